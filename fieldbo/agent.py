@@ -1,0 +1,482 @@
+"""Position, battery ledger, belief and policy: ``ask()`` for the next order, ``tell()`` what came of it.
+
+The agent, not the policy, guards the battery: a query leaves only if its full cost, the way home, the
+reserve and the margin can be paid from the end of what the vehicle already has in its queue.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fieldbo.domain import Array, Mask
+from fieldbo.errors import InputError, PolicyError
+from fieldbo.exchange import (
+    EndReason,
+    Event,
+    Fitted,
+    GoHome,
+    Lost,
+    Observation,
+    Order,
+    Query,
+    Rejected,
+    Stop,
+    Telemetry,
+)
+from fieldbo.gp import Belief
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import LEAST_READINGS, Hyperparameters
+from fieldbo.policies import Decision, State
+from fieldbo.policies.base import Memory
+from fieldbo.streams import Stream, stream
+from fieldbo.surface import Surface
+
+
+@dataclass
+class Ledger:
+    """What a vehicle's battery holds, in the world's cost unit.
+
+    Parameters
+    ----------
+    battery : float
+
+    Attributes
+    ----------
+    charges : list of float
+        What was really spent, in order.
+    reserved : dict of str to float
+        Declared costs of orders that are out, by id.
+    lost : set of str
+        Those of them of which it is not known what became.
+    """
+
+    battery: float
+    charges: list[float] = field(default_factory=list)
+    reserved: dict[str, float] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)
+
+    @property
+    def spent(self) -> float:
+        """The sum of all charges."""
+        return math.fsum(self.charges)
+
+    @property
+    def available(self) -> float:
+        """What is left when all orders that are out are paid."""
+        return self.battery - math.fsum([*self.charges, *self.reserved.values()])
+
+    def reserve(self, order: str, cost: float) -> None:
+        """Set aside the declared cost of an order."""
+        self.reserved[order] = cost
+
+    def charge(self, order: str, cost: float, *, settles: bool) -> None:
+        """Pay the real cost of (a part of) an order; nothing where telemetry has already settled it."""
+        if order in self.settled:
+            return
+        self.charges.append(cost)
+        if settles:
+            self.release(order)
+        elif order in self.reserved:
+            self.reserved[order] = max(0.0, self.reserved[order] - cost)
+
+    def release(self, order: str) -> None:
+        """Set nothing aside for an order any more."""
+        self.reserved.pop(order, None)
+        self.lost.discard(order)
+
+    def reconcile(self, remaining: float) -> None:
+        """Settle lost orders by what the battery says is left."""
+        if not self.lost:
+            return
+        used = self.battery - self.spent - remaining
+        for order in sorted(self.lost):
+            self.settled.add(order)
+            self.release(order)
+        self.charges.append(used)
+
+
+@dataclass
+class Craft:
+    """One vehicle as the agent sees it: position, clock, ledger, and what it has in its queue."""
+
+    crew: Crew
+    position: Array
+    ledger: Ledger
+    time_s: float = 0.0
+    queue: list[Order] = field(default_factory=list)
+    ended: EndReason | None = None
+    at_home: bool = False
+
+
+class Agent:
+    """Asks for the next query, and learns from what it is told.
+
+    Parameters
+    ----------
+    mission : Mission
+    run : str
+        Goes into the ids of orders: ``<run>/<n>``.
+
+    Attributes
+    ----------
+    surface : Surface
+        The belief over the domain's sites, in model units.
+    hyperparameters : Hyperparameters
+    decision : Decision or None
+        What the policy decided at the last ask; None for initial readings and ways home.
+    memory : plain data
+        The policy's.
+    history : list of Event
+    left_out : int
+        Readings that the model could not take (NaN, or not above 0 under a log); they are recorded.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set"))
+    >>> agent.ask().site.tolist()
+    [0.0, 0.0]
+    """
+
+    def __init__(self, mission: Mission, run: str = "run") -> None:
+        self.mission, self.run = mission, run
+        self.domain = mission.world.domain
+        self.cost = mission.world.cost
+        self.crafts = [Craft(c, c.start, Ledger(c.battery)) for c in mission.crew]
+        self.asks = 0
+        self.steps = 0
+        self.history: list[Event] = []
+        self.left_out = 0
+        self.decision: Decision | None = None
+        self._sites: list[Array] = []
+        self._values: list[float] = []
+        self._noises: list[float] = []
+        self._told: set[tuple[str, int]] = set()
+        self._orders: dict[str, Order] = {}
+        self._rejected = np.zeros(self.domain.size, dtype=bool)
+        self._fitted_at = 0
+        self._initial = self._initial_sites()
+        self._apply(mission.model.initial(self.domain, mission.question.threshold))
+        self.memory: Memory = mission.policy.start(self._state(0))
+
+    # -- what it knows ---------------------------------------------------------------------------------
+
+    @property
+    def threshold(self) -> float:
+        """The question's threshold in model units."""
+        return float(self.hyperparameters.scale.to_model([self.mission.question.threshold])[0])
+
+    @property
+    def readings(self) -> int:
+        """How many readings the model holds."""
+        return len(self._values)
+
+    @property
+    def pending(self) -> tuple[Query, ...]:
+        """Queries that are out, of all vehicles."""
+        return tuple(o for craft in self.crafts for o in craft.queue if isinstance(o, Query))
+
+    def warnings(self) -> list[str]:
+        """Return what a user should know before the mission starts."""
+        return self.mission.policy.warnings(self._state(0))
+
+    def _apply(self, hyperparameters: Hyperparameters) -> None:
+        """Take hyperparameters over, and rebuild the belief from all readings."""
+        self.hyperparameters = hyperparameters
+        belief = Belief(hyperparameters.kernel)
+        if self._values:
+            values = np.array(self._values)
+            belief = belief.given(
+                np.array(self._sites),
+                hyperparameters.scale.to_model(values),
+                self._model_noise(np.array(self._noises), values),
+            )
+        self.surface = Surface(belief, self.domain.sites)
+
+    def _model_noise(self, variances: Array, values: Array) -> Array:
+        learned = self.hyperparameters.noise_variance
+        if learned is not None:
+            return np.full(len(values), learned)
+        return self.hyperparameters.scale.noise_to_model(variances, values)
+
+    def _noise(self, level: int = 0) -> Array:
+        """Noise variances (N,) that readings at the domain's sites would have, in model units."""
+        expected = self.hyperparameters.scale.to_user(self.surface.mean)
+        return self._model_noise(self.mission.world.sensor.variance(self.domain.sites, level), expected)
+
+    def _stream(self, name: Stream) -> np.random.Generator:
+        return stream(self.mission.seed, name, self.asks)
+
+    def _initial_sites(self) -> list[Array]:
+        """The start's nearest site, then random ones, each time the cheapest to go to."""
+        here = self.domain.sites[self.domain.nearest(self.crafts[0].crew.start)]
+        start = self.crafts[0].crew.start
+        start = start if self.domain.contains(start[None])[0] else here
+        rest = list(self.domain.draw(max(0, self.mission.initial - 1), stream(self.mission.seed, "initial")))
+        route = [start][: self.mission.initial]
+        while rest:
+            route.append(rest.pop(int(np.argmin(self.cost.to(route[-1], np.array(rest))))))
+        return route
+
+    # -- the battery -----------------------------------------------------------------------------------
+
+    def _return_cost(self, craft: Craft, sites: Array) -> Array:
+        home = craft.crew.home
+        if home is None:
+            return np.zeros(len(sites))
+        return self.cost.travel(np.atleast_2d(sites), home[None], craft.time_s)[:, 0]
+
+    def _affordable(
+        self,
+        craft: Craft,
+        sites: Array,
+        controls: Mask | None = None,
+        level: int = 0,
+        position: Array | None = None,
+        spent: float = 0.0,
+    ) -> Mask:
+        here = self._end_of_queue(craft) if position is None else position
+        going = self.cost.to(here, sites, controls, level, craft.time_s)
+        back = self._return_cost(craft, sites)
+        margin = 1.0 + craft.crew.margin
+        left = craft.ledger.available - craft.crew.reserve - spent
+        able: Mask = (going + back) * margin <= left
+        limit = craft.crew.time_limit_s
+        if limit is not None:
+            seconds = self.cost.duration_s(here, sites, controls, level, craft.time_s)
+            seconds = seconds + self.cost.seconds_per_unit * back
+            able &= craft.time_s + seconds * margin <= limit
+        return able
+
+    def _end_of_queue(self, craft: Craft) -> Array:
+        for order in reversed(craft.queue):
+            if isinstance(order, Query):
+                return order.site
+            if craft.crew.home is not None:
+                return craft.crew.home
+        return craft.position
+
+    def _state(self, vehicle: int) -> State:
+        craft = self.crafts[vehicle]
+        surface = self.surface
+        pending = self.pending
+        if pending:
+            noise = self._noise()
+            at = [self.domain.nearest(q.site) for q in pending]
+            surface = surface.believing(np.stack([q.site for q in pending]), noise[at])
+        return State(
+            domain=self.domain,
+            question=self.mission.question,
+            threshold=self.threshold,
+            surface=surface,
+            history=tuple(self.history),
+            steps=self.steps,
+            pending=pending,
+            position=self._end_of_queue(craft),
+            home=craft.crew.home,
+            remaining=craft.ledger.available,
+            spendable=max(0.0, craft.ledger.available - craft.crew.reserve) / (1.0 + craft.crew.margin),
+            time_s=craft.time_s,
+            cost=self.cost,
+            sensor=self.mission.world.sensor,
+            noise=self._noise,
+            fixed_model=self.mission.model.every is None,
+            rng=self._stream("policy"),
+            return_cost=lambda sites: self._return_cost(craft, sites),
+            affordable=lambda sites, *args, **kwargs: self._affordable(
+                craft, np.atleast_2d(sites), *args, **kwargs
+            ),
+            rejected=self._rejected,
+        )
+
+    # -- ask -------------------------------------------------------------------------------------------
+
+    def refit(self) -> Fitted | None:
+        """Return a fit of the model if one is due, without taking it over: tell it to do so."""
+        every = self.mission.model.every
+        waiting = len(self._initial) > self.asks and self.mission.initial >= LEAST_READINGS
+        if every is None or self.readings < LEAST_READINGS or waiting:
+            return None
+        if self._fitted_at and self.readings - self._fitted_at < every:
+            return None
+        found = self.mission.model.fitted(
+            self.hyperparameters,
+            self.domain,
+            np.array(self._sites),
+            np.array(self._values),
+            np.array(self._noises),
+            self._stream("model"),
+        )
+        return Fitted(found.to_plain())
+
+    def ask(self, vehicle: int = 0) -> Order | Stop:
+        """Return the next order for a vehicle, or a Stop.
+
+        Raises
+        ------
+        PolicyError
+            The policy proposed a site outside the domain.
+        """
+        fitted = self.refit()
+        if fitted is not None:
+            self.tell(fitted)
+        craft = self.crafts[vehicle]
+        self.decision = None
+        if craft.ended is not None:
+            return Stop(craft.ended)
+        if self.mission.max_steps is not None and self.asks >= self.mission.max_steps:
+            return self._finish(craft, vehicle, EndReason.STEP_LIMIT)
+        choice = self._choose(craft, vehicle)
+        if isinstance(choice, Stop):
+            return self._finish(craft, vehicle, choice.reason)
+        if not self.domain.contains(choice.site[None])[0]:
+            raise PolicyError(
+                f"{type(self.mission.policy).__name__} proposed {choice.site.tolist()}, outside the domain"
+            )
+        if not self._affordable(craft, choice.site[None], choice.controls, choice.level)[0]:
+            return self._finish(craft, vehicle, EndReason.BATTERY_SPENT)
+        here = self._end_of_queue(craft)
+        price = float(self.cost.to(here, choice.site[None], choice.controls, choice.level, craft.time_s)[0])
+        query = replace(choice, vehicle=vehicle, expected_cost=price, id=self._next_id())
+        self._take_out(query)
+        return query
+
+    def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
+        while len(self._initial) > self.asks:
+            site = self._initial[self.asks]
+            if self._affordable(craft, site[None])[0]:
+                return Query(site)
+            self._initial = self._initial[: self.asks]  # the battery is too small for the rest
+        decision = self.mission.policy.suggest(self._state(vehicle), self.memory)
+        self.decision, self.memory = decision, decision.memory
+        return decision.choice
+
+    def _finish(self, craft: Craft, vehicle: int, reason: EndReason) -> GoHome | Stop:
+        """Go home first where there is a home and it was not reached yet, then stop."""
+        home = craft.crew.home
+        if home is not None and not np.array_equal(self._end_of_queue(craft), home):
+            order = GoHome(vehicle, self._next_id())
+            self._take_out(order)
+            craft.ended = reason
+            return order
+        craft.ended = reason
+        return Stop(reason)
+
+    def _next_id(self) -> str:
+        return f"{self.run}/{self.asks}"
+
+    def _take_out(self, order: Order) -> None:
+        """Count an order that leaves: in the ledger, the queue and the number of asks."""
+        assert order.id is not None
+        craft = self.crafts[order.vehicle]
+        if isinstance(order, GoHome):
+            cost = float(self._return_cost(craft, self._end_of_queue(craft)[None])[0])
+        else:
+            cost = order.expected_cost or 0.0
+        craft.ledger.reserve(order.id, cost)
+        craft.queue.append(order)
+        self._orders[order.id] = order
+        self.asks += 1
+
+    def ask_batch(self, k: int, vehicle: int = 0) -> list[Order]:
+        """Return up to `k` orders for a vehicle, each paid for from the end of those before it.
+
+        Raises
+        ------
+        InputError
+            `k` is below 1.
+        """
+        if k < 1:
+            raise InputError(f"a batch of {k}", expected="at least 1")
+        orders: list[Order] = []
+        for _ in range(k):
+            order = self.ask(vehicle)
+            if isinstance(order, Stop):
+                break
+            orders.append(order)
+            if isinstance(order, GoHome):
+                break
+        return orders
+
+    # -- tell ------------------------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        """Take in what happened. A part of an observation that was told before is ignored.
+
+        Raises
+        ------
+        InputError
+            The event belongs to no order of this agent.
+        """
+        if isinstance(event, Observation):
+            if not self._observed(event):
+                return
+        elif isinstance(event, Rejected):
+            self._settle(event.order)
+            order = self._orders[event.order]
+            if isinstance(order, Query):
+                self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
+        elif isinstance(event, Lost):
+            craft = self._craft_of(event.order)
+            craft.ledger.lost.add(event.order)
+            craft.queue = [o for o in craft.queue if o.id != event.order]
+        elif isinstance(event, Telemetry):
+            craft = self.crafts[event.vehicle]
+            craft.time_s = max(craft.time_s, event.time_s)
+            if not craft.queue:
+                craft.position = event.position
+            if event.remaining is not None:
+                craft.ledger.reconcile(event.remaining)
+        else:
+            self._apply(Hyperparameters.from_plain(event.hyperparameters))
+            self._fitted_at = max(1, self.readings)
+        self.history.append(event)
+        self.memory = self.mission.policy.observe(self._state(0), self.memory, event)
+
+    def _craft_of(self, order: str) -> Craft:
+        if order not in self._orders:
+            raise InputError(
+                f"an event for order {order!r}",
+                expected="the id of an order that this agent gave",
+                mend="pass the query's own id on: Observation(order=query.id, ...)",
+            )
+        return self.crafts[self._orders[order].vehicle]
+
+    def _settle(self, order: str) -> None:
+        craft = self._craft_of(order)
+        craft.ledger.release(order)
+        craft.queue = [o for o in craft.queue if o.id != order]
+
+    def _observed(self, event: Observation) -> bool:
+        craft = self._craft_of(event.order)
+        if (event.order, event.part) in self._told:
+            return False
+        self._told.add((event.order, event.part))
+        craft.ledger.charge(event.order, event.cost, settles=event.last)
+        craft.position = event.position
+        if len(event.times_s):
+            craft.time_s = max(craft.time_s, float(event.times_s.max()))
+        if event.last:
+            self._settle(event.order)
+            if isinstance(self._orders[event.order], Query):
+                self.steps += 1
+        self._learn(event)
+        return True
+
+    def _learn(self, event: Observation) -> None:
+        scale = self.hyperparameters.scale
+        good = scale.usable(event.values)
+        self.left_out += int((~good).sum())
+        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
+        if not len(values):
+            return
+        self._sites.extend(sites)
+        self._values.extend(values.tolist())
+        self._noises.extend(noises.tolist())
+        self.surface.append(
+            sites, scale.to_model(values), self._model_noise(noises, values), event.times_s[good]
+        )

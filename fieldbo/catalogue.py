@@ -1,0 +1,444 @@
+"""Worlds and missions as files: strict TOML in, frozen values out.
+
+A mission's name is looked up in ``./missions``, then among the shipped ones; a world's name beside the
+mission's file, then in ``./worlds``, then among the shipped ones. Anything that ends in ``.toml`` or holds
+a slash is a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import shapely
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from fieldbo.costs import COSTS
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.fields import FIELDS
+from fieldbo.files import made, read_toml, validated
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies import POLICIES
+from fieldbo.question import LevelSet
+from fieldbo.registry import Registry
+from fieldbo.sensors import Sensor
+from fieldbo.world import Quantity, World
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_BATTERY = re.compile(r"\s*(\S+?)\s+(\S+)\s*")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AxisFile(_Table):
+    """One axis of a grid."""
+
+    name: str = Field(description="Name of the axis, for example along")
+    unit: str = Field(description="Unit of the axis, for example m")
+    low: float
+    high: float
+    count: int = Field(ge=1, le=100_000, description="Number of sites along the axis, ends included")
+    positive: Literal["up", "down"] | None = Field(
+        None, description="Which way the axis is drawn; a depth points down unless it says otherwise"
+    )
+
+
+class DomainFile(_Table):
+    """Where samples can be taken."""
+
+    kind: Literal["grid"]
+    axes: list[AxisFile] = Field(min_length=1)
+    outline: list[tuple[float, float]] | None = Field(
+        None, min_length=3, description="Corners of a polygon (two axes only); sites outside are left out"
+    )
+
+
+class ValueFile(_Table):
+    """What is measured."""
+
+    name: str = "value"
+    unit: str = "1"
+    standard_name: str | None = Field(None, description="CF standard name")
+
+
+class WorldFile(_Table):
+    """A world.toml."""
+
+    format: Literal[1]
+    version: str = Field(description="Version of this world; raise it when its answers change")
+    title: str
+    cost_unit: str = Field(min_length=1, description="Unit of every cost and of the battery")
+    start: list[float] | None = Field(None, description="Where vehicles start; default: the first site")
+    value: ValueFile = ValueFile()
+    domain: DomainFile
+    field: dict[str, Any] | None = Field(None, description="The truth; a live world has none")
+    cost: dict[str, Any]
+    sensor: dict[str, Any] = Field(default_factory=dict)
+
+
+class QuantileFile(_Table):
+    """A threshold at a quantile of the true values; simulation only."""
+
+    quantile: float = Field(gt=0, lt=1)
+
+
+class QuestionFile(_Table):
+    """What the mission is to answer."""
+
+    kind: Literal["level-set"]
+    threshold: float | QuantileFile = Field(
+        description="In the unit of the values, or { quantile = 0.7 } of the true ones"
+    )
+
+
+class AgentFile(_Table):
+    """Who goes, and with what."""
+
+    battery: float | str = Field(description='In the world\'s cost unit: 6000, or "6000 s"')
+    start: list[float] | None = None
+    home: list[float] | None = Field(None, description="Where the vehicle must be able to return to")
+    reserve: float = Field(0.0, description="Never spent on purpose, in the cost unit")
+    margin: float = Field(0.0, description="Share by which a move may turn out dearer than declared")
+    time_limit_s: float | None = None
+    max_steps: int | None = Field(None, ge=1)
+
+
+class InitialFile(_Table):
+    """Readings before the policy takes over."""
+
+    count: int = Field(1, ge=0, description="The first is taken at the start, the others at random sites")
+
+
+class MissionFile(_Table):
+    """A mission file."""
+
+    format: Literal[1]
+    title: str = ""
+    world: str
+    draw: int = Field(0, ge=0, description="Which field, where the world is random")
+    seed: int = Field(0, ge=0)
+    question: QuestionFile
+    agent: AgentFile
+    initial: InitialFile = InitialFile()
+    policy: dict[str, Any]
+    model: dict[str, Any] = Field(default_factory=dict)
+
+
+# -- finding files ---------------------------------------------------------------------------------------
+
+
+def shipped(what: Literal["worlds", "missions"]) -> Path:
+    """Return the folder of shipped worlds or missions: in the wheel, or in the checkout."""
+    package = Path(__file__).parent
+    inside = package / "_catalogue" / what
+    return inside if inside.is_dir() else package.parent / what
+
+
+def _world_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for file in sorted(folder.glob("*/world.toml")):
+        yield file.parent.name, file
+
+
+def list_worlds(beside: Path | None = None) -> dict[str, Path]:
+    """Return the worlds that can be named, nearest first, as name to file."""
+    found: dict[str, Path] = {}
+    for folder in [*([beside] if beside else []), Path("worlds"), shipped("worlds")]:
+        for name, file in _world_files(folder):
+            found.setdefault(name, file)
+    return found
+
+
+def list_missions() -> dict[str, Path]:
+    """Return the missions that can be named, nearest first, as name to file."""
+    found: dict[str, Path] = {}
+    for folder in (Path("missions"), shipped("missions")):
+        for file in sorted(folder.glob("*.toml")):
+            found.setdefault(file.stem, file)
+    return found
+
+
+def _is_path(name: str | Path) -> bool:
+    return isinstance(name, Path) or name.endswith(".toml") or "/" in name or "\\" in name
+
+
+def _named(what: str, name: str, found: Mapping[str, Path], where: str | None) -> Path:
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise InputError(
+            f"{name!r} is no name of a {what}",
+            expected="letters, digits, '-', '_' and '.': a name, not a path",
+            where=where,
+        )
+    if name not in found:
+        raise UnknownNameError.of(what, name, found, where=where)
+    return found[name]
+
+
+# -- worlds ----------------------------------------------------------------------------------------------
+
+
+def load_world(name_or_path: str | Path, draw: int = 0) -> World:
+    """Load a world.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name, a world's folder, or its ``world.toml``.
+    draw : int
+        Which field, where the world is random.
+
+    Raises
+    ------
+    InputError
+        There is no such world, or something in its file is wrong.
+
+    Examples
+    --------
+    >>> load_world("lake-transect").domain.size
+    2500
+    """
+    if _is_path(name_or_path):
+        file = Path(name_or_path)
+        file = file / "world.toml" if file.is_dir() else file
+    else:
+        file = _named("world", str(name_or_path), list_worlds(), None)
+    return _world(file, draw)
+
+
+def _world(file: Path, draw: int) -> World:
+    try:
+        stamp = tuple(sorted((p.name, p.stat().st_mtime_ns) for p in file.parent.iterdir()))
+    except OSError:
+        stamp = ()
+    return _world_as_of(file.resolve(), draw, stamp)
+
+
+@lru_cache(maxsize=4)  # a campaign runs many missions in one field
+def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> World:
+    where = _shown(file)
+    told = validated(WorldFile, read_toml(file), where)
+    if draw < 0:
+        raise InputError(f"draw = {draw}", expected="a whole number of at least 0", where="draw")
+    try:
+        domain = _domain(told.domain)
+    except InputError as error:
+        raise error.at(f"{where}: domain") from None
+    start = None if told.start is None else np.array(told.start)
+    if start is not None and (len(start) != domain.dimension or not domain.contains(start[None])[0]):
+        raise InputError(
+            f"start {told.start} lies outside the domain",
+            expected=f"{domain.dimension} coordinates inside it",
+            where=f"{where}: start",
+        )
+    field = None
+    if told.field is not None:
+        kind = made(FIELDS, told.field, f"{where}: field")
+        try:
+            field = kind.realise(domain, draw, file.parent)
+        except InputError as error:
+            raise error.at(f"{where}: field") from None
+    try:
+        return World(
+            name=file.parent.name,
+            title=told.title,
+            domain=domain,
+            cost=made(COSTS, told.cost, f"{where}: cost"),
+            cost_unit=told.cost_unit,
+            sensor=validated(Sensor, told.sensor, f"{where}: sensor"),
+            quantity=Quantity(told.value.name, told.value.unit, told.value.standard_name),
+            field=field,
+            start=start,
+            draw=draw,
+        )
+    except InputError as error:
+        raise error if error.where and where in error.where else error.at(where) from None
+
+
+def _domain(told: DomainFile) -> Domain:
+    axes = [
+        Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if a.name == "depth" else "up"))
+        for a in told.axes
+    ]
+    names = [a.name for a in axes]
+    if len(set(names)) < len(names):
+        raise InputError(f"axes {', '.join(names)}", expected="different names", where="axes")
+    outline = None
+    if told.outline is not None:
+        outline = shapely.Polygon(told.outline)
+        if not outline.is_valid:
+            raise InputError(
+                f"the outline is no simple polygon: {shapely.is_valid_reason(outline)}",
+                expected="corners in order around the region, edges that do not cross",
+                where="outline",
+            )
+    return Domain.grid(axes, [a.count for a in told.axes], outline)
+
+
+# -- missions --------------------------------------------------------------------------------------------
+
+
+def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -> Mission:
+    """Load a mission.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name, or a TOML file.
+    overrides : mapping, optional
+        Tables and keys that replace those of the file, nested as they are there, for example
+        ``{"agent": {"battery": 3000}, "draw": 2}``.
+
+    Raises
+    ------
+    InputError
+        There is no such mission, or something in its file, or in its world's, is wrong.
+
+    Examples
+    --------
+    >>> load_mission("lake-level-set", {"question": {"threshold": 2.0}}).question
+    LevelSet(threshold=2.0)
+    """
+    if _is_path(name_or_path):
+        file = Path(name_or_path)
+    else:
+        file = _named("mission", str(name_or_path), list_missions(), None)
+    where = _shown(file)
+    content = merged(read_toml(file), overrides or {})
+    told = validated(MissionFile, content, where)
+    beside = list_worlds(file.parent)
+    world_file = _named("world", told.world, beside, f"{where}: world")
+    world = _world(world_file, told.draw)
+    policy = made(POLICIES, told.policy, f"{where}: policy")
+    model = validated(Model, told.model, f"{where}: model")
+    agent = told.agent
+    try:
+        return Mission(
+            name=file.stem if file.stem != "mission" else told.title or file.parent.name,
+            world=world,
+            question=LevelSet(_threshold(told.question.threshold, world)),
+            policy=policy,
+            model=model,
+            crew=(
+                Crew(
+                    battery=_battery(agent.battery, world.cost_unit),
+                    start=world.start if agent.start is None else agent.start,  # type: ignore[arg-type]
+                    home=agent.home,  # type: ignore[arg-type]
+                    reserve=agent.reserve,
+                    margin=agent.margin,
+                    time_limit_s=agent.time_limit_s,
+                ),
+            ),
+            initial=told.initial.count,
+            max_steps=agent.max_steps,
+            seed=told.seed,
+            policy_kind=told.policy["kind"],
+            settings=content,
+            folder=world_file.parent,
+        )
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `content` with `overrides` laid over it, table by table.
+
+    A table that names another ``kind`` replaces the old one whole, whose other keys were the old kind's.
+    """
+    out = dict(content)
+    for key, value in overrides.items():
+        old = out.get(key)
+        other_kind = isinstance(value, Mapping) and "kind" in value and value["kind"] != (
+            old.get("kind") if isinstance(old, Mapping) else None
+        )
+        if isinstance(value, Mapping) and isinstance(old, Mapping) and not other_kind:
+            out[key] = merged(old, value)
+        else:
+            out[key] = value
+    return out
+
+
+def _threshold(told: float | QuantileFile, world: World) -> float:
+    if not isinstance(told, QuantileFile):
+        return told
+    if world.live:
+        raise InputError(
+            "a threshold at a quantile of the true values, in a live world",
+            expected="a number, in the unit of the values",
+            where="question.threshold",
+        )
+    return float(np.quantile(world.truth(world.domain.sites), told.quantile))
+
+
+def _battery(told: float | str, unit: str) -> float:
+    if not isinstance(told, str):
+        return told
+    parts = _BATTERY.fullmatch(told)
+    try:
+        amount = float(parts.group(1) if parts else told)
+    except ValueError:
+        raise InputError(
+            f"battery {told!r}", expected=f'a number, or a number with its unit, as in "6000 {unit}"',
+            where="agent.battery",
+        ) from None
+    if parts and parts.group(2) != unit:
+        raise InputError(
+            f"battery in {parts.group(2)}",
+            expected=f"a battery in {unit}, the unit in which this world's moves are paid",
+            where="agent.battery",
+            mend=f"convert it to {unit}",
+        )
+    return amount
+
+
+def _shown(file: Path) -> str:
+    """Return a file's path, short where it lies below the working folder."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
+
+
+# -- schema ----------------------------------------------------------------------------------------------
+
+
+def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
+    """Return the JSON Schema of world or mission files, all installed kinds included."""
+    shape = WorldFile if what == "world" else MissionFile
+    schema = TypeAdapter(shape).json_schema()
+    properties = schema["properties"]
+    if what == "world":
+        properties["field"] = _kinds(FIELDS)
+        properties["cost"] = _kinds(COSTS)
+        properties["sensor"] = TypeAdapter(Sensor).json_schema()
+    else:
+        properties["policy"] = _kinds(POLICIES)
+        properties["model"] = TypeAdapter(Model).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _kinds(registry: Registry) -> dict[str, Any]:
+    options = []
+    for name in registry.names():
+        one = TypeAdapter(registry.get(name)).json_schema()
+        one["properties"] = {"kind": {"const": name}, **one.get("properties", {})}
+        one["required"] = ["kind", *one.get("required", [])]
+        options.append(one)
+    return {"oneOf": options}
+
+
+__all__ = [
+    "json_schema",
+    "list_missions",
+    "list_worlds",
+    "load_mission",
+    "load_world",
+    "merged",
+    "shipped",
+]

@@ -1,0 +1,19 @@
+"""What a move costs: one kind a file."""
+
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.registry import Registry
+
+COSTS = Registry(
+    "cost kind",
+    "fieldbo.costs",
+    {
+        "unit": "fieldbo.costs.unit:Unit",
+        "euclidean": "fieldbo.costs.euclidean:Euclidean",
+        "transect": "fieldbo.costs.transect:Transect",
+    },
+)
+
+__all__ = ["COSTS", "CostModel", "Euclidean", "Transect", "Unit"]

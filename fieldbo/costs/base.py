@@ -1,0 +1,100 @@
+"""The contract of a cost model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo.domain import Array, Domain, Mask
+from fieldbo.errors import InputError
+
+
+@dataclass(frozen=True)
+class CostModel(ABC):
+    """What it costs to go from positions to sites and to sample there, in the world's cost unit.
+
+    A new kind is a frozen dataclass that says what travel costs and what sampling costs.
+
+    Parameters
+    ----------
+    seconds_per_unit : float
+        Seconds that pass for each unit of cost; 1 where the cost unit is s.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    seconds_per_unit: float = 1.0
+
+    @abstractmethod
+    def _travel(self, positions: Array, sites: Array) -> Array:
+        """Return the travel costs (P, N) between `positions` (P, d) and `sites` (N, d)."""
+
+    @abstractmethod
+    def _sampling(self, sites: Array) -> Array:
+        """Return the costs (N,) of sampling at `sites` (N, d), once there."""
+
+    def travel(self, positions: ArrayLike, sites: ArrayLike, time_s: float = 0.0) -> Array:
+        """Return what the way alone costs.
+
+        Parameters
+        ----------
+        positions : (d,) or (P, d) array
+        sites : (N, d) array
+        time_s : float
+            When the move starts.
+
+        Returns
+        -------
+        (N,) or (P, N) array
+        """
+        starts, ends = np.asarray(positions, dtype=float), np.atleast_2d(np.asarray(sites, dtype=float))
+        costs = self._travel(np.atleast_2d(starts), ends)
+        return costs[0] if starts.ndim == 1 else costs
+
+    def to(
+        self,
+        positions: ArrayLike,
+        sites: ArrayLike,
+        controls: Mask | None = None,
+        level: int = 0,
+        time_s: float = 0.0,
+    ) -> Array:
+        """Return the full price of going there and sampling; shapes as in `travel`."""
+        ends = np.atleast_2d(np.asarray(sites, dtype=float))
+        return np.asarray(self.travel(positions, ends, time_s) + self._sampling(ends))
+
+    def duration_s(
+        self,
+        positions: ArrayLike,
+        sites: ArrayLike,
+        controls: Mask | None = None,
+        level: int = 0,
+        time_s: float = 0.0,
+    ) -> Array:
+        """Return how long going there and sampling takes, in seconds; shapes as in `travel`."""
+        return self.seconds_per_unit * self.to(positions, sites, controls, level, time_s)
+
+    def matrix(self, sites: ArrayLike, time_s: float = 0.0) -> Array:
+        """Return the full costs (N, N) from each site (row) to each site (column); may be asymmetric."""
+        x = np.atleast_2d(np.asarray(sites, dtype=float))
+        return self.to(x, x, time_s=time_s)
+
+    def path(self, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> Array:
+        """Return the way really taken from `a` (d,) to `b` (d,), as (k, d) points, both ends included."""
+        return np.stack([np.asarray(a, dtype=float), np.asarray(b, dtype=float)])
+
+    def check(self, domain: Domain) -> None:
+        """Raise an `InputError` if this cost model does not fit the domain."""
+
+
+def not_negative(where: str, **rates: float) -> None:
+    """Raise an `InputError` if a rate is negative or not finite."""
+    for name, rate in rates.items():
+        if not (np.isfinite(rate) and rate >= 0):
+            raise InputError(
+                f"{name} = {rate}", expected="a finite number of at least 0", where=f"{where}.{name}"
+            )

@@ -1,0 +1,261 @@
+"""What passes between an agent and whatever carries out its orders: orders out, events in.
+
+Everything is a frozen value and has a plain form (:func:`to_plain`, :func:`from_plain`) of strings,
+numbers and lists, in which it is recorded and sent. NaN is written as None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo.domain import Array, Mask, frozen_array
+from fieldbo.errors import InputError
+
+
+class EndReason(StrEnum):
+    """Why a run ended. A goal reached is never confused with resources gone."""
+
+    QUESTION_ANSWERED = "question answered"
+    BATTERY_SPENT = "battery spent"
+    STEP_LIMIT = "step limit"
+    STOPPED_BY_POLICY = "stopped by policy"
+    STOPPED_BY_OPERATOR = "stopped by operator"
+    VEHICLE_LOST = "vehicle lost"
+
+
+def _freeze(value: object, name: str, array: ArrayLike, dtype: type = float) -> None:
+    object.__setattr__(value, name, frozen_array(array, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Go to `site` and sample there.
+
+    Parameters
+    ----------
+    site : (d,) array
+        In the domain's axes and units; NaN where a variable is left free.
+    controls : (d,) bool array, optional
+        The variables to be set; None is all of them.
+    level : int
+        Which of the sensor's settings.
+    vehicle : int
+        Who goes.
+    expected_cost : float, optional
+        What the agent reckons it will cost, in the world's cost unit.
+    id : str, optional
+        ``<run>/<n>``, given by the agent; n counts asks.
+    """
+
+    site: Array
+    controls: Mask | None = None
+    level: int = 0
+    vehicle: int = 0
+    expected_cost: float | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, "site", np.atleast_1d(self.site))
+        if self.controls is not None:
+            _freeze(self, "controls", self.controls, bool)
+
+
+@dataclass(frozen=True)
+class GoHome:
+    """Return to the vehicle's home; nothing has to be read on the way."""
+
+    vehicle: int
+    id: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """No further order for this vehicle, and why."""
+
+    reason: EndReason
+
+
+Order = Query | GoHome
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What really happened when an order was carried out.
+
+    Parameters
+    ----------
+    order : str
+        Id of the order.
+    sites : (k, d) array
+        Where readings were really taken; the last at or nearest the target.
+    values, noise_variances, times_s : (k,) arrays
+        The readings in the user's units, their noise variances, and seconds since the start of the run.
+    position : (d,) array
+        Where the vehicle now is.
+    cost : float
+        What this part really cost, in the world's cost unit.
+    part : int
+        A long leg may report in parts; each (order, part) is told once.
+    last : bool
+        Whether this part settles the order.
+    complete : bool
+        False if the leg was cut short.
+    channels : mapping of str to (k,) array, optional
+        Other quantities read at the same sites; recorded, not modelled.
+    """
+
+    order: str
+    sites: Array
+    values: Array
+    noise_variances: Array
+    times_s: Array
+    position: Array
+    cost: float
+    part: int = 0
+    last: bool = True
+    complete: bool = True
+    channels: Mapping[str, Array] | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, "position", np.atleast_1d(self.position))
+        dimension = len(self.position)
+        _freeze(self, "sites", np.asarray(self.sites, dtype=float).reshape(-1, dimension))
+        for name in ("values", "noise_variances", "times_s"):
+            _freeze(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
+            if len(getattr(self, name)) != len(self.sites):
+                raise InputError(
+                    f"{name} has {len(getattr(self, name))} entries",
+                    expected=f"{len(self.sites)}, one for each reading",
+                    where=f"observation of {self.order}",
+                )
+        if np.any(self.noise_variances < 0) or not math.isfinite(self.cost):
+            raise InputError(
+                f"noise variances {self.noise_variances.tolist()}, cost {self.cost}",
+                expected="variances of at least 0 and a finite cost",
+                where=f"observation of {self.order}",
+            )
+        if self.channels is not None:
+            channels = {k: frozen_array(np.atleast_1d(v)) for k, v in self.channels.items()}
+            object.__setattr__(self, "channels", channels)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The order was not carried out: nothing moved, nothing was paid."""
+
+    order: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """It is not known what became of the order; its declared cost stays reserved."""
+
+    order: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Telemetry:
+    """Where a vehicle is and what is left in its battery, in the world's cost unit."""
+
+    vehicle: int
+    position: Array
+    remaining: float | None
+    time_s: float
+
+    def __post_init__(self) -> None:
+        _freeze(self, "position", np.atleast_1d(self.position))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model was refitted; all later beliefs use these hyperparameters (a plain mapping)."""
+
+    hyperparameters: Mapping[str, Any]
+
+
+Event = Observation | Rejected | Lost | Telemetry | Fitted
+
+_KINDS: dict[str, type] = {
+    "query": Query,
+    "go-home": GoHome,
+    "observation": Observation,
+    "rejected": Rejected,
+    "lost": Lost,
+    "telemetry": Telemetry,
+    "fitted": Fitted,
+}
+_NAMES = {cls: name for name, cls in _KINDS.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def to_plain(message: Order | Event) -> dict[str, Any]:
+    """Return an order or event as strings, numbers and lists, with its ``kind``.
+
+    Examples
+    --------
+    >>> to_plain(Rejected("run/3", "shallow water"))
+    {'kind': 'rejected', 'order': 'run/3', 'reason': 'shallow water'}
+    """
+    body = {f.name: _plain(getattr(message, f.name)) for f in fields(message)}
+    return {"kind": _NAMES[type(message)], **body}
+
+
+def _restored(value: Any) -> Any:
+    """Undo what `_plain` did to numbers that JSON does not know, inside lists."""
+    if isinstance(value, list):
+        return [math.nan if v is None else _restored(v) for v in value]
+    return float(value) if value in ("inf", "-inf") else value
+
+
+def from_plain(plain: Mapping[str, Any]) -> Order | Event:
+    """Return the order or event that `to_plain` wrote.
+
+    Raises
+    ------
+    InputError
+        The kind is unknown, or a field is missing or unknown.
+
+    Examples
+    --------
+    >>> from_plain({"kind": "lost", "order": "run/3", "reason": "link"})
+    Lost(order='run/3', reason='link')
+    """
+    body = dict(plain)
+    kind = body.pop("kind", None)
+    cls = _KINDS.get(str(kind))
+    if cls is None:
+        raise InputError(f"message of kind {kind!r}", expected="one of " + ", ".join(_KINDS))
+    if cls is Observation and isinstance(body.get("channels"), dict):
+        body["channels"] = {k: _restored(v) for k, v in body["channels"].items()}
+    try:
+        message: Order | Event = cls(**{k: _restored(v) for k, v in body.items()})
+    except TypeError as error:
+        raise InputError(f"{kind} message: {error}", expected=f"the fields of {cls.__name__}") from error
+    return message
+
+
+def kind_of(message: Order | Event) -> str:
+    """Return the name under which a message is recorded, for example ``"observation"``."""
+    return _NAMES[type(message)]

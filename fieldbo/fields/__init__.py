@@ -1,0 +1,16 @@
+"""Kinds of ground truth: one a file. Only worlds and metrics may look at a field."""
+
+from fieldbo.fields.base import Field
+from fieldbo.registry import Registry
+
+FIELDS = Registry(
+    "field kind",
+    "fieldbo.fields",
+    {
+        "gp-draw": "fieldbo.fields.gp_draw:GPDraw",
+        "table": "fieldbo.fields.table:Table",
+        "lake-chlorophyll": "fieldbo.fields.lake:LakeChlorophyll",
+    },
+)
+
+__all__ = ["FIELDS", "Field"]

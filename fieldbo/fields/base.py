@@ -1,0 +1,41 @@
+"""The contract of a field."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fieldbo.domain import Array, Domain
+
+
+class Field(ABC):
+    """The true quantity over a domain."""
+
+    notes: tuple[str, ...] = ()
+    """What a user should know of how this field was made."""
+
+    @abstractmethod
+    def values(self, sites: Array, time_s: float = 0.0) -> Array:
+        """Return the true values (N,) at `sites` (N, d)."""
+
+
+@dataclass(frozen=True)
+class FieldKind(ABC):
+    """The settings of a field, from which a world makes it; a new kind is a frozen dataclass."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    @abstractmethod
+    def realise(self, domain: Domain, draw: int, folder: Path | None) -> Field:
+        """Return the field.
+
+        Parameters
+        ----------
+        domain : Domain
+        draw : int
+            Which one, where the kind is random.
+        folder : Path or None
+            The world's folder, for kinds that read a file in it.
+        """

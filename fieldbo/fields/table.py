@@ -1,0 +1,284 @@
+"""A field from a CSV of scattered readings: the mean of the Gaussian process fitted to them.
+
+As Bogunovic et al. (2016, section 4) do with the survey of their lake.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from fieldbo.domain import Array, Domain
+from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.fields.base import Field, FieldKind
+from fieldbo.fit import LogNormalPrior, fit
+from fieldbo.gp import Belief, Transform, ValueScale, pool
+from fieldbo.kernels import kernel
+from fieldbo.streams import stream
+
+LEAST_READINGS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Scattered readings as a file holds them.
+
+    Attributes
+    ----------
+    sites : (n, d) array
+    values : (n,) array
+    noise_variances : (n,) array or None
+        None where the file has no noise column.
+    channels : dict of str to (n,) array
+    repeated : int
+        How many readings were taken where another one was; they are pooled when fitted.
+    """
+
+    sites: Array
+    values: Array
+    noise_variances: Array | None
+    channels: dict[str, Array]
+
+    @property
+    def repeated(self) -> int:
+        """How many readings share their site with an earlier one."""
+        return len(self.sites) - len(np.unique(self.sites, axis=0))
+
+
+def read_readings(
+    path: Path,
+    axes: Sequence[str],
+    value: str,
+    noise_sd: str | None = None,
+    channels: Sequence[str] = (),
+) -> Readings:
+    """Read the named columns of a CSV file; comma, semicolon, tab and blanks are told apart.
+
+    Parameters
+    ----------
+    path : Path
+    axes : sequence of d column names
+    value : str
+        The column of the value.
+    noise_sd : str, optional
+        The column of each reading's standard deviation of noise.
+    channels : sequence of str
+        Columns of other quantities; a missing or empty entry there is NaN.
+
+    Raises
+    ------
+    InputError
+        The file is missing, not text or has no such column; an entry is not a finite number; there are
+        fewer than five readings, or a negative noise. The message names line and column.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {path.name}", expected="a CSV file of readings", where=str(path.parent)
+        ) from None
+    except IsADirectoryError:
+        raise InputError(f"{path.name} is a folder", expected="a CSV file of readings") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            "the file is not text",
+            expected="a CSV file in UTF-8",
+            where=str(path),
+            mend="export it from the spreadsheet as CSV (UTF-8)",
+        ) from None
+    rows = _rows(text)
+    if not rows:
+        raise InputError("the file is empty", expected="a line of column names", where=str(path))
+    header = [h.strip() for h in rows[0][1]]
+    wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
+    for name in wanted:
+        if name not in header:
+            raise UnknownNameError.of("column", name, header, where=f"{path}, line 1")
+    at = {name: header.index(name) for name in wanted}
+
+    def column(name: str, *, gaps: bool = False) -> Array:
+        return np.array([_number(path, line, cells, name, at[name], gaps) for line, cells in rows[1:]])
+
+    if len(rows) - 1 < LEAST_READINGS:
+        raise InputError(
+            f"{len(rows) - 1} readings", expected=f"at least {LEAST_READINGS}", where=str(path)
+        )
+    noise = column(noise_sd) if noise_sd else None
+    if noise is not None and (noise < 0).any():
+        line = rows[1 + int(np.argmax(noise < 0))][0]
+        raise InputError(
+            f"noise {noise.min()}",
+            expected="a standard deviation of at least 0",
+            where=f"{path}, line {line}, column {noise_sd}",
+        )
+    return Readings(
+        np.column_stack([column(a) for a in axes]),
+        column(value),
+        None if noise is None else noise**2,
+        {c: column(c, gaps=True) for c in channels},
+    )
+
+
+def _rows(text: str) -> list[tuple[int, list[str]]]:
+    """Return the non-empty rows as (line number, cells)."""
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=first.count)
+    if first.count(delimiter) == 0:
+        lines = enumerate(text.splitlines(), 1)
+        return [(i, line.replace('"', "").split()) for i, line in lines if line.strip()]
+    reader = csv.reader(text.splitlines(), delimiter=delimiter)
+    return [(reader.line_num, row) for row in reader if any(c.strip() for c in row)]
+
+
+def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps: bool) -> float:
+    cell = cells[index].strip() if index < len(cells) else ""
+    if gaps and cell.lower() in ("", "na", "nan"):
+        return float("nan")
+    try:
+        number = float(cell)
+    except ValueError:
+        number = float("nan")
+    if not np.isfinite(number) and not gaps:
+        raise InputError(
+            f"{cell!r} is not a finite number" if cell else "an empty cell",
+            expected="a finite number",
+            where=f"{path}, line {line}, column {name}",
+            mend="correct the cell, or delete the line",
+        )
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class TableField(Field):
+    """The mean of the process fitted to a table; `quality` says how far to trust it."""
+
+    readings: Readings
+    belief: Belief
+    scale: ValueScale
+    noise_sd: float
+    loo_rmse: float
+    loo_coverage: float
+    notes: tuple[str, ...] = ()
+
+    def values(self, sites: Array, time_s: float = 0.0) -> Array:
+        """Return the fitted values (N,) at `sites` (N, d), in the user's unit."""
+        return self.scale.to_user(self.belief.mean(sites))
+
+
+def fit_table(
+    readings: Readings, extent: Array, kernel_name: str, transform: Transform, where: str
+) -> TableField:
+    """Fit a Gaussian process to readings, by maximum penalised likelihood.
+
+    Parameters
+    ----------
+    readings : Readings
+    extent : (d,) array
+        Lengths of the axes; the priors on the length scales go by them.
+    kernel_name : str
+    transform : {"none", "log"}
+    where : str
+        Named in errors.
+
+    Raises
+    ------
+    InputError
+        A log of values not above 0.
+    """
+    plain = ValueScale(transform)
+    try:
+        y = plain.to_model(readings.values)
+    except InputError as error:
+        line = int(np.argmin(readings.values)) + 2
+        raise error.at(f"{where}, reading {line - 1}") from None
+    spread = float(np.std(y))
+    scale = ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
+    known = readings.noise_variances
+    noise = None if known is None else scale.noise_to_model(known, readings.values)
+    prior = LogNormalPrior.standard(extent, with_noise=noise is None)
+    start = kernel(kernel_name, 0.3 * extent)
+    values = scale.to_model(readings.values)
+    found = fit(start, readings.sites, values, noise, prior, stream(0, "model"))
+    variances = np.full(len(values), found.noise_variance) if noise is None else noise
+    belief = Belief(found.kernel).given(readings.sites, values, variances)
+    pooled = pool(readings.sites, values, np.maximum(variances, 1e-10))
+    mean, variance = belief.leave_one_out()
+    z = np.abs(pooled[1] - mean) / np.sqrt(variance)
+    error = scale.to_user(pooled[1]) - scale.to_user(mean)
+    notes = ()
+    if readings.repeated:
+        notes = (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
+    return TableField(
+        readings,
+        belief,
+        scale,
+        noise_sd=float(np.sqrt(np.mean(variances))) * scale.scale,
+        loo_rmse=float(np.sqrt(np.mean(error**2))),
+        loo_coverage=float(np.mean(z <= 1.6448536269514722)),
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True)
+class Table(FieldKind):
+    """A CSV of scattered readings in the world's folder.
+
+    Parameters
+    ----------
+    file : str
+        Its name; it must lie in the world's folder.
+    value : str
+        The column of the value.
+    axes : sequence of str, optional
+        The columns of position, in the domain's order; by default named as the axes are.
+    noise_sd : str, optional
+        The column of the readings' standard deviations of noise; without it one is fitted.
+    channels : sequence of str
+        Columns of other quantities, which come back with readings (of the nearest row).
+    kernel : {"se", "matern32", "matern52"}
+    transform : {"none", "log"}
+        ``"log"`` for skewed, positive values.
+    """
+
+    file: str
+    value: str
+    axes: tuple[str, ...] | None = None
+    noise_sd: str | None = None
+    channels: tuple[str, ...] = ()
+    kernel: Literal["se", "matern32", "matern52"] = "matern52"
+    transform: Transform = "none"
+
+    def realise(self, domain: Domain, draw: int, folder: Path | None) -> TableField:
+        """Return the fitted field; it is the same for every draw."""
+        if folder is None:
+            raise InputError("a table field without a folder", expected="a world that was loaded from a file")
+        path = inside(folder, self.file, where="field.file")
+        columns = self.axes or tuple(a.name for a in domain.axes)
+        if len(columns) != domain.dimension:
+            raise InputError(
+                f"{len(columns)} columns of position", expected=f"{domain.dimension}", where="field.axes"
+            )
+        readings = read_readings(path, columns, self.value, self.noise_sd, self.channels)
+        return fit_table(readings, domain.extent, self.kernel, self.transform, str(path))
+
+
+def inside(folder: Path, name: str, *, where: str) -> Path:
+    """Return ``folder / name``, or raise an `InputError` if that lies outside the folder."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{name!r} leaves the folder {folder.name}",
+            expected="a file in the world's own folder",
+            where=where,
+            mend="copy the file there",
+        )
+    return path
+
+
+__all__ = ["LEAST_READINGS", "Readings", "Table", "TableField", "fit_table", "inside", "read_readings"]
+

@@ -1,0 +1,228 @@
+"""Hyperparameters from data: maximum penalised marginal likelihood, from several starts.
+
+=============  =================================================================================
+``theta``      natural logs of the kernel's hyperparameters, and of the noise variance if learned
+``alpha``      ``(K + V)^-1 y``
+``W``          ``alpha alpha^T - (K + V)^-1``
+=============  =================================================================================
+
+``d log p / d theta = 1/2 sum_ij W_ij dK_ij / d theta`` (Rasmussen and Williams 2006, eq. 5.9).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg.lapack import dpotri
+
+from fieldbo.domain import Array
+from fieldbo.errors import InputError, ModelError
+from fieldbo.gp import NOISE_FLOOR, pool
+from fieldbo.kernels import Kernel
+
+STARTS = 8
+_WIDTHS = 6.0  # how many prior standard deviations the search may go to either side
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormalPrior:
+    """Independent log-normal priors on the hyperparameters.
+
+    Parameters
+    ----------
+    medians, sds : (p,) arrays
+        Medians, and standard deviations of the logs; in the order of theta.
+    """
+
+    medians: Array
+    sds: Array
+
+    @classmethod
+    def standard(cls, extent: Array, *, with_noise: bool) -> LogNormalPrior:
+        """Return the priors for a stationary kernel on standardised values.
+
+        Length scales: median 0.3 of the axis' extent (d,), sd of the log 0.75; variance 1, 0.75; noise
+        variance, where learned, 0.01, 1.5.
+        """
+        noise = ([0.01], [1.5]) if with_noise else ([], [])
+        return cls(
+            np.concatenate([0.3 * np.asarray(extent, dtype=float), [1.0], noise[0]]),
+            np.concatenate([np.full(len(extent) + 1, 0.75), noise[1]]),
+        )
+
+    def log_density(self, theta: Array) -> tuple[float, Array]:
+        """Return the log density at `theta` (p,), up to a constant, and its gradient (p,)."""
+        z = (theta - np.log(self.medians)) / self.sds
+        return float(-0.5 * z @ z), -z / self.sds
+
+    def starts(self, n: int, rng: np.random.Generator) -> Array:
+        """Return `n` quasi-random points (n, p) from the prior."""
+        from scipy.special import ndtri
+        from scipy.stats import qmc
+
+        with np.errstate(all="ignore"):
+            unit = qmc.Sobol(len(self.medians), rng=rng).random(n)
+        z = ndtri(np.clip(unit, 1e-3, 1 - 1e-3))
+        return np.asarray(np.log(self.medians) + z * self.sds)
+
+
+class Likelihood:
+    """The log marginal likelihood of readings as a function of theta, with its gradient.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Which kernel; its hyperparameters are replaced by theta.
+    sites : (n, d) array
+    values : (n,) array
+        Model units.
+    noise_variances : (n,) array, optional
+        None: one noise variance for all is learned, and is theta's last entry.
+    """
+
+    def __init__(
+        self, kernel: Kernel, sites: Array, values: Array, noise_variances: Array | None = None
+    ) -> None:
+        self.kernel = kernel
+        self.learns_noise = noise_variances is None
+        ones = np.ones(len(values)) if noise_variances is None else noise_variances
+        if self.learns_noise:
+            self.sites, self.values, inverse_counts, _ = pool(sites, values, ones)
+            self.inverse_counts = inverse_counts
+            extra = len(values) - len(self.values)
+            squares = float(values @ values - np.sum(self.values**2 / inverse_counts))
+            self._extra = (extra, max(squares, 0.0), float(np.sum(np.log(inverse_counts))))
+            self.scatter = 0.0
+        else:
+            floored = np.maximum(ones, NOISE_FLOOR)
+            self.sites, self.values, self.noise_variances, self.scatter = pool(sites, values, floored)
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the log marginal likelihood at `theta` (p,), and its gradient (p,).
+
+        Minus infinity, and zeros, where the covariance matrix is not positive definite.
+        """
+        split = len(theta) - self.learns_noise
+        kernel = self.kernel.with_theta(theta[:split])
+        n = len(self.values)
+        if self.learns_noise:
+            noise = float(np.exp(theta[-1]))
+            v = noise * self.inverse_counts
+            extra, squares, log_counts = self._extra
+            scatter = -0.5 * (extra * np.log(2 * np.pi * noise) - log_counts + squares / noise)
+        else:
+            v, scatter = self.noise_variances, self.scatter
+        K = kernel(self.sites, self.sites)
+        K[np.diag_indices(n)] += v
+        try:
+            factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return -np.inf, np.zeros(len(theta))
+        alpha = cho_solve((factor, True), self.values, check_finite=False)
+        value = (
+            -0.5 * self.values @ alpha
+            - np.sum(np.log(np.diag(factor)))
+            - 0.5 * n * np.log(2 * np.pi)
+            + scatter
+        )
+        inverse, _ = dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        W = np.outer(alpha, alpha) - inverse
+        gradient = 0.5 * kernel.pullback(self.sites, W)
+        if self.learns_noise:
+            by_noise = 0.5 * np.diag(W) @ v - 0.5 * (extra - squares / noise)
+            gradient = np.append(gradient, by_noise)
+        return float(value), gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit found.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With the hyperparameters found.
+    noise_variance : float or None
+        In model units, where it was learned.
+    log_likelihood : float
+        Log marginal likelihood there, without the prior.
+    """
+
+    kernel: Kernel
+    noise_variance: float | None
+    log_likelihood: float
+
+
+def fit(
+    kernel: Kernel,
+    sites: Array,
+    values: Array,
+    noise_variances: Array | None,
+    prior: LogNormalPrior,
+    rng: np.random.Generator,
+    *,
+    penalised: bool = True,
+    present: Array | None = None,
+) -> Fit:
+    """Find the hyperparameters of highest (penalised) marginal likelihood.
+
+    Eight quasi-random starts from the prior, and `present`; L-BFGS with the analytic gradient.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Which kernel.
+    sites : (n, d) array
+    values : (n,) array
+        Standardised.
+    noise_variances : (n,) array or None
+        In model units; None: one noise variance is learned.
+    prior : LogNormalPrior
+    rng : numpy.random.Generator
+        Scrambles the starts.
+    penalised : bool
+        Whether the prior's density counts; it draws the starts and bounds the search in any case.
+    present : (p,) array, optional
+        Values of theta to start from as well.
+
+    Raises
+    ------
+    InputError
+        Fewer than two readings.
+    ModelError
+        No start leads to a positive definite covariance matrix.
+    """
+    from scipy.optimize import minimize
+
+    if len(values) < 2:
+        raise InputError(f"a fit to {len(values)} readings", expected="at least two readings")
+    likelihood = Likelihood(kernel, sites, values, noise_variances)
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        value, gradient = likelihood(theta)
+        if not np.isfinite(value):
+            return 1e25, np.zeros_like(theta)
+        if penalised:
+            density, slope = prior.log_density(theta)
+            value, gradient = value + density, gradient + slope
+        return -value, -gradient
+
+    middle, reach = np.log(prior.medians), _WIDTHS * prior.sds
+    bounds = list(zip(middle - reach, middle + reach, strict=True))
+    starts = prior.starts(STARTS, rng)
+    if present is not None:
+        starts = np.concatenate([present[None], starts])
+    found = [
+        minimize(objective, np.clip(s, *np.transpose(bounds)), jac=True, method="L-BFGS-B", bounds=bounds)
+        for s in starts
+    ]
+    best = min(found, key=lambda r: float(r.fun))
+    value, _ = likelihood(best.x)
+    if not np.isfinite(value):
+        raise ModelError("no start of the fit gave a positive definite covariance matrix")
+    split = len(best.x) - likelihood.learns_noise
+    noise = float(np.exp(best.x[-1])) if likelihood.learns_noise else None
+    return Fit(kernel.with_theta(best.x[:split]), noise, value)

@@ -1,0 +1,327 @@
+"""The exact posterior of a zero-mean Gaussian process, in model units.
+
+=============  ====================================================================================
+``X``          observed sites, (n, d); repeated readings of one site are pooled into one
+``y``, ``v``   values and noise variances, (n,), per observation
+``L``          lower Cholesky factor of ``k(X, X) + diag(v)``
+``w``          ``L^-1 y``
+=============  ====================================================================================
+
+mean ``k(x, X) L^-T w``, covariance ``k(a, b) - k(a, X) L^-T L^-1 k(X, b)``
+(Bogunovic et al. 2016, eqs. 1, 2 and 20; Rasmussen and Williams 2006, algorithm 2.1).
+
+:class:`ValueScale` is the way from a user's values to model units and back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+
+from fieldbo.domain import Array
+from fieldbo.errors import InputError, ModelError
+from fieldbo.kernels import Kernel
+
+NOISE_FLOOR = 1e-10
+"""Least noise variance, as a share of the prior's: a perfect sensor still leaves a factor that exists."""
+
+Transform = Literal["none", "log"]
+
+
+@dataclass(frozen=True)
+class ValueScale:
+    """The map between a user's values and the model's standardised ones.
+
+    ``model = (transform(value) - shift) / scale``
+
+    Parameters
+    ----------
+    transform : {"none", "log"}
+    shift, scale : float
+        Constants that change only at a fit.
+
+    Examples
+    --------
+    >>> s = ValueScale("log", shift=1.0, scale=2.0)
+    >>> float(s.to_user(s.to_model([5.0]))[0].round(12))
+    5.0
+    """
+
+    transform: Transform = "none"
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def usable(self, values: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Say which values the model can take: finite, and above 0 for a log."""
+        y = np.asarray(values, dtype=float)
+        return np.isfinite(y) & ((y > 0) if self.transform == "log" else True)
+
+    def to_model(self, values: ArrayLike) -> Array:
+        """Return values (n,) in model units.
+
+        Raises
+        ------
+        InputError
+            A log is asked of a value that is not above 0.
+        """
+        y = np.asarray(values, dtype=float)
+        if self.transform == "log":
+            if np.any(y <= 0):
+                raise InputError(
+                    f"the log of {float(np.min(y))}",
+                    expected="values above 0",
+                    mend='use transform = "none", or leave out or shift the values',
+                )
+            y = np.log(y)
+        return np.asarray((y - self.shift) / self.scale)
+
+    def noise_to_model(self, noise_variances: ArrayLike, values: ArrayLike) -> Array:
+        """Return noise variances in model units; for a log to first order at `values`."""
+        v = np.asarray(noise_variances, dtype=float) / self.scale**2
+        return np.asarray(v / np.square(values) if self.transform == "log" else v)
+
+    def to_user(self, model_values: ArrayLike) -> Array:
+        """Return model values in the user's units (of a log: the median)."""
+        y = np.asarray(model_values, dtype=float) * self.scale + self.shift
+        return np.asarray(np.exp(y) if self.transform == "log" else y)
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation in the user's units of a normal in model units."""
+        mu, var = mean * self.scale + self.shift, variance * self.scale**2
+        if self.transform == "log":
+            expected = np.exp(mu + 0.5 * var)
+            return expected, expected * np.sqrt(np.expm1(var))
+        return mu, np.sqrt(var)
+
+
+def pool(sites: Array, values: Array, noise_variances: Array) -> tuple[Array, Array, Array, float]:
+    """Pool repeated readings of a site into one of equal information.
+
+    Parameters
+    ----------
+    sites : (n, d) array
+    values, noise_variances : (n,) arrays
+
+    Returns
+    -------
+    sites, values, noise_variances : (m, d), (m,), (m,) arrays
+        One row a site, in order of first reading: ``ybar = sum(y / v) / sum(1 / v)``, ``1 / sum(1 / v)``.
+    scatter : float
+        What the scatter within sites adds to the log marginal likelihood,
+        ``-1/2 [sum log 2 pi v - log 2 pi vbar + sum (y - ybar)^2 / v]`` summed over sites.
+    """
+    unique, first, which = np.unique(sites, axis=0, return_index=True, return_inverse=True)
+    if len(unique) == len(sites):
+        return sites, values, noise_variances, 0.0
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    which = rank[which.reshape(-1)]
+    precision = np.bincount(which, 1.0 / noise_variances)
+    pooled = np.bincount(which, values / noise_variances) / precision
+    scatter = -0.5 * float(
+        np.sum(np.log(2 * np.pi * noise_variances))
+        + np.sum(np.log(precision / (2 * np.pi)))
+        + np.sum((values - pooled[which]) ** 2 / noise_variances)
+    )
+    return unique[order], pooled, 1.0 / precision, scatter
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """The posterior over a function, given readings; frozen: conditioning returns a new belief.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Prior covariance, in model units.
+
+    Examples
+    --------
+    >>> from fieldbo.kernels import Matern52
+    >>> prior = Belief(Matern52([1.0]))
+    >>> posterior = prior.given([[0.0]], [2.0], [0.01])
+    >>> posterior.mean([[0.0], [9.0]]).round(3)
+    array([1.98, 0.  ])
+    >>> posterior.variance([[0.0], [9.0]]).round(3)
+    array([0.01, 1.  ])
+    """
+
+    kernel: Kernel
+    sites: Array = field(default_factory=lambda: np.empty((0, 0)))
+    values: Array = field(default_factory=lambda: np.empty(0))
+    noise_variances: Array = field(default_factory=lambda: np.empty(0))
+    scatter: float = 0.0
+    factor: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    weights: Array = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number of rows n of the factor."""
+        return len(self.values)
+
+    def given(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> Belief:
+        """Return the belief after more readings, pooled with those before; O((n + k)^3).
+
+        Parameters
+        ----------
+        sites : (k, d) array
+        values : (k,) array
+            Model units.
+        noise_variances : float or (k,) array
+            At least 0; raised to 1e-10 of the prior's variance.
+
+        Raises
+        ------
+        InputError
+            Not finite, or a negative noise variance.
+        ModelError
+            The covariance matrix is not positive definite.
+        """
+        x, y, v = self._checked(sites, values, noise_variances)
+        if self.size:
+            x = np.concatenate([self.sites, x])
+            y = np.concatenate([self.values, y])
+            v = np.concatenate([self.noise_variances, v])
+        x, y, v, scatter = pool(x, y, v)
+        K = self.kernel(x, x)
+        K[np.diag_indices_from(K)] += v
+        try:
+            factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError as error:
+            raise _not_positive_definite(len(x)) from error
+        w = solve_triangular(factor, y, lower=True, check_finite=False)
+        return replace(
+            self,
+            sites=x,
+            values=y,
+            noise_variances=v,
+            scatter=self.scatter + scatter,
+            factor=factor,
+            weights=w,
+        )
+
+    def _checked(
+        self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike
+    ) -> tuple[Array, Array, Array]:
+        x = np.atleast_2d(np.asarray(sites, dtype=float))
+        y = np.atleast_1d(np.asarray(values, dtype=float))
+        v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
+        if len(x) != len(y):
+            raise InputError(f"{len(x)} sites and {len(y)} values", expected="a value for each site")
+        if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(v).all() and (v >= 0).all()):
+            raise InputError(
+                "a site, value or noise variance is NaN, infinite or (noise) negative",
+                expected="finite readings with noise variances of at least 0",
+            )
+        return x, y, np.maximum(v, NOISE_FLOOR * self.kernel.diagonal(x))
+
+    def extended(self, site: Array, value: float, noise_variance: float) -> tuple[Belief, Array, float]:
+        """Return the belief after one more reading, the new row of the factor, and its diagonal; O(n^2).
+
+        A repeated site becomes a row of its own: the posterior is the same as if it were pooled.
+
+        Returns
+        -------
+        belief : Belief
+        row : (n,) array
+            ``L^-1 k(X, site)``.
+        pivot : float
+            Root of the posterior variance of the reading.
+        """
+        x, y, v = self._checked(site, value, noise_variance)
+        n = self.size
+        row = self._solve(x)[:, 0] if n else np.empty(0)
+        pivot2 = float(self.kernel.diagonal(x)[0] + v[0] - row @ row)
+        if not pivot2 > 0:
+            raise _not_positive_definite(n + 1)
+        pivot = float(np.sqrt(pivot2))
+        factor = np.zeros((n + 1, n + 1))
+        factor[:n, :n] = self.factor
+        factor[n, :n] = row
+        factor[n, n] = pivot
+        belief = replace(
+            self,
+            sites=np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
+            values=np.append(self.values, y),
+            noise_variances=np.append(self.noise_variances, v),
+            factor=factor,
+            weights=np.append(self.weights, (y[0] - row @ self.weights) / pivot),
+        )
+        return belief, row, pivot
+
+    def _solve(self, points: Array) -> Array:
+        """Return ``L^-1 k(X, points)``, (n, P)."""
+        return solve_triangular(self.factor, self.kernel(self.sites, points), lower=True, check_finite=False)
+
+    def mean(self, points: ArrayLike) -> Array:
+        """Return the posterior mean (P,) at `points` (P, d)."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        return self._solve(x).T @ self.weights if self.size else np.zeros(len(x))
+
+    def variance(self, points: ArrayLike) -> Array:
+        """Return the posterior variance (P,) of the function (without noise) at `points` (P, d)."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        prior = self.kernel.diagonal(x)
+        if not self.size:
+            return prior
+        return np.maximum(prior - np.einsum("np,np->p", *(2 * [self._solve(x)])), 0.0)
+
+    def covariance(self, a: ArrayLike, b: ArrayLike) -> Array:
+        """Return the posterior covariances (n, m) between points `a` (n, d) and `b` (m, d)."""
+        xa, xb = (np.atleast_2d(np.asarray(p, dtype=float)) for p in (a, b))
+        prior = self.kernel(xa, xb)
+        return prior - self._solve(xa).T @ self._solve(xb) if self.size else prior
+
+    def mean_gradient(self, points: ArrayLike) -> Array:
+        """Return the gradient (P, d) of the posterior mean at `points` (P, d)."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        if not self.size:
+            return np.zeros_like(x)
+        alpha = solve_triangular(self.factor, self.weights, lower=True, trans="T", check_finite=False)
+        return np.einsum("pnd,n->pd", self.kernel.gradient(x, self.sites), alpha)
+
+    def variance_gradient(self, points: ArrayLike) -> Array:
+        """Return the gradient (P, d) of the posterior variance at `points` (P, d); stationary kernels."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        if not self.size:
+            return np.zeros_like(x)
+        solved = solve_triangular(self.factor, self._solve(x), lower=True, trans="T", check_finite=False)
+        return -2.0 * np.einsum("pnd,np->pd", self.kernel.gradient(x, self.sites), solved)
+
+    def log_marginal_likelihood(self) -> float:
+        """Return the log marginal likelihood of all readings, repeated ones included."""
+        return float(
+            -0.5 * self.weights @ self.weights
+            - np.sum(np.log(np.diag(self.factor)))
+            - 0.5 * self.size * np.log(2 * np.pi)
+            + self.scatter
+        )
+
+    def information_gain(self) -> float:
+        """Return the mutual information of readings and function, ``1/2 log det(I + diag(v)^-1 K)``, in nats.
+
+        Bogunovic et al. 2016, eq. 16.
+        """
+        return float(np.sum(np.log(np.diag(self.factor))) - 0.5 * np.sum(np.log(self.noise_variances)))
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return mean and variance (n,) of each reading, predicted from all others.
+
+        The variance includes the reading's own noise (Rasmussen and Williams 2006, eqs. 5.10 to 5.12).
+        """
+        inverse = cho_solve((self.factor, True), np.eye(self.size), check_finite=False)
+        variance = 1.0 / np.diag(inverse)
+        return self.values - (inverse @ self.values) * variance, variance
+
+
+def _not_positive_definite(n: int) -> ModelError:
+    return ModelError(
+        f"the covariance matrix of {n} readings is not positive definite\n"
+        "  mend:     raise the noise variance (1e-6 of the values' variance is enough), shorten the length\n"
+        "            scales, or take a Matern kernel instead of the squared exponential"
+    )

@@ -1,0 +1,250 @@
+"""Covariance functions.
+
+====================  =======================================================================
+``r``                 distance in length scales, ``r^2 = sum_j (a_j - b_j)^2 / l_j^2``
+``l``                 length scales, (d,), in the axes' units
+``v``                 variance, k(x, x)
+``theta``             hyperparameters as a vector of natural logs: ``log l_1 ... log l_d, log v``
+====================  =======================================================================
+
+A new stationary kernel is one subclass of :class:`Stationary` with two formulas.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from fieldbo.domain import Array, frozen_array
+from fieldbo.errors import InputError, UnknownNameError
+
+
+class Kernel(ABC):
+    """A covariance function of two points; kernels add and multiply."""
+
+    @abstractmethod
+    def __call__(self, a: Array, b: Array) -> Array:
+        """Return the covariances (n, m) between points `a` (n, d) and `b` (m, d)."""
+
+    @abstractmethod
+    def diagonal(self, a: Array) -> Array:
+        """Return the variances (n,) at points `a` (n, d)."""
+
+    @abstractmethod
+    def gradient(self, a: Array, b: Array) -> Array:
+        """Return the gradient with respect to `a` (n, d) of k(a, b), for `b` (m, d), as (n, m, d)."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Array:
+        """Hyperparameters as natural logs, (p,)."""
+
+    @abstractmethod
+    def with_theta(self, theta: Array) -> Kernel:
+        """Return the same kernel with other hyperparameters (p,)."""
+
+    @abstractmethod
+    def pullback(self, a: Array, weights: Array) -> Array:
+        """Return ``sum_ij weights_ij dk(a_i, a_j) / dtheta`` as (p,), for symmetric `weights` (n, n)."""
+
+    def __add__(self, other: Kernel) -> Kernel:
+        return Sum(self, other)
+
+    def __mul__(self, other: Kernel) -> Kernel:
+        return Product(self, other)
+
+
+@dataclass(frozen=True, eq=False)
+class Stationary(Kernel):
+    """A kernel of the scaled distance r alone (automatic relevance determination).
+
+    Parameters
+    ----------
+    length_scales : (d,) array
+        One an axis, in the axis' unit; above 0.
+    variance : float
+        k(x, x), in the squared unit of the values; above 0.
+
+    Raises
+    ------
+    InputError
+        A length scale or the variance is not a finite number above 0.
+    """
+
+    length_scales: Array
+    variance: float = 1.0
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scales", frozen_array(np.atleast_1d(self.length_scales)))
+        numbers = np.append(self.length_scales, self.variance)
+        if not np.all(np.isfinite(numbers) & (numbers > 0)):
+            raise InputError(
+                f"length scales {self.length_scales.tolist()} and variance {self.variance}",
+                expected="finite numbers above 0",
+                where="model",
+            )
+
+    @abstractmethod
+    def _profile(self, r2: Array) -> Array:
+        """Return the correlation at squared distance `r2`."""
+
+    @abstractmethod
+    def _slope(self, r2: Array) -> Array:
+        """Return -2 times the derivative of the correlation with respect to r^2."""
+
+    def _squared_distance(self, a: Array, b: Array) -> Array:
+        return cdist(a / self.length_scales, b / self.length_scales, "sqeuclidean")
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        return self.variance * self._profile(self._squared_distance(a, b))
+
+    def diagonal(self, a: Array) -> Array:
+        return np.full(len(a), self.variance)
+
+    def gradient(self, a: Array, b: Array) -> Array:
+        slope = -self.variance * self._slope(self._squared_distance(a, b))
+        gaps: Array = (a[:, None, :] - b[None, :, :]) / self.length_scales**2
+        return slope[..., None] * gaps
+
+    @property
+    def theta(self) -> Array:
+        return np.log(np.append(self.length_scales, self.variance))
+
+    def with_theta(self, theta: Array) -> Kernel:
+        return type(self)(np.exp(theta[:-1]), float(np.exp(theta[-1])))
+
+    def pullback(self, a: Array, weights: Array) -> Array:
+        r2 = self._squared_distance(a, a)
+        # dk/dlog l_j = v slope(r^2) (a_j - b_j)^2 / l_j^2; expanding the square leaves matrix products.
+        w = weights * self._slope(r2) * self.variance
+        x = (a - a.mean(axis=0)) / self.length_scales
+        by_scale = 2.0 * (w.sum(axis=1) @ x**2 - np.einsum("nj,nj->j", x, w @ x))
+        by_variance = self.variance * np.sum(weights * self._profile(r2))
+        return np.append(by_scale, by_variance)
+
+
+class SquaredExponential(Stationary):
+    """``v exp(-r^2 / 2)``.
+
+    Examples
+    --------
+    >>> k = SquaredExponential([2.0], variance=4.0)
+    >>> k(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(4)
+    array([[4.    , 2.4261]])
+    """
+
+    name = "se"
+
+    def _profile(self, r2: Array) -> Array:
+        return np.exp(-0.5 * r2)
+
+    def _slope(self, r2: Array) -> Array:
+        return np.exp(-0.5 * r2)
+
+
+class Matern32(Stationary):
+    """``v (1 + sqrt(3) r) exp(-sqrt(3) r)``."""
+
+    name = "matern32"
+
+    def _profile(self, r2: Array) -> Array:
+        s = np.sqrt(3.0 * r2)
+        return (1.0 + s) * np.exp(-s)
+
+    def _slope(self, r2: Array) -> Array:
+        return 3.0 * np.exp(-np.sqrt(3.0 * r2))
+
+
+class Matern52(Stationary):
+    """``v (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)``."""
+
+    name = "matern52"
+
+    def _profile(self, r2: Array) -> Array:
+        s = np.sqrt(5.0 * r2)
+        return (1.0 + s + s**2 / 3.0) * np.exp(-s)
+
+    def _slope(self, r2: Array) -> Array:
+        s = np.sqrt(5.0 * r2)
+        return 5.0 / 3.0 * (1.0 + s) * np.exp(-s)
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Kernel):
+    """The sum of two kernels; theta is the first's followed by the second's."""
+
+    first: Kernel
+    second: Kernel
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        return self.first(a, b) + self.second(a, b)
+
+    def diagonal(self, a: Array) -> Array:
+        return self.first.diagonal(a) + self.second.diagonal(a)
+
+    def gradient(self, a: Array, b: Array) -> Array:
+        return self.first.gradient(a, b) + self.second.gradient(a, b)
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([self.first.theta, self.second.theta])
+
+    def with_theta(self, theta: Array) -> Kernel:
+        cut = len(self.first.theta)
+        return type(self)(self.first.with_theta(theta[:cut]), self.second.with_theta(theta[cut:]))
+
+    def pullback(self, a: Array, weights: Array) -> Array:
+        return np.concatenate([self.first.pullback(a, weights), self.second.pullback(a, weights)])
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Sum):
+    """The product of two kernels; theta is the first's followed by the second's."""
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        return self.first(a, b) * self.second(a, b)
+
+    def diagonal(self, a: Array) -> Array:
+        return self.first.diagonal(a) * self.second.diagonal(a)
+
+    def gradient(self, a: Array, b: Array) -> Array:
+        return (
+            self.first.gradient(a, b) * self.second(a, b)[..., None]
+            + self.first(a, b)[..., None] * self.second.gradient(a, b)
+        )
+
+    def pullback(self, a: Array, weights: Array) -> Array:
+        return np.concatenate(
+            [
+                self.first.pullback(a, weights * self.second(a, a)),
+                self.second.pullback(a, weights * self.first(a, a)),
+            ]
+        )
+
+
+KERNELS: dict[str, type[Stationary]] = {k.name: k for k in (SquaredExponential, Matern32, Matern52)}
+
+
+def kernel(name: str, length_scales: ArrayLike, variance: float = 1.0) -> Stationary:
+    """Return the kernel of that name.
+
+    Parameters
+    ----------
+    name : {"se", "matern32", "matern52"}
+    length_scales : (d,) array
+    variance : float
+
+    Raises
+    ------
+    UnknownNameError
+        No kernel has that name.
+    """
+    if name not in KERNELS:
+        raise UnknownNameError.of("kernel", name, KERNELS)
+    return KERNELS[name](np.asarray(length_scales, dtype=float), variance)

@@ -1,0 +1,133 @@
+"""The frozen description of a mission: a world, who goes, what for, with which battery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldbo.domain import Array, frozen_array
+from fieldbo.errors import InputError
+from fieldbo.model import Model
+from fieldbo.policies import Policy
+from fieldbo.question import Question
+from fieldbo.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Crew:
+    """One vehicle of a mission.
+
+    Parameters
+    ----------
+    battery : float
+        In the world's cost unit; above 0.
+    start : (d,) array
+    home : (d,) array, optional
+        Where it must be able to return; None: it may end anywhere.
+    reserve : float
+        Never spent on purpose, in the cost unit.
+    margin : float
+        Share by which a move may turn out dearer than declared.
+    time_limit_s : float, optional
+    """
+
+    battery: float
+    start: Array
+    home: Array | None = None
+    reserve: float = 0.0
+    margin: float = 0.0
+    time_limit_s: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", frozen_array(self.start))
+        if self.home is not None:
+            object.__setattr__(self, "home", frozen_array(self.home))
+        for name, good, expected in (
+            ("battery", self.battery > 0, "a finite number above 0"),
+            ("reserve", self.reserve >= 0, "a finite number of at least 0"),
+            ("margin", self.margin >= 0, "a finite number of at least 0"),
+            ("time_limit_s", self.time_limit_s is None or self.time_limit_s > 0, "seconds above 0"),
+        ):
+            value = getattr(self, name)
+            if not (good and (value is None or np.isfinite(value))):
+                raise InputError(f"{name} = {value}", expected=expected, where=f"agent.{name}")
+
+
+@dataclass(frozen=True, eq=False)
+class Mission:
+    """Everything that decides a run.
+
+    Parameters
+    ----------
+    name : str
+    world : World
+    question : Question
+    policy : Policy
+    policy_kind : str
+        The policy's name in files.
+    model : Model
+    crew : tuple of Crew
+        One a vehicle.
+    initial : int
+        Readings before the policy takes over; the first one at the start.
+    max_steps : int, optional
+        At most so many orders.
+    seed : int
+        Keys the random streams; it never changes the field.
+    settings : mapping
+        The mission's file as it was understood, overrides included; empty for one made in Python.
+    folder : Path, optional
+        The world's folder.
+
+    Raises
+    ------
+    InputError
+        A start or home outside the domain, or a policy that does not fit the costs.
+    """
+
+    name: str
+    world: World
+    question: Question
+    policy: Policy
+    model: Model
+    crew: tuple[Crew, ...]
+    initial: int = 1
+    max_steps: int | None = None
+    seed: int = 0
+    policy_kind: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        domain = self.world.domain
+        if not self.crew:
+            raise InputError("a mission without a vehicle", expected="at least one [agent]")
+        for one in self.crew:
+            for name, place in (("start", one.start), ("home", one.home)):
+                if place is None:
+                    continue
+                if len(place) != domain.dimension:
+                    raise InputError(
+                        f"{name} has {len(place)} coordinates",
+                        expected=f"{domain.dimension}: {', '.join(a.name for a in domain.axes)}",
+                        where=f"agent.{name}",
+                    )
+                if not domain.contains(place[None])[0]:
+                    box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}" for a in domain.axes)
+                    raise InputError(
+                        f"{name} {place.tolist()} lies outside the domain",
+                        expected=box + (" and within its outline" if domain.region is not None else ""),
+                        where=f"agent.{name}",
+                        mend=f"the nearest site is {domain.sites[domain.nearest(place)].tolist()}",
+                    )
+        for name, count in (("initial.count", self.initial), ("max_steps", self.max_steps or 1)):
+            if count < (0 if name == "initial.count" else 1):
+                raise InputError(f"{name} = {count}", expected="a whole number, at least 0", where=name)
+        if self.seed < 0:
+            raise InputError(f"seed = {self.seed}", expected="a whole number of at least 0", where="seed")
+        self.policy.check(self.world.cost, domain)
+        self.model.initial(domain, self.question.threshold)

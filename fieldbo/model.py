@@ -1,0 +1,179 @@
+"""What an agent assumes of the field: kernel, transform of the values, and when it learns the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from fieldbo.domain import Array, Domain
+from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.fit import LogNormalPrior, fit
+from fieldbo.gp import Transform, ValueScale
+from fieldbo.kernels import KERNELS, Stationary, kernel
+
+LEAST_READINGS = 5
+"""A fit waits for so many readings: fewer say nothing of a length scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """A kernel in model units, the way to those units, and the noise where it is learned.
+
+    Parameters
+    ----------
+    kernel : Stationary
+    scale : ValueScale
+    noise_variance : float, optional
+        In model units; None: what the sensor declares holds.
+    """
+
+    kernel: Stationary
+    scale: ValueScale
+    noise_variance: float | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return them as strings, numbers and lists."""
+        return {
+            "kernel": self.kernel.name,
+            "length_scales": self.kernel.length_scales.tolist(),
+            "variance": float(self.kernel.variance),
+            "transform": self.scale.transform,
+            "shift": self.scale.shift,
+            "scale": self.scale.scale,
+            "noise_variance": self.noise_variance,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Hyperparameters:
+        """Return what `to_plain` wrote."""
+        return cls(
+            kernel(plain["kernel"], plain["length_scales"], plain["variance"]),
+            ValueScale(plain["transform"], plain["shift"], plain["scale"]),
+            plain["noise_variance"],
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """The agent's model of the field.
+
+    Parameters
+    ----------
+    kernel : {"se", "matern32", "matern52"}
+    transform : {"none", "log"}
+        ``"log"`` for skewed, positive values: the model is of their log.
+    learn : bool or {"every": k}
+        Whether hyperparameters are fitted on the way: true is after each ten readings (and after the
+        initial ones); at least five readings are needed.
+    noise : {"declared", "learned"}
+        Whether the sensor's noise is believed, or fitted with the rest.
+    length_scales : list of float, optional
+        Where to start from, or to stay: one an axis, in its unit. Default: 0.3 of each axis' extent.
+    variance : float
+        Prior variance, in the squared unit of the (transformed) values.
+    mean : float, optional
+        Prior mean, in the user's unit. Default: the threshold.
+
+    Raises
+    ------
+    InputError
+        A number is out of its range.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    kernel: Literal["se", "matern32", "matern52"] = "matern52"
+    transform: Transform = "none"
+    learn: bool | Mapping[Literal["every"], int] = True
+    noise: Literal["declared", "learned"] = "declared"
+    length_scales: tuple[float, ...] | None = None
+    variance: float = 1.0
+    mean: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kernel not in KERNELS:
+            raise UnknownNameError.of("kernel", self.kernel, KERNELS, where="model.kernel")
+        if isinstance(self.learn, Mapping) and (set(self.learn) != {"every"} or self.learn["every"] < 1):
+            raise InputError(
+                f"learn = {dict(self.learn)}", expected="true, false or { every = 1 or more }", where="model"
+            )
+        if not (np.isfinite(self.variance) and self.variance > 0):
+            raise InputError(f"variance {self.variance}", expected="a number above 0", where="model.variance")
+        if self.mean is not None and not np.isfinite(self.mean):
+            raise InputError(f"mean {self.mean}", expected="a finite number", where="model.mean")
+        if self.noise == "learned" and not self.learn:
+            raise InputError(
+                'noise = "learned" with learn = false',
+                expected="a model that learns",
+                where="model.noise",
+                mend='set learn = true, or noise = "declared"',
+            )
+
+    @property
+    def every(self) -> int | None:
+        """How many readings lie between fits; None if the model never learns."""
+        if isinstance(self.learn, Mapping):
+            return int(self.learn["every"])
+        return 10 if self.learn else None
+
+    def initial(self, domain: Domain, centre: float) -> Hyperparameters:
+        """Return the hyperparameters before any fit; `centre` is the prior mean unless one is set.
+
+        Raises
+        ------
+        InputError
+            The number of length scales differs from the domain's axes, or a log of a mean not above 0.
+        """
+        scales = self.length_scales or tuple(0.3 * domain.extent)
+        if len(scales) != domain.dimension:
+            raise InputError(
+                f"{len(scales)} length scales",
+                expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
+                where="model.length_scales",
+            )
+        mean = centre if self.mean is None else self.mean
+        try:
+            shift = float(ValueScale(self.transform).to_model([mean])[0])
+        except InputError as error:
+            raise error.at("model.mean") from None
+        return Hyperparameters(
+            kernel(self.kernel, scales, self.variance), ValueScale(self.transform, shift, 1.0)
+        )
+
+    def fitted(
+        self,
+        present: Hyperparameters,
+        domain: Domain,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        rng: np.random.Generator,
+    ) -> Hyperparameters:
+        """Fit to readings in the user's units: standardise, then maximise the penalised likelihood.
+
+        Parameters
+        ----------
+        present : Hyperparameters
+            One more start of the search.
+        sites : (n, d) array
+        values, noise_variances : (n,) arrays
+            In the user's units.
+        """
+        plain = ValueScale(self.transform)
+        y = plain.to_model(values)
+        spread = float(np.std(y))
+        scale = ValueScale(self.transform, float(np.mean(y)), spread if spread > 0 else 1.0)
+        noise = None if self.noise == "learned" else scale.noise_to_model(noise_variances, values)
+        prior = LogNormalPrior.standard(domain.extent, with_noise=noise is None)
+        rescale = 2 * np.log(present.scale.scale / scale.scale)
+        theta = present.kernel.theta.copy()
+        theta[-1] += rescale
+        if noise is None:
+            known = present.noise_variance
+            theta = np.append(theta, np.log(0.01 if known is None else known) + (rescale if known else 0.0))
+        found = fit(present.kernel, sites, scale.to_model(values), noise, prior, rng, present=theta)
+        assert isinstance(found.kernel, Stationary)
+        return replace(present, kernel=found.kernel, scale=scale, noise_variance=found.noise_variance)

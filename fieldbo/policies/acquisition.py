@@ -1,0 +1,144 @@
+"""The scores that rules maximise, as functions of mean and standard deviation.
+
+===========  =========================================================
+``mu``       posterior mean, (N,)
+``s``        posterior standard deviation, (N,)
+``h``        threshold
+``beta``     stands under the root of a confidence width, ``sqrt(beta) s``
+``kappa``    a plain multiplier, ``kappa s``
+===========  =========================================================
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from fieldbo.domain import Array
+
+_ROOT_2PI = np.sqrt(2.0 * np.pi)
+
+
+class Ambiguity(NamedTuple):
+    """Ambiguity (N,) and the bounds (N,) it came from."""
+
+    score: Array
+    lower: Array
+    upper: Array
+
+
+def straddle(mu: Array, s: Array, h: float, kappa: float = 1.96) -> Array:
+    """Return ``kappa s - |mu - h|`` (N,) (Bryan et al. 2005; Bogunovic et al. 2016, appendix B)."""
+    return kappa * s - np.abs(mu - h)
+
+
+def ambiguity(
+    mu: Array,
+    s: Array,
+    h: float,
+    kappa: float = 3.0,
+    lower: Array | None = None,
+    upper: Array | None = None,
+) -> Ambiguity:
+    """Return ``min(u - h, h - l)`` (N,) with ``u, l = mu +- kappa s`` (Gotovos et al. 2013).
+
+    Parameters
+    ----------
+    mu, s : (N,) arrays
+    h : float
+    kappa : float
+        The papers' ``sqrt(beta)``.
+    lower, upper : (N,) arrays, optional
+        Bounds so far, for the running intersection: the new bounds are cut with them.
+
+    Examples
+    --------
+    >>> ambiguity(np.array([0.0, 2.0]), np.array([1.0, 0.5]), h=0.5).score
+    array([2.5, 0. ])
+    """
+    low, high = mu - kappa * s, mu + kappa * s
+    if lower is not None:
+        low = np.maximum(low, lower)
+    if upper is not None:
+        high = np.minimum(high, upper)
+    return Ambiguity(np.minimum(high - h, h - low), low, high)
+
+
+def expected_improvement(mu: Array, s: Array, best: float) -> Array:
+    """Return ``E max(f - best, 0)`` (N,); where s is 0, ``max(mu - best, 0)`` (Mockus 1975)."""
+    gain = mu - best
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = gain / s
+        value = gain * ndtr(z) + s * np.exp(-0.5 * z**2) / _ROOT_2PI
+    return np.where(s > 0, value, np.maximum(gain, 0.0))
+
+
+def gp_ucb_beta(n_candidates: int, t: int, delta: float = 0.1) -> float:
+    """Return ``2 log(|D| t^2 pi^2 / (6 delta)) / 5`` (Srinivas et al. 2010, with their scaling by 5)."""
+    return float(2.0 * np.log(n_candidates * t**2 * np.pi**2 / (6.0 * delta)) / 5.0)
+
+
+def lookahead_variance(variance: Array, covariance: Array, variance_x: float, noise_x: float) -> Array:
+    """Return the variances (N,) after also reading a site x (Bogunovic et al. 2016, eq. 18).
+
+    Parameters
+    ----------
+    variance : (N,) array
+        Now.
+    covariance : (N,) array
+        With x.
+    variance_x, noise_x : float
+        Variance of the function and of the reading's noise at x.
+    """
+    return np.asarray(variance - covariance**2 / (noise_x + variance_x))
+
+
+def truncated_variance_reduction(
+    covariance: Array,
+    variance: Array,
+    noise: Array,
+    variance_m: Array,
+    cost: Array,
+    beta: float,
+    eta: float,
+) -> Array:
+    """Return TruVaR's score of each candidate (Bogunovic et al. 2016, eq. 3).
+
+    ``( sum_M max(beta s^2, eta^2) - sum_M max(beta s^2|x, eta^2) ) / c(x)``
+
+    Parameters
+    ----------
+    covariance : (n, m) array
+        Between candidates and the members of M.
+    variance, noise, cost : (n,) arrays
+        Of the candidates: variance of the function, of a reading's noise, and the cost (> 0).
+    variance_m : (m,) array
+        Of the members of M.
+    beta, eta : float
+
+    Returns
+    -------
+    (n,) array
+    """
+    if covariance.shape[1] == 0:
+        return np.zeros(len(covariance))
+    floor = eta**2 / beta
+    # Terms at the floor already can't gain: only members above it are summed.
+    above = variance_m > floor
+    if not above.any():
+        return np.zeros(len(covariance))
+    start = variance_m[above]
+    gain = np.empty(len(covariance))
+    with np.errstate(divide="ignore"):
+        scale = 1.0 / np.sqrt(noise + variance)
+    block = max(1, 2**19 // len(start))
+    columns = slice(None) if above.all() else above
+    for first in range(0, len(gain), block):  # blocks that stay in the cache
+        rows = slice(first, first + block)
+        drop = covariance[rows][:, columns] * scale[rows, None]
+        np.square(drop, out=drop)
+        np.minimum(drop, start - floor, out=drop)
+        gain[rows] = drop.sum(axis=1)
+    return beta * gain / cost

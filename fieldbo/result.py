@@ -1,0 +1,347 @@
+"""What came of a run: path, maps, curve and summary; and the files of a run folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fieldbo.agent import Agent
+from fieldbo.domain import Array, Mask
+from fieldbo.exchange import EndReason, Observation, Query, Rejected
+from fieldbo.metrics import Confidence, confidence, expected_f1, f1_score, unclassified
+from fieldbo.mission import Mission
+from fieldbo.model import Hyperparameters
+from fieldbo.streams import stream
+from fieldbo.surface import Surface
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class Step:
+    """How things stood after an order was settled.
+
+    Attributes
+    ----------
+    step : int
+        Number of settled orders.
+    cost : float
+        Spent so far, in the world's cost unit.
+    remaining : float
+        Left in the battery.
+    time_s : float
+    readings : int
+    f1 : float
+        Against the truth; NaN without one.
+    expected_f1 : float
+        By the belief.
+    unclassified : float
+        Share of sites whose threshold lies within 1.96 standard deviations of their mean.
+    """
+
+    step: int
+    cost: float
+    remaining: float
+    time_s: float
+    readings: int
+    f1: float
+    expected_f1: float
+    unclassified: float
+
+
+class Scorer:
+    """Scores an agent's belief after each order; the truth is looked up once.
+
+    Parameters
+    ----------
+    mission : Mission
+    """
+
+    def __init__(self, mission: Mission) -> None:
+        world = mission.world
+        self.truth: Array | None = None if world.live else world.truth(world.domain.sites)
+        self.true_above: Mask | None = (
+            None if self.truth is None else self.truth >= mission.question.threshold
+        )
+
+    def step(self, agent: Agent) -> Step:
+        """Return how things stand now."""
+        surface, threshold = agent.surface, agent.threshold
+        above = surface.mean >= threshold
+        return Step(
+            step=agent.steps,
+            cost=sum(c.ledger.spent for c in agent.crafts),
+            remaining=sum(c.ledger.available for c in agent.crafts),
+            time_s=max(c.time_s for c in agent.crafts),
+            readings=agent.readings,
+            f1=float("nan") if self.true_above is None else f1_score(above, self.true_above),
+            expected_f1=expected_f1(above, surface.exceedance(threshold)),
+            unclassified=unclassified(surface, threshold),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of a run.
+
+    Attributes
+    ----------
+    mission : Mission
+    run : str
+        Name of the run.
+    end_reason : EndReason or None
+        None where the run was interrupted and can go on.
+    curve : tuple of Step
+        One an order, in order.
+    queries : tuple of Query
+    observations : tuple of Observation
+    surface : Surface
+        The final belief over the sites, in model units.
+    hyperparameters : Hyperparameters
+    notes : tuple of str
+        What a user should know: warnings, readings left out.
+    """
+
+    mission: Mission
+    run: str
+    end_reason: EndReason | None
+    curve: tuple[Step, ...]
+    queries: tuple[Query, ...]
+    observations: tuple[Observation, ...]
+    rejections: tuple[Rejected, ...]
+    surface: Surface
+    hyperparameters: Hyperparameters
+    truth: Array | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def threshold(self) -> float:
+        """The question's threshold, in model units."""
+        return float(self.hyperparameters.scale.to_model([self.mission.question.threshold])[0])
+
+    @property
+    def f1(self) -> float | None:
+        """F1 of the final classification against the truth; None without one."""
+        if self.truth is None:
+            return None
+        return f1_score(self.above, self.truth >= self.mission.question.threshold)
+
+    @property
+    def above(self) -> Mask:
+        """Sites classified as at or above the threshold, (N,) bool."""
+        return np.asarray(self.surface.mean >= self.threshold)
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """Expected F1 and share above the threshold, with 90% intervals."""
+        return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
+
+    @property
+    def cost(self) -> float:
+        """What was spent, in the world's cost unit."""
+        return self.curve[-1].cost if self.curve else 0.0
+
+    @property
+    def sites(self) -> Array:
+        """Where readings were taken, (n, d), in order."""
+        d = self.mission.world.domain.dimension
+        return np.concatenate([np.empty((0, d)), *(o.sites for o in self.observations)])
+
+    @property
+    def values(self) -> Array:
+        """The readings (n,), in the user's unit."""
+        return np.concatenate([np.empty(0), *(o.values for o in self.observations)])
+
+    @cached_property
+    def path(self) -> Array:
+        """The way really taken, (k, d) points from the start to where the vehicle is."""
+        at, cost, time_s = self.mission.crew[0].start, self.mission.world.cost, 0.0
+        way = [at[None]]
+        for event in self.observations:
+            for stop in [*event.sites, event.position]:
+                if not np.array_equal(stop, at):
+                    way.append(cost.path(at, stop, time_s)[1:])
+                    at = stop
+        return np.concatenate(way)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the run in numbers, as in ``summary.json``."""
+        mission, sure = self.mission, self.confidence
+        world, n = mission.world, mission.world.domain.size
+        whole = n * world.domain.cell_size
+        area = sure.share_above
+        return {
+            "run": self.run,
+            "mission": mission.name,
+            "world": world.name,
+            "policy": mission.policy_kind,
+            "draw": world.draw,
+            "seed": mission.seed,
+            "threshold": mission.question.threshold,
+            "value_unit": world.quantity.unit,
+            "end_reason": None if self.end_reason is None else self.end_reason.value,
+            "complete": self.end_reason is not None,
+            "f1": self.f1,
+            "expected_f1": sure.f1.value,
+            "expected_f1_interval90": [sure.f1.low, sure.f1.high],
+            "cost": self.cost,
+            "cost_unit": world.cost_unit,
+            "battery": sum(c.battery for c in mission.crew),
+            "steps": len(self.curve),
+            "readings": len(self.values),
+            "unclassified": self.curve[-1].unclassified if self.curve else 1.0,
+            "area_above": whole * area.value,
+            "area_above_interval90": [whole * area.low, whole * area.high],
+            "area_above_true": None
+            if self.truth is None
+            else whole * float(np.mean(self.truth >= mission.question.threshold)),
+            "area_unit": world.domain.cell_unit,
+            "start": mission.crew[0].start.tolist(),
+            "hyperparameters": self.hyperparameters.to_plain(),
+            "notes": list(self.notes),
+        }
+
+    def maps(self) -> xarray.Dataset:
+        """Return the final maps as a labelled data set, with CF names and units.
+
+        Variables ``mean``, ``sd``, ``exceedance`` (probability of being at or above the threshold) and
+        ``class`` (1 above, 0 below); on the grid where the domain is one (NaN and -1 outside its region),
+        else along ``site``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class
+        goes by the median.
+        """
+        import xarray
+
+        world, scale = self.mission.world, self.hyperparameters.scale
+        domain, quantity = world.domain, world.quantity
+        mean, sd = scale.moments(self.surface.mean, self.surface.variance)
+        name = {"standard_name": quantity.standard_name} if quantity.standard_name else {}
+        threshold = self.mission.question.threshold
+        told: dict[str, tuple[Array, dict[str, Any]]] = {
+            "mean": (mean, {"long_name": f"{quantity.name}, posterior mean", "units": quantity.unit, **name}),
+            "sd": (
+                sd,
+                {
+                    "long_name": f"{quantity.name}, posterior standard deviation",
+                    "units": quantity.unit,
+                    **({"standard_name": f"{quantity.standard_name} standard_error"} if name else {}),
+                },
+            ),
+            "exceedance": (
+                self.surface.exceedance(self.threshold),
+                {"long_name": f"probability of {quantity.name} >= {threshold:g}", "units": "1"},
+            ),
+            "class": (
+                self.above.astype(np.int8),
+                {
+                    "long_name": f"{quantity.name} >= {threshold:g}",
+                    "units": "1",
+                    "flag_values": np.array([0, 1], dtype=np.int8),
+                    "flag_meanings": "below above",
+                },
+            ),
+        }
+        variables, coords = {}, {}
+        for key, (values, attributes) in told.items():
+            if domain.shape is None:
+                variables[key] = (("site",), values, attributes)
+            else:
+                variables[key] = (tuple(a.name for a in domain.axes), on_grid(self, values), attributes)
+        for j, axis in enumerate(domain.axes):
+            told_axis: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
+            if axis.positive == "down":
+                told_axis |= {"positive": "down", "axis": "Z"}
+            if axis.name == "depth":
+                told_axis["standard_name"] = "depth"
+            if domain.shape is None:
+                coords[axis.name] = (("site",), domain.sites[:, j], told_axis)
+            else:
+                ticks = np.linspace(axis.low, axis.high, domain.shape[j])
+                coords[axis.name] = ((axis.name,), ticks, told_axis)
+        attributes = {
+            "Conventions": "CF-1.11",
+            "title": f"{world.title}: {self.mission.name}",
+            "source": "fieldbo",
+            "threshold": threshold,
+        }
+        return xarray.Dataset(variables, coords, attributes)
+
+    def save(self, folder: Path) -> None:
+        """Write summary, tables, maps and pictures into a folder; each file appears whole or not at all.
+
+        Writes ``summary.json``, ``observations.csv``, ``path.csv``, ``curve.csv``, ``map.nc``,
+        ``path.png``, ``map.png`` and ``curve.png``.
+        """
+        from fieldbo import plot
+
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / "summary.json", json.dumps(self.summary(), indent=2).encode() + b"\n")
+        write_whole(folder / "observations.csv", self._observation_table())
+        axes = [a.name for a in self.mission.world.domain.axes]
+        write_whole(folder / "path.csv", table(axes, self.path.tolist()))
+        write_whole(
+            folder / "curve.csv",
+            table(
+                [f.name for f in fields(Step)],
+                [[getattr(s, f.name) for f in fields(Step)] for s in self.curve],
+            ),
+        )
+        write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
+        for name, draw in (
+            ("path.png", plot.path_picture),
+            ("map.png", plot.map_picture),
+            ("curve.png", plot.curve_picture),
+        ):
+            picture = io.BytesIO()
+            plot.save(draw(self), picture)
+            write_whole(folder / name, picture.getvalue())
+
+    def _observation_table(self) -> bytes:
+        axes = [a.name for a in self.mission.world.domain.axes]
+        channels = sorted({c for o in self.observations for c in (o.channels or {})})
+        header = ["order", *axes, "value", "noise_sd", "time_s", "cost", *channels]
+        rows = []
+        for o in self.observations:
+            for k in range(len(o.values)):
+                extra = [float((o.channels or {}).get(c, np.full(len(o.values), np.nan))[k]) for c in channels]
+                noise = float(np.sqrt(o.noise_variances[k]))
+                paid = o.cost if k == len(o.values) - 1 else 0.0
+                rows.append([o.order, *o.sites[k], o.values[k], noise, o.times_s[k], paid, *extra])
+        return table(header, rows)
+
+
+def on_grid(result: Result, values: Array) -> Array:
+    """Return values (N,) of the sites laid out on the domain's grid; NaN (-1 for whole numbers) outside."""
+    domain = result.mission.world.domain
+    assert domain.shape is not None
+    outside = -1 if np.issubdtype(values.dtype, np.integer) else np.nan
+    grid = np.full(int(np.prod(domain.shape)), outside, dtype=values.dtype)
+    grid[domain.grid_index] = values
+    return grid.reshape(domain.shape)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    """Return a CSV file's content; numbers keep all their digits, NaN is an empty cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        cells = [float(x) if isinstance(x, np.floating) else x for x in row]
+        writer.writerow(["" if isinstance(x, float) and x != x else x for x in cells])
+    return out.getvalue().encode()
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(content)
+    os.replace(part, file)

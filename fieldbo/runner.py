@@ -1,0 +1,200 @@
+"""The only loop: ask, write the order, send it, read events, write them, tell them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+
+from threadpoolctl import threadpool_limits
+
+from fieldbo.agent import Agent
+from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, Event, Observation, Query, Rejected, Stop
+from fieldbo.mission import Mission
+from fieldbo.record import Record
+from fieldbo.result import Result, Scorer, Step
+from fieldbo.vehicles.base import Vehicle
+from fieldbo.vehicles.simulated import Simulated
+
+_WAIT_S = 0.2
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of a run; `result` holds everything up to the last observation."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__("interrupted")
+        self.result = result
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Put Ctrl-C off until the block is done, so that no belief is left half updated."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if arrived:
+            raise KeyboardInterrupt
+
+
+def run(
+    mission: Mission,
+    vehicles: Sequence[Vehicle] | None = None,
+    record: Record | None = None,
+    on_step: Callable[[Step], object] | None = None,
+) -> Result:
+    """Run a mission until its question is answered or its battery is spent.
+
+    Parameters
+    ----------
+    mission : Mission
+    vehicles : sequence of Vehicle, optional
+        One for each of the mission's; by default the world is simulated.
+    record : Record, optional
+        Each order is written to it before it leaves, each event before it is told.
+    on_step : Callable, optional
+        Called with a `Step` after each settled order.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C; its `result` is complete up to the last observation.
+    InputError
+        Real vehicles without a record, or not as many as the mission has.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 300}})
+    >>> fieldbo.run(mission).cost <= 300
+    True
+    """
+    simulated = vehicles is None
+    crew = [Simulated(mission, k) for k in range(len(mission.crew))] if vehicles is None else list(vehicles)
+    if len(crew) != len(mission.crew):
+        raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.crew)}, as the mission has")
+    if record is None and not simulated:
+        raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
+    # One BLAS thread is fastest for factors of these sizes.
+    with ExitStack() as stack, threadpool_limits(1):
+        for vehicle in crew:
+            stack.enter_context(vehicle)
+        return _Run(mission, crew, record, on_step).go()
+
+
+class _Run:
+    """One execution: the agent, its vehicles and the record, in step."""
+
+    def __init__(
+        self,
+        mission: Mission,
+        vehicles: list[Vehicle] | list[Simulated],
+        record: Record | None,
+        on_step: Callable[[Step], object] | None,
+    ) -> None:
+        self.mission, self.vehicles, self.record, self.on_step = mission, vehicles, record, on_step
+        self.agent = Agent(mission, record.name if record is not None else mission.name)
+        self.scorer = Scorer(mission)
+        self.curve: list[Step] = []
+        self.queries: list[Query] = []
+        self.waiting: dict[str, int] = {}
+        self.reasons: list[EndReason] = []
+
+    def go(self) -> Result:
+        """Run to the end, or to an interrupt."""
+        idle = set(range(len(self.vehicles)))
+        try:
+            while idle or self.waiting:
+                for number in sorted(idle):
+                    self._order(number)
+                idle = self._listen()
+        except KeyboardInterrupt:
+            for vehicle in self.vehicles:
+                vehicle.hold()
+            raise Interrupted(self._result(None)) from None
+        reason = self.reasons[-1]
+        if self.record is not None:
+            self.record.end(reason)
+        return self._result(reason)
+
+    def _order(self, number: int) -> None:
+        """Ask for a vehicle's next order, write it, send it; or take its Stop."""
+        fitted = self.agent.refit()
+        if fitted is not None:
+            self._tell(fitted)
+        order = self.agent.ask(number)
+        if isinstance(order, Stop):
+            self.reasons.append(order.reason)
+            return
+        assert order.id is not None
+        if self.record is not None:
+            decision = self.agent.decision
+            self.record.order(order, self.agent.memory, decision.why if decision else None)
+        self.waiting[order.id] = number
+        if isinstance(order, Query):
+            self.queries.append(order)
+        self.vehicles[number].send(order)
+
+    def _listen(self) -> set[int]:
+        """Read events until some order is settled; return the vehicles that became idle."""
+        idle: set[int] = set()
+        while self.waiting and not idle:
+            for number in sorted(set(self.waiting.values())):
+                for event in self.vehicles[number].events(_WAIT_S):
+                    with unbroken():
+                        self._tell(event)
+                        order = getattr(event, "order", None)
+                        settled = not isinstance(event, Observation) or event.last
+                        if order in self.waiting and settled:
+                            idle.add(self.waiting.pop(order))
+                            self._score()
+        return idle
+
+    def _tell(self, event: Event) -> None:
+        if self.record is not None:
+            self.record.event(event)
+        self.agent.tell(event)
+
+    def _score(self) -> None:
+        step = self.scorer.step(self.agent)
+        self.curve.append(step)
+        if self.on_step is not None:
+            self.on_step(step)
+
+    def _result(self, reason: EndReason | None) -> Result:
+        agent = self.agent
+        notes = [*getattr(self.mission.world.field, "notes", ()), *Agent(self.mission).warnings()]
+        if agent.left_out:
+            notes.append(f"{agent.left_out} readings could not be modelled (not finite, or a log's not above 0)")
+        return Result(
+            mission=self.mission,
+            run=agent.run,
+            end_reason=reason,
+            curve=tuple(self.curve),
+            queries=tuple(self.queries),
+            observations=tuple(e for e in agent.history if isinstance(e, Observation)),
+            rejections=tuple(e for e in agent.history if isinstance(e, Rejected)),
+            surface=agent.surface,
+            hyperparameters=agent.hyperparameters,
+            truth=self.scorer.truth,
+            notes=tuple(notes),
+        )
+
+
