@@ -50,7 +50,7 @@ _PUBLIC = {
     "run": "runner",
 }
 
-__all__ = [  # noqa: RUF022
+__all__ = [
     "Agent",
     "Belief",
     "FieldboError",

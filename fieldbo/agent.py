@@ -212,7 +212,7 @@ class Agent:
         return stream(self.mission.seed, name, self.asks)
 
     def _initial_sites(self) -> list[Array]:
-        """The start's nearest site, then random ones, each time the cheapest to go to."""
+        """Return the start, then random sites, each time the cheapest to go to."""
         here = self.domain.sites[self.domain.nearest(self.crafts[0].crew.start)]
         start = self.crafts[0].crew.start
         start = start if self.domain.contains(start[None])[0] else here

@@ -47,7 +47,7 @@ class AxisFile(_Table):
     high: float
     count: int = Field(ge=1, le=100_000, description="Number of sites along the axis, ends included")
     positive: Literal["up", "down"] | None = Field(
-        None, description="Which way the axis is drawn; a depth points down unless it says otherwise"
+        default=None, description="Which way the axis is drawn; a depth points down unless it says otherwise"
     )
 
 
@@ -57,7 +57,9 @@ class DomainFile(_Table):
     kind: Literal["grid"]
     axes: list[AxisFile] = Field(min_length=1)
     outline: list[tuple[float, float]] | None = Field(
-        None, min_length=3, description="Corners of a polygon (two axes only); sites outside are left out"
+        default=None,
+        min_length=3,
+        description="Corners of a polygon (two axes only); sites outside are left out",
     )
 
 
@@ -66,7 +68,7 @@ class ValueFile(_Table):
 
     name: str = "value"
     unit: str = "1"
-    standard_name: str | None = Field(None, description="CF standard name")
+    standard_name: str | None = Field(default=None, description="CF standard name")
 
 
 class WorldFile(_Table):
@@ -76,10 +78,12 @@ class WorldFile(_Table):
     version: str = Field(description="Version of this world; raise it when its answers change")
     title: str
     cost_unit: str = Field(min_length=1, description="Unit of every cost and of the battery")
-    start: list[float] | None = Field(None, description="Where vehicles start; default: the first site")
+    start: list[float] | None = Field(
+        default=None, description="Where vehicles start; default: the first site"
+    )
     value: ValueFile = ValueFile()
     domain: DomainFile
-    field: dict[str, Any] | None = Field(None, description="The truth; a live world has none")
+    field: dict[str, Any] | None = Field(default=None, description="The truth; a live world has none")
     cost: dict[str, Any]
     sensor: dict[str, Any] = Field(default_factory=dict)
 
@@ -104,17 +108,19 @@ class AgentFile(_Table):
 
     battery: float | str = Field(description='In the world\'s cost unit: 6000, or "6000 s"')
     start: list[float] | None = None
-    home: list[float] | None = Field(None, description="Where the vehicle must be able to return to")
-    reserve: float = Field(0.0, description="Never spent on purpose, in the cost unit")
-    margin: float = Field(0.0, description="Share by which a move may turn out dearer than declared")
+    home: list[float] | None = Field(default=None, description="Where the vehicle must be able to return to")
+    reserve: float = Field(default=0.0, description="Never spent on purpose, in the cost unit")
+    margin: float = Field(default=0.0, description="Share by which a move may turn out dearer than declared")
     time_limit_s: float | None = None
-    max_steps: int | None = Field(None, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
 
 
 class InitialFile(_Table):
     """Readings before the policy takes over."""
 
-    count: int = Field(1, ge=0, description="The first is taken at the start, the others at random sites")
+    count: int = Field(
+        default=1, ge=0, description="The first is taken at the start, the others at random sites"
+    )
 
 
 class MissionFile(_Table):
@@ -123,8 +129,8 @@ class MissionFile(_Table):
     format: Literal[1]
     title: str = ""
     world: str
-    draw: int = Field(0, ge=0, description="Which field, where the world is random")
-    seed: int = Field(0, ge=0)
+    draw: int = Field(default=0, ge=0, description="Which field, where the world is random")
+    seed: int = Field(default=0, ge=0)
     question: QuestionFile
     agent: AgentFile
     initial: InitialFile = InitialFile()
@@ -169,14 +175,19 @@ def _is_path(name: str | Path) -> bool:
     return isinstance(name, Path) or name.endswith(".toml") or "/" in name or "\\" in name
 
 
-def _named(what: str, name: str, found: Mapping[str, Path], where: str | None) -> Path:
+def name_of(what: str, name: str, where: str | None = None) -> str:
+    """Return `name`, or raise an `InputError` if it is none that a folder or file may have."""
     if not _NAME.fullmatch(name) or ".." in name:
         raise InputError(
             f"{name!r} is no name of a {what}",
             expected="letters, digits, '-', '_' and '.': a name, not a path",
             where=where,
         )
-    if name not in found:
+    return name
+
+
+def _named(what: str, name: str, found: Mapping[str, Path], where: str | None) -> Path:
+    if name_of(what, name, where) not in found:
         raise UnknownNameError.of(what, name, found, where=where)
     return found[name]
 
@@ -354,8 +365,10 @@ def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
     out = dict(content)
     for key, value in overrides.items():
         old = out.get(key)
-        other_kind = isinstance(value, Mapping) and "kind" in value and value["kind"] != (
-            old.get("kind") if isinstance(old, Mapping) else None
+        other_kind = (
+            isinstance(value, Mapping)
+            and "kind" in value
+            and value["kind"] != (old.get("kind") if isinstance(old, Mapping) else None)
         )
         if isinstance(value, Mapping) and isinstance(old, Mapping) and not other_kind:
             out[key] = merged(old, value)
@@ -384,7 +397,8 @@ def _battery(told: float | str, unit: str) -> float:
         amount = float(parts.group(1) if parts else told)
     except ValueError:
         raise InputError(
-            f"battery {told!r}", expected=f'a number, or a number with its unit, as in "6000 {unit}"',
+            f"battery {told!r}",
+            expected=f'a number, or a number with its unit, as in "6000 {unit}"',
             where="agent.battery",
         ) from None
     if parts and parts.group(2) != unit:
@@ -440,5 +454,6 @@ __all__ = [
     "load_mission",
     "load_world",
     "merged",
+    "name_of",
     "shipped",
 ]

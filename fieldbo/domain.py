@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 def frozen_array(values: ArrayLike, dtype: type = float) -> NDArray[Any]:
     """Return `values` as a contiguous array that can't be written to."""
-    array = np.array(values, dtype=dtype, order="C")
+    array: NDArray[Any] = np.array(values, dtype=dtype, order="C")
     array.setflags(write=False)
     return array
 

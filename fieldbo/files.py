@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import tomli_w
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fieldbo.errors import InputError, UnknownNameError
@@ -41,6 +43,12 @@ def read_toml(file: Path) -> dict[str, Any]:
             expected="key = value lines under [tables]; text in quotes",
             where=str(file),
         ) from None
+
+
+def toml_text(content: Mapping[str, Any]) -> str:
+    """Return `content` as TOML, with each row of numbers on one line."""
+    rows = re.compile(r"\[\n\s+([-+\w.,\s]+?),?\n\s*\]")
+    return rows.sub(lambda m: "[" + " ".join(m.group(1).split()) + "]", tomli_w.dumps(dict(content)))
 
 
 def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:

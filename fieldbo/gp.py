@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
-from fieldbo.domain import Array
+from fieldbo.domain import Array, Mask
 from fieldbo.errors import InputError, ModelError
 from fieldbo.kernels import Kernel
 
@@ -55,10 +55,11 @@ class ValueScale:
     shift: float = 0.0
     scale: float = 1.0
 
-    def usable(self, values: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def usable(self, values: ArrayLike) -> Mask:
         """Say which values the model can take: finite, and above 0 for a log."""
         y = np.asarray(values, dtype=float)
-        return np.isfinite(y) & ((y > 0) if self.transform == "log" else True)
+        good: Mask = np.isfinite(y)
+        return good & (y > 0) if self.transform == "log" else good
 
     def to_model(self, values: ArrayLike) -> Array:
         """Return values (n,) in model units.
@@ -269,7 +270,9 @@ class Belief:
         prior = self.kernel.diagonal(x)
         if not self.size:
             return prior
-        return np.maximum(prior - np.einsum("np,np->p", *(2 * [self._solve(x)])), 0.0)
+        solved = self._solve(x)
+        explained: Array = np.einsum("np,np->p", solved, solved)
+        return np.maximum(prior - explained, 0.0)
 
     def covariance(self, a: ArrayLike, b: ArrayLike) -> Array:
         """Return the posterior covariances (n, m) between points `a` (n, d) and `b` (m, d)."""
@@ -283,7 +286,8 @@ class Belief:
         if not self.size:
             return np.zeros_like(x)
         alpha = solve_triangular(self.factor, self.weights, lower=True, trans="T", check_finite=False)
-        return np.einsum("pnd,n->pd", self.kernel.gradient(x, self.sites), alpha)
+        gradient: Array = np.einsum("pnd,n->pd", self.kernel.gradient(x, self.sites), alpha)
+        return gradient
 
     def variance_gradient(self, points: ArrayLike) -> Array:
         """Return the gradient (P, d) of the posterior variance at `points` (P, d); stationary kernels."""
@@ -291,7 +295,8 @@ class Belief:
         if not self.size:
             return np.zeros_like(x)
         solved = solve_triangular(self.factor, self._solve(x), lower=True, trans="T", check_finite=False)
-        return -2.0 * np.einsum("pnd,np->pd", self.kernel.gradient(x, self.sites), solved)
+        explained: Array = np.einsum("pnd,np->pd", self.kernel.gradient(x, self.sites), solved)
+        return -2.0 * explained
 
     def log_marginal_likelihood(self) -> float:
         """Return the log marginal likelihood of all readings, repeated ones included."""

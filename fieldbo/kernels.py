@@ -114,7 +114,7 @@ class Stationary(Kernel):
 
     @property
     def theta(self) -> Array:
-        return np.log(np.append(self.length_scales, self.variance))
+        return np.asarray(np.log(np.append(self.length_scales, self.variance)))
 
     def with_theta(self, theta: Array) -> Kernel:
         return type(self)(np.exp(theta[:-1]), float(np.exp(theta[-1])))
@@ -214,10 +214,9 @@ class Product(Sum):
         return self.first.diagonal(a) * self.second.diagonal(a)
 
     def gradient(self, a: Array, b: Array) -> Array:
-        return (
-            self.first.gradient(a, b) * self.second(a, b)[..., None]
-            + self.first(a, b)[..., None] * self.second.gradient(a, b)
-        )
+        return self.first.gradient(a, b) * self.second(a, b)[..., None] + self.first(a, b)[
+            ..., None
+        ] * self.second.gradient(a, b)
 
     def pullback(self, a: Array, weights: Array) -> Array:
         return np.concatenate(

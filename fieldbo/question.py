@@ -11,7 +11,7 @@ from fieldbo.errors import InputError
 
 @dataclass(frozen=True)
 class LevelSet:
-    """Where is the quantity at or above a threshold?
+    """The set of sites where the quantity is at or above a threshold.
 
     Parameters
     ----------

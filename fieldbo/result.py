@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -250,7 +250,8 @@ class Result:
                 },
             ),
         }
-        variables, coords = {}, {}
+        variables: dict[str, Any] = {}
+        coords: dict[str, Any] = {}
         for key, (values, attributes) in told.items():
             if domain.shape is None:
                 variables[key] = (("site",), values, attributes)
@@ -312,7 +313,9 @@ class Result:
         rows = []
         for o in self.observations:
             for k in range(len(o.values)):
-                extra = [float((o.channels or {}).get(c, np.full(len(o.values), np.nan))[k]) for c in channels]
+                extra = [
+                    float((o.channels or {}).get(c, np.full(len(o.values), np.nan))[k]) for c in channels
+                ]
                 noise = float(np.sqrt(o.noise_variances[k]))
                 paid = o.cost if k == len(o.values) - 1 else 0.0
                 rows.append([o.order, *o.sites[k], o.values[k], noise, o.times_s[k], paid, *extra])
@@ -336,7 +339,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
     writer.writerow(header)
     for row in rows:
         cells = [float(x) if isinstance(x, np.floating) else x for x in row]
-        writer.writerow(["" if isinstance(x, float) and x != x else x for x in cells])
+        writer.writerow(["" if isinstance(x, float) and math.isnan(x) else x for x in cells])
     return out.getvalue().encode()
 
 
@@ -344,4 +347,4 @@ def write_whole(file: Path, content: bytes) -> None:
     """Write a file so that it is there whole or not at all."""
     part = file.with_name(f".{file.name}.part")
     part.write_bytes(content)
-    os.replace(part, file)
+    part.replace(file)

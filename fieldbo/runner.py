@@ -182,7 +182,9 @@ class _Run:
         agent = self.agent
         notes = [*getattr(self.mission.world.field, "notes", ()), *Agent(self.mission).warnings()]
         if agent.left_out:
-            notes.append(f"{agent.left_out} readings could not be modelled (not finite, or a log's not above 0)")
+            notes.append(
+                f"{agent.left_out} readings could not be modelled (not finite, or a log's not above 0)"
+            )
         return Result(
             mission=self.mission,
             run=agent.run,
@@ -196,5 +198,3 @@ class _Run:
             truth=self.scorer.truth,
             notes=tuple(notes),
         )
-
-

@@ -86,9 +86,7 @@ class World:
             )
         return self.field.values(np.atleast_2d(np.asarray(sites, dtype=float)), time_s)
 
-    def evaluate(
-        self, query: Query, position: Array, time_s: float, rng: np.random.Generator
-    ) -> Observation:
+    def evaluate(self, query: Query, position: Array, time_s: float, rng: np.random.Generator) -> Observation:
         """Carry a query out in simulation.
 
         Parameters
@@ -124,4 +122,5 @@ class World:
             times_s=np.array([arrived]),
             position=site,
             cost=float(self.cost.to(position, site[None], query.controls, query.level, time_s)[0]),
+            channels=self.field.channels(site[None]) or None if self.field is not None else None,
         )

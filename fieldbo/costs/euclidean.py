@@ -32,9 +32,7 @@ class Euclidean(CostModel):
     sampling: float = 0.0
 
     def __post_init__(self) -> None:
-        not_negative(
-            "cost", rate=self.rate, sampling=self.sampling, seconds_per_unit=self.seconds_per_unit
-        )
+        not_negative("cost", rate=self.rate, sampling=self.sampling, seconds_per_unit=self.seconds_per_unit)
 
     def _travel(self, positions: Array, sites: Array) -> Array:
         return self.rate * cdist(positions, sites)

@@ -20,6 +20,10 @@ class Field(ABC):
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the true values (N,) at `sites` (N, d)."""
 
+    def channels(self, sites: Array) -> dict[str, Array]:
+        """Return other quantities at `sites` (N, d), as name to (N,); by default none."""
+        return {}
+
 
 @dataclass(frozen=True)
 class FieldKind(ABC):

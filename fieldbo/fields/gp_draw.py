@@ -38,7 +38,7 @@ class DrawnField(Field):
         if between.any():
             weights = cho_solve((self.factor, True), self.at_sites - self.mean, check_finite=False)
             out[between] = self.mean + self.kernel(sites[between], self.domain.sites) @ weights
-        return out
+        return np.asarray(out)
 
 
 @dataclass(frozen=True)

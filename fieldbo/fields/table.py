@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from fieldbo.domain import Array, Domain
 from fieldbo.errors import InputError, UnknownNameError
@@ -105,9 +106,7 @@ def read_readings(
         return np.array([_number(path, line, cells, name, at[name], gaps) for line, cells in rows[1:]])
 
     if len(rows) - 1 < LEAST_READINGS:
-        raise InputError(
-            f"{len(rows) - 1} readings", expected=f"at least {LEAST_READINGS}", where=str(path)
-        )
+        raise InputError(f"{len(rows) - 1} readings", expected=f"at least {LEAST_READINGS}", where=str(path))
     noise = column(noise_sd) if noise_sd else None
     if noise is not None and (noise < 0).any():
         line = rows[1 + int(np.argmax(noise < 0))][0]
@@ -155,9 +154,26 @@ def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps
 
 @dataclass(frozen=True, eq=False)
 class TableField(Field):
-    """The mean of the process fitted to a table; `quality` says how far to trust it."""
+    """The mean of the process fitted to a table, and how far to trust it.
+
+    Attributes
+    ----------
+    readings : Readings
+    extent : (d,) array
+        Lengths of the domain's axes.
+    belief : Belief
+        In model units.
+    scale : ValueScale
+    noise_sd : float
+        Of a reading, in (transformed) units of the value: fitted where the file has no noise column.
+    loo_rmse : float
+        Root mean square error of each site's prediction from all others, in the user's unit.
+    loo_coverage : float
+        Share of readings inside the 90% interval so predicted.
+    """
 
     readings: Readings
+    extent: Array
     belief: Belief
     scale: ValueScale
     noise_sd: float
@@ -168,6 +184,18 @@ class TableField(Field):
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the fitted values (N,) at `sites` (N, d), in the user's unit."""
         return self.scale.to_user(self.belief.mean(sites))
+
+    @property
+    def length_scales(self) -> Array:
+        """The fitted length scales (d,), in the axes' units."""
+        return np.exp(self.belief.kernel.theta[:-1])
+
+    def channels(self, sites: Array) -> dict[str, Array]:
+        """Return the other channels (N,) of the reading nearest to each of `sites` (N, d)."""
+        if not self.readings.channels:
+            return {}
+        row = np.argmin(cdist(sites / self.extent, self.readings.sites / self.extent), axis=1)
+        return {name: values[row] for name, values in self.readings.channels.items()}
 
 
 def fit_table(
@@ -209,16 +237,17 @@ def fit_table(
     pooled = pool(readings.sites, values, np.maximum(variances, 1e-10))
     mean, variance = belief.leave_one_out()
     z = np.abs(pooled[1] - mean) / np.sqrt(variance)
-    error = scale.to_user(pooled[1]) - scale.to_user(mean)
-    notes = ()
+    missed = scale.to_user(pooled[1]) - scale.to_user(mean)
+    notes: tuple[str, ...] = ()
     if readings.repeated:
         notes = (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
     return TableField(
         readings,
+        extent,
         belief,
         scale,
         noise_sd=float(np.sqrt(np.mean(variances))) * scale.scale,
-        loo_rmse=float(np.sqrt(np.mean(error**2))),
+        loo_rmse=float(np.sqrt(np.mean(missed**2))),
         loo_coverage=float(np.mean(z <= 1.6448536269514722)),
         notes=notes,
     )
@@ -281,4 +310,3 @@ def inside(folder: Path, name: str, *, where: str) -> Path:
 
 
 __all__ = ["LEAST_READINGS", "Readings", "Table", "TableField", "fit_table", "inside", "read_readings"]
-

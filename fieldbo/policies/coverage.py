@@ -98,13 +98,15 @@ class Lawnmower(Policy):
         self._route(domain)
 
     def start(self, state: State) -> Memory:
-        """The sweep's first site is next."""
+        """Begin with the sweep's first site."""
         return 0
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the next site of the sweep that was not rejected; Stop when it can't be paid for."""
         route = self._route(state.domain)
-        rejected = state.domain.sites[state.rejected] if len(state.rejected) else np.empty((0, route.shape[1]))
+        rejected = (
+            state.domain.sites[state.rejected] if len(state.rejected) else np.empty((0, route.shape[1]))
+        )
         at = memory
         while at < len(route) and (rejected == route[at]).all(axis=1).any():
             at += 1

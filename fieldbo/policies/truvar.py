@@ -149,9 +149,7 @@ class TruVaR(Policy):
             ("delta", self.delta >= 0, "a number of at least 0"),
         ):
             if not (good and np.isfinite(getattr(self, name))):
-                raise InputError(
-                    f"{name} = {getattr(self, name)}", expected=expected, where=f"policy.{name}"
-                )
+                raise InputError(f"{name} = {getattr(self, name)}", expected=expected, where=f"policy.{name}")
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if a cost is missing or can be 0."""
@@ -165,7 +163,7 @@ class TruVaR(Policy):
         return bool(state.fixed_model and np.all(state.noise() <= NOISY * prior))
 
     def start(self, state: State) -> Memory:
-        """Nothing is classified; the first epoch."""
+        """Begin the first epoch with nothing classified."""
         none = np.zeros(state.domain.size, dtype=bool)
         return self._remember(
             Sets(~none, none, none), Epoch(1, beta_at(self.a, state.domain.size, 1), self.eta)

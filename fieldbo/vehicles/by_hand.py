@@ -64,7 +64,9 @@ class ByHand(Vehicle):
 
     def _place(self, site: Array | None) -> str:
         assert site is not None
-        return ", ".join(f"{a.name} {x:g} {a.unit}" for a, x in zip(self.world.domain.axes, site, strict=True))
+        return ", ".join(
+            f"{a.name} {x:g} {a.unit}" for a, x in zip(self.world.domain.axes, site, strict=True)
+        )
 
     def _price(self, cost: float) -> str:
         return f"{cost:g} {self.world.cost_unit}"

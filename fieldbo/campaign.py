@@ -1,0 +1,270 @@
+"""Many missions: paired runs over starts and draws, in one tidy table that can be taken up again.
+
+The table is a CSV file. Each run adds its steps (``row = step``) and then one line of its own
+(``row = run``), in one write; a run without that line never finished, and is run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldbo.catalogue import load_mission, merged
+from fieldbo.domain import Array
+from fieldbo.errors import InputError
+from fieldbo.metrics import score_at_costs
+from fieldbo.mission import Mission
+from fieldbo.result import Result, Step, table, write_whole
+from fieldbo.streams import stream
+
+_KEY = ("mission", "draw", "start")
+_STEP = tuple(Step.__dataclass_fields__)
+COLUMNS = ("row", *_KEY, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a comparison.
+
+    Attributes
+    ----------
+    mission : str
+        Name or path.
+    draw : int
+        Which field.
+    start : int
+        Which start, and the seed: runs of the same draw and start are paired across missions.
+    """
+
+    mission: str
+    draw: int
+    start: int
+
+
+class Scores(NamedTuple):
+    """Mean score of one mission at given costs: mean and standard error, each (k,), and number of runs."""
+
+    mean: Array
+    error: Array
+    runs: int
+
+
+def start_of(mission: Mission, start: int) -> list[float]:
+    """Return start number `start` of a comparison: a random site, the same for all rules."""
+    domain = mission.world.domain
+    site: list[float] = domain.sites[int(stream(0, "start", start).integers(domain.size))].tolist()
+    return site
+
+
+def prepared(case: Case, overrides: Mapping[str, Any]) -> Mission:
+    """Return the mission of a case, with its draw, seed and start."""
+    told = merged(overrides, {"draw": case.draw, "seed": case.start})
+    first = load_mission(case.mission, told)
+    return load_mission(case.mission, merged(told, {"agent": {"start": start_of(first, case.start)}}))
+
+
+def digest(case: Case, overrides: Mapping[str, Any]) -> str:
+    """Return a short digest of what decides a mission's runs, apart from draw and start."""
+    mission = prepared(Case(case.mission, 0, 0), overrides)
+    assert mission.folder is not None
+    content = json.dumps(mission.settings, sort_keys=True, default=str).encode()
+    for file in sorted(p for p in mission.folder.rglob("*") if p.is_file()):
+        content += hashlib.sha256(file.read_bytes()).digest()
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
+    """Run one case and return its lines of the table; called in a process of its own."""
+    from fieldbo.runner import run
+
+    return _lines(case, run(prepared(case, overrides)), mark)
+
+
+def _lines(case: Case, result: Result, mark: str) -> bytes:
+    mission = result.mission
+    base = {
+        "mission": _label(case.mission),
+        "draw": case.draw,
+        "start": case.start,
+        "policy": mission.policy_kind,
+        "world": mission.world.name,
+        "digest": mark,
+        "battery": mission.crew[0].battery,
+        "cost_unit": mission.world.cost_unit,
+    }
+    rows: list[dict[str, Any]] = [{"row": "step", **base, **asdict(s)} for s in result.curve]
+    place = " ".join(f"{x:g}" for x in mission.crew[0].start)
+    last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
+    rows.append({"row": "run", **base, **last, "end_reason": result.end_reason, "place": place})
+    body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])
+    return body.split(b"\n", 1)[1]  # the header stands in the file already
+
+
+def _label(mission: str) -> str:
+    return Path(mission).stem if mission.endswith(".toml") else mission
+
+
+def compare(
+    missions: Sequence[str],
+    starts: int,
+    draws: int,
+    out: Path,
+    overrides: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    on_run: Callable[[int, int], object] | None = None,
+) -> list[dict[str, str]]:
+    """Run every mission from the same starts in the same fields; take up what `out` already holds.
+
+    Parameters
+    ----------
+    missions : sequence of str
+        Names or paths.
+    starts, draws : int
+        How many of each; at least 1.
+    out : Path
+        The table; it grows by a run at a time.
+    overrides : mapping, optional
+        Laid over every mission, as in `load_mission`.
+    jobs : int
+        Processes at the same time.
+    on_run : Callable, optional
+        Called with (finished, all) after each run.
+
+    Returns
+    -------
+    list of dict
+        The whole table, as text.
+
+    Raises
+    ------
+    InputError
+        A mission is wrong, or `out` is another table, or holds runs of a mission that has changed since.
+    """
+    told = dict(overrides or {})
+    if starts < 1 or draws < 1 or jobs < 1:
+        raise InputError(f"{starts} starts, {draws} draws, {jobs} jobs", expected="at least 1 of each")
+    labels = [_label(m) for m in missions]
+    if len(set(labels)) < len(labels):
+        raise InputError(f"missions {', '.join(labels)}", expected="each mission once")
+    marks = {m: digest(Case(m, 0, 0), told) for m in missions}
+    done = _taken_up(out, {_label(m): d for m, d in marks.items()})
+    cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
+    todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]
+    finished = len(cases) - len(todo)
+    with out.open("ab") as file:
+        for lines in _run_all(todo, told, marks, jobs):
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+            finished += 1
+            if on_run is not None:
+                on_run(finished, len(cases))
+    wanted = {(_label(c.mission), str(c.draw), str(c.start)) for c in cases}
+    return [r for r in read_table(out) if tuple(r[k] for k in _KEY) in wanted]
+
+
+def _run_all(
+    todo: Sequence[Case], told: Mapping[str, Any], marks: Mapping[str, str], jobs: int
+) -> Iterator[bytes]:
+    """Yield the lines of each case as it is done."""
+    if jobs == 1:
+        for case in todo:
+            yield _run_case(case, told, marks[case.mission])
+        return
+    with ProcessPoolExecutor(min(jobs, max(1, len(todo))), mp_context=get_context("spawn")) as pool:
+        out = {pool.submit(_run_case, c, told, marks[c.mission]) for c in todo}
+        try:
+            while out:
+                ready, out = wait(out, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def read_table(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a comparison's table; a last line that was cut short is left out.
+
+    Raises
+    ------
+    InputError
+        The file is no such table.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    except OSError as error:
+        raise InputError(f"{file} can't be read: {error.strerror}", where="--out") from None
+    whole = text[: text.rfind("\n") + 1]
+    reader = csv.DictReader(io.StringIO(whole))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise InputError(
+            f"{file} is no table of a comparison",
+            expected="a file that does not exist yet, or one that this command wrote",
+            where="--out",
+        )
+    return list(reader)
+
+
+def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
+    """Return the keys of finished runs in `out`, after leaving out unfinished ones; make it if needed."""
+    if not out.exists():
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(out, table(COLUMNS, []))
+        except OSError as error:
+            raise InputError(f"{out} can't be written: {error.strerror}", where="--out") from None
+        return set()
+    rows = read_table(out)
+    done = {tuple(r[k] for k in _KEY) for r in rows if r["row"] == "run"}
+    for row in rows:
+        mark = marks.get(row["mission"])
+        if mark is not None and row["digest"] != mark:
+            raise InputError(
+                f"{out} holds runs of {row['mission']} with other settings",
+                expected="the same mission, world and overrides as before",
+                where="--out",
+                mend="choose another file, or delete this one",
+            )
+    kept = [[r[c] for c in COLUMNS] for r in rows if tuple(r[k] for k in _KEY) in done]
+    write_whole(out, table(COLUMNS, kept))
+    return {(mission, int(draw), int(start)) for mission, draw, start in done}
+
+
+def scores_at(rows: Sequence[Mapping[str, str]], costs: Sequence[float]) -> dict[str, Scores]:
+    """Return each mission's mean F1 at equal costs, in the order of the table.
+
+    A run that ended earlier keeps its last score. Where there is no truth, the expected F1 is taken.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        As `compare` returns them.
+    costs : sequence of k floats
+    """
+    curves: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = {}
+    for row in rows:
+        if row["row"] == "step":
+            score = float(row["f1"] or row["expected_f1"])
+            by_run = curves.setdefault(row["mission"], {})
+            by_run.setdefault((row["draw"], row["start"]), []).append((float(row["cost"]), score))
+    out = {}
+    for mission, by_run in curves.items():
+        pairs = [np.transpose(points) for points in by_run.values()]
+        scores = np.array([score_at_costs(cost, score, costs) for cost, score in pairs])
+        error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0 * scores[0]
+        out[mission] = Scores(scores.mean(axis=0), error, len(scores))
+    return out

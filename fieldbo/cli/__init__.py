@@ -1,0 +1,41 @@
+"""The command line: one file a command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from fieldbo.cli import check, compare, missions, new, run, schema, show, worlds
+from fieldbo.errors import FieldboError
+
+app = typer.Typer(
+    name="fieldbo",
+    help="Plan and run robotic and field sampling under a battery.",
+    epilog="Start with: fieldbo run lake-level-set",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("check")(check.check)
+app.command("worlds")(worlds.worlds)
+app.command("missions")(missions.missions)
+app.command("show")(show.show)
+app.command("schema")(schema.schema)
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.add_typer(new.app, name="new")
+
+
+def main() -> None:
+    """Run the command line; an error that a user can mend ends it with exit code 2, and no traceback."""
+    try:
+        app()
+    except FieldboError as error:
+        sys.stderr.write(f"fieldbo: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nfieldbo: interrupted\n")
+        sys.exit(130)

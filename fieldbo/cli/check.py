@@ -1,0 +1,70 @@
+"""``fieldbo check``: say what a file was understood as, or what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldbo.mission import Mission
+    from fieldbo.world import World
+
+
+def check(
+    file: Annotated[str, typer.Argument(help="A mission or world: a TOML file, a folder, or a name.")],
+) -> None:
+    """Say what a mission or world file was understood as, or what is wrong and how to mend it."""
+    from fieldbo.agent import Agent
+    from fieldbo.catalogue import list_missions, list_worlds, load_mission, load_world
+    from fieldbo.files import read_toml
+
+    path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
+    if path.exists() or path.suffix == ".toml":
+        is_world = "domain" in (content := read_toml(path)) and "policy" not in content
+    else:
+        is_world = file in list_worlds() and file not in list_missions()
+    if is_world:
+        lines = _world(load_world(path if path.exists() else file))
+    else:
+        mission = load_mission(path if path.exists() else file)
+        lines = [*_mission(mission), *_world(mission.world)]
+        lines += [f"warning: {w}" for w in Agent(mission).warnings()]
+    typer.echo("\n".join(lines))
+
+
+def _mission(mission: Mission) -> list[str]:
+    crew, unit = mission.crew[0], mission.world.cost_unit
+    home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
+    learns = mission.model.every
+    return [
+        f"mission {mission.name}: valid",
+        f"  question  where is {mission.world.quantity.name} >= {mission.question.threshold:g} "
+        f"{mission.world.quantity.unit}?",
+        f"  policy    {mission.policy}",
+        f"  battery   {crew.battery:g} {unit}, start {crew.start.tolist()}, home {home}",
+        f"  model     {mission.model.kernel}, {mission.model.transform} transform, "
+        + ("hyperparameters stay" if learns is None else f"fitted after each {learns} readings"),
+        f"  seed      {mission.seed}",
+    ]
+
+
+def _world(world: World) -> list[str]:
+    domain = world.domain
+    axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}" for a in domain.axes)
+    assert world.start is not None
+    costs = world.cost.to(world.start, domain.sites)
+    lines = [
+        f"world {world.name}: valid",
+        f"  title     {world.title}",
+        f"  sites     {domain.size}: {axes}",
+        f"  cost      {type(world.cost).__name__.lower()}; from the start to a site {costs.min():.4g} to "
+        f"{costs.max():.4g} {world.cost_unit}",
+        f"  sensor    noise sd {world.sensor.noise_sd:g} {world.quantity.unit}",
+    ]
+    if world.field is None:
+        return [*lines, "  field     none: a live world"]
+    truth = world.truth(domain.sites)
+    lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
+    return lines + [f"  note      {n}" for n in world.field.notes]

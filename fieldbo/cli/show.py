@@ -1,0 +1,32 @@
+"""``fieldbo show``: a picture of a world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def show(
+    world: Annotated[str, typer.Argument(help="Name of a world (see *fieldbo worlds*), or its folder.")],
+    draw: Annotated[int, typer.Option(help="Which field, where the world is random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The picture; by default *WORLD.png* here.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Draw this level as a line.")] = None,
+) -> None:
+    """Say what a world is, and draw its field."""
+    from fieldbo import plot
+    from fieldbo.catalogue import load_world
+    from fieldbo.cli.check import _world
+    from fieldbo.errors import InputError
+
+    told = load_world(world, draw)
+    typer.echo("\n".join(_world(told)))
+    file = out or Path(f"{told.name}.png")
+    if told.field is None:
+        return
+    try:
+        plot.save(plot.world_picture(told, threshold), file)
+    except OSError as error:
+        raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None
+    typer.echo(f"picture in {file}")

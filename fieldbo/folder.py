@@ -1,0 +1,102 @@
+"""The folder of a run: ``run.sqlite`` is the record, everything else is derived from it.
+
+A run folder stands on its own: it holds the mission as it was run and a copy of its world, so that
+``fieldbo run FOLDER/mission.toml`` runs it again wherever it is taken.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy
+import scipy
+
+import fieldbo
+from fieldbo.errors import InputError
+from fieldbo.files import toml_text
+from fieldbo.mission import Mission
+from fieldbo.record import Record
+from fieldbo.result import write_whole
+
+RECORD = "run.sqlite"
+
+
+def begin(mission: Mission, out: Path | None = None) -> tuple[Path, Record]:
+    """Make a run folder with the mission, its world and an empty record.
+
+    Parameters
+    ----------
+    mission : Mission
+        Loaded from a file.
+    out : Path, optional
+        By default ``runs/<mission>-<n>``, n the next free number.
+
+    Returns
+    -------
+    folder : Path
+    record : Record
+
+    Raises
+    ------
+    InputError
+        `out` exists, the folder can't be made, or the mission was not loaded from a file.
+    """
+    if not mission.settings or mission.folder is None:
+        raise InputError("a mission made in Python", expected="one loaded from a file, to be written down")
+    folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
+    shutil.copytree(mission.folder, folder / mission.world.name, ignore=shutil.ignore_patterns("__pycache__"))
+    head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
+    write_whole(folder / "mission.toml", (head + toml_text(mission.settings)).encode())
+    return folder, Record.create(folder / RECORD, folder.name, describe(mission))
+
+
+def describe(mission: Mission) -> dict[str, Any]:
+    """Return what a record says of its mission: settings, what they were resolved to, and versions."""
+    return {
+        "mission": mission.name,
+        "world": mission.world.name,
+        "settings": dict(mission.settings),
+        "threshold": mission.question.threshold,
+        "start": [c.start.tolist() for c in mission.crew],
+        "axes": [a.name for a in mission.world.domain.axes],
+        "cost_unit": mission.world.cost_unit,
+        "versions": {
+            "fieldbo": fieldbo.__version__,
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "machine": platform.machine(),
+        },
+    }
+
+
+def _make(folder: Path) -> Path:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+    except FileExistsError:
+        raise InputError(
+            f"{folder} exists",
+            expected="a folder that does not exist yet: a run never writes over another",
+            where="--out",
+            mend="choose another name, or leave --out away for the next free one below runs/",
+        ) from None
+    except OSError as error:
+        raise InputError(f"{folder} can't be made: {error.strerror}", where="--out") from None
+    return folder
+
+
+def _next(parent: Path, name: str) -> Path:
+    """Make the next free numbered folder, also where another process does so at the same time."""
+    taken = [p.name.removeprefix(f"{name}-") for p in parent.glob(f"{name}-*")]
+    n = max((int(t) for t in taken if t.isdigit()), default=0)
+    while True:
+        n += 1
+        try:
+            return _make(parent / f"{name}-{n}")
+        except InputError:
+            if not (parent / f"{name}-{n}").exists():
+                raise

@@ -1,0 +1,137 @@
+"""Every built-in policy, with each of its options, against the contract of policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from fieldbo.exchange import EndReason, Query, Stop
+from fieldbo.policies import POLICIES, Decision, Policy
+from fieldbo.policies.coverage import Lawnmower, Random
+from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.truvar import TruVaR
+from fieldbo.testing import PolicyContract
+
+SETTINGS: list[Policy] = [
+    TruVaR(),
+    TruVaR(per_cost=False),
+    TruVaR(eta=0.0),
+    TruVaR(monotone=True),
+    TruVaR(monotone=False),
+    TruVaR(a=0.5, r=0.5, delta=0.2),
+    GCHK(),
+    GCHK(per_cost=True),
+    GCHK(intersect=True),
+    GCHK(kappa=1.5, intersect=True, per_cost=True),
+    Straddle(),
+    Straddle(kappa=3.0, per_cost=True),
+    MaximumVariance(),
+    MaximumVariance(per_cost=True),
+    Random(),
+    Lawnmower(),
+    Lawnmower(lines=3, samples=2, along=1),
+]
+
+
+class TestBuiltInPolicies(PolicyContract):
+    @pytest.fixture(autouse=True, params=SETTINGS, ids=repr)
+    def settings(self, request):
+        self.chosen = request.param
+
+    def policy(self):
+        return type(self.chosen)(**vars(self.chosen))
+
+
+def test_every_registered_policy_is_tested():
+    classes = {POLICIES.get(name) for name in POLICIES.names()}
+
+    assert classes <= {type(policy) for policy in SETTINGS}
+
+
+# -- the suite finds what is wrong -----------------------------------------------------------------------
+
+
+class Mutable(Policy):
+    def suggest(self, state, memory):
+        return Decision(Query(state.domain.sites[0]), memory)
+
+
+@dataclass(frozen=True)
+class Forgetful(Policy):
+    """Counts its calls outside of its memory."""
+
+    calls: list = field(default_factory=list, hash=False)
+
+    def suggest(self, state, memory):
+        self.calls.append(1)
+        return Decision(Query(state.domain.sites[len(self.calls) % state.domain.size]), memory)
+
+
+@dataclass(frozen=True)
+class Scribbler(Policy):
+    """Writes to the agent's own buffer."""
+
+    def suggest(self, state, memory):
+        state.surface.mean[0] += 1.0
+        return Random().suggest(state, memory)
+
+
+@dataclass(frozen=True)
+class Rememberer(Policy):
+    """Keeps an array as its memory."""
+
+    def start(self, state):
+        return np.zeros(3)
+
+    def suggest(self, state, memory):
+        return Random().suggest(state, memory)
+
+
+@dataclass(frozen=True)
+class Spendthrift(Policy):
+    """Looks at no cost, and proposes what can't be paid for."""
+
+    def suggest(self, state, memory):
+        return Decision(Query(state.domain.sites[state.rng.integers(state.domain.size)]), memory)
+
+
+@dataclass(frozen=True)
+class Stubborn(Policy):
+    """Proposes what was rejected."""
+
+    def suggest(self, state, memory):
+        able = np.flatnonzero(state.affordable(state.domain.sites))
+        if not len(able):
+            return Decision(Stop(EndReason.BATTERY_SPENT), memory)
+        return Decision(Query(state.domain.sites[able[-1]]), memory)
+
+
+@dataclass(frozen=True)
+class Boaster(Policy):
+    """Calls an empty battery an answer."""
+
+    def suggest(self, state, memory):
+        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "test"),
+    [
+        (Mutable, "test_it_is_a_frozen_value"),
+        (Forgetful, "test_the_same_state_and_memory_give_the_same_answer"),
+        (Scribbler, "test_it_leaves_the_state_and_the_memory_as_they_were"),
+        (Rememberer, "test_memory_and_reasons_are_plain_data"),
+        (Spendthrift, "test_it_proposes_only_sites_of_the_domain_that_can_be_paid_for"),
+        (Stubborn, "test_a_rejected_site_is_not_proposed_again_and_the_mission_goes_on"),
+        (Boaster, "test_it_stops_when_nothing_can_be_paid_for"),
+    ],
+)
+def test_the_suite_finds_a_policy_that_breaks_the_contract(wrong, test):
+    class Contract(PolicyContract):
+        def policy(self):
+            return wrong()
+
+    with pytest.raises((AssertionError, TypeError)):
+        getattr(Contract(), test)()

@@ -1,0 +1,281 @@
+"""The posterior: against scikit-learn, against the formula written out, and its own laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+from fieldbo.errors import InputError, ModelError
+from fieldbo.gp import Belief, ValueScale, pool
+from fieldbo.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
+
+SCALES, VARIANCE = np.array([0.4, 0.9]), 1.7
+REFERENCE = {"se": RBF(SCALES), "matern32": Matern(SCALES, nu=1.5), "matern52": Matern(SCALES, nu=2.5)}
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+property_test = settings(deadline=None, max_examples=40, derandomize=True)
+
+
+def readings(n=15, seed=0, repeats=0):
+    """Readings with noise of their own each; the last `repeats` are taken where the first were."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 1, (n, 2))
+    if repeats:
+        x[-repeats:] = x[:repeats]
+    return x, rng.normal(size=n), rng.uniform(0.01, 0.3, n)
+
+
+def dense(k, x, y, v, at):
+    """The posterior with every reading a row of its own, as the textbook prints it."""
+    solve = np.linalg.inv(k(x, x) + np.diag(v))
+    cross = k(at, x)
+    return cross @ solve @ y, k(at, at) - cross @ solve @ cross.T
+
+
+@every_kernel
+@pytest.mark.parametrize("repeats", [0, 4])
+def test_mean_variance_covariance_and_marginal_likelihood_agree_with_scikit_learn(name, repeats):
+    x, y, v = readings(repeats=repeats)
+    at = np.random.default_rng(9).uniform(-0.2, 1.2, (30, 2))
+    belief = Belief(kernel(name, SCALES, VARIANCE)).given(x, y, v)
+    peer = GaussianProcessRegressor(ConstantKernel(VARIANCE) * REFERENCE[name], alpha=v, optimizer=None)
+    mean, covariance = peer.fit(x, y).predict(at, return_cov=True)
+    np.testing.assert_allclose(belief.mean(at), mean, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(belief.variance(at), np.diag(covariance), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(belief.covariance(at, at), covariance, rtol=0, atol=1e-8)
+    assert belief.log_marginal_likelihood() == pytest.approx(peer.log_marginal_likelihood_value_, abs=1e-8)
+
+
+@property_test
+@given(
+    name=st.sampled_from(sorted(KERNELS)),
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 12),
+    sites=st.integers(1, 4),
+)
+def test_pooled_repeats_leave_posterior_and_marginal_likelihood_as_they_are(name, seed, n, sites):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 1, (sites, 2))[rng.integers(0, sites, n)]
+    y, v = rng.normal(size=n), rng.uniform(0.01, 0.5, n)
+    at = rng.uniform(0, 1, (6, 2))
+    k = kernel(name, SCALES, VARIANCE)
+    belief = Belief(k).given(x, y, v)
+    mean, covariance = dense(k, x, y, v, at)
+    assert belief.size == len(np.unique(x, axis=0))
+    np.testing.assert_allclose(belief.mean(at), mean, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(belief.covariance(at, at), covariance, rtol=0, atol=1e-9)
+    literal = multivariate_normal(np.zeros(n), k(x, x) + np.diag(v)).logpdf(y)
+    assert belief.log_marginal_likelihood() == pytest.approx(literal, abs=1e-8)
+
+
+@property_test
+@given(seed=st.integers(0, 10_000), cut=st.integers(1, 14))
+def test_readings_in_two_parcels_or_in_any_order_give_the_same_belief(seed, cut):
+    x, y, v = readings(seed=seed, repeats=5)
+    at = np.random.default_rng(seed + 1).uniform(0, 1, (6, 2))
+    prior = Belief(Matern52(SCALES, VARIANCE))
+    whole = prior.given(x, y, v)
+    parcels = prior.given(x[:cut], y[:cut], v[:cut]).given(x[cut:], y[cut:], v[cut:])
+    order = np.random.default_rng(seed).permutation(len(x))
+    shuffled = prior.given(x[order], y[order], v[order])
+    for other in (parcels, shuffled):
+        np.testing.assert_allclose(other.mean(at), whole.mean(at), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(other.variance(at), whole.variance(at), rtol=0, atol=1e-10)
+        assert other.log_marginal_likelihood() == pytest.approx(whole.log_marginal_likelihood(), abs=1e-9)
+        assert other.information_gain() == pytest.approx(whole.information_gain(), abs=1e-9)
+
+
+def test_readings_added_one_by_one_give_the_same_belief_repeated_sites_included():
+    x, y, v = readings(repeats=5)
+    at = np.random.default_rng(1).uniform(0, 1, (6, 2))
+    belief = prior = Belief(SquaredExponential(SCALES, VARIANCE))
+    for site, value, noise in zip(x, y, v, strict=True):
+        belief, _, pivot = belief.extended(site, value, noise)
+        assert pivot**2 > noise
+    whole = prior.given(x, y, v)
+    np.testing.assert_allclose(belief.mean(at), whole.mean(at), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(belief.covariance(at, at), whole.covariance(at, at), rtol=0, atol=1e-10)
+    assert belief.log_marginal_likelihood() == pytest.approx(whole.log_marginal_likelihood(), abs=1e-10)
+    assert belief.information_gain() == pytest.approx(whole.information_gain(), abs=1e-10)
+    pooled = belief.given(x[:1], [0.3], [0.1])
+    again = whole.given(x[:1], [0.3], [0.1])
+    assert pooled.size == again.size == 10
+    assert pooled.log_marginal_likelihood() == pytest.approx(again.log_marginal_likelihood(), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "k",
+    [
+        SquaredExponential(SCALES, VARIANCE),
+        Matern32(SCALES, VARIANCE),
+        Matern52(SCALES, VARIANCE),
+        Matern52(SCALES) + SquaredExponential([2.0, 2.0], 0.5),
+        Matern52(SCALES) * SquaredExponential([2.0, 2.0], 0.5),
+    ],
+    ids=["se", "matern32", "matern52", "sum", "product"],
+)
+def test_gradients_of_mean_and_variance_agree_with_finite_differences(k):
+    belief = Belief(k).given(*readings(repeats=3))
+    at = np.random.default_rng(4).uniform(0, 1, (7, 2))
+    by_mean, by_variance = belief.mean_gradient(at), belief.variance_gradient(at)
+    for i, point in enumerate(at):
+        numeric = approx_fprime(point, lambda p: belief.mean(p[None])[0], 1e-7)
+        np.testing.assert_allclose(by_mean[i], numeric, atol=1e-5)
+        numeric = approx_fprime(point, lambda p: belief.variance(p[None])[0], 1e-7)
+        np.testing.assert_allclose(by_variance[i], numeric, atol=1e-5)
+
+
+def test_without_readings_a_belief_is_its_prior():
+    k = Matern52(SCALES, VARIANCE)
+    at = np.random.default_rng(0).uniform(0, 1, (4, 2))
+    prior = Belief(k)
+    np.testing.assert_array_equal(prior.mean(at), 0.0)
+    np.testing.assert_array_equal(prior.variance(at), VARIANCE)
+    np.testing.assert_array_equal(prior.covariance(at, at), k(at, at))
+    np.testing.assert_array_equal(prior.mean_gradient(at), 0.0)
+    np.testing.assert_array_equal(prior.variance_gradient(at), 0.0)
+    assert prior.log_marginal_likelihood() == 0.0
+    assert prior.information_gain() == 0.0
+
+
+def test_conditioning_leaves_the_belief_it_starts_from_alone():
+    x, y, v = readings()
+    before = Belief(Matern52(SCALES)).given(x[:5], y[:5], v[:5])
+    mean = before.mean(x)
+    before.given(x[5:], y[5:], v[5:])
+    before.extended(x[6], y[6], v[6])
+    assert before.size == 5
+    np.testing.assert_array_equal(before.mean(x), mean)
+
+
+@property_test
+@given(seed=st.integers(0, 10_000), noise=st.floats(0, 10))
+def test_a_reading_never_raises_a_variance(seed, noise):
+    x, y, v = readings(8, seed)
+    at = np.random.default_rng(seed + 1).uniform(0, 1, (10, 2))
+    before = Belief(Matern52(SCALES, VARIANCE)).given(x[:-1], y[:-1], v[:-1])
+    after = before.given(x[-1:], y[-1:], noise)
+    assert (after.variance(at) <= before.variance(at) + 1e-12).all()
+    assert after.information_gain() >= before.information_gain() - 1e-12
+
+
+def test_a_reading_without_noise_is_reproduced():
+    x, y, _ = readings(8)
+    belief = Belief(Matern32(SCALES, VARIANCE)).given(x, y, 0.0)
+    np.testing.assert_allclose(belief.mean(x), y, atol=1e-7)
+    np.testing.assert_allclose(belief.variance(x), 0.0, atol=1e-9)
+
+
+def test_information_gain_is_half_the_log_determinant_of_identity_plus_covariance_over_noise():
+    x, y, v = readings(repeats=4)
+    k = Matern52(SCALES, VARIANCE)
+    literal = 0.5 * np.linalg.slogdet(np.eye(len(x)) + k(x, x) / v[:, None])[1]
+    assert Belief(k).given(x, y, v).information_gain() == pytest.approx(literal, abs=1e-10)
+
+
+@every_kernel
+def test_leave_one_out_agrees_with_leaving_each_reading_out(name):
+    x, y, v = readings()
+    prior = Belief(kernel(name, SCALES, VARIANCE))
+    mean, variance = prior.given(x, y, v).leave_one_out()
+    for i in range(len(x)):
+        others = np.arange(len(x)) != i
+        without = prior.given(x[others], y[others], v[others])
+        assert mean[i] == pytest.approx(without.mean(x[i : i + 1])[0], abs=1e-9)
+        assert variance[i] == pytest.approx(without.variance(x[i : i + 1])[0] + v[i], abs=1e-9)
+
+
+def test_leave_one_out_of_repeated_readings_leaves_a_whole_site_out():
+    x, y, v = readings(repeats=4)
+    belief = Belief(Matern52(SCALES, VARIANCE)).given(x, y, v)
+    mean, variance = belief.leave_one_out()
+    for i, site in enumerate(belief.sites):
+        others = (x != site).any(axis=1)
+        without = Belief(belief.kernel).given(x[others], y[others], v[others])
+        assert mean[i] == pytest.approx(without.mean(site[None])[0], abs=1e-9)
+        expected = without.variance(site[None])[0] + belief.noise_variances[i]
+        assert variance[i] == pytest.approx(expected, abs=1e-9)
+
+
+def test_pooling_keeps_the_order_of_first_readings_and_adds_up_precisions():
+    x = np.array([[3.0], [1.0], [3.0], [2.0], [1.0]])
+    y, v = np.array([1.0, 2.0, 4.0, 5.0, 2.0]), np.array([1.0, 0.5, 0.5, 0.1, 0.5])
+    sites, values, variances, scatter = pool(x, y, v)
+    assert sites[:, 0].tolist() == [3.0, 1.0, 2.0]
+    np.testing.assert_allclose(values, [3.0, 2.0, 5.0])
+    np.testing.assert_allclose(variances, [1 / 3, 1 / 4, 1 / 10])
+    assert scatter < 0
+
+
+def test_pooling_distinct_sites_changes_nothing():
+    x, y, v = readings()
+    sites, values, variances, scatter = pool(x, y, v)
+    assert sites is x
+    assert values is y
+    assert variances is v
+    assert scatter == 0.0
+
+
+@pytest.mark.parametrize(
+    ("site", "value", "noise"),
+    [
+        ([[0.0, 0.0]], [np.nan], 0.1),
+        ([[np.inf, 0.0]], [1.0], 0.1),
+        ([[0.0, 0.0]], [1.0], -0.1),
+        ([[0.0, 0.0]], [1.0], np.nan),
+        ([[0.0, 0.0]], [1.0, 2.0], 0.1),
+    ],
+    ids=["value", "site", "negative noise", "noise", "length"],
+)
+def test_readings_that_are_no_readings_are_refused(site, value, noise):
+    belief = Belief(Matern52(SCALES)).given([[0.5, 0.5]], [0.0], [0.1])
+    with pytest.raises(InputError, match="expected"):
+        belief.given(site, value, noise)
+
+
+def test_a_matrix_that_has_no_factor_is_an_error_that_says_what_to_change():
+    x = np.linspace(0, 1, 60)[:, None]
+    with pytest.raises(ModelError, match="raise the noise variance"):
+        Belief(SquaredExponential([1e5], 1e8) * SquaredExponential([1e6], 1e-12)).given(
+            np.vstack([x, x + 1e-9]), np.zeros(120), 0.0
+        )
+
+
+@property_test
+@given(
+    values=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8),
+    transform=st.sampled_from(["none", "log"]),
+    shift=st.floats(-5, 5),
+    scale=st.floats(0.1, 10),
+)
+def test_a_value_scale_is_undone_exactly(values, transform, shift, scale):
+    s = ValueScale(transform, shift, scale)
+    np.testing.assert_allclose(s.to_user(s.to_model(values)), values, rtol=1e-9)
+    assert s.usable(values).all()
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_moments_in_the_users_unit_are_those_of_draws(transform):
+    s = ValueScale(transform, 0.3, 0.8)
+    draws = s.to_user(0.5 + np.sqrt(0.4) * np.random.default_rng(0).standard_normal(400_000))
+    mean, sd = s.moments(np.array([0.5]), np.array([0.4]))
+    assert mean[0] == pytest.approx(draws.mean(), rel=0.01)
+    assert sd[0] == pytest.approx(draws.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_noise_in_model_units_is_that_of_small_changes_of_the_value(transform):
+    s = ValueScale(transform, 0.3, 0.8)
+    step = 1e-6
+    change = s.to_model([4.0 + step])[0] - s.to_model([4.0])[0]
+    assert np.sqrt(s.noise_to_model([step**2], [4.0])[0]) == pytest.approx(change, rel=1e-5)
+
+
+def test_a_log_refuses_values_that_are_not_above_zero():
+    scale = ValueScale("log")
+    assert scale.usable([1.0, 0.0, -1.0, np.nan, np.inf]).tolist() == [True, False, False, False, False]
+    with pytest.raises(InputError, match="values above 0"):
+        scale.to_model([1.0, 0.0])
