@@ -69,6 +69,11 @@ class Ledger:
         """What is left when all orders that are out are paid."""
         return self.battery - math.fsum([*self.charges, *self.reserved.values()])
 
+    @property
+    def held(self) -> float:
+        """The sum of what is set aside for orders that are out."""
+        return math.fsum(self.reserved.values())
+
     def reserve(self, order: str, cost: float) -> None:
         """Set aside the declared cost of an order."""
         self.reserved[order] = cost
@@ -101,13 +106,17 @@ class Ledger:
 
 @dataclass
 class Craft:
-    """One vehicle as the agent sees it: position, clock, ledger, and what it has in its queue."""
+    """One vehicle as the agent sees it: position, clock, ledger, and what it has in its queue.
+
+    `latest` is the number of the latest order that it reported on.
+    """
 
     crew: Crew
     position: Array
     ledger: Ledger
     time_s: float = 0.0
     queue: list[Order] = field(default_factory=list)
+    latest: int = -1
     ended: EndReason | None = None
     at_home: bool = False
 
@@ -243,14 +252,28 @@ class Agent:
         going = self.cost.to(here, sites, controls, level, craft.time_s)
         back = self._return_cost(craft, sites)
         margin = 1.0 + craft.crew.margin
-        left = craft.ledger.available - craft.crew.reserve - spent
+        left = self._free(craft) - spent
         able: Mask = (going + back) * margin <= left
         limit = craft.crew.time_limit_s
         if limit is not None:
             seconds = self.cost.duration_s(here, sites, controls, level, craft.time_s)
             seconds = seconds + self.cost.seconds_per_unit * back
-            able &= craft.time_s + seconds * margin <= limit
+            able &= craft.time_s + (self._queue_s(craft) + seconds) * margin <= limit
         return able
+
+    def _free(self, craft: Craft) -> float:
+        """Return what is left after the reserve, and after orders that are out, should they be dearer."""
+        return craft.ledger.available - craft.crew.reserve - craft.crew.margin * craft.ledger.held
+
+    def _queue_s(self, craft: Craft) -> float:
+        """Return how long what a vehicle has in its queue will take, in seconds."""
+        at, seconds = craft.position, 0.0
+        for order in craft.queue:
+            if isinstance(order, Query):
+                now = craft.time_s + seconds
+                took = self.cost.duration_s(at, order.site[None], order.controls, order.level, now)
+                at, seconds = order.site, seconds + float(took[0])
+        return seconds
 
     def _end_of_queue(self, craft: Craft) -> Array:
         for order in reversed(craft.queue):
@@ -279,7 +302,7 @@ class Agent:
             position=self._end_of_queue(craft),
             home=craft.crew.home,
             remaining=craft.ledger.available,
-            spendable=max(0.0, craft.ledger.available - craft.crew.reserve) / (1.0 + craft.crew.margin),
+            spendable=max(0.0, self._free(craft)) / (1.0 + craft.crew.margin),
             time_s=craft.time_s,
             cost=self.cost,
             sensor=self.mission.world.sensor,
@@ -328,11 +351,11 @@ class Agent:
         self.decision = None
         if craft.ended is not None:
             return Stop(craft.ended)
-        if self.mission.max_steps is not None and self.asks >= self.mission.max_steps:
-            return self._finish(craft, vehicle, EndReason.STEP_LIMIT)
         choice = self._choose(craft, vehicle)
         if isinstance(choice, Stop):
             return self._finish(craft, vehicle, choice.reason)
+        if self.mission.max_steps is not None and self.asks >= self.mission.max_steps:
+            return self._finish(craft, vehicle, EndReason.STEP_LIMIT)  # and no answer came before it
         if not self.domain.contains(choice.site[None])[0]:
             raise PolicyError(
                 f"{type(self.mission.policy).__name__} proposed {choice.site.tolist()}, outside the domain"
@@ -422,7 +445,8 @@ class Agent:
                 self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
         elif isinstance(event, Lost):
             craft = self._craft_of(event.order)
-            craft.ledger.lost.add(event.order)
+            if event.order in craft.ledger.reserved:  # not one that was settled before
+                craft.ledger.lost.add(event.order)
             craft.queue = [o for o in craft.queue if o.id != event.order]
         elif isinstance(event, Telemetry):
             craft = self.crafts[event.vehicle]
@@ -457,7 +481,9 @@ class Agent:
             return False
         self._told.add((event.order, event.part))
         craft.ledger.charge(event.order, event.cost, settles=event.last)
-        craft.position = event.position
+        asked = int(event.order.rsplit("/", 1)[1])
+        if asked >= craft.latest:  # what comes late of a lost order says where the vehicle once was
+            craft.position, craft.latest = event.position, asked
         if len(event.times_s):
             craft.time_s = max(craft.time_s, float(event.times_s.max()))
         if event.last:

@@ -218,6 +218,27 @@ class Domain:
         gap = (self.sites - np.asarray(point, dtype=float)) / self.extent
         return int(np.argmin(np.einsum("nd,nd->n", gap, gap)))
 
+    def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (N,) of the sites laid out on the grid; NaN (-1 for whole numbers) between.
+
+        Raises
+        ------
+        InputError
+            The domain is no grid.
+
+        Examples
+        --------
+        >>> Domain.grid([Axis("x", "m", 0, 1), Axis("y", "m", 0, 1)], (2, 2)).on_grid(np.arange(4.0))
+        array([[0., 1.],
+               [2., 3.]])
+        """
+        if self.shape is None:
+            raise InputError("a domain of scattered sites", expected="a grid")
+        outside = -1 if np.issubdtype(values.dtype, np.integer) else np.nan
+        grid = np.full(int(np.prod(self.shape)), outside, dtype=values.dtype)
+        grid[self.grid_index] = values
+        return grid.reshape(self.shape)
+
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Return `n` sites drawn at random, (n, d), each at most once where there are enough."""
         return self.sites[rng.choice(self.size, size=n, replace=n > self.size)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from textwrap import fill
 
 
 class FieldboError(Exception):
@@ -42,7 +43,7 @@ class InputError(FieldboError, ValueError):
     ) -> None:
         self.problem, self.expected, self.where, self.mend = problem, expected, where, mend
         parts = (("expected", expected), ("where", where), ("mend", mend))
-        super().__init__("\n".join([problem, *(f"  {k + ':':9} {v}" for k, v in parts if v)]))
+        super().__init__("\n".join([problem, *(_indented(k, v) for k, v in parts if v)]))
 
     def at(self, where: str) -> InputError:
         """Return the same error with its place named, the outer place first."""
@@ -82,6 +83,17 @@ class RecordError(FieldboError, RuntimeError):
 
 class VehicleError(FieldboError, RuntimeError):
     """A vehicle can't be reached or broke its contract."""
+
+
+def _indented(label: str, text: str) -> str:
+    return fill(
+        text,
+        width=100,
+        initial_indent=f"  {label + ':':9} ",
+        subsequent_indent=" " * 12,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import tomli_w
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -17,6 +17,8 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.registry import Registry
 
 T = TypeVar("T")
+
+_WRONG_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:
         # Through JSON, strict mode takes arrays as tuples and still no text for a number.
         return TypeAdapter(shape).validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
-        raise _explained(error, shape, where) from None
+        raise _explained(error, shape, content, where) from None
 
 
 def made(registry: Registry, content: Mapping[str, Any], where: str) -> Any:
@@ -79,36 +81,57 @@ def made(registry: Registry, content: Mapping[str, Any], where: str) -> Any:
     return validated(registry.get(kind, where=f"{where}.kind"), settings, where)
 
 
-def _explained(error: ValidationError, shape: Any, where: str) -> InputError:
+def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], where: str) -> InputError:
     """Turn pydantic's first complaint into ours."""
-    first = error.errors()[0]
-    path = [str(p) for p in first["loc"] if not str(p).startswith(("function-", "union-"))]
+    complaints = error.errors()
+    # A wrong key in a table says more than that the table is no number.
+    first = next((c for c in complaints if c["type"] in _WRONG_KEY), complaints[0])
     cause = (first.get("ctx") or {}).get("error")
     if isinstance(cause, InputError):
         return cause.at(where)
-    place = _join(where, path)
-    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return UnknownNameError.of("key", path[-1], _keys(shape, path[:-1]), where=place)
+    path = _path_in(content, first["loc"])
+    if first["type"] in _WRONG_KEY:
+        return UnknownNameError.of("key", path[-1], _keys(shape, path[:-1]), where=_place(where, path))
     if first["type"].startswith("missing"):
-        return InputError(f"{path[-1]} is missing", expected=f"a value for {path[-1]}", where=place)
-    told = json.dumps(first["input"], default=str)
-    expected = first["msg"].removeprefix("Input should be ")
-    return InputError(f"{path[-1] if path else 'value'} = {told}", expected=expected, where=place)
+        name = str(first["loc"][-1])
+        place = _place(where, [*path, name])
+        return InputError(f"{name} is missing", expected=f"a value for {name}", where=place)
+    # A value that may be of several kinds draws a complaint for each.
+    told = [c["msg"] for c in complaints if _path_in(content, c["loc"]) == path]
+    wanted = dict.fromkeys(m.removeprefix("Input should be ").replace("object", "table") for m in told)
+    name = path[-1] if path else "value"
+    received = json.dumps(first["input"], default=str)
+    return InputError(f"{name} = {received}", expected=", or ".join(wanted), where=_place(where, path))
 
 
-def _join(where: str, path: list[str]) -> str:
+def _path_in(content: Any, location: Sequence[str | int]) -> list[str]:
+    """Return the part of pydantic's location that are keys of `content`, without its names of types."""
+    path = []
+    for part in location:
+        if isinstance(content, Mapping) and part in content:
+            content = content[str(part)]
+        elif isinstance(content, list) and isinstance(part, int) and part < len(content):
+            content = content[part]
+        else:
+            continue
+        path.append(str(part))
+    return path
+
+
+def _place(where: str, path: list[str]) -> str:
     """Return file, table and key: ``lake.toml: agent.battery``."""
-    dotted = ".".join(p for p in path if p.isidentifier() or p.isdigit())
-    if not dotted:
+    if not path:
         return where
-    return f"{where}.{dotted}" if ": " in where else f"{where}: {dotted}"
+    return f"{where}.{'.'.join(path)}" if ": " in where else f"{where}: {'.'.join(path)}"
 
 
 def _keys(shape: Any, path: list[str]) -> list[str]:
     """Return the keys that the table at `path` may have."""
     for name in path:
-        if isinstance(shape, type) and issubclass(shape, BaseModel) and name in shape.model_fields:
-            shape = shape.model_fields[name].annotation
+        fields_of = getattr(shape, "model_fields", {})
+        shape = fields_of[name].annotation if name in fields_of else None
+        tables = [a for a in (shape, *get_args(shape)) if isinstance(a, type) and issubclass(a, BaseModel)]
+        shape = tables[0] if tables else shape
     if isinstance(shape, type) and issubclass(shape, BaseModel):
         return list(shape.model_fields)
     return [f.name for f in fields(shape) if f.init] if is_dataclass(shape) else []

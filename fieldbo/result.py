@@ -256,7 +256,7 @@ class Result:
             if domain.shape is None:
                 variables[key] = (("site",), values, attributes)
             else:
-                variables[key] = (tuple(a.name for a in domain.axes), on_grid(self, values), attributes)
+                variables[key] = (tuple(a.name for a in domain.axes), domain.on_grid(values), attributes)
         for j, axis in enumerate(domain.axes):
             told_axis: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
             if axis.positive == "down":
@@ -320,16 +320,6 @@ class Result:
                 paid = o.cost if k == len(o.values) - 1 else 0.0
                 rows.append([o.order, *o.sites[k], o.values[k], noise, o.times_s[k], paid, *extra])
         return table(header, rows)
-
-
-def on_grid(result: Result, values: Array) -> Array:
-    """Return values (N,) of the sites laid out on the domain's grid; NaN (-1 for whole numbers) outside."""
-    domain = result.mission.world.domain
-    assert domain.shape is not None
-    outside = -1 if np.issubdtype(values.dtype, np.integer) else np.nan
-    grid = np.full(int(np.prod(domain.shape)), outside, dtype=values.dtype)
-    grid[domain.grid_index] = values
-    return grid.reshape(domain.shape)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:

@@ -441,8 +441,9 @@ class PolicyContract(ABC):
     def test_it_works_on_a_domain_of_a_single_site(self) -> None:
         """Scores and bounds have to exist there, too."""
         world = small_world((1, 1))
-        _, orders, _ = drive(self.mission(self.policy(), world=world, battery=5.0))
-        assert _sites(orders)
+        for initial in (0, 1):
+            _, orders, _ = drive(self.mission(self.policy(), world=world, battery=5.0, initial=initial))
+            assert _sites(orders)
 
 
 # -- worlds ----------------------------------------------------------------------------------------------
@@ -460,7 +461,8 @@ class WorldContract(ABC):
 
     def _some(self, world: World) -> Array:
         n = world.domain.size
-        return world.domain.sites[np.unique(np.linspace(0, n - 1, self.sites_at_most).astype(int))]
+        index = np.unique(np.linspace(0, n - 1, self.sites_at_most).astype(int))
+        return np.asarray(world.domain.sites[index])
 
     def _evaluated(self, world: World, site: Array, position: Array, ask: int = 0) -> Observation:
         return world.evaluate(Query(site, id=f"run/{ask}"), position, 5.0, stream(11, "sensor", ask))

@@ -104,7 +104,7 @@ def test_starts_follow_the_prior_and_its_stream():
 @pytest.mark.parametrize("noise", ["declared", "learned"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_is_no_worse_than_scikit_learns(name, seed, noise):
-    x, y, v = readings(seed, n=30)
+    x, y, v = readings(seed, n=20)
     declared = v if noise == "declared" else None
     peer_kernel = ConstantKernel(1.0) * SHAPE[name](np.ones(2))
     peer = GaussianProcessRegressor(

@@ -236,12 +236,19 @@ def test_readings_that_are_no_readings_are_refused(site, value, noise):
         belief.given(site, value, noise)
 
 
+class NoCovariance(SquaredExponential):
+    """A function of distance that is no covariance: its matrices are not positive definite."""
+
+    def _profile(self, r2):
+        return 1.0 - r2
+
+
 def test_a_matrix_that_has_no_factor_is_an_error_that_says_what_to_change():
-    x = np.linspace(0, 1, 60)[:, None]
+    belief = Belief(NoCovariance([0.1]))
     with pytest.raises(ModelError, match="raise the noise variance"):
-        Belief(SquaredExponential([1e5], 1e8) * SquaredExponential([1e6], 1e-12)).given(
-            np.vstack([x, x + 1e-9]), np.zeros(120), 0.0
-        )
+        belief.given([[0.0], [1.0]], [0.0, 0.0], 0.1)
+    with pytest.raises(ModelError, match="of 2 readings"):
+        belief.given([[0.0]], [0.0], 0.1).extended([1.0], 0.0, 0.1)
 
 
 @property_test

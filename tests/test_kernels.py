@@ -11,7 +11,7 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
 
 REFERENCE = {
-    "se": lambda scales: RBF(scales),
+    "se": RBF,
     "matern32": lambda scales: Matern(scales, nu=1.5),
     "matern52": lambda scales: Matern(scales, nu=2.5),
 }

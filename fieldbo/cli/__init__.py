@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from fieldbo import __version__
 from fieldbo.cli import check, compare, missions, new, run, schema, show, worlds
 from fieldbo.errors import FieldboError
 
@@ -27,6 +29,21 @@ app.command("show")(show.show)
 app.command("schema")(schema.schema)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.add_typer(new.app, name="new")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fieldbo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def fieldbo(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Plan and run robotic and field sampling under a battery."""
 
 
 def main() -> None:

@@ -11,10 +11,9 @@ def missions() -> None:
     from fieldbo.catalogue import list_missions
     from fieldbo.files import read_toml
 
-    table = Table("mission", "world", "policy", "what it asks", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("mission", no_wrap=True)
+    table.add_column("what it asks, and how")
     for name, file in sorted(list_missions().items()):
-        told = read_toml(file)
-        policy = told.get("policy", {})
-        kind = f"{policy.get('kind', '')}{' per cost' if policy.get('per_cost') else ''}"
-        table.add_row(name, str(told.get("world", "")), kind, str(told.get("title", "")))
+        table.add_row(name, str(read_toml(file).get("title", "")))
     Console(highlight=False).print(table)

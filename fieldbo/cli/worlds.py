@@ -11,7 +11,10 @@ def worlds() -> None:
     from fieldbo.catalogue import list_worlds
     from fieldbo.files import read_toml
 
-    table = Table("world", "what it is", "costs in", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("world", no_wrap=True)
+    table.add_column("what it is")
+    table.add_column("costs in", no_wrap=True)
     for name, file in sorted(list_worlds().items()):
         told = read_toml(file)
         table.add_row(name, str(told.get("title", "")), str(told.get("cost_unit", "")))

@@ -52,7 +52,9 @@ class Transect(CostModel):
     def path(self, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> Array:
         """Return the probe's way: up, along the surface, and down again."""
         start, end = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-        return np.stack([start, [start[0], 0.0], [end[0], 0.0], end])
+        way = np.stack([start, [start[0], 0.0], [end[0], 0.0], end])
+        turns = np.flatnonzero(np.any(np.diff(way, axis=0) != 0, axis=1)) + 1
+        return way[[0, *turns]] if len(turns) else way[[0, -1]]
 
     def check(self, domain: Domain) -> None:
         """Raise an `InputError` unless the domain has two axes, the second one a depth from 0."""

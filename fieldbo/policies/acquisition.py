@@ -122,7 +122,7 @@ def truncated_variance_reduction(
     -------
     (n,) array
     """
-    if covariance.shape[1] == 0:
+    if covariance.shape[1] == 0 or beta <= 0:
         return np.zeros(len(covariance))
     floor = eta**2 / beta
     # Terms at the floor already can't gain: only members above it are summed.
@@ -131,8 +131,9 @@ def truncated_variance_reduction(
         return np.zeros(len(covariance))
     start = variance_m[above]
     gain = np.empty(len(covariance))
-    with np.errstate(divide="ignore"):
-        scale = 1.0 / np.sqrt(noise + variance)
+    # A site that is known exactly and read without noise has nothing to tell.
+    root = np.sqrt(noise + variance)
+    scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     block = max(1, 2**19 // len(start))
     columns = slice(None) if above.all() else above
     for first in range(0, len(gain), block):  # blocks that stay in the cache

@@ -49,14 +49,14 @@ class Epoch(NamedTuple):
 
 
 def beta_at(a: float, n_candidates: int, t: int) -> float:
-    """Return ``a log(|D| t^2)`` (section 4).
+    """Return ``a log(|D| t^2)`` (section 4); ``a log 2`` where that is larger, for a single site.
 
     Examples
     --------
     >>> round(beta_at(1.0, 2500, 1), 3)
     7.824
     """
-    return float(a * np.log(n_candidates * float(t) ** 2))
+    return float(a * np.log(max(n_candidates * float(t) ** 2, 2.0)))
 
 
 def updated_sets(mu: Array, s: Array, h: float, beta: float, before: Sets, *, monotone: bool) -> Sets:

@@ -47,15 +47,19 @@ class ByHand(Vehicle):
         self.position: Array = self.crew.start
         self._read, self._write = read, write
         self._began = time.monotonic()
-        self._order: Order | None = None
+        self._orders: list[Order] = []
         self._done: dict[str, list[Event]] = {}
         self._write(HELP)
 
     def send(self, order: Order) -> None:
-        """Print the order."""
-        if order.id in self._done or (self._order is not None and self._order.id == order.id):
+        """Print the order, when those before it are done."""
+        if order.id in self._done or any(o.id == order.id for o in self._orders):
             return
-        self._order = order
+        self._orders.append(order)
+        if len(self._orders) == 1:
+            self._announce(order)
+
+    def _announce(self, order: Order) -> None:
         if isinstance(order, GoHome):
             self._write(f"\n{order.id}: go home, to {self._place(self.crew.home)}")
         else:
@@ -79,15 +83,18 @@ class ByHand(Vehicle):
         KeyboardInterrupt
             Ctrl-C, or the end of the input.
         """
-        order, self._order = self._order, None
-        if order is None:
+        if not self._orders:
             return []
+        order = self._orders[0]
         try:
             event = self._home(order) if isinstance(order, GoHome) else self._visit(order)
         except EOFError:
             raise KeyboardInterrupt from None
         self.position = event.position if isinstance(event, Observation) else self.position
         self._done[str(order.id)] = [event]
+        del self._orders[0]
+        if self._orders:
+            self._announce(self._orders[0])
         return [event]
 
     def _visit(self, query: Query) -> Event:
@@ -121,8 +128,10 @@ class ByHand(Vehicle):
         assert home is not None
         planned = float(self.world.cost.travel(self.position, home[None])[0])
         cost = self._ask(f"  cost ({self.world.cost_unit})", self._cost, f"{planned:g}", planned)
+        if cost is None:
+            return Rejected(order.id, "skipped by hand")
         none = np.empty(0)
-        return Observation(order.id, np.empty((0, len(home))), none, none, none, home, cost or 0.0)
+        return Observation(order.id, np.empty((0, len(home))), none, none, none, home, cost)
 
     def _ask(
         self, prompt: str, parse: Callable[[str], T], shown: str | None = None, default: T | None = None

@@ -1,0 +1,151 @@
+"""Where samples can be taken."""
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldbo.domain import Axis, Domain, frozen_array
+from fieldbo.errors import InputError
+
+BOX = (Axis("along", "m", -10, 30), Axis("depth", "m", 0, 5, "down"))
+LAKE = shapely.Polygon([(-10, 0), (30, 0), (10, 5)])
+property_test = settings(deadline=None, max_examples=40, derandomize=True)
+
+
+@property_test
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+def test_a_grid_has_a_site_at_every_node_and_the_last_axis_varies_fastest(shape):
+    axes = [Axis(f"x{i}", "m", -i - 1, 2 * i + 1) for i in range(len(shape))]
+    domain = Domain.grid(axes, shape)
+    assert domain.size == len(np.unique(domain.sites, axis=0)) == np.prod(shape)
+    assert domain.dimension == len(shape)
+    assert domain.contains(domain.sites).all()
+    assert domain.grid_index.tolist() == list(range(domain.size))
+    by_axis = domain.sites.reshape(*shape, len(shape))
+    for i, (axis, n) in enumerate(zip(axes, shape, strict=True)):
+        ticks = np.moveaxis(by_axis[..., i], i, -1)
+        np.testing.assert_array_equal(
+            ticks, np.broadcast_to(np.linspace(axis.low, axis.high, n), ticks.shape)
+        )
+
+
+def test_an_outline_cuts_the_grid_and_the_index_says_where_sites_were():
+    whole, cut = Domain.grid(BOX, (9, 6)), Domain.grid(BOX, (9, 6), LAKE)
+    assert 0 < cut.size < whole.size
+    np.testing.assert_array_equal(cut.sites, whole.sites[cut.grid_index])
+    expected = [LAKE.covers(shapely.Point(s)) for s in whole.sites]
+    np.testing.assert_array_equal(np.isin(whole.grid_index, cut.grid_index), expected)
+    assert cut.contains(cut.sites).all()
+
+
+@property_test
+@given(x=st.floats(-50, 50), y=st.floats(-10, 10))
+def test_a_point_is_contained_if_it_lies_in_the_box_and_in_the_outline(x, y):
+    box, lake = Domain.grid(BOX, (9, 6)), Domain.grid(BOX, (9, 6), LAKE)
+    in_box = -10 <= x <= 30 and 0 <= y <= 5
+    margin = 1e-6
+    if min(abs(x + 10), abs(x - 30), abs(y), abs(y - 5)) > margin:
+        assert box.contains([x, y]).tolist() == [in_box]
+    if LAKE.boundary.distance(shapely.Point(x, y)) > margin:
+        assert lake.contains([x, y]).tolist() == [LAKE.contains(shapely.Point(x, y))]
+
+
+def test_the_edge_belongs_to_the_domain_and_a_point_that_is_no_number_does_not():
+    lake = Domain.grid(BOX, (9, 6), LAKE)
+    on_edge = np.array(LAKE.exterior.coords) + 1e-10
+    assert lake.contains(on_edge).all()
+    assert Domain.grid(BOX, (9, 6)).contains([[np.nan, 1.0], [0.0, np.inf]]).tolist() == [False, False]
+
+
+@property_test
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=2))
+def test_the_nearest_site_is_nearest_in_shares_of_the_axes(point):
+    domain = Domain.grid(BOX, (9, 6))
+    at = domain.low + np.array(point) * domain.extent
+    gaps = np.linalg.norm((domain.sites - at) / domain.extent, axis=1)
+    assert gaps[domain.nearest(at)] == pytest.approx(gaps.min(), abs=1e-12)
+
+
+def test_every_site_is_nearest_to_itself():
+    domain = Domain.grid(BOX, (9, 6), LAKE)
+    assert [domain.nearest(s) for s in domain.sites] == list(range(domain.size))
+
+
+@property_test
+@given(n=st.integers(0, 80), seed=st.integers(0, 1000))
+def test_drawn_sites_are_sites_each_once_while_there_are_enough(n, seed):
+    domain = Domain.grid(BOX, (9, 6))
+    drawn = domain.draw(n, np.random.default_rng(seed))
+    assert drawn.shape == (n, 2)
+    known = {tuple(s) for s in domain.sites}
+    assert {tuple(s) for s in drawn} <= known
+    if n <= domain.size:
+        assert len({tuple(s) for s in drawn}) == n
+    np.testing.assert_array_equal(drawn, domain.draw(n, np.random.default_rng(seed)))
+
+
+def test_the_cells_of_all_sites_add_up_to_the_domain():
+    box, lake = Domain.grid(BOX, (9, 6)), Domain.grid(BOX, (9, 6), LAKE)
+    assert box.cell_size * box.size == pytest.approx(40 * 5)
+    assert lake.cell_size * lake.size == pytest.approx(LAKE.area)
+    assert box.cell_unit == "m2"
+    assert Domain.grid([Axis("x", "m", 0, 1)], (2,)).cell_unit == "m"
+    assert Domain.grid([Axis("x", "m", 0, 1), Axis("T", "K", 0, 1)], (2, 2)).cell_unit == "m K"
+
+
+def test_the_values_of_a_domain_are_frozen():
+    given_sites = np.array([[0.0, 1.0], [2.0, 3.0]])
+    domain = Domain(BOX, given_sites)
+    given_sites[:] = 7.0
+    assert domain.sites.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    with pytest.raises(ValueError, match="read-only"):
+        domain.sites[0, 0] = 1.0
+    with pytest.raises(AttributeError):
+        domain.shape = (1, 2)
+    array = frozen_array([1, 2], bool)
+    assert array.dtype == bool
+    assert not array.flags.writeable
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (np.nan, 1), (0, np.inf), (-np.inf, 0)])
+def test_an_axis_that_does_not_go_from_low_to_high_is_refused(low, high):
+    with pytest.raises(InputError, match="low below high"):
+        Axis("x", "m", low, high)
+
+
+@pytest.mark.parametrize(
+    ("sites", "message"),
+    [
+        (np.empty((0, 2)), "at least one candidate site"),
+        ([[1.0, 2.0, 3.0]], "2, one an axis"),
+        (
+            [[0.0, 1.0], [0.0, 5.1], [31.0, 0.0]],
+            r"2 of 3 sites lie outside the domain, the first at \[0\.0, 5\.1\]",
+        ),
+        ([[np.nan, 1.0]], "outside the domain"),
+    ],
+    ids=["none", "dimension", "outside", "no number"],
+)
+def test_sites_that_are_none_or_do_not_fit_are_refused(sites, message):
+    with pytest.raises(InputError, match=message):
+        Domain(BOX, sites)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 0), (3, 3, 3)])
+def test_grid_counts_that_do_not_fit_the_axes_are_refused(shape):
+    with pytest.raises(InputError, match="2 counts of at least 1"):
+        Domain.grid(BOX, shape)
+
+
+def test_an_outline_that_holds_no_site_or_is_not_of_two_axes_is_refused():
+    with pytest.raises(InputError, match="widen the region or refine the grid"):
+        Domain.grid(BOX, (3, 3), shapely.box(1, 1, 2, 2))
+    with pytest.raises(InputError, match="two axes for an outline"):
+        Domain.grid(BOX[:1], (3,), LAKE)
+
+
+def test_an_axis_is_labelled_by_its_name_and_unit():
+    assert BOX[0].label == "along (m)"
+    assert Axis("ratio", "", 0, 1).label == "ratio"

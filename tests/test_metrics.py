@@ -1,0 +1,126 @@
+"""Scores of an answer: edge cases, and agreement of what is expected with what is drawn."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score as reference_f1
+
+from fieldbo.gp import Belief
+from fieldbo.kernels import Matern52
+from fieldbo.metrics import confidence, expected_f1, f1_score, score_at_costs, unclassified
+from fieldbo.surface import Surface
+
+GRID = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12)), axis=-1).reshape(-1, 2)
+property_test = settings(deadline=None, max_examples=60, derandomize=True)
+
+
+def surface(seed=0, n=12, candidates=GRID):
+    rng = np.random.default_rng(seed)
+    belief = Belief(Matern52([0.3, 0.3])).given(rng.random((n, 2)), rng.normal(size=n), 0.01)
+    return Surface(belief, candidates)
+
+
+@property_test
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_f1_agrees_with_scikit_learn_and_counts_both_sets_alike(pairs):
+    predicted, true = np.array(pairs).T
+    expected = reference_f1(true, predicted, zero_division=1.0)
+    assert f1_score(predicted, true) == pytest.approx(expected)
+    assert f1_score(true, predicted) == f1_score(predicted, true)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "true", "expected"),
+    [
+        ([0, 0], [0, 0], 1.0),
+        ([1, 1], [1, 1], 1.0),
+        ([1, 0], [0, 1], 0.0),
+        ([0, 0], [1, 0], 0.0),
+        ([1, 0], [0, 0], 0.0),
+        ([1, 1, 0], [1, 0, 0], 2 / 3),
+    ],
+)
+def test_f1_of_empty_equal_and_disjoint_sets(predicted, true, expected):
+    assert f1_score(predicted, true) == pytest.approx(expected)
+
+
+@property_test
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_expected_f1_of_a_sure_belief_is_its_f1(pairs):
+    predicted, true = np.array(pairs).T
+    assert expected_f1(predicted, true.astype(float)) == pytest.approx(f1_score(predicted, true))
+
+
+def test_expected_f1_is_the_ratio_of_expectations():
+    p = np.array([0.9, 0.6, 0.3, 0.0])
+    assert expected_f1(p >= 0.5, p) == pytest.approx(2 * 1.5 / (2 + 1.8))
+    assert expected_f1(np.zeros(4, dtype=bool), np.zeros(4)) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_confidence_intervals_contain_the_expected_value(seed):
+    s = surface(seed)
+    found = confidence(s, float(np.quantile(s.mean, 0.6)), np.random.default_rng(seed))
+    for interval in (found.f1, found.share_above):
+        assert 0.0 <= interval.low <= interval.value <= interval.high <= 1.0
+        assert interval.low < interval.high
+
+
+def test_expected_values_of_a_confidence_are_the_means_of_draws():
+    s, h = surface(), 0.1
+    found = confidence(s, h, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    draws = rng.multivariate_normal(s.mean, s.covariance(), size=4000) >= h
+    above = s.mean >= h
+    assert found.share_above.value == pytest.approx(draws.mean(), abs=0.01)
+    scores = [f1_score(above, truth) for truth in draws]
+    assert found.f1.value == pytest.approx(np.mean(scores), abs=0.02)
+    np.testing.assert_allclose([found.f1.low, found.f1.high], np.quantile(scores, [0.05, 0.95]), atol=0.04)
+
+
+def test_a_confidence_narrows_with_readings_to_certainty():
+    wide = surface(n=3)
+    sure = wide.copy()
+    sure.append(GRID, np.sin(6 * GRID[:, 0]), 1e-8)
+    before, after = (confidence(s, 0.45, np.random.default_rng(0)).f1 for s in (wide, sure))
+    assert after.high - after.low < 0.01 < before.high - before.low
+    assert after.value > 0.99 > before.value
+
+
+def test_a_confidence_on_many_sites_draws_on_some_and_depends_on_its_stream_alone():
+    many = surface(candidates=np.random.default_rng(0).random((2400, 2)))
+    h = float(np.median(many.mean))
+    one, two = (confidence(many, h, np.random.default_rng(7)) for _ in range(2))
+    assert one == two
+    assert one.f1.low <= one.f1.value <= one.f1.high
+    assert one.share_above.value == pytest.approx(many.exceedance(h).mean())
+
+
+def test_unclassified_counts_sites_whose_threshold_is_within_1_96_standard_deviations():
+    s = surface()
+    s.mean[:] = 0.0
+    s.mean[: len(GRID) // 4] = 5.0
+    s.variance[:] = 1.0
+    assert unclassified(s, 0.0) == 0.75
+    assert unclassified(s, 1.959) == 0.75
+    assert unclassified(s, 1.961) == 0.0
+    assert unclassified(s, -5.0) == 0.0
+
+
+@property_test
+@given(
+    steps=st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), max_size=12),
+    at=st.lists(st.floats(-5, 120), min_size=1, max_size=8),
+)
+def test_the_score_at_a_cost_is_the_last_one_paid_for(steps, at):
+    costs, scores = np.cumsum([c for c, _ in steps]), [s for _, s in steps]
+    found = score_at_costs(costs, scores, at)
+    for a, score in zip(at, found, strict=True):
+        paid = [s for c, s in zip(costs, scores, strict=True) if c <= a]
+        assert (score == paid[-1]) if paid else np.isnan(score)
+
+
+def test_of_two_scores_at_one_cost_the_later_counts():
+    assert score_at_costs([1, 2, 2], [0.1, 0.2, 0.3], [2]).tolist() == [0.3]
+    assert np.isnan(score_at_costs([], [], [1.0, 2.0])).tolist() == [True, True]

@@ -1,0 +1,297 @@
+"""Pictures hold what the run holds, for every kind of domain."""
+
+import io
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import shapely
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+import fieldbo
+from fieldbo import plot
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain import Axis, Domain
+from fieldbo.fields.gp_draw import GPDraw
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies.coverage import Random
+from fieldbo.question import LevelSet
+from fieldbo.sensors import Sensor
+from fieldbo.world import Quantity, World
+
+PICTURES = [plot.path_picture, plot.map_picture, plot.curve_picture]
+AXES = Axis("east", "m", 0, 100), Axis("north", "m", 0, 60)
+OUTLINE = shapely.Polygon(
+    [(10, 5), (50, 0), (100, 20), (90, 60), (55, 35), (20, 60)], [[(60, 18), (70, 18), (70, 28), (60, 28)]]
+)
+DOMAINS = {
+    "line": Domain.grid([AXES[0]], (41,)),
+    "scattered line": Domain((AXES[0],), np.random.default_rng(0).uniform(0, 100, (30, 1))),
+    "grid": Domain.grid(AXES, (11, 7)),
+    "outline": Domain.grid(AXES, (26, 16), OUTLINE),
+    "one row": Domain.grid(AXES, (20, 1)),
+    "scattered": Domain(AXES, np.random.default_rng(0).uniform([0, 0], [100, 60], (60, 2))),
+    "box": Domain.grid([*AXES, Axis("depth", "m", 0, 5, "down")], (6, 5, 3)),
+    "four axes": Domain.grid([Axis(n, "", 0, 1) for n in "abcd"], (3, 3, 2, 2)),
+}
+
+
+def small_mission(name="grid", *, battery=400.0, transform="none", axes=None):
+    domain = DOMAINS[name] if axes is None else Domain.grid(axes, (6, 5))
+    scales = tuple(0.3 * domain.extent)
+    world = World(
+        "small",
+        "A small world",
+        domain,
+        Euclidean(1.0, sampling=5.0),
+        "Wh",
+        Sensor(0.05),
+        Quantity("nitrate", "umol L-1"),
+        GPDraw(scales, mean=6.0).realise(domain, 0, None),
+    )
+    model = Model(length_scales=scales, learn=False, transform=transform)
+    crew = (Crew(battery, domain.sites[0]),)
+    return Mission("small", world, LevelSet(6.0), Random(), model, crew, max_steps=15)
+
+
+def live(result):
+    world = replace(result.mission.world, field=None)
+    curve = tuple(replace(s, f1=float("nan")) for s in result.curve)
+    return replace(result, mission=replace(result.mission, world=world), truth=None, curve=curve)
+
+
+def labelled(figure, label):
+    return [a for ax in figure.axes for a in [*ax.lines, *ax.collections] if a.get_label() == label]
+
+
+def png(figure):
+    out = io.BytesIO()
+    plot.save(figure, out)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def lake():
+    return fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 800}}))
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return fieldbo.run(small_mission())
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("known", [True, False], ids=["truth", "live"])
+@pytest.mark.filterwarnings("error")
+def test_every_kind_of_domain_draws(name, known):
+    result = fieldbo.run(small_mission(name))
+    result = result if known else live(result)
+    for picture in PICTURES:
+        assert png(picture(result)).startswith(b"\x89PNG")
+    assert png(plot.world_picture(result.mission.world, 6.0)).startswith(b"\x89PNG")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_without_readings_draws(grid):
+    empty = replace(grid, observations=(), curve=())
+    for picture in PICTURES:
+        png(picture(empty))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_threshold_that_nothing_reaches_draws_without_edges(grid):
+    far = replace(grid, mission=replace(grid.mission, question=LevelSet(1e3)))
+    assert not labelled(plot.path_picture(far), "true level 1000")
+    png(plot.map_picture(far))
+
+
+def test_the_path_goes_through_all_points_of_the_results_path(lake):
+    (path,) = labelled(plot.path_picture(lake), "path")
+    np.testing.assert_array_equal(path.get_xydata(), lake.path)
+
+
+def test_the_path_along_one_axis_is_drawn_leg_by_leg():
+    result = fieldbo.run(small_mission("line"))
+    (path,) = labelled(plot.path_picture(result), "path")
+    np.testing.assert_array_equal(path.get_xdata(), result.path[:, 0])
+    np.testing.assert_array_equal(path.get_ydata(), np.arange(len(result.path)))
+
+
+def test_start_and_end_are_marked_where_the_path_starts_and_ends(lake):
+    figure = plot.path_picture(lake)
+    for label, point in (("start", lake.path[0]), ("end", lake.path[-1])):
+        (mark,) = labelled(figure, label)
+        np.testing.assert_array_equal(mark.get_xydata(), [point])
+
+
+def test_the_legend_names_start_end_and_both_levels(lake):
+    (legend,) = plot.path_picture(lake).legends
+    told = {t.get_text() for t in legend.get_texts()}
+    assert {"start", "end", "path", "true level 1.5", "classified level 1.5"} <= told
+
+
+def test_each_reading_is_a_dot_and_at_most_twelve_are_numbered_where_they_were_taken(lake):
+    figure = plot.path_picture(lake)
+    (dots,) = labelled(figure, "reading (numbers: order)")
+    np.testing.assert_array_equal(dots.get_xydata(), lake.sites)
+    numbers = {int(t.get_text()): t.xy for t in figure.axes[0].texts}
+    assert 0 < len(numbers) <= 12
+    for number, place in numbers.items():
+        assert tuple(place) == tuple(lake.sites[number - 1])
+
+
+def test_depth_points_down_and_distance_along_does_not(lake):
+    for figure in (plot.path_picture(lake), plot.map_picture(lake), plot.world_picture(lake.mission.world)):
+        for ax in figure.axes:
+            assert ax.yaxis_inverted()
+            assert not ax.xaxis_inverted()
+
+
+def test_the_path_lies_over_the_truth_and_without_one_over_the_posterior_mean(grid):
+    shape = grid.mission.world.domain.shape
+    for result, values in ((grid, grid.truth), (live(grid), grid.maps()["mean"].values.ravel())):
+        ax = plot.path_picture(result).axes[0]
+        (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
+        np.testing.assert_allclose(mesh.get_array().T, values.reshape(shape))
+        assert ("the truth is not known" in ax.get_title()) == (result.truth is None)
+
+
+def test_cells_outside_an_outline_are_left_empty():
+    result = fieldbo.run(small_mission("outline"))
+    for ax in plot.map_picture(result).axes:
+        (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
+        assert mesh.get_array().count() == result.mission.world.domain.size
+
+
+def test_colour_bars_carry_the_quantitys_name_and_unit(lake):
+    (bar,) = plot.path_picture(lake).axes[0].child_axes
+    assert bar.get_ylabel() == "chlorophyll (mg m-3)"
+
+
+def test_the_four_panels_show_the_results_maps(lake):
+    panels, maps = plot.map_picture(lake).axes, lake.maps()
+    for ax, name in zip(panels, ["mean", "sd", "exceedance", "class"], strict=True):
+        (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
+        np.testing.assert_allclose(mesh.get_array().T, maps[name].values)
+
+
+def test_misclassified_sites_are_marked_and_counted_in_the_title(lake):
+    figure = plot.map_picture(lake)
+    wrong = lake.above != (lake.truth >= 1.5)
+    (dots,) = labelled(figure, "misclassified")
+    np.testing.assert_array_equal(dots.get_xydata(), lake.mission.world.domain.sites[wrong])
+    assert f"{wrong.mean():.1%}" in figure.axes[3].get_title()
+
+
+def test_without_a_truth_nothing_is_called_misclassified(grid):
+    figure = plot.map_picture(live(grid))
+    assert figure.axes[3].get_title() == "classes"
+    assert not labelled(figure, "misclassified")
+
+
+def test_the_edge_of_a_log_model_goes_by_the_median_as_its_classes_do():
+    result = fieldbo.run(small_mission("grid", transform="log"))
+    domain, at = result.mission.world.domain, result.mission.question.threshold
+    ax = plot.map_picture(result).axes[0]
+    (edge,) = [c for c in ax.collections if not isinstance(c, QuadMesh)]
+    median = result.hyperparameters.scale.to_user(result.surface.mean).reshape(domain.shape)
+    x, y = (np.linspace(a.low, a.high, n) for a, n in zip(domain.axes, domain.shape, strict=True))
+    for east, north in edge.get_paths()[0].vertices:  # each lies between sites below and above the median
+        i = np.flatnonzero(np.abs(x - east) < (x[1] - x[0]) * 0.9999)
+        j = np.flatnonzero(np.abs(y - north) < (y[1] - y[0]) * 0.9999)
+        near = median[np.ix_(i, j)]
+        assert near.min() - 1e-9 <= at <= near.max() + 1e-9
+
+
+def test_the_curve_runs_over_cost_from_zero_to_the_battery(lake):
+    figure = plot.curve_picture(lake)
+    ax = figure.axes[0]
+    (f1,), (expected,) = labelled(figure, "F1"), labelled(figure, "expected F1")
+    np.testing.assert_array_equal(f1.get_xdata(), [s.cost for s in lake.curve])
+    np.testing.assert_array_equal(f1.get_ydata(), [s.f1 for s in lake.curve])
+    np.testing.assert_array_equal(expected.get_ydata(), [s.expected_f1 for s in lake.curve])
+    assert ax.get_xlim() == (0, 800)
+    assert ax.get_ylim() == (0, 1)
+    assert "(s)" in ax.get_xlabel()
+
+
+def test_a_live_world_has_no_f1_line(grid):
+    figure = plot.curve_picture(live(grid))
+    assert not labelled(figure, "F1")
+    assert labelled(figure, "expected F1")
+
+
+def test_a_battery_that_was_overdrawn_is_marked_inside_the_picture(grid):
+    small = replace(grid.mission, crew=(replace(grid.mission.crew[0], battery=grid.cost / 2),))
+    figure = plot.curve_picture(replace(grid, mission=small))
+    (battery,) = labelled(figure, "battery")
+    assert battery.get_xdata()[0] == grid.cost / 2
+    assert figure.axes[0].get_xlim() == (0, grid.cost)
+
+
+@pytest.mark.parametrize(
+    ("axes", "aspect"),
+    [
+        ((Axis("x", "m", 0, 100), Axis("y", "m", 0, 60)), 1.0),
+        ((Axis("x", "m", 0, 100), Axis("y", "m", 0, 20)), "auto"),
+        ((Axis("x", "m", 0, 100), Axis("t", "K", 0, 60)), "auto"),
+    ],
+    ids=["alike", "long and thin", "other unit"],
+)
+def test_one_scale_for_both_axes_only_where_they_are_alike(axes, aspect):
+    world = small_mission(axes=axes).world
+    assert plot.world_picture(world).axes[0].get_aspect() == aspect
+
+
+def test_a_world_shows_all_its_sites_and_its_start(grid):
+    world = grid.mission.world
+    figure = plot.world_picture(world, threshold=6.0)
+    np.testing.assert_array_equal(labelled(figure, "site")[0].get_xydata(), world.domain.sites)
+    np.testing.assert_array_equal(labelled(figure, "start")[0].get_xydata(), [world.start])
+    assert labelled(figure, "level 6")
+    assert not labelled(plot.world_picture(world), "level 6")
+
+
+def test_a_comparison_draws_one_named_line_a_rule_and_its_names_do_not_overlap():
+    cost = np.linspace(0, 100, 11)
+    curve = np.concatenate([[np.nan], np.linspace(0.2, 0.99, 10)])
+    table = {f"rule {n}": (cost, curve, np.full(11, 0.02)) for n in range(9)}
+    figure = plot.comparison_picture(table, unit="Wh")
+    ax = figure.axes[0]
+    png(figure)
+    assert [line.get_label() for line in ax.lines] == list(table)
+    assert len({(to_hex(line.get_color()), line.get_linestyle()) for line in ax.lines}) == 9
+    assert [t.get_text() for t in ax.texts] == list(table)
+    heights = sorted(Text.get_window_extent(t).bounds[1::2] for t in ax.texts)
+    assert all(low + h <= above for (low, h), (above, _) in pairwise(heights))
+    assert "(Wh)" in ax.get_xlabel()
+    png(plot.comparison_picture({}, unit="Wh"))
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_the_same_picture_gives_the_same_bytes(lake, picture):
+    figure = picture(lake)
+    first = png(figure)
+    assert png(figure) == first
+    assert png(picture(lake)) == first
+
+
+def test_a_saved_file_tells_no_date_and_holds_what_a_stream_gets(grid, tmp_path):
+    figure = plot.curve_picture(grid)
+    plot.save(figure, tmp_path / "curve.png")
+    content = (tmp_path / "curve.png").read_bytes()
+    assert content == png(figure)
+    assert b"fieldbo" in content
+    assert b"Date" not in content
+    assert b"tEXtCreation" not in content
+
+
+def test_pictures_leave_pyplot_alone():
+    code = "import sys, fieldbo.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,392 @@
+"""The loop: orders are written before they leave, events before they are told, and nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.model import Model
+from fieldbo.policies.coverage import Random
+from fieldbo.policies.levelset import Straddle
+from fieldbo.policies.truvar import TruVaR
+from fieldbo.record import Record
+from fieldbo.runner import Interrupted, run, unbroken
+from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.simulated import Simulated
+
+
+@pytest.fixture
+def record(tmp_path):
+    with Record.create(tmp_path / "run.sqlite", "small-1", {"mission": "small"}) as one:
+        yield one
+
+
+class Scripted(Simulated):
+    """Simulated, but what it reports of order n is `change(n, event)`, a list of events."""
+
+    def __init__(self, mission, change):
+        super().__init__(mission)
+        self.change, self.sent, self.held, self.closed = change, [], 0, 0
+
+    def send(self, order):
+        self.sent.append(order)
+        super().send(order)
+
+    def events(self, timeout_s):
+        found = super().events(timeout_s)
+        return [told for event in found for told in self.change(len(self.sent) - 1, event)]
+
+    def hold(self):
+        self.held += 1
+
+    def close(self):
+        self.closed += 1
+
+
+def as_it_was(n, event):
+    return [event]
+
+
+def test_a_run_in_simulation_ends_home_within_the_battery_and_says_why():
+    mission = small_mission(Random(), battery=25.0)
+
+    result = run(mission)
+
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    assert result.cost <= 25.0
+    assert np.array_equal(result.observations[-1].position, mission.crew[0].home)
+    assert len(result.curve) == len(result.observations) == len(result.queries) + 1
+
+
+def test_the_record_holds_each_order_before_its_event_and_the_end_last(record):
+    mission = small_mission(TruVaR())
+
+    result = run(mission, record=record)
+
+    rows = record.rows()
+    kinds = [row.kind for row in rows]
+    assert kinds == ["query", "observation"] * len(result.queries) + ["go-home", "observation", "end"]
+    assert [row.order for row in rows[:-1:2]] == [row.order for row in rows[1:-1:2]]
+    assert [row.order for row in rows[:-1:2]] == [f"small-1/{n}" for n in range(len(result.curve))]
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+    assert record.end_reason is result.end_reason
+
+
+def test_the_record_reads_back_as_what_was_asked_and_what_was_told(record):
+    result = run(small_mission(TruVaR()), record=record)
+
+    rows = record.rows()
+    asked = [row.message for row in rows if row.kind == "query"]
+    told = [row.message for row in rows if row.kind == "observation"]
+    assert [q.site.tolist() for q in asked] == [q.site.tolist() for q in result.queries]
+    assert [q.expected_cost for q in asked] == [q.expected_cost for q in result.queries]
+    assert [o.values.tolist() for o in told] == [o.values.tolist() for o in result.observations]
+    assert [o.cost for o in told] == [o.cost for o in result.observations]
+
+
+def test_an_order_is_on_disk_before_it_leaves_and_an_event_before_it_is_told(record):
+    seen = []
+
+    class Witness(Simulated):
+        def send(self, order):
+            seen.append(record.rows()[-1].order == order.id)
+            super().send(order)
+
+    class Rule(Random):
+        def observe(self, state, memory, event):
+            seen.append(record.rows()[-1].message.order == event.order)
+            return memory
+
+    mission = small_mission(Rule())
+    run(mission, [Witness(mission)], record)
+
+    assert len(seen) > 4
+    assert all(seen)
+
+
+def test_each_order_is_written_with_what_the_policy_remembered_and_why(record):
+    run(small_mission(TruVaR()), record=record)
+
+    first, second = [row for row in record.rows() if row.kind == "query"][:2]
+    assert first.body["why"] == {}
+    assert {"score", "site", "epoch", "unclassified"} <= set(second.body["why"])
+    assert {"H", "L", "i", "beta", "eta"} == set(second.body["memory"])
+
+
+def test_a_fit_is_a_row_between_the_event_and_the_next_order(record):
+    mission = replace(small_mission(Random(), battery=60.0), model=Model(learn={"every": 4}))
+
+    result = run(mission, record=record)
+
+    rows = record.rows()
+    fits = [k for k, row in enumerate(rows) if row.kind == "fitted"]
+    assert len(fits) >= 2
+    for k in fits:
+        assert rows[k - 1].kind == "observation"
+        assert rows[k + 1].kind in ("query", "go-home")
+    last = rows[fits[-1]].message
+    assert isinstance(last, Fitted)
+    assert result.hyperparameters.to_plain() == last.hyperparameters
+
+
+def test_the_same_seed_gives_the_same_run_with_and_without_a_record_and_another_another(record):
+    mission = small_mission(Random(), seed=4)
+
+    with_record, without = run(mission, record=record), run(mission)
+
+    assert np.array_equal(with_record.sites, without.sites)
+    assert np.array_equal(with_record.values, without.values)
+    assert np.array_equal(with_record.surface.mean, without.surface.mean)
+    assert not np.array_equal(run(replace(mission, seed=5)).sites, without.sites)
+
+
+def test_on_step_is_called_after_each_settled_order_with_what_the_curve_holds():
+    steps = []
+
+    result = run(small_mission(Random()), on_step=steps.append)
+
+    assert tuple(steps) == result.curve
+    assert [s.cost for s in steps] == sorted(s.cost for s in steps)
+    assert [s.step for s in steps[:-1]] == list(range(1, len(steps)))
+
+
+def test_the_curve_scores_the_belief_against_the_truth():
+    result = run(small_mission(Straddle(), battery=80.0))
+
+    assert result.curve[-1].f1 == result.f1
+    assert result.f1 > 0.9
+    assert result.curve[0].f1 < result.f1
+
+
+def test_a_live_world_has_no_f1_and_needs_a_vehicle():
+    live = small_mission(world=replace(small_world(), field=None))
+
+    with pytest.raises(InputError, match=r"no \[field\]"):
+        run(live)
+
+
+def test_real_vehicles_without_a_record_are_refused():
+    mission = small_mission()
+
+    with pytest.raises(InputError, match="record"):
+        run(mission, [Scripted(mission, as_it_was)])
+
+
+def test_as_many_vehicles_as_the_mission_has_are_needed(record):
+    mission = small_mission()
+
+    with pytest.raises(InputError, match="2 vehicles"):
+        run(mission, [Scripted(mission, as_it_was), Scripted(mission, as_it_was)], record)
+
+
+def test_a_vehicle_is_closed_at_the_end_and_after_an_error(record):
+    def broken(n, event):
+        raise OSError("the link is down")
+
+    mission = small_mission()
+    good, bad = Scripted(mission, as_it_was), Scripted(mission, broken)
+
+    run(mission, [good], record)
+    with (
+        Record.create(record.file.with_name("other.sqlite"), "other", {}) as other,
+        pytest.raises(OSError, match="link"),
+    ):
+        run(mission, [bad], other)
+
+    assert good.closed == bad.closed == 1
+
+
+# -- what may happen on the way --------------------------------------------------------------------------
+
+
+def test_rejected_and_lost_orders_are_recorded_and_the_run_goes_on(record):
+    def some(n, event):
+        if n == 1:
+            return [Rejected(event.order, "shallow water")]
+        if n == 3:
+            return [Lost(event.order, "no link")]
+        return [event]
+
+    mission = small_mission(Random(), battery=40.0)
+    result = run(mission, [Scripted(mission, some)], record)
+
+    kinds = [row.kind for row in record.rows()]
+    assert kinds.count("rejected") == kinds.count("lost") == 1
+    assert kinds[-1] == "end"
+    assert [r.order for r in result.rejections] == ["small-1/1"]
+    assert len(result.observations) == len(result.curve) - 2
+
+
+def test_a_repeated_event_is_written_again_and_told_once(record):
+    mission = small_mission(Random())
+
+    result = run(mission, [Scripted(mission, lambda n, event: [event, event])], record)
+
+    kinds = [row.kind for row in record.rows()]
+    assert kinds.count("observation") == 2 * len(result.observations)
+    assert result.cost == sum(o.cost for o in result.observations)
+    assert result.curve[-1].readings == len(result.queries)
+
+
+def test_a_leg_in_parts_is_one_order_and_one_step(record):
+    def halved(n, event):
+        first = replace(event, cost=0.5 * event.cost, last=False)
+        return [first, replace(event, cost=0.5 * event.cost, part=1)]
+
+    mission = small_mission(Random())
+    result = run(mission, [Scripted(mission, halved)], record)
+
+    assert len(result.observations) == 2 * len(result.curve)
+    assert result.curve[-1].step == len(result.queries)
+    assert result.cost == pytest.approx(run(mission).cost)
+
+
+def test_telemetry_settles_no_order(record):
+    def chatty(n, event):
+        return [Telemetry(0, event.position, None, 1.0 * n), event]
+
+    mission = small_mission(Random())
+    result = run(mission, [Scripted(mission, chatty)], record)
+
+    assert np.array_equal(result.sites, run(mission).sites)
+    assert [row.kind for row in record.rows()].count("telemetry") == len(result.curve)
+
+
+def test_readings_that_are_no_numbers_are_recorded_and_noted(record):
+    def blind(n, event):
+        return [replace(event, values=[np.nan] * len(event.values)) if n % 2 else event]
+
+    mission = small_mission(Random(), home=False)
+    result = run(mission, [Scripted(mission, blind)], record)
+
+    told = [row.message for row in record.rows() if row.kind == "observation"]
+    missing = sum(int(np.isnan(o.values).sum()) for o in told)
+    assert missing > 0
+    assert result.curve[-1].readings == len(told) - missing
+    assert any(note.startswith(f"{missing} readings could not be modelled") for note in result.notes)
+
+
+def test_a_move_dearer_than_declared_is_charged_and_the_vehicle_still_comes_home(record):
+    def dearer(n, event):
+        return [replace(event, cost=1.2 * event.cost)]
+
+    mission = small_mission(Random())
+    careful = replace(mission, crew=(replace(mission.crew[0], margin=0.2),))
+    vehicle = Scripted(careful, dearer)
+    result = run(careful, [vehicle], record)
+
+    assert isinstance(vehicle.sent[-1], GoHome)
+    assert result.cost == pytest.approx(1.2 * sum(o.cost for o in vehicle_costs(vehicle)))
+    assert result.cost <= careful.crew[0].battery
+
+
+def vehicle_costs(vehicle):
+    return [vehicle.outcome(order.id)[0] for order in vehicle.sent]
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------
+
+
+def stopped_at(number):
+    def change(n, event):
+        if n == number:
+            raise KeyboardInterrupt
+        return [event]
+
+    return change
+
+
+def test_an_interrupt_gives_a_result_up_to_the_last_observation_and_leaves_the_record_open(record):
+    mission = small_mission(Random(), battery=60.0)
+    vehicle = Scripted(mission, stopped_at(4))
+
+    with pytest.raises(Interrupted) as stopped:
+        run(mission, [vehicle], record)
+
+    result = stopped.value.result
+    assert result.end_reason is None
+    assert len(result.observations) == len(result.curve) == 4
+    assert len(result.queries) == 5
+    assert np.array_equal(result.sites, run(mission).sites[:4])
+    assert result.cost == sum(o.cost for o in result.observations)
+    assert result.summary()["complete"] is False
+    assert record.end_reason is None
+    kinds = [row.kind for row in record.rows()]
+    assert kinds == ["query", "observation"] * 4 + ["query"]
+    assert (vehicle.held, vehicle.closed) == (1, 1)
+
+
+def test_an_interrupt_before_the_first_observation_gives_an_empty_result(record):
+    mission = small_mission(Random())
+
+    with pytest.raises(Interrupted) as stopped:
+        run(mission, [Scripted(mission, stopped_at(0))], record)
+
+    result = stopped.value.result
+    assert result.curve == result.observations == ()
+    assert result.cost == 0.0
+    assert result.sites.shape == (0, 2)
+    assert result.path.tolist() == [mission.crew[0].start.tolist()]
+
+
+def test_an_interrupt_can_be_caught_as_a_keyboard_interrupt():
+    assert issubclass(Interrupted, KeyboardInterrupt)
+
+
+def test_ctrl_c_in_an_unbroken_block_waits_for_its_end():
+    done = []
+
+    def block():
+        with unbroken():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the block's end")
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert done == ["the block's end"]
+
+
+def test_ctrl_c_while_an_event_is_told_is_taken_up_after_it_was_scored(record):
+    def press(step):
+        if step.step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted) as stopped:
+        run(small_mission(Random(), battery=60.0), record=record, on_step=press)
+
+    assert len(stopped.value.result.curve) == 3
+    assert [row.kind for row in record.rows()] == ["query", "observation"] * 3
+    assert record.end_reason is None
+
+
+# -- more than one vehicle -------------------------------------------------------------------------------
+
+
+def test_two_vehicles_share_a_belief_and_keep_their_own_batteries(record):
+    one = small_mission(Random())
+    far = one.world.domain.sites[-1]
+    crew = (one.crew[0], replace(one.crew[0], start=far, home=far, battery=18.0))
+    mission = replace(one, crew=crew)
+
+    result = run(mission, record=record)
+
+    rows = [row.message for row in record.rows() if row.kind in ("query", "go-home")]
+    for number, craft in enumerate(crew):
+        own = {order.id for order in rows if order.vehicle == number}
+        told = [o for o in result.observations if o.order in own]
+        assert len(told) > 1
+        assert sum(o.cost for o in told) <= craft.battery
+        assert np.array_equal(told[-1].position, craft.home)
+    assert result.curve[-1].readings == sum(isinstance(order, Query) for order in rows)
+    assert result.cost == pytest.approx(sum(o.cost for o in result.observations))
+
+
+def test_the_public_run_is_the_runners():
+    assert fieldbo.run is run
+    assert isinstance(fieldbo.run(small_mission()).observations[0], Observation)
