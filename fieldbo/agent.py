@@ -139,7 +139,11 @@ class Agent:
         What the policy decided at the last ask; None for initial readings and ways home.
     memory : plain data
         The policy's.
+    orders : dict of str to Order
+        All that left, by id, in order.
     history : list of Event
+    warnings : tuple of str
+        What a user should know before the mission starts.
     left_out : int
         Readings that the model could not take (NaN, or not above 0 under a log); they are recorded.
 
@@ -165,12 +169,13 @@ class Agent:
         self._values: list[float] = []
         self._noises: list[float] = []
         self._told: set[tuple[str, int]] = set()
-        self._orders: dict[str, Order] = {}
+        self.orders: dict[str, Order] = {}
         self._rejected = np.zeros(self.domain.size, dtype=bool)
         self._fitted_at = 0
         self._initial = self._initial_sites()
         self._apply(mission.model.initial(self.domain, mission.question.threshold))
         self.memory: Memory = mission.policy.start(self._state(0))
+        self.warnings: tuple[str, ...] = tuple(mission.policy.warnings(self._state(0)))
 
     # -- what it knows ---------------------------------------------------------------------------------
 
@@ -185,13 +190,14 @@ class Agent:
         return len(self._values)
 
     @property
+    def spent(self) -> float:
+        """What all vehicles have spent, in the cost unit."""
+        return math.fsum(craft.ledger.spent for craft in self.crafts)
+
+    @property
     def pending(self) -> tuple[Query, ...]:
         """Queries that are out, of all vehicles."""
         return tuple(o for craft in self.crafts for o in craft.queue if isinstance(o, Query))
-
-    def warnings(self) -> list[str]:
-        """Return what a user should know before the mission starts."""
-        return self.mission.policy.warnings(self._state(0))
 
     def _apply(self, hyperparameters: Hyperparameters) -> None:
         """Take hyperparameters over, and rebuild the belief from all readings."""
@@ -402,7 +408,7 @@ class Agent:
             cost = order.expected_cost or 0.0
         craft.ledger.reserve(order.id, cost)
         craft.queue.append(order)
-        self._orders[order.id] = order
+        self.orders[order.id] = order
         self.asks += 1
 
     def ask_batch(self, k: int, vehicle: int = 0) -> list[Order]:
@@ -440,7 +446,7 @@ class Agent:
                 return
         elif isinstance(event, Rejected):
             self._settle(event.order)
-            order = self._orders[event.order]
+            order = self.orders[event.order]
             if isinstance(order, Query):
                 self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
         elif isinstance(event, Lost):
@@ -462,13 +468,13 @@ class Agent:
         self.memory = self.mission.policy.observe(self._state(0), self.memory, event)
 
     def _craft_of(self, order: str) -> Craft:
-        if order not in self._orders:
+        if order not in self.orders:
             raise InputError(
                 f"an event for order {order!r}",
                 expected="the id of an order that this agent gave",
                 mend="pass the query's own id on: Observation(order=query.id, ...)",
             )
-        return self.crafts[self._orders[order].vehicle]
+        return self.crafts[self.orders[order].vehicle]
 
     def _settle(self, order: str) -> None:
         craft = self._craft_of(order)
@@ -488,7 +494,7 @@ class Agent:
             craft.time_s = max(craft.time_s, float(event.times_s.max()))
         if event.last:
             self._settle(event.order)
-            if isinstance(self._orders[event.order], Query):
+            if isinstance(self.orders[event.order], Query):
                 self.steps += 1
         self._learn(event)
         return True

@@ -66,6 +66,48 @@ class Query:
         if self.controls is not None:
             _freeze(self, "controls", self.controls, bool)
 
+    def observed(
+        self,
+        value: float,
+        *,
+        noise_variance: float,
+        time_s: float = 0.0,
+        cost: float | None = None,
+        position: ArrayLike | None = None,
+    ) -> Observation:
+        """Return the observation of one reading that answers this query.
+
+        Parameters
+        ----------
+        value : float
+            In the user's unit.
+        noise_variance : float
+            Of the reading.
+        time_s : float
+            Seconds since the start of the run.
+        cost : float, optional
+            What it really cost; by default what was expected.
+        position : (d,) array, optional
+            Where it was really taken; by default the site that was asked for.
+
+        Examples
+        --------
+        >>> query = Query([3.0, 4.0], expected_cost=7.0, id="run/0")
+        >>> query.observed(1.5, noise_variance=0.01).cost
+        7.0
+        """
+        at = self.site if position is None else np.asarray(position, dtype=float)
+        paid = self.expected_cost if cost is None else cost
+        return Observation(
+            order=str(self.id),
+            sites=at[None],
+            values=np.array([value]),
+            noise_variances=np.array([noise_variance]),
+            times_s=np.array([time_s]),
+            position=at,
+            cost=0.0 if paid is None else paid,
+        )
+
 
 @dataclass(frozen=True)
 class GoHome:
@@ -222,8 +264,13 @@ def to_plain(message: Order | Event) -> dict[str, Any]:
     return {"kind": _NAMES[type(message)], **body}
 
 
+_AS_THEY_ARE = ("order", "id", "reason", "hyperparameters")
+
+
 def _restored(value: Any) -> Any:
-    """Undo what `_plain` did to numbers that JSON does not know, inside lists."""
+    """Undo what `_plain` did to numbers that JSON does not know."""
+    if isinstance(value, Mapping):
+        return {k: _restored(v) for k, v in value.items()}
     if isinstance(value, list):
         return [math.nan if v is None else _restored(v) for v in value]
     return float(value) if value in ("inf", "-inf") else value
@@ -247,10 +294,8 @@ def from_plain(plain: Mapping[str, Any]) -> Order | Event:
     cls = _KINDS.get(str(kind))
     if cls is None:
         raise InputError(f"message of kind {kind!r}", expected="one of " + ", ".join(_KINDS))
-    if cls is Observation and isinstance(body.get("channels"), dict):
-        body["channels"] = {k: _restored(v) for k, v in body["channels"].items()}
     try:
-        message: Order | Event = cls(**{k: _restored(v) for k, v in body.items()})
+        message: Order | Event = cls(**{k: v if k in _AS_THEY_ARE else _restored(v) for k, v in body.items()})
     except TypeError as error:
         raise InputError(f"{kind} message: {error}", expected=f"the fields of {cls.__name__}") from error
     return message

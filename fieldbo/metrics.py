@@ -118,9 +118,14 @@ def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> 
     shares = truths.mean(axis=0)
     p = surface.exceedance(threshold)
     return Confidence(
-        Interval(expected_f1(surface.mean >= threshold, p), *np.quantile(scores, [0.05, 0.95]).tolist()),
-        Interval(float(p.mean()), *np.quantile(shares, [0.05, 0.95]).tolist()),
+        _interval(expected_f1(surface.mean >= threshold, p), scores), _interval(float(p.mean()), shares)
     )
+
+
+def _interval(value: float, draws: Array) -> Interval:
+    """Return a value with the middle 90% of draws, widened where the value lies outside."""
+    low, high = np.quantile(draws, [0.05, 0.95]).tolist()
+    return Interval(value, min(low, value), max(high, value))
 
 
 def unclassified(surface: Surface, threshold: float) -> float:

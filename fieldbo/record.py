@@ -34,6 +34,9 @@ CREATE TABLE log (
     time_utc TEXT NOT NULL, kind TEXT NOT NULL, order_id TEXT, part INTEGER, body TEXT NOT NULL);
 CREATE TRIGGER log_is_append_only_u BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER log_is_append_only_d BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER log_is_append_only_r BEFORE INSERT ON log
+WHEN NEW.seq <= (SELECT max(seq) FROM log) AND NEW.seq > 0
+BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER run_is_append_only_u BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER run_is_append_only_d BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
@@ -85,18 +88,20 @@ class Record:
         self.file = file
         if not file.is_file():
             raise RecordError(f"there is no record {file}")
+        with file.open("rb") as head:  # SQLite may write to a file that it only opens
+            header = head.read(100)
+        identity = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+        if not header.startswith(b"SQLite format 3\0") or identity != (APPLICATION_ID, FORMAT):
+            raise RecordError(f"{file} is no record of a run in format {FORMAT}")
         self._connection = sqlite3.connect(file, isolation_level=None)
         try:
-            identity = self._one("PRAGMA application_id"), self._one("PRAGMA user_version")
-            if identity != (APPLICATION_ID, FORMAT):
-                raise RecordError(f"{file} is no record of a run in format {FORMAT}")
+            state = self._one("PRAGMA quick_check(1)")
             row = self._connection.execute("SELECT name, description FROM run").fetchone()
         except sqlite3.DatabaseError as error:
+            state, row = str(error), None
+        if state != "ok" or row is None:
             self._connection.close()
-            raise RecordError(f"{file} is no record of a run: {error}") from error
-        except RecordError:
-            self._connection.close()
-            raise
+            raise RecordError(f"{file} is damaged: {state if state != 'ok' else 'it was never begun'}")
         self.name: str = row[0]
         self.description: dict[str, Any] = json.loads(row[1])
         self._connection.execute("PRAGMA synchronous = FULL")
@@ -143,6 +148,8 @@ class Record:
                 "INSERT INTO log (time_utc, kind, order_id, part, body) VALUES (?, ?, ?, ?, ?)",
                 (_now(), kind, order, part, json.dumps(body, allow_nan=False)),
             )
+        except (ValueError, TypeError) as error:
+            raise RecordError(f"{kind} {order or ''} holds more than plain data: {error}") from error
         except sqlite3.Error as error:
             raise RecordError(f"{self.file} can't be written: {error}") from error
 
@@ -162,16 +169,20 @@ class Record:
 
     def rows(self) -> list[Row]:
         """Return the whole log, in order."""
-        found = self._connection.execute("SELECT seq, time_utc, kind, order_id, body FROM log ORDER BY seq")
+        found = self._all("SELECT seq, time_utc, kind, order_id, body FROM log ORDER BY seq")
         return [Row(seq, at, kind, order, json.loads(body)) for seq, at, kind, order, body in found]
+
+    def _all(self, sql: str) -> list[Any]:
+        try:
+            return self._connection.execute(sql).fetchall()
+        except sqlite3.Error as error:
+            raise RecordError(f"{self.file} can't be read: {error}") from error
 
     @property
     def end_reason(self) -> EndReason | None:
         """Why the run ended; None while it can go on."""
-        found = self._connection.execute(
-            "SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1"
-        ).fetchone()
-        return EndReason(json.loads(found[0])["reason"]) if found else None
+        found = self._all("SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1")
+        return EndReason(json.loads(found[0][0])["reason"]) if found else None
 
     def close(self) -> None:
         """Close the file."""

@@ -80,7 +80,7 @@ class Scorer:
         above = surface.mean >= threshold
         return Step(
             step=agent.steps,
-            cost=sum(c.ledger.spent for c in agent.crafts),
+            cost=agent.spent,
             remaining=sum(c.ledger.available for c in agent.crafts),
             time_s=max(c.time_s for c in agent.crafts),
             readings=agent.readings,
@@ -105,9 +105,14 @@ class Result:
         One an order, in order.
     queries : tuple of Query
     observations : tuple of Observation
+    rejections : tuple of Rejected
     surface : Surface
         The final belief over the sites, in model units.
     hyperparameters : Hyperparameters
+    truth : (N,) array or None
+        The true values at the sites.
+    cost : float
+        What was spent, in the world's cost unit.
     notes : tuple of str
         What a user should know: warnings, readings left out.
     """
@@ -122,7 +127,41 @@ class Result:
     surface: Surface
     hyperparameters: Hyperparameters
     truth: Array | None
+    cost: float
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, agent: Agent, curve: Sequence[Step] = (), reason: EndReason | None = None) -> Result:
+        """Return what came of an agent's run so far, for example at the end of a loop of your own.
+
+        Parameters
+        ----------
+        agent : Agent
+        curve : sequence of Step
+            How things stood after each order, as `Scorer.step` gives it.
+        reason : EndReason, optional
+            Why it ended.
+        """
+        mission = agent.mission
+        notes = [*getattr(mission.world.field, "notes", ()), *agent.warnings]
+        if agent.left_out:
+            notes.append(
+                f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
+            )
+        return cls(
+            mission=mission,
+            run=agent.run,
+            end_reason=reason,
+            curve=tuple(curve),
+            queries=tuple(o for o in agent.orders.values() if isinstance(o, Query)),
+            observations=tuple(e for e in agent.history if isinstance(e, Observation)),
+            rejections=tuple(e for e in agent.history if isinstance(e, Rejected)),
+            surface=agent.surface,
+            hyperparameters=agent.hyperparameters,
+            truth=None if mission.world.live else mission.world.truth(mission.world.domain.sites),
+            cost=agent.spent,
+            notes=tuple(notes),
+        )
 
     @property
     def threshold(self) -> float:
@@ -145,11 +184,6 @@ class Result:
     def confidence(self) -> Confidence:
         """Expected F1 and share above the threshold, with 90% intervals."""
         return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
-
-    @property
-    def cost(self) -> float:
-        """What was spent, in the world's cost unit."""
-        return self.curve[-1].cost if self.curve else 0.0
 
     @property
     def sites(self) -> Array:
@@ -197,9 +231,9 @@ class Result:
             "cost": self.cost,
             "cost_unit": world.cost_unit,
             "battery": sum(c.battery for c in mission.crew),
-            "steps": len(self.curve),
+            "steps": len(self.observations),
             "readings": len(self.values),
-            "unclassified": self.curve[-1].unclassified if self.curve else 1.0,
+            "unclassified": unclassified(self.surface, self.threshold),
             "area_above": whole * area.value,
             "area_above_interval90": [whole * area.low, whole * area.high],
             "area_above_true": None

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from fieldbo.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Event, Observation, Query, Rejected, Stop
+from fieldbo.exchange import EndReason, Event, Observation, Stop
 from fieldbo.mission import Mission
 from fieldbo.record import Record
 from fieldbo.result import Result, Scorer, Step
@@ -113,7 +113,6 @@ class _Run:
         self.agent = Agent(mission, record.name if record is not None else mission.name)
         self.scorer = Scorer(mission)
         self.curve: list[Step] = []
-        self.queries: list[Query] = []
         self.waiting: dict[str, int] = {}
         self.reasons: list[EndReason] = []
 
@@ -128,11 +127,11 @@ class _Run:
         except KeyboardInterrupt:
             for vehicle in self.vehicles:
                 vehicle.hold()
-            raise Interrupted(self._result(None)) from None
+            raise Interrupted(Result.of(self.agent, self.curve)) from None
         reason = self.reasons[-1]
         if self.record is not None:
             self.record.end(reason)
-        return self._result(reason)
+        return Result.of(self.agent, self.curve, reason)
 
     def _order(self, number: int) -> None:
         """Ask for a vehicle's next order, write it, send it; or take its Stop."""
@@ -148,8 +147,6 @@ class _Run:
             decision = self.agent.decision
             self.record.order(order, self.agent.memory, decision.why if decision else None)
         self.waiting[order.id] = number
-        if isinstance(order, Query):
-            self.queries.append(order)
         self.vehicles[number].send(order)
 
     def _listen(self) -> set[int]:
@@ -177,24 +174,3 @@ class _Run:
         self.curve.append(step)
         if self.on_step is not None:
             self.on_step(step)
-
-    def _result(self, reason: EndReason | None) -> Result:
-        agent = self.agent
-        notes = [*getattr(self.mission.world.field, "notes", ()), *Agent(self.mission).warnings()]
-        if agent.left_out:
-            notes.append(
-                f"{agent.left_out} readings could not be modelled (not finite, or a log's not above 0)"
-            )
-        return Result(
-            mission=self.mission,
-            run=agent.run,
-            end_reason=reason,
-            curve=tuple(self.curve),
-            queries=tuple(self.queries),
-            observations=tuple(e for e in agent.history if isinstance(e, Observation)),
-            rejections=tuple(e for e in agent.history if isinstance(e, Rejected)),
-            surface=agent.surface,
-            hyperparameters=agent.hyperparameters,
-            truth=self.scorer.truth,
-            notes=tuple(notes),
-        )

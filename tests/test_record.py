@@ -9,6 +9,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from fieldbo import record as record_module
 from fieldbo.errors import RecordError
 from fieldbo.exchange import (
     EndReason,
@@ -98,6 +99,7 @@ def test_a_run_that_can_go_on_has_no_end_reason(tmp_path):
         "UPDATE log SET body = '{}' WHERE seq = 1",
         "DELETE FROM log WHERE seq = 1",
         "DELETE FROM log",
+        "INSERT OR REPLACE INTO log VALUES (1, '', 'query', NULL, NULL, '{}')",
         "UPDATE run SET name = 'other'",
         "DELETE FROM run",
     ],
@@ -149,11 +151,23 @@ def _other_format(own):
     return copy.read_bytes()
 
 
+def _never_begun(own):
+    other = own.with_name("begun.sqlite")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.executescript(record_module._SCHEMA)
+    return other.read_bytes()
+
+
 FOREIGN = {
     "empty": lambda _: b"",
     "text": _text,
     "another database": _other_database,
     "another format": _other_format,
+    "cut at its end": lambda own: own.read_bytes()[:-2000],
+    "a page in the middle damaged": lambda own: (
+        own.read_bytes()[:8192] + b"\xff" * 4096 + own.read_bytes()[12288:]
+    ),
+    "never begun": _never_begun,
     "cut in its header": lambda own: own.read_bytes()[:50],
     "cut after a page": lambda own: own.read_bytes()[:4096],
     "cut in the middle": lambda own: own.read_bytes()[: len(own.read_bytes()) // 2 + 100],
@@ -170,7 +184,7 @@ def test_a_foreign_or_damaged_file_is_refused_and_left_untouched(file, tmp_path,
     path.parent.mkdir()
     path.write_bytes(content(file))
     before = path.read_bytes()
-    with pytest.raises(RecordError, match="is no record"):
+    with pytest.raises(RecordError, match="is no record|is damaged"):
         Record(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
@@ -218,7 +232,7 @@ def test_rows_outlive_a_process_that_ends_without_closing_its_record(tmp_path):
 
 def test_what_json_does_not_know_is_refused_before_anything_is_written(tmp_path):
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
-        with pytest.raises(ValueError, match="JSON"):
+        with pytest.raises(RecordError, match="plain data"):
             record.order(Query([1.0], id="run/0"), why={"score": float("nan")})
         assert record.rows() == []
 

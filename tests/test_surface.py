@@ -160,7 +160,9 @@ def test_a_copy_goes_its_own_way(buffered):
     np.testing.assert_array_equal(surface.variance, variance)
     if buffered:
         np.testing.assert_array_equal(surface.covariance(), before)
+    surface.append(*readings(6, seed=2))
     assert_same(copy, Surface(copy.belief, GRID))
+    assert_same(surface, Surface(surface.belief, GRID))
 
 
 def test_exceedance_is_the_normal_tail_and_a_step_where_nothing_is_uncertain():

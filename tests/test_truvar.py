@@ -145,7 +145,7 @@ def test_a_threshold_within_reach_of_the_prior_is_not_warned_of():
     mission = small_mission(TruVaR(a=0.5))
     threshold = 0.99 * np.sqrt(beta_at(0.5, mission.world.domain.size, 1))
 
-    assert Agent(replace(mission, question=LevelSet(threshold))).warnings() == []
+    assert Agent(replace(mission, question=LevelSet(threshold))).warnings == ()
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def check(
     else:
         mission = load_mission(path if path.exists() else file)
         lines = [*_mission(mission), *_world(mission.world)]
-        lines += [f"warning: {w}" for w in Agent(mission).warnings()]
+        lines += [f"warning: {w}" for w in Agent(mission).warnings]
     typer.echo("\n".join(lines))
 
 

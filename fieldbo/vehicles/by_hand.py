@@ -113,14 +113,12 @@ class ByHand(Vehicle):
         )
         if cost is None:
             return Rejected(str(query.id), "skipped by hand")
-        return Observation(
-            str(query.id),
-            position[None],
-            np.array([value]),
-            self.world.sensor.variance(position[None], query.level),
-            np.array([time.monotonic() - self._began]),
-            position,
-            cost,
+        return query.observed(
+            value,
+            noise_variance=float(self.world.sensor.variance(position[None], query.level)[0]),
+            time_s=time.monotonic() - self._began,
+            cost=cost,
+            position=position,
         )
 
     def _home(self, order: GoHome) -> Event:

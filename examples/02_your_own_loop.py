@@ -1,0 +1,20 @@
+"""Ask and tell: drive a loop of your own, with an instrument that fieldbo knows nothing of."""
+
+import numpy as np
+
+import fieldbo
+
+
+def read_probe(site: np.ndarray) -> float:
+    """Stand for your instrument: chlorophyll at a position along the track and a depth."""
+    along, depth = site
+    return float(0.5 + 2.0 * np.exp(-(((depth - 7.0 - along / 400.0) / 2.0) ** 2)))
+
+
+agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500}}))
+while not isinstance(order := agent.ask(), fieldbo.Stop):
+    agent.tell(order.observed(read_probe(order.site), noise_variance=0.05**2))
+
+result = fieldbo.Result.of(agent, reason=order.reason)
+print(f"{order.reason}: {agent.readings} readings for {agent.spent:.0f} s")
+print(f"above {result.mission.question.threshold}: {result.summary()['area_above']:.0f} m2")

@@ -1,0 +1,38 @@
+"""Build a world, a mission and a rule's comparison without any file."""
+
+import numpy as np
+
+from fieldbo import Mission, World, run
+from fieldbo.costs import Euclidean
+from fieldbo.domain import Axis, Domain
+from fieldbo.fields.gp_draw import GPDraw
+from fieldbo.mission import Crew
+from fieldbo.model import Model
+from fieldbo.policies.levelset import GCHK
+from fieldbo.policies.truvar import TruVaR
+from fieldbo.question import LevelSet
+from fieldbo.sensors import Sensor
+from fieldbo.world import Quantity
+
+pond = Domain.grid([Axis("east", "m", 0, 100), Axis("north", "m", 0, 100)], (30, 30))
+world = World(
+    name="pond",
+    title="A pond",
+    domain=pond,
+    cost=Euclidean(rate=1.0, sampling=10.0),
+    cost_unit="s",
+    sensor=Sensor(noise_sd=0.01),
+    quantity=Quantity("nitrate", "umol L-1"),
+    field=GPDraw(length_scales=(20, 20)).realise(pond, draw=3),
+)
+for policy in (TruVaR(), GCHK(), GCHK(per_cost=True)):
+    mission = Mission(
+        name="pond",
+        world=world,
+        question=LevelSet(0.5),
+        policy=policy,
+        model=Model(learn=False, length_scales=(20, 20), mean=0.0),
+        crew=(Crew(battery=1200, start=np.array([0.0, 0.0]), home=np.array([0.0, 0.0])),),
+    )
+    result = run(mission)
+    print(f"{policy}: F1 {result.f1:.3f} for {result.cost:.0f} s, {result.end_reason}")
