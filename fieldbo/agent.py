@@ -7,11 +7,13 @@ reserve and the margin can be paid from the end of what the vehicle already has 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
-from fieldbo.domain import Array, Mask
+from fieldbo.craft import Craft
+from fieldbo.domain import Array
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.exchange import (
     EndReason,
@@ -27,98 +29,14 @@ from fieldbo.exchange import (
     Telemetry,
 )
 from fieldbo.gp import Belief
-from fieldbo.mission import Crew, Mission
+from fieldbo.mission import Mission
 from fieldbo.model import LEAST_READINGS, Hyperparameters
 from fieldbo.policies import Decision, State
 from fieldbo.policies.base import Memory
 from fieldbo.streams import Stream, stream
 from fieldbo.surface import Surface
 
-
-@dataclass
-class Ledger:
-    """What a vehicle's battery holds, in the world's cost unit.
-
-    Parameters
-    ----------
-    battery : float
-
-    Attributes
-    ----------
-    charges : list of float
-        What was really spent, in order.
-    reserved : dict of str to float
-        Declared costs of orders that are out, by id.
-    lost : set of str
-        Those of them of which it is not known what became.
-    """
-
-    battery: float
-    charges: list[float] = field(default_factory=list)
-    reserved: dict[str, float] = field(default_factory=dict)
-    lost: set[str] = field(default_factory=set)
-    settled: set[str] = field(default_factory=set)
-
-    @property
-    def spent(self) -> float:
-        """The sum of all charges."""
-        return math.fsum(self.charges)
-
-    @property
-    def available(self) -> float:
-        """What is left when all orders that are out are paid."""
-        return self.battery - math.fsum([*self.charges, *self.reserved.values()])
-
-    @property
-    def held(self) -> float:
-        """The sum of what is set aside for orders that are out."""
-        return math.fsum(self.reserved.values())
-
-    def reserve(self, order: str, cost: float) -> None:
-        """Set aside the declared cost of an order."""
-        self.reserved[order] = cost
-
-    def charge(self, order: str, cost: float, *, settles: bool) -> None:
-        """Pay the real cost of (a part of) an order; nothing where telemetry has already settled it."""
-        if order in self.settled:
-            return
-        self.charges.append(cost)
-        if settles:
-            self.release(order)
-        elif order in self.reserved:
-            self.reserved[order] = max(0.0, self.reserved[order] - cost)
-
-    def release(self, order: str) -> None:
-        """Set nothing aside for an order any more."""
-        self.reserved.pop(order, None)
-        self.lost.discard(order)
-
-    def reconcile(self, remaining: float) -> None:
-        """Settle lost orders by what the battery says is left."""
-        if not self.lost:
-            return
-        used = self.battery - self.spent - remaining
-        for order in sorted(self.lost):
-            self.settled.add(order)
-            self.release(order)
-        self.charges.append(used)
-
-
-@dataclass
-class Craft:
-    """One vehicle as the agent sees it: position, clock, ledger, and what it has in its queue.
-
-    `latest` is the number of the latest order that it reported on.
-    """
-
-    crew: Crew
-    position: Array
-    ledger: Ledger
-    time_s: float = 0.0
-    queue: list[Order] = field(default_factory=list)
-    latest: int = -1
-    ended: EndReason | None = None
-    at_home: bool = False
+Out = TypeVar("Out", Query, GoHome)
 
 
 class Agent:
@@ -136,7 +54,7 @@ class Agent:
         The belief over the domain's sites, in model units.
     hyperparameters : Hyperparameters
     decision : Decision or None
-        What the policy decided at the last ask; None for initial readings and ways home.
+        What the policy decided at the last ask; None for initial readings.
     memory : plain data
         The policy's.
     orders : dict of str to Order
@@ -158,8 +76,7 @@ class Agent:
     def __init__(self, mission: Mission, run: str = "run") -> None:
         self.mission, self.run = mission, run
         self.domain = mission.world.domain
-        self.cost = mission.world.cost
-        self.crafts = [Craft(c, c.start, Ledger(c.battery)) for c in mission.crew]
+        self.crafts = [Craft(c, mission.world.cost) for c in mission.crew]
         self.asks = 0
         self.steps = 0
         self.history: list[Event] = []
@@ -234,60 +151,8 @@ class Agent:
         rest = list(self.domain.draw(max(0, self.mission.initial - 1), stream(self.mission.seed, "initial")))
         route = [start][: self.mission.initial]
         while rest:
-            route.append(rest.pop(int(np.argmin(self.cost.to(route[-1], np.array(rest))))))
+            route.append(rest.pop(int(np.argmin(self.mission.world.cost.to(route[-1], np.array(rest))))))
         return route
-
-    # -- the battery -----------------------------------------------------------------------------------
-
-    def _return_cost(self, craft: Craft, sites: Array) -> Array:
-        home = craft.crew.home
-        if home is None:
-            return np.zeros(len(sites))
-        return self.cost.travel(np.atleast_2d(sites), home[None], craft.time_s)[:, 0]
-
-    def _affordable(
-        self,
-        craft: Craft,
-        sites: Array,
-        controls: Mask | None = None,
-        level: int = 0,
-        position: Array | None = None,
-        spent: float = 0.0,
-    ) -> Mask:
-        here = self._end_of_queue(craft) if position is None else position
-        going = self.cost.to(here, sites, controls, level, craft.time_s)
-        back = self._return_cost(craft, sites)
-        margin = 1.0 + craft.crew.margin
-        left = self._free(craft) - spent
-        able: Mask = (going + back) * margin <= left
-        limit = craft.crew.time_limit_s
-        if limit is not None:
-            seconds = self.cost.duration_s(here, sites, controls, level, craft.time_s)
-            seconds = seconds + self.cost.seconds_per_unit * back
-            able &= craft.time_s + (self._queue_s(craft) + seconds) * margin <= limit
-        return able
-
-    def _free(self, craft: Craft) -> float:
-        """Return what is left after the reserve, and after orders that are out, should they be dearer."""
-        return craft.ledger.available - craft.crew.reserve - craft.crew.margin * craft.ledger.held
-
-    def _queue_s(self, craft: Craft) -> float:
-        """Return how long what a vehicle has in its queue will take, in seconds."""
-        at, seconds = craft.position, 0.0
-        for order in craft.queue:
-            if isinstance(order, Query):
-                now = craft.time_s + seconds
-                took = self.cost.duration_s(at, order.site[None], order.controls, order.level, now)
-                at, seconds = order.site, seconds + float(took[0])
-        return seconds
-
-    def _end_of_queue(self, craft: Craft) -> Array:
-        for order in reversed(craft.queue):
-            if isinstance(order, Query):
-                return order.site
-            if craft.crew.home is not None:
-                return craft.crew.home
-        return craft.position
 
     def _state(self, vehicle: int) -> State:
         craft = self.crafts[vehicle]
@@ -305,20 +170,18 @@ class Agent:
             history=tuple(self.history),
             steps=self.steps,
             pending=pending,
-            position=self._end_of_queue(craft),
+            position=craft.end,
             home=craft.crew.home,
             remaining=craft.ledger.available,
-            spendable=max(0.0, self._free(craft)) / (1.0 + craft.crew.margin),
+            spendable=craft.spendable,
             time_s=craft.time_s,
-            cost=self.cost,
+            cost=self.mission.world.cost,
             sensor=self.mission.world.sensor,
             noise=self._noise,
             fixed_model=self.mission.model.every is None,
             rng=self._stream("policy"),
-            return_cost=lambda sites: self._return_cost(craft, sites),
-            affordable=lambda sites, *args, **kwargs: self._affordable(
-                craft, np.atleast_2d(sites), *args, **kwargs
-            ),
+            return_cost=craft.return_cost,
+            affordable=craft.affordable,
             rejected=self._rejected,
         )
 
@@ -366,18 +229,15 @@ class Agent:
             raise PolicyError(
                 f"{type(self.mission.policy).__name__} proposed {choice.site.tolist()}, outside the domain"
             )
-        if not self._affordable(craft, choice.site[None], choice.controls, choice.level)[0]:
+        if not craft.affordable(choice.site[None], choice.controls, choice.level)[0]:
             return self._finish(craft, vehicle, EndReason.BATTERY_SPENT)
-        here = self._end_of_queue(craft)
-        price = float(self.cost.to(here, choice.site[None], choice.controls, choice.level, craft.time_s)[0])
-        query = replace(choice, vehicle=vehicle, expected_cost=price, id=self._next_id())
-        self._take_out(query)
-        return query
+        price = craft.price(choice)
+        return self._let_out(replace(choice, vehicle=vehicle, expected_cost=price, id=self._next_id()))
 
     def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
         while len(self._initial) > self.asks:
             site = self._initial[self.asks]
-            if self._affordable(craft, site[None])[0]:
+            if craft.affordable(site[None])[0]:
                 return Query(site)
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
         decision = self.mission.policy.suggest(self._state(vehicle), self.memory)
@@ -387,29 +247,21 @@ class Agent:
     def _finish(self, craft: Craft, vehicle: int, reason: EndReason) -> GoHome | Stop:
         """Go home first where there is a home and it was not reached yet, then stop."""
         home = craft.crew.home
-        if home is not None and not np.array_equal(self._end_of_queue(craft), home):
-            order = GoHome(vehicle, self._next_id())
-            self._take_out(order)
-            craft.ended = reason
-            return order
         craft.ended = reason
+        if home is not None and not np.array_equal(craft.end, home):
+            return self._let_out(GoHome(vehicle, self._next_id()))
         return Stop(reason)
 
     def _next_id(self) -> str:
         return f"{self.run}/{self.asks}"
 
-    def _take_out(self, order: Order) -> None:
-        """Count an order that leaves: in the ledger, the queue and the number of asks."""
+    def _let_out(self, order: Out) -> Out:
+        """Count an order that leaves: in the vehicle's queue and ledger, and in the number of asks."""
         assert order.id is not None
-        craft = self.crafts[order.vehicle]
-        if isinstance(order, GoHome):
-            cost = float(self._return_cost(craft, self._end_of_queue(craft)[None])[0])
-        else:
-            cost = order.expected_cost or 0.0
-        craft.ledger.reserve(order.id, cost)
-        craft.queue.append(order)
+        self.crafts[order.vehicle].send(order)
         self.orders[order.id] = order
         self.asks += 1
+        return order
 
     def ask_batch(self, k: int, vehicle: int = 0) -> list[Order]:
         """Return up to `k` orders for a vehicle, each paid for from the end of those before it.
@@ -442,25 +294,18 @@ class Agent:
             The event belongs to no order of this agent.
         """
         if isinstance(event, Observation):
-            if not self._observed(event):
+            if (event.order, event.part) in self._told:
                 return
+            self._observed(event)
         elif isinstance(event, Rejected):
-            self._settle(event.order)
+            self._craft_of(event.order).settle(event.order)
             order = self.orders[event.order]
             if isinstance(order, Query):
                 self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
         elif isinstance(event, Lost):
-            craft = self._craft_of(event.order)
-            if event.order in craft.ledger.reserved:  # not one that was settled before
-                craft.ledger.lost.add(event.order)
-            craft.queue = [o for o in craft.queue if o.id != event.order]
+            self._craft_of(event.order).lose(event.order)
         elif isinstance(event, Telemetry):
-            craft = self.crafts[event.vehicle]
-            craft.time_s = max(craft.time_s, event.time_s)
-            if not craft.queue:
-                craft.position = event.position
-            if event.remaining is not None:
-                craft.ledger.reconcile(event.remaining)
+            self.crafts[event.vehicle].heard(event)
         else:
             self._apply(Hyperparameters.from_plain(event.hyperparameters))
             self._fitted_at = max(1, self.readings)
@@ -476,28 +321,12 @@ class Agent:
             )
         return self.crafts[self.orders[order].vehicle]
 
-    def _settle(self, order: str) -> None:
-        craft = self._craft_of(order)
-        craft.ledger.release(order)
-        craft.queue = [o for o in craft.queue if o.id != order]
-
-    def _observed(self, event: Observation) -> bool:
-        craft = self._craft_of(event.order)
-        if (event.order, event.part) in self._told:
-            return False
+    def _observed(self, event: Observation) -> None:
+        self._craft_of(event.order).observed(event, int(event.order.rsplit("/", 1)[1]))
         self._told.add((event.order, event.part))
-        craft.ledger.charge(event.order, event.cost, settles=event.last)
-        asked = int(event.order.rsplit("/", 1)[1])
-        if asked >= craft.latest:  # what comes late of a lost order says where the vehicle once was
-            craft.position, craft.latest = event.position, asked
-        if len(event.times_s):
-            craft.time_s = max(craft.time_s, float(event.times_s.max()))
-        if event.last:
-            self._settle(event.order)
-            if isinstance(self.orders[event.order], Query):
-                self.steps += 1
+        if event.last and isinstance(self.orders[event.order], Query):
+            self.steps += 1
         self._learn(event)
-        return True
 
     def _learn(self, event: Observation) -> None:
         scale = self.hyperparameters.scale

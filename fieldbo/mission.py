@@ -13,6 +13,7 @@ from fieldbo.domain import Array, frozen_array
 from fieldbo.errors import InputError
 from fieldbo.model import Model
 from fieldbo.policies import Policy
+from fieldbo.policies.base import cheapest_sample
 from fieldbo.question import Question
 from fieldbo.world import World
 
@@ -103,31 +104,57 @@ class Mission:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        domain = self.world.domain
         if not self.crew:
             raise InputError("a mission without a vehicle", expected="at least one [agent]")
-        for one in self.crew:
-            for name, place in (("start", one.start), ("home", one.home)):
-                if place is None:
-                    continue
-                if len(place) != domain.dimension:
-                    raise InputError(
-                        f"{name} has {len(place)} coordinates",
-                        expected=f"{domain.dimension}: {', '.join(a.name for a in domain.axes)}",
-                        where=f"agent.{name}",
-                    )
-                if not domain.contains(place[None])[0]:
-                    box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}" for a in domain.axes)
-                    raise InputError(
-                        f"{name} {place.tolist()} lies outside the domain",
-                        expected=box + (" and within its outline" if domain.region is not None else ""),
-                        where=f"agent.{name}",
-                        mend=f"the nearest site is {domain.sites[domain.nearest(place)].tolist()}",
-                    )
-        for name, count in (("initial.count", self.initial), ("max_steps", self.max_steps or 1)):
-            if count < (0 if name == "initial.count" else 1):
-                raise InputError(f"{name} = {count}", expected="a whole number, at least 0", where=name)
+        if self.initial < 0:
+            raise InputError(f"count = {self.initial}", expected="at least 0", where="initial.count")
+        if self.max_steps is not None and self.max_steps < 1:
+            raise InputError(f"max_steps = {self.max_steps}", expected="at least 1", where="agent.max_steps")
         if self.seed < 0:
             raise InputError(f"seed = {self.seed}", expected="a whole number of at least 0", where="seed")
-        self.policy.check(self.world.cost, domain)
-        self.model.initial(domain, self.question.threshold)
+        for one in self.crew:
+            self._check_place("start", one.start)
+            if one.home is not None:
+                self._check_place("home", one.home)
+                self._check_way_home(one, one.home)
+        self.policy.check(self.world.cost, self.world.domain)
+        self._check_end()
+        self.model.initial(self.world.domain, self.question.threshold)
+
+    def _check_place(self, name: str, place: Array) -> None:
+        domain = self.world.domain
+        if len(place) != domain.dimension:
+            raise InputError(
+                f"{name} has {len(place)} coordinates",
+                expected=f"{domain.dimension}: {', '.join(a.name for a in domain.axes)}",
+                where=f"agent.{name}",
+            )
+        if not domain.contains(place[None])[0]:
+            box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}" for a in domain.axes)
+            raise InputError(
+                f"{name} {place.tolist()} lies outside the domain",
+                expected=box + (" and within its outline" if domain.region is not None else ""),
+                where=f"agent.{name}",
+                mend=f"the nearest site is {domain.sites[domain.nearest(place)].tolist()}",
+            )
+
+    def _check_way_home(self, one: Crew, home: Array) -> None:
+        unit = self.world.cost_unit
+        needed = float(self.world.cost.travel(one.start, home[None])[0]) * (1.0 + one.margin) + one.reserve
+        if needed > one.battery:
+            raise InputError(
+                f"battery {one.battery:g} {unit} does not pay for the way from start to home",
+                expected=f"at least {needed:g} {unit}, margin and reserve included",
+                where="agent.battery",
+                mend="raise the battery, or start nearer to home",
+            )
+
+    def _check_end(self) -> None:
+        """Raise an `InputError` if free samples would keep a battery from ever being spent."""
+        if self.max_steps is None and cheapest_sample(self.world.cost, self.world.domain) <= 0:
+            raise InputError(
+                "sampling again at the same site costs nothing: the battery might never be spent",
+                expected="a sampling cost above 0, or a limit of steps",
+                where="cost",
+                mend="add sampling = ... to the world's [cost], or max_steps = ... to [agent]",
+            )

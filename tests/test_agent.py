@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from fieldbo.agent import Agent, Ledger
+from fieldbo.agent import Agent
 from fieldbo.costs import Euclidean
 from fieldbo.domain import Axis, Domain
 from fieldbo.errors import InputError, PolicyError
@@ -24,6 +24,7 @@ from fieldbo.exchange import (
     Telemetry,
 )
 from fieldbo.fields import Field
+from fieldbo.ledger import Ledger
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import LEAST_READINGS, Model
 from fieldbo.policies import Decision, Policy

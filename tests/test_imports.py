@@ -15,14 +15,15 @@ PACKAGE = Path(fieldbo.__file__).parent
 # A room may import from any row above its own, from itself, and from nothing else.
 # A new room gets a place here.
 ORDER = """
-    errors
+    errors  ledger
     domain  registry  streams  question
     exchange  kernels  files
     gp  costs  sensors  record
     fit  surface
     model  fields  metrics  policies
-    world
+    world  forms
     mission
+    craft
     agent  vehicles
     result  catalogue
     runner  plot  folder

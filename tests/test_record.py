@@ -184,7 +184,7 @@ def test_a_foreign_or_damaged_file_is_refused_and_left_untouched(file, tmp_path,
     path.parent.mkdir()
     path.write_bytes(content(file))
     before = path.read_bytes()
-    with pytest.raises(RecordError, match="is no record|is damaged"):
+    with pytest.raises(RecordError, match=r"is no record|is damaged"):
         Record(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

@@ -20,6 +20,6 @@ def schema(
     kind: Annotated[Kind, typer.Argument(help="Which files the schema is for.")] = Kind.mission,
 ) -> None:
     """Print the JSON Schema of mission or world files, for editors that complete and check TOML."""
-    from fieldbo.catalogue import json_schema
+    from fieldbo.forms import json_schema
 
     typer.echo(json.dumps(json_schema(kind.value), indent=2))

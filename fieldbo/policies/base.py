@@ -181,24 +181,33 @@ def best_affordable(state: State, scores: Array, memory: Memory, **why: Any) -> 
     Returns
     -------
     Decision
-        A Stop with "battery spent" where no site can be paid for.
+        A Stop where there is none: "battery spent" if a site with a score, not rejected, is only too dear,
+        else "stopped by policy".
     """
+    wanted = np.isfinite(scores) & ~state.rejected if len(state.rejected) else np.isfinite(scores)
     allowed = np.where(state.choosable(), scores, -np.inf)
     index = int(np.argmax(allowed))
     if not np.isfinite(allowed[index]):
-        return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
+        reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
+        return Decision(Stop(reason), memory, why)
     site = state.domain.sites[index]
     return Decision(Query(site), memory, {"score": float(scores[index]), "site": index, **why})
+
+
+def cheapest_sample(cost: CostModel, domain: Domain) -> float:
+    """Return the least that it costs to sample again where one is, over a sample of at most 64 sites."""
+    sites = domain.sites[:: max(1, domain.size // 64)]
+    return min(float(cost.to(s, s[None])[0]) for s in sites)
 
 
 def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:
         raise InputError(f"{policy} without declared costs", expected="a world that declares its costs")
-    staying = np.array([float(cost.to(s, s[None])[0]) for s in domain.sites[:: max(1, domain.size // 64)]])
-    if not (staying > 0).all():
+    least = cheapest_sample(cost, domain)
+    if least <= 0:
         raise InputError(
-            f"sampling again at the same site costs {staying.min():g}, and {policy} divides by the cost",
+            f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",
             expected="a sampling cost above 0",
             where="cost",
             mend="add one to the world's [cost], for example sampling = 1",

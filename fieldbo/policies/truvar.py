@@ -49,14 +49,14 @@ class Epoch(NamedTuple):
 
 
 def beta_at(a: float, n_candidates: int, t: int) -> float:
-    """Return ``a log(|D| t^2)`` (section 4); ``a log 2`` where that is larger, for a single site.
+    """Return ``a log(|D| t^2)`` (section 4).
 
     Examples
     --------
     >>> round(beta_at(1.0, 2500, 1), 3)
     7.824
     """
-    return float(a * np.log(max(n_candidates * float(t) ** 2, 2.0)))
+    return float(a * np.log(n_candidates * float(t) ** 2))
 
 
 def updated_sets(mu: Array, s: Array, h: float, beta: float, before: Sets, *, monotone: bool) -> Sets:
@@ -113,6 +113,11 @@ def _unpack(text: str, n: int) -> Mask:
     return np.unpackbits(bits, count=n).astype(bool)
 
 
+def _candidates(state: State) -> int:
+    """Return |D|; at least 2, as a single site would have beta = 0."""
+    return max(2, state.domain.size)
+
+
 @dataclass(frozen=True)
 class TruVaR(Policy):
     """Truncated variance reduction for level sets.
@@ -166,7 +171,7 @@ class TruVaR(Policy):
         """Begin the first epoch with nothing classified."""
         none = np.zeros(state.domain.size, dtype=bool)
         return self._remember(
-            Sets(~none, none, none), Epoch(1, beta_at(self.a, state.domain.size, 1), self.eta)
+            Sets(~none, none, none), Epoch(1, beta_at(self.a, _candidates(state), 1), self.eta)
         )
 
     def _remember(self, sets: Sets, epoch: Epoch) -> dict[str, Any]:
@@ -192,7 +197,7 @@ class TruVaR(Policy):
             epoch,
             state.steps,
             a=self.a,
-            n_candidates=state.domain.size,
+            n_candidates=_candidates(state),
             r=self.r,
             delta=self.delta,
         )
@@ -219,11 +224,11 @@ class TruVaR(Policy):
 
     def warnings(self, state: State) -> list[str]:
         """Warn where the prior alone is sure of every site."""
-        width = np.sqrt(beta_at(self.a, state.domain.size, 1)) * state.surface.sd
+        width = np.sqrt(beta_at(self.a, _candidates(state), 1)) * state.surface.sd
         if np.all(np.abs(state.threshold - state.surface.mean) > width):
             return [
                 "the prior classifies every site before the first reading: the threshold lies more than "
-                f"sqrt(beta) = {np.sqrt(beta_at(self.a, state.domain.size, 1)):.2f} prior standard "
+                f"sqrt(beta) = {np.sqrt(beta_at(self.a, _candidates(state), 1)):.2f} prior standard "
                 "deviations from the prior mean; set model.mean and model.variance nearer to the values"
             ]
         return []

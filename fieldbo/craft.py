@@ -1,0 +1,174 @@
+"""One vehicle as the agent sees it: position, clock, ledger and queue, and what it can still afford.
+
+Everything is reckoned from the end of the queue: where the vehicle will be, and what it will have left,
+when all its orders are done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fieldbo.costs import CostModel
+from fieldbo.domain import Array, Mask
+from fieldbo.exchange import EndReason, GoHome, Observation, Order, Query, Telemetry
+from fieldbo.ledger import Ledger
+from fieldbo.mission import Crew
+
+
+@dataclass
+class Craft:
+    """One vehicle under way.
+
+    Parameters
+    ----------
+    crew : Crew
+        What the mission says of it.
+    cost : CostModel
+        The declared one.
+
+    Attributes
+    ----------
+    position : (d,) array
+        Where it was last reported.
+    ledger : Ledger
+    time_s : float
+        Its clock, seconds since the start.
+    queue : list of Order
+        What it was told and has not settled.
+    latest : int
+        Number of the latest order that it reported on.
+    ended : EndReason or None
+        Why it gets no further orders.
+    """
+
+    crew: Crew
+    cost: CostModel
+    position: Array = field(init=False)
+    ledger: Ledger = field(init=False)
+    time_s: float = 0.0
+    queue: list[Order] = field(default_factory=list)
+    latest: int = -1
+    ended: EndReason | None = None
+
+    def __post_init__(self) -> None:
+        self.position, self.ledger = self.crew.start, Ledger(self.crew.battery)
+
+    @property
+    def end(self) -> Array:
+        """Where it will be (d,) when its queue is done."""
+        for order in reversed(self.queue):
+            if isinstance(order, Query):
+                return order.site
+            if self.crew.home is not None:
+                return self.crew.home
+        return self.position
+
+    @property
+    def free(self) -> float:
+        """What is left after the reserve, and after the queue, should it be dearer by the margin."""
+        return self.ledger.available - self.crew.reserve - self.crew.margin * self.ledger.held
+
+    @property
+    def spendable(self) -> float:
+        """What of that may be spent on moves at their declared costs."""
+        return max(0.0, self.free) / (1.0 + self.crew.margin)
+
+    @property
+    def queue_s(self) -> float:
+        """How long the queue will take, in seconds."""
+        at, seconds = self.position, 0.0
+        for order in self.queue:
+            if isinstance(order, Query):
+                now = self.time_s + seconds
+                took = self.cost.duration_s(at, order.site[None], order.controls, order.level, now)
+                at, seconds = order.site, seconds + float(took[0])
+        return seconds
+
+    def price(self, order: Query | GoHome) -> float:
+        """Return the declared cost of an order from the end of the queue."""
+        if isinstance(order, GoHome):
+            return float(self.return_cost(self.end[None])[0])
+        site = order.site[None]
+        return float(self.cost.to(self.end, site, order.controls, order.level, self.time_s)[0])
+
+    def return_cost(self, sites: Array) -> Array:
+        """Return the cost (N,) of the way home from `sites` (N, d); zeros without a home."""
+        home = self.crew.home
+        if home is None:
+            return np.zeros(len(sites))
+        return self.cost.travel(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
+
+    def affordable(
+        self,
+        sites: Array,
+        controls: Mask | None = None,
+        level: int = 0,
+        position: Array | None = None,
+        spent: float = 0.0,
+    ) -> Mask:
+        """Say which queries can be paid for: way home, reserve, margin and time limit included.
+
+        Parameters
+        ----------
+        sites : (N, d) array
+        controls : (d,) bool array, optional
+        level : int
+        position : (d,) array, optional
+            Where from; by default the end of the queue. A simulated path gives its own,
+        spent : float
+            and what it has cost so far.
+
+        Returns
+        -------
+        (N,) bool array
+            Equality is affordable.
+        """
+        ends = np.atleast_2d(sites)
+        here = self.end if position is None else position
+        going = self.cost.to(here, ends, controls, level, self.time_s)
+        back = self.return_cost(ends)
+        margin = 1.0 + self.crew.margin
+        able: Mask = (going + back) * margin <= self.free - spent
+        limit = self.crew.time_limit_s
+        if limit is not None:
+            seconds = self.cost.duration_s(here, ends, controls, level, self.time_s)
+            seconds = seconds + self.cost.seconds_per_unit * back
+            able &= self.time_s + (self.queue_s + seconds) * margin <= limit
+        return able
+
+    def send(self, order: Query | GoHome) -> None:
+        """Put an order at the end of the queue, and set its cost aside."""
+        assert order.id is not None
+        self.ledger.reserve(order.id, self.price(order))
+        self.queue.append(order)
+
+    def settle(self, order: str) -> None:
+        """Take an order out of the queue; nothing is set aside for it any more."""
+        self.ledger.release(order)
+        self.queue = [o for o in self.queue if o.id != order]
+
+    def lose(self, order: str) -> None:
+        """Take an order out of the queue whose outcome is not known; its cost stays set aside."""
+        if order in self.ledger.reserved:  # not one that was settled before
+            self.ledger.lost.add(order)
+        self.queue = [o for o in self.queue if o.id != order]
+
+    def observed(self, event: Observation, number: int) -> None:
+        """Pay for what was done, and move; `number` is the order's."""
+        self.ledger.charge(event.order, event.cost, settles=event.last)
+        if number >= self.latest:  # what comes late of a lost order says where the vehicle once was
+            self.position, self.latest = event.position, number
+        if len(event.times_s):
+            self.time_s = max(self.time_s, float(event.times_s.max()))
+        if event.last:
+            self.settle(event.order)
+
+    def heard(self, telemetry: Telemetry) -> None:
+        """Take over clock and position, and settle lost orders by what is left in the battery."""
+        self.time_s = max(self.time_s, telemetry.time_s)
+        if not self.queue:
+            self.position = telemetry.position
+        if telemetry.remaining is not None:
+            self.ledger.reconcile(telemetry.remaining)

@@ -1,0 +1,146 @@
+"""What a world file and a mission file may hold; and their JSON Schema, for editors.
+
+The tables with a ``kind`` (field, cost, policy) hold that kind's own settings: see its class.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from fieldbo.costs import COSTS
+from fieldbo.fields import FIELDS
+from fieldbo.model import Model
+from fieldbo.policies import POLICIES
+from fieldbo.registry import Registry
+from fieldbo.sensors import Sensor
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AxisFile(_Table):
+    """One axis of a grid."""
+
+    name: str = Field(description="Name of the axis, for example along")
+    unit: str = Field(description="Unit of the axis, for example m")
+    low: float
+    high: float
+    count: int = Field(ge=1, le=100_000, description="Number of sites along the axis, ends included")
+    positive: Literal["up", "down"] | None = Field(
+        default=None, description="Which way the axis is drawn; a depth points down unless it says otherwise"
+    )
+
+
+class DomainFile(_Table):
+    """Where samples can be taken."""
+
+    kind: Literal["grid"]
+    axes: list[AxisFile] = Field(min_length=1)
+    outline: list[tuple[float, float]] | None = Field(
+        default=None,
+        min_length=3,
+        description="Corners of a polygon (two axes only); sites outside are left out",
+    )
+
+
+class ValueFile(_Table):
+    """What is measured."""
+
+    name: str = "value"
+    unit: str = "1"
+    standard_name: str | None = Field(default=None, description="CF standard name")
+
+
+class WorldFile(_Table):
+    """A world.toml."""
+
+    format: Literal[1]
+    version: str = Field(description="Version of this world; raise it when its answers change")
+    title: str
+    cost_unit: str = Field(min_length=1, description="Unit of every cost and of the battery")
+    start: list[float] | None = Field(
+        default=None, description="Where vehicles start; default: the first site"
+    )
+    value: ValueFile = ValueFile()
+    domain: DomainFile
+    field: dict[str, Any] | None = Field(default=None, description="The truth; a live world has none")
+    cost: dict[str, Any]
+    sensor: dict[str, Any] = Field(default_factory=dict)
+
+
+class QuantileFile(_Table):
+    """A threshold at a quantile of the true values; simulation only."""
+
+    quantile: float = Field(gt=0, lt=1)
+
+
+class QuestionFile(_Table):
+    """What the mission is to answer."""
+
+    kind: Literal["level-set"]
+    threshold: float | QuantileFile = Field(
+        description="In the unit of the values, or { quantile = 0.7 } of the true ones"
+    )
+
+
+class AgentFile(_Table):
+    """Who goes, and with what."""
+
+    battery: float | str = Field(description='In the world\'s cost unit: 6000, or "6000 s"')
+    start: list[float] | None = None
+    home: list[float] | None = Field(default=None, description="Where the vehicle must be able to return to")
+    reserve: float = Field(default=0.0, description="Never spent on purpose, in the cost unit")
+    margin: float = Field(default=0.0, description="Share by which a move may turn out dearer than declared")
+    time_limit_s: float | None = None
+    max_steps: int | None = Field(default=None, ge=1)
+
+
+class InitialFile(_Table):
+    """Readings before the policy takes over."""
+
+    count: int = Field(
+        default=1, ge=0, description="The first is taken at the start, the others at random sites"
+    )
+
+
+class MissionFile(_Table):
+    """A mission file."""
+
+    format: Literal[1]
+    title: str = ""
+    world: str
+    draw: int = Field(default=0, ge=0, description="Which field, where the world is random")
+    seed: int = Field(default=0, ge=0)
+    question: QuestionFile
+    agent: AgentFile
+    initial: InitialFile = InitialFile()
+    policy: dict[str, Any]
+    model: dict[str, Any] = Field(default_factory=dict)
+
+
+def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
+    """Return the JSON Schema of world or mission files, all installed kinds included."""
+    shape = WorldFile if what == "world" else MissionFile
+    schema = TypeAdapter(shape).json_schema()
+    properties = schema["properties"]
+    if what == "world":
+        properties["field"] = _kinds(FIELDS)
+        properties["cost"] = _kinds(COSTS)
+        properties["sensor"] = TypeAdapter(Sensor).json_schema()
+    else:
+        properties["policy"] = _kinds(POLICIES)
+        properties["model"] = TypeAdapter(Model).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _kinds(registry: Registry) -> dict[str, Any]:
+    options = []
+    for name in registry.names():
+        one = TypeAdapter(registry.get(name)).json_schema()
+        one["properties"] = {"kind": {"const": name}, **one.get("properties", {})}
+        one["required"] = ["kind", *one.get("required", [])]
+        options.append(one)
+    return {"oneOf": options}

@@ -1,0 +1,155 @@
+"""A small world and mission, and a loop to drive an agent with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fieldbo.agent import Agent
+from fieldbo.costs import Euclidean
+from fieldbo.domain import Array, Axis, Domain
+from fieldbo.exchange import (
+    Event,
+    Order,
+    Query,
+    Stop,
+)
+from fieldbo.fields import Field
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies import Policy
+from fieldbo.policies.levelset import Straddle
+from fieldbo.question import LevelSet
+from fieldbo.sensors import Sensor
+from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world import Quantity, World
+
+ORDERS_AT_MOST = 300
+"""A small mission that gives more orders than this is taken to go on for ever."""
+
+Answer = Callable[[int, Order, Simulated], Event]
+"""What becomes of order number n: an event, made up or carried out by the simulated vehicle."""
+
+
+class Hills(Field):
+    """``sin(x / 2) + cos(y)``, or ``sin(x / 2)`` on one axis: smooth, and on both sides of 0.3."""
+
+    def values(self, sites: Array, time_s: float = 0.0) -> Array:
+        """Return the values (N,) at `sites` (N, d)."""
+        return np.asarray(np.sin(sites[:, 0] / 2.0) + np.cos(sites[:, 1:]).sum(axis=1))
+
+
+def small_world(shape: tuple[int, ...] = (6, 5), noise_sd: float = 0.05) -> World:
+    """Return a world of a few sites, 1 m apart, where a metre costs 1 s and a sample 1 s more.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Sites along each axis.
+    noise_sd : float
+        Of a reading.
+
+    Examples
+    --------
+    >>> small_world().domain.size
+    30
+    """
+    axes = [Axis(name, "m", 0.0, max(1.0, n - 1.0)) for name, n in zip("xyz", shape, strict=False)]
+    return World(
+        name="small",
+        title="Hills on a few sites",
+        domain=Domain.grid(axes, shape),
+        cost=Euclidean(rate=1.0, sampling=1.0),
+        cost_unit="s",
+        sensor=Sensor(noise_sd),
+        quantity=Quantity("height", "m"),
+        field=Hills(),
+    )
+
+
+def small_mission(
+    policy: Policy | None = None,
+    *,
+    world: World | None = None,
+    battery: float = 30.0,
+    home: bool = True,
+    initial: int = 1,
+    seed: int = 0,
+) -> Mission:
+    """Return a mission that starts (and, with `home`, ends) at the small world's first site.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        By default straddle.
+    world : World, optional
+        By default `small_world`.
+    battery : float
+        In the world's cost unit.
+    home : bool
+        Whether the vehicle must return to its start.
+    initial : int
+        Readings before the policy takes over.
+    seed : int
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> fieldbo.run(small_mission(battery=12.0)).cost <= 12.0
+    True
+    """
+    world = small_world() if world is None else world
+    assert world.start is not None
+    return Mission(
+        name="small",
+        world=world,
+        question=LevelSet(0.3),
+        policy=Straddle() if policy is None else policy,
+        model=Model(learn=False, length_scales=(2.0,) * world.domain.dimension, mean=0.0),
+        crew=(Crew(battery, world.start, home=world.start if home else None),),
+        initial=initial,
+        seed=seed,
+    )
+
+
+def carried_out(number: int, order: Order, vehicle: Simulated) -> Event:
+    """Let the simulated vehicle carry the order out; the usual `Answer`."""
+    vehicle.send(order)
+    (event,) = vehicle.events(0.0)
+    return event
+
+
+def drive(mission: Mission, answer: Answer = carried_out) -> tuple[Agent, list[Order], Stop]:
+    """Ask and tell until the agent stops.
+
+    Parameters
+    ----------
+    mission : Mission
+    answer : Callable
+        ``answer(n, order, vehicle) -> Event``: what becomes of order number n.
+
+    Returns
+    -------
+    agent : Agent
+    orders : list of Order
+    stop : Stop
+
+    Raises
+    ------
+    AssertionError
+        It does not stop.
+    """
+    agent, vehicle, orders = Agent(mission), Simulated(mission), list[Order]()
+    while len(orders) <= ORDERS_AT_MOST:
+        order = agent.ask()
+        if isinstance(order, Stop):
+            return agent, orders, order
+        orders.append(order)
+        agent.tell(answer(len(orders) - 1, order, vehicle))
+    raise AssertionError(f"no Stop after {ORDERS_AT_MOST} orders")
+
+
+def sites_of(orders: list[Order]) -> list[list[float]]:
+    """Return where the queries among `orders` go, in order."""
+    return [o.site.tolist() for o in orders if isinstance(o, Query)]

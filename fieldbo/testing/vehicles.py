@@ -1,0 +1,189 @@
+"""What every vehicle keeps to."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from fieldbo.exchange import (
+    Event,
+    GoHome,
+    Lost,
+    Observation,
+    Order,
+    Query,
+    Rejected,
+    from_plain,
+    to_plain,
+)
+from fieldbo.mission import Mission
+from fieldbo.testing.small import (
+    carried_out,
+    drive,
+    small_mission,
+    small_world,
+)
+from fieldbo.vehicles import Vehicle
+
+
+class VehicleContract(ABC):
+    """What every vehicle keeps to. Override `vehicle`; `mission` where it needs another one."""
+
+    patience_s = 10.0
+    """How long an order may take to be settled."""
+
+    @abstractmethod
+    def vehicle(self, mission: Mission) -> Vehicle:
+        """Return a new vehicle at the mission's start."""
+
+    def mission(self) -> Mission:
+        """Return the mission it serves: one with a home."""
+        return small_mission()
+
+    def _queries(self, mission: Mission, n: int) -> list[Query]:
+        sites = mission.world.domain.sites
+        chosen = sites[np.linspace(0, len(sites) - 1, n).astype(int)]
+        return [Query(site, expected_cost=3.0, id=f"run/{k}") for k, site in enumerate(chosen)]
+
+    def _until_settled(self, vehicle: Vehicle, *orders: Order) -> list[Event]:
+        """Read events until each of the orders is settled."""
+        found: list[Event] = []
+        end = time.monotonic() + self.patience_s
+        waiting = {str(o.id) for o in orders}
+        while waiting:
+            assert time.monotonic() < end, f"{sorted(waiting)} not settled in {self.patience_s} s"
+            news = vehicle.events(0.05)
+            found += news
+            waiting -= set(_settled(news))
+        return found
+
+    def test_an_order_is_settled_exactly_once(self) -> None:
+        """By a last part, a Rejected or a Lost, and by nothing after that."""
+        mission = self.mission()
+        with self.vehicle(mission) as vehicle:
+            for query in self._queries(mission, 4):
+                vehicle.send(query)
+                events = self._until_settled(vehicle, query) + vehicle.events(0.0)
+                assert _settled(events) == [query.id]
+
+    def test_an_order_that_is_sent_again_is_not_carried_out_again(self) -> None:
+        """Neither while it is out nor when it is done."""
+        mission = self.mission()
+        query, other = self._queries(mission, 2)
+        with self.vehicle(mission) as vehicle:
+            vehicle.send(query)
+            vehicle.send(query)
+            events = self._until_settled(vehicle, query)
+            vehicle.send(query)
+            vehicle.send(other)
+            events += self._until_settled(vehicle, other) + vehicle.events(0.0)
+            assert _settled(events) == [query.id, other.id]
+
+    def test_orders_sent_in_a_row_are_all_settled(self) -> None:
+        """A batch is sent at once."""
+        mission = self.mission()
+        queries = self._queries(mission, 3)
+        with self.vehicle(mission) as vehicle:
+            for query in queries:
+                vehicle.send(query)
+            events = self._until_settled(vehicle, *queries) + vehicle.events(0.0)
+            assert sorted(_settled(events)) == [q.id for q in queries]
+
+    def test_events_name_only_orders_that_were_sent(self) -> None:
+        """And each part of an observation is told once."""
+        mission = self.mission()
+        queries = self._queries(mission, 3)
+        with self.vehicle(mission) as vehicle:
+            parts: list[tuple[str, int]] = []
+            for query in queries:
+                vehicle.send(query)
+                for event in self._until_settled(vehicle, query):
+                    assert getattr(event, "order", query.id) == query.id
+                    if isinstance(event, Observation):
+                        parts.append((event.order, event.part))
+            assert len(set(parts)) == len(parts)
+
+    def test_without_an_order_nothing_is_settled(self) -> None:
+        """And the vehicle does not wait for ever."""
+        with self.vehicle(self.mission()) as vehicle:
+            assert _settled(vehicle.events(0.0)) == []
+
+    def test_positions_costs_and_sites_are_finite(self) -> None:
+        """In the domain's dimensions, with times that do not run backwards; and they can be recorded."""
+        mission = self.mission()
+        dimension, before = mission.world.domain.dimension, -np.inf
+        with self.vehicle(mission) as vehicle:
+            for query in self._queries(mission, 4):
+                vehicle.send(query)
+                for event in self._until_settled(vehicle, query):
+                    plain = json.loads(json.dumps(to_plain(event), allow_nan=False))
+                    assert to_plain(from_plain(plain)) == to_plain(event)
+                    if not isinstance(event, Observation):
+                        continue
+                    assert event.position.shape == (dimension,)
+                    assert np.isfinite(event.position).all()
+                    assert np.isfinite(event.cost)
+                    assert event.sites.shape[1] == dimension
+                    assert np.isfinite(event.sites).all()
+                    for time_s in event.times_s:
+                        assert time_s >= before
+                        before = time_s
+
+    def test_an_outcome_is_remembered_whole_or_not_at_all(self) -> None:
+        """What is asked on a resume: all events of the order, or None; an unknown order has none."""
+        mission = self.mission()
+        (query,) = self._queries(mission, 1)
+        with self.vehicle(mission) as vehicle:
+            assert vehicle.outcome("run/999") is None
+            vehicle.send(query)
+            events = [e for e in self._until_settled(vehicle, query) if hasattr(e, "order")]
+            told = vehicle.outcome(str(query.id))
+            assert told is None or [to_plain(e) for e in told] == [to_plain(e) for e in events]
+
+    def test_a_cancelled_order_is_still_settled(self) -> None:
+        """Cancelling what is unknown, or done, does no harm."""
+        mission = self.mission()
+        (query,) = self._queries(mission, 1)
+        with self.vehicle(mission) as vehicle:
+            vehicle.cancel("run/999")
+            vehicle.send(query)
+            vehicle.cancel(str(query.id))
+            events = self._until_settled(vehicle, query)
+            vehicle.cancel(str(query.id))
+            assert _settled(events + vehicle.events(0.0)) == [query.id]
+
+    def test_going_home_ends_at_home(self) -> None:
+        """Unless the vehicle says that it did not get there."""
+        mission = self.mission()
+        home = mission.crew[0].home
+        assert home is not None, "the contract's mission needs a home"
+        query, order = self._queries(mission, 2)[1], GoHome(0, "run/7")
+        with self.vehicle(mission) as vehicle:
+            vehicle.send(query)
+            self._until_settled(vehicle, query)
+            vehicle.send(order)
+            event = self._until_settled(vehicle, order)[-1]
+            assert isinstance(event, Observation)
+            if event.complete:
+                gap = np.abs(event.position - home) / mission.world.domain.extent
+                assert gap.max() <= 0.01
+
+    def test_it_holds_and_closes_without_harm(self) -> None:
+        """More than once, and after its context was left."""
+        with self.vehicle(self.mission()) as vehicle:
+            vehicle.hold()
+            vehicle.hold()
+        vehicle.close()
+        vehicle.close()
+
+
+def _settled(events: list[Event]) -> list[str]:
+    """Return the ids that these events settle, in order."""
+    found = []
+    for event in events:
+        if (isinstance(event, Observation) and event.last) or isinstance(event, Rejected | Lost):
+            found.append(event.order)
+    return found

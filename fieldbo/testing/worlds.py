@@ -1,0 +1,159 @@
+"""What every world keeps to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from fieldbo.domain import Array
+from fieldbo.errors import FieldboError
+from fieldbo.exchange import (
+    Observation,
+    Query,
+    to_plain,
+)
+from fieldbo.streams import stream
+from fieldbo.world import World
+
+
+class WorldContract(ABC):
+    """What every world keeps to. Override `world`; a live one (without a truth) is a world, too."""
+
+    sites_at_most = 40
+    """So many sites, evenly spread, are tried."""
+
+    @abstractmethod
+    def world(self, draw: int) -> World:
+        """Return the world with that draw of its field; a world that is not random ignores it."""
+
+    def _some(self, world: World) -> Array:
+        n = world.domain.size
+        index = np.unique(np.linspace(0, n - 1, self.sites_at_most).astype(int))
+        return np.asarray(world.domain.sites[index])
+
+    def _evaluated(self, world: World, site: Array, position: Array, ask: int = 0) -> Observation:
+        return world.evaluate(Query(site, id=f"run/{ask}"), position, 5.0, stream(11, "sensor", ask))
+
+    def test_it_is_a_frozen_value(self) -> None:
+        """Nothing can put another field under a mission."""
+        world = self.world(0)
+        try:
+            world.field = None  # type: ignore[misc]
+        except AttributeError:
+            return
+        raise AssertionError("the field can be set")
+
+    def test_its_sites_and_its_start_lie_inside_the_domain(self) -> None:
+        """Every one of them."""
+        world = self.world(0)
+        assert world.domain.contains(world.domain.sites).all()
+        assert np.isfinite(world.domain.sites).all()
+        assert world.start is not None
+        assert world.domain.contains(world.start[None])[0]
+
+    def test_the_same_draw_has_the_same_truth_and_a_live_world_none(self) -> None:
+        """Asked again, and of another copy; alone, or among others."""
+        for draw in (0, 1):
+            world, other = self.world(draw), self.world(draw)
+            sites = self._some(world)
+            if world.live:
+                try:
+                    world.truth(sites)
+                except FieldboError:
+                    continue
+                raise AssertionError("a live world gave a truth")
+            truth = world.truth(sites)
+            assert truth.shape == (len(sites),)
+            assert np.isfinite(truth).all()
+            assert np.array_equal(truth, world.truth(sites))
+            assert np.array_equal(truth, other.truth(sites))
+            alone = np.concatenate([world.truth(s[None]) for s in sites[:5]])
+            assert np.allclose(alone, truth[:5], rtol=1e-9, atol=1e-12)
+
+    def test_noise_is_never_negative(self) -> None:
+        """At no site, and no level of the sensor."""
+        world = self.world(0)
+        for level in range(len(world.sensor.levels)):
+            variance = world.sensor.variance(world.domain.sites, level)
+            assert variance.shape == (world.domain.size,)
+            assert (variance >= 0).all()
+            assert np.isfinite(variance).all()
+
+    def test_an_evaluation_depends_on_its_stream_alone(self) -> None:
+        """The same stream gives the same reading, another one another, if there is noise."""
+        world = self.world(0)
+        site, position = world.domain.sites[-1], world.domain.sites[0]
+        if world.live:
+            try:
+                self._evaluated(world, site, position)
+            except FieldboError:
+                return
+            raise AssertionError("a live world gave a reading")
+        first = self._evaluated(world, site, position)
+        assert to_plain(first) == to_plain(self._evaluated(world, site, position))
+        assert to_plain(first) == to_plain(self._evaluated(self.world(0), site, position))
+        if first.noise_variances[0] > 0:
+            query = Query(site, id="run/0")
+            other = world.evaluate(query, position, 5.0, stream(12, "sensor", 0))
+            assert other.values[0] != first.values[0]
+
+    def test_an_evaluation_says_where_when_and_for_how_much(self) -> None:
+        """The vehicle ends at the site, later than it set out, for the declared cost."""
+        world = self.world(0)
+        position = world.domain.sites[0]
+        for n, site in enumerate([] if world.live else self._some(world)[:10]):
+            seen = self._evaluated(world, site, position, n)
+            assert seen.order == f"run/{n}"
+            assert np.array_equal(seen.position, site)
+            assert seen.cost == world.cost.to(position, site[None])[0]
+            assert len(seen.values) == 1
+            assert seen.times_s[0] == 5.0 + world.cost.duration_s(position, site[None])[0]
+
+    def test_a_site_outside_the_domain_is_refused(self) -> None:
+        """By an error of fieldbo's own family."""
+        world = self.world(0)
+        outside = world.domain.high + world.domain.extent
+        try:
+            self._evaluated(world, outside, world.domain.sites[0])
+        except FieldboError:
+            return
+        raise AssertionError(f"a reading at {outside.tolist()}, outside the domain")
+
+    def test_a_full_move_costs_at_least_its_travel(self) -> None:
+        """And both are finite and never negative, in cost and in seconds."""
+        world = self.world(0)
+        sites = self._some(world)
+        travel, full = world.cost.travel(sites, sites), world.cost.to(sites, sites)
+        assert (travel >= 0).all()
+        assert (full >= travel).all()
+        assert np.isfinite(full).all()
+        seconds = world.cost.duration_s(sites, sites)
+        assert (seconds >= 0).all()
+        assert np.isfinite(seconds).all()
+
+    def test_costs_have_the_shapes_of_their_arguments_and_agree(self) -> None:
+        """From one position (N,), from many (P, N); the matrix is the same numbers."""
+        world = self.world(0)
+        cost, sites = world.cost, self._some(world)
+        positions = sites[: max(1, len(sites) // 3)]
+        for price in (cost.to, cost.travel, cost.duration_s):
+            table = price(positions, sites)
+            assert table.shape == (len(positions), len(sites))
+            for row, position in zip(table, positions, strict=True):
+                assert np.allclose(price(position, sites), row, rtol=1e-12, atol=1e-12)
+        matrix = cost.matrix(sites)
+        assert matrix.shape == (len(sites), len(sites))
+        assert np.allclose(matrix, cost.to(sites, sites), rtol=1e-12, atol=1e-12)
+
+    def test_a_path_leads_from_the_one_site_to_the_other(self) -> None:
+        """Both ends included."""
+        world = self.world(0)
+        sites = self._some(world)
+        for a, b in zip(sites, sites[::-1], strict=True):
+            path = world.cost.path(a, b)
+            assert path.ndim == 2
+            assert path.shape[1] == world.domain.dimension
+            assert np.array_equal(path[0], a)
+            assert np.array_equal(path[-1], b)
+            assert np.isfinite(path).all()

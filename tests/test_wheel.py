@@ -1,0 +1,54 @@
+"""The wheel, in an environment of its own and away from the checkout."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def call(*command, cwd):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        [str(c) for c in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    out = tmp_path_factory.mktemp("dist")
+    call(sys.executable, "-m", "build", "--wheel", "--outdir", out, ROOT, cwd=out)
+    return next(out.glob("*.whl"))
+
+
+def test_check_wheel_contents_finds_nothing_wrong(wheel):
+    assert "OK" in call(Path(sys.executable).parent / "check-wheel-contents", wheel, cwd=wheel.parent)
+
+
+def test_the_wheel_carries_every_world_and_mission_and_the_mark_of_types(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "fieldbo/py.typed" in names
+    for what in ("worlds", "missions"):
+        for file in (ROOT / what).rglob("*.toml"):
+            assert f"fieldbo/_catalogue/{what}/{file.relative_to(ROOT / what).as_posix()}" in names
+
+
+def test_the_wheel_in_an_empty_environment_lists_the_worlds_and_runs_the_mission(wheel, tmp_path):
+    call(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    call(binaries / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    listed = call(binaries / "fieldbo", "worlds", cwd=place)
+    assert all(folder.parent.name in listed for folder in (ROOT / "worlds").glob("*/world.toml"))
+    call(binaries / "fieldbo", "run", "lake-level-set", cwd=place)
+    summary = json.loads((place / "runs" / "lake-level-set-1" / "summary.json").read_text())
+    assert summary["f1"] >= 0.9
+    assert summary["cost"] <= summary["battery"]
