@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: mission test check clean
+.PHONY: mission test check pictures clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -14,6 +14,12 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/python -m pytest
 
 check: test
+
+pictures: .venv/.installed     ## draw the README's pictures anew
+	$(BIN)/fieldbo run lake-level-set --out build/pictures
+	mkdir -p examples/pictures
+	cp build/pictures/path.png build/pictures/map.png build/pictures/curve.png examples/pictures/
+	rm -rf build/pictures
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
 	rm -rf .venv build dist

@@ -198,6 +198,7 @@ class Agent:
         found = self.mission.model.fitted(
             self.hyperparameters,
             self.domain,
+            self.mission.question.threshold,
             np.array(self._sites),
             np.array(self._values),
             np.array(self._noises),

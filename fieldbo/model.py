@@ -17,6 +17,9 @@ from fieldbo.kernels import KERNELS, Stationary, kernel
 LEAST_READINGS = 5
 """A fit waits for so many readings: fewer say nothing of a length scale."""
 
+PRIOR_READINGS = 5
+"""How many readings the prior mean and variance count for when values are standardised."""
+
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
@@ -72,8 +75,8 @@ class Model:
         Whether the sensor's noise is believed, or fitted with the rest.
     length_scales : list of float, optional
         Where to start from, or to stay: one an axis, in its unit. Default: 0.3 of each axis' extent.
-    variance : float
-        Prior variance, in the squared unit of the (transformed) values.
+    variance : float, optional
+        Prior variance, in the squared unit of the (transformed) values; 1 until the first fit.
     mean : float, optional
         Prior mean, in the user's unit. Default: the threshold.
 
@@ -90,7 +93,7 @@ class Model:
     learn: bool | Mapping[Literal["every"], int] = True
     noise: Literal["declared", "learned"] = "declared"
     length_scales: tuple[float, ...] | None = None
-    variance: float = 1.0
+    variance: float | None = None
     mean: float | None = None
 
     def __post_init__(self) -> None:
@@ -100,7 +103,7 @@ class Model:
             raise InputError(
                 f"learn = {dict(self.learn)}", expected="true, false or { every = 1 or more }", where="model"
             )
-        if not (np.isfinite(self.variance) and self.variance > 0):
+        if self.variance is not None and not (np.isfinite(self.variance) and self.variance > 0):
             raise InputError(f"variance {self.variance}", expected="a number above 0", where="model.variance")
         if self.mean is not None and not np.isfinite(self.mean):
             raise InputError(f"mean {self.mean}", expected="a finite number", where="model.mean")
@@ -134,19 +137,34 @@ class Model:
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
                 where="model.length_scales",
             )
+        scale = ValueScale(self.transform, self._centre(centre))
+        return Hyperparameters(kernel(self.kernel, scales, self.variance or 1.0), scale)
+
+    def _centre(self, centre: float) -> float:
+        """Return the prior mean, transformed."""
         mean = centre if self.mean is None else self.mean
         try:
-            shift = float(ValueScale(self.transform).to_model([mean])[0])
+            return float(ValueScale(self.transform).to_model([mean])[0])
         except InputError as error:
             raise error.at("model.mean") from None
-        return Hyperparameters(
-            kernel(self.kernel, scales, self.variance), ValueScale(self.transform, shift, 1.0)
-        )
+
+    def _standardised(self, y: Array, centre: float) -> ValueScale:
+        """Return the scale of transformed values `y` (n,) and the prior together.
+
+        The prior mean (and variance, where one is set) counts as much as five readings. A few readings far
+        from a threshold would otherwise make the model sure that no site comes near it.
+        """
+        n = len(y)
+        shift = (float(y.sum()) + PRIOR_READINGS * centre) / (n + PRIOR_READINGS)
+        prior = PRIOR_READINGS * ((centre - shift) ** 2 + (self.variance or 0.0))
+        spread = np.sqrt((float(np.sum((y - shift) ** 2)) + prior) / (n + PRIOR_READINGS))
+        return ValueScale(self.transform, shift, float(spread) if spread > 0 else 1.0)
 
     def fitted(
         self,
         present: Hyperparameters,
         domain: Domain,
+        centre: float,
         sites: Array,
         values: Array,
         noise_variances: Array,
@@ -158,14 +176,14 @@ class Model:
         ----------
         present : Hyperparameters
             One more start of the search.
+        centre : float
+            Prior mean unless one is set; in the user's unit.
         sites : (n, d) array
         values, noise_variances : (n,) arrays
             In the user's units.
         """
         plain = ValueScale(self.transform)
-        y = plain.to_model(values)
-        spread = float(np.std(y))
-        scale = ValueScale(self.transform, float(np.mean(y)), spread if spread > 0 else 1.0)
+        scale = self._standardised(plain.to_model(values), self._centre(centre))
         noise = None if self.noise == "learned" else scale.noise_to_model(noise_variances, values)
         prior = LogNormalPrior.standard(domain.extent, with_noise=noise is None)
         rescale = 2 * np.log(present.scale.scale / scale.scale)

@@ -41,16 +41,16 @@ def compare(
 ) -> None:
     """Run missions side by side, from the same starts in the same fields, and compare them at equal cost."""
     import numpy as np
-    from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
     from fieldbo import campaign, plot
+    from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
 
-    console = Console(highlight=False)
+    out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=out_to) as progress:
         line = progress.add_task("runs", total=None)
         rows = campaign.compare(
             missions,
@@ -64,14 +64,17 @@ def compare(
     runs = [r for r in rows if r["row"] == "run"]
     smallest, unit = min(float(r["battery"]) for r in runs), runs[0]["cost_unit"]
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]
-    table = Table("mission", *(f"{c:g} {unit}" for c in costs), "runs", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("mission", no_wrap=True)
+    for head in (*(f"{c:g} {unit}" for c in costs), "runs"):
+        table.add_column(head)
     for mission, scores in campaign.scores_at(rows, costs).items():
-        cells = [f"{m:.3f} +- {e:.3f}" for m, e in zip(scores.mean, scores.error, strict=True)]
+        cells = [f"{m:.3f} ±{e:.3f}" for m, e in zip(scores.mean, scores.error, strict=True)]
         table.add_row(mission, *cells, str(scores.runs))
-    console.print("mean F1 at equal cost, +- one standard error")
-    console.print(table)
+    out_to.print("mean F1 at equal cost, ± one standard error")
+    out_to.print(table)
     grid = np.linspace(smallest / 60, smallest, 60)
     curves = {m: (grid, s.mean, s.error) for m, s in campaign.scores_at(rows, grid.tolist()).items()}
     picture = out.with_suffix(".png")
     plot.save(plot.comparison_picture(curves, unit), picture)
-    console.print(f"table in {out}, picture in {picture}", soft_wrap=True)
+    out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True)

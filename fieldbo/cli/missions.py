@@ -5,10 +5,10 @@ from __future__ import annotations
 
 def missions() -> None:
     """List the missions: those below ./missions, then the shipped ones."""
-    from rich.console import Console
     from rich.table import Table
 
     from fieldbo.catalogue import list_missions
+    from fieldbo.cli.console import console
     from fieldbo.files import read_toml
 
     table = Table(box=None, pad_edge=False)
@@ -16,4 +16,4 @@ def missions() -> None:
     table.add_column("what it asks, and how")
     for name, file in sorted(list_missions().items()):
         table.add_row(name, str(read_toml(file).get("title", "")))
-    Console(highlight=False).print(table)
+    console().print(table)

@@ -65,15 +65,14 @@ def run(
     A live line shows the battery left, the sites visited and the share still unclassified. The run folder
     holds the record, tables, maps and pictures.
     """
-    from rich.console import Console
-
     from fieldbo.catalogue import load_mission
+    from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
     from fieldbo.folder import begin
     from fieldbo.runner import Interrupted
     from fieldbo.vehicles.simulated import Simulated
 
-    console = Console(highlight=False)
+    out_to = console()
     told = load_mission(mission, overrides(set_ or [], seed=seed, battery=battery))
     if not by_hand:
         Simulated(told)  # a live world is refused before a folder is made
@@ -81,11 +80,11 @@ def run(
     interrupted = False
     with record:
         try:
-            result = _by_hand(told, record, console) if by_hand else _simulated(told, record, console)
+            result = _by_hand(told, record, out_to) if by_hand else _simulated(told, record, out_to)
         except Interrupted as stop:
             interrupted, result = True, stop.result
     result.save(folder)
-    _report(result, folder, console)
+    _report(result, folder, out_to)
     if interrupted:
         raise typer.Exit(130)
 

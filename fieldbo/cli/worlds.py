@@ -5,10 +5,10 @@ from __future__ import annotations
 
 def worlds() -> None:
     """List the worlds: those below ./worlds, then the shipped ones."""
-    from rich.console import Console
     from rich.table import Table
 
     from fieldbo.catalogue import list_worlds
+    from fieldbo.cli.console import console
     from fieldbo.files import read_toml
 
     table = Table(box=None, pad_edge=False)
@@ -18,4 +18,4 @@ def worlds() -> None:
     for name, file in sorted(list_worlds().items()):
         told = read_toml(file)
         table.add_row(name, str(told.get("title", "")), str(told.get("cost_unit", "")))
-    Console(highlight=False).print(table)
+    console().print(table)

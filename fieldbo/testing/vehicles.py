@@ -21,10 +21,7 @@ from fieldbo.exchange import (
 )
 from fieldbo.mission import Mission
 from fieldbo.testing.small import (
-    carried_out,
-    drive,
     small_mission,
-    small_world,
 )
 from fieldbo.vehicles import Vehicle
 
