@@ -1,0 +1,79 @@
+"""What the README shows is what happens: its commands, its mission file and its Python."""
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fieldbo
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+FIELDBO = Path(sys.executable).parent / "fieldbo"
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def commands():
+    """Every line of a shell block that runs fieldbo, continued lines joined, comments off."""
+    lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    return [line.split("#")[0].strip() for line in lines if line.startswith("fieldbo ")]
+
+
+def words(command):
+    """A command's words, with the survey of the installed package, and a comparison cut short."""
+    survey = Path(importlib.util.find_spec("skgstat").origin).parent / "data/samples/meuse.txt"
+    told = shlex.split(command.replace('"$CSV"', shlex.quote(str(survey))))[1:]
+    if told[0] == "compare":
+        told += ["--starts", "1", "--draws", "1", "--set", "agent.battery=400"]
+    if told[0] == "run" and told[1] != "--help":
+        told += ["--set", "agent.max_steps=12"]
+    return told
+
+
+def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
+    for command in commands():
+        done = subprocess.run(
+            [FIELDBO, *words(command)],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        expected = 130 if "--by-hand" in command else 0  # by hand, the end of the input is a Ctrl-C
+        assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
+    assert (tmp_path / "runs" / "meuse-1" / "map.png").exists()
+    assert (tmp_path / "rules.csv").exists()
+
+
+def test_every_file_that_the_readme_promises_is_in_a_run_folder(tmp_path):
+    promised = re.findall(r"`([\w-]+\.(?:json|png|csv|nc|toml|sqlite))`", README.split("## With last")[0])
+    told = ["run", "lake-level-set", "--battery", "300", "--out", str(tmp_path / "run")]
+    subprocess.run([FIELDBO, *told], cwd=tmp_path, check=True, capture_output=True)
+    assert len(set(promised)) >= 9
+    assert {name for name in promised if not (tmp_path / "run" / name).exists()} == set()
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_the_mission_file_of_the_readme_loads(text, tmp_path):
+    (tmp_path / "my-lake.toml").write_text(text)
+    assert fieldbo.load_mission(tmp_path / "my-lake.toml").name == "my-lake"
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_the_python_of_the_readme_runs(text):
+    names = {"read_probe": lambda site: float(site[1])}
+    exec(compile(text, "README.md", "exec"), names)
+    assert "fieldbo" in names
+
+
+def test_pictures_and_files_that_the_readme_links_to_exist():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert {link for link in links if "://" not in link and not (ROOT / link).exists()} == set()
