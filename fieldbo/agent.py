@@ -7,8 +7,9 @@ reserve and the margin can be paid from the end of what the vehicle already has 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,12 +32,12 @@ from fieldbo.exchange import (
 from fieldbo.gp import Belief
 from fieldbo.mission import Mission
 from fieldbo.model import LEAST_READINGS, Hyperparameters
-from fieldbo.policies import Decision, State
+from fieldbo.policies import State
 from fieldbo.policies.base import Memory
 from fieldbo.streams import Stream, stream
 from fieldbo.surface import Surface
 
-Out = TypeVar("Out", Query, GoHome)
+Out = TypeVar("Out", bound=Order)
 
 
 class Agent:
@@ -53,8 +54,9 @@ class Agent:
     surface : Surface
         The belief over the domain's sites, in model units.
     hyperparameters : Hyperparameters
-    decision : Decision or None
-        What the policy decided at the last ask; None for initial readings.
+    why : mapping or None
+        Why the last order is what it is: the policy's scores, sets and bounds, and on the way home the
+        ``end_reason``; None for initial readings.
     memory : plain data
         The policy's.
     orders : dict of str to Order
@@ -81,7 +83,7 @@ class Agent:
         self.steps = 0
         self.history: list[Event] = []
         self.left_out = 0
-        self.decision: Decision | None = None
+        self.why: Mapping[str, Any] | None = None
         self._sites: list[Array] = []
         self._values: list[float] = []
         self._noises: list[float] = []
@@ -218,7 +220,7 @@ class Agent:
         if fitted is not None:
             self.tell(fitted)
         craft = self.crafts[vehicle]
-        self.decision = None
+        self.why = None
         if craft.ended is not None:
             return Stop(craft.ended)
         choice = self._choose(craft, vehicle)
@@ -242,19 +244,38 @@ class Agent:
                 return Query(site)
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
         decision = self.mission.policy.suggest(self._state(vehicle), self.memory)
-        self.decision, self.memory = decision, decision.memory
+        self.why, self.memory = decision.why, decision.memory
         return decision.choice
 
     def _finish(self, craft: Craft, vehicle: int, reason: EndReason) -> GoHome | Stop:
         """Go home first where there is a home and it was not reached yet, then stop."""
         home = craft.crew.home
         craft.ended = reason
+        self.why = {**(self.why or {}), "end_reason": reason.value}
         if home is not None and not np.array_equal(craft.end, home):
             return self._let_out(GoHome(vehicle, self._next_id()))
         return Stop(reason)
 
     def _next_id(self) -> str:
         return f"{self.run}/{self.asks}"
+
+    def replay(self, order: Order, memory: Memory, why: Mapping[str, Any] | None) -> None:
+        """Take over an order of a record, as if it had just been asked for; tell its events next.
+
+        Parameters
+        ----------
+        order : Query or GoHome
+        memory : plain data
+            The policy's, as recorded with the order.
+        why : mapping or None
+            As recorded with the order.
+        """
+        if why is not None:  # the policy has taken over from the initial readings
+            self._initial = self._initial[: self.asks]
+            if "end_reason" in why:
+                self.crafts[order.vehicle].ended = EndReason(why["end_reason"])
+        self.memory, self.why = memory, why
+        self._let_out(order)
 
     def _let_out(self, order: Out) -> Out:
         """Count an order that leaves: in the vehicle's queue and ledger, and in the number of asks."""

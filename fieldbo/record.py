@@ -155,7 +155,7 @@ class Record:
 
     def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
         """Write an order, with what the policy remembered and why it chose so; before it leaves."""
-        body = {"message": to_plain(order), "memory": memory, "why": dict(why or {})}
+        body = {"message": to_plain(order), "memory": memory, "why": None if why is None else dict(why)}
         self._append(kind_of(order), order.id, None, body)
 
     def event(self, event: Event) -> None:

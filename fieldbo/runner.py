@@ -144,8 +144,7 @@ class _Run:
             return
         assert order.id is not None
         if self.record is not None:
-            decision = self.agent.decision
-            self.record.order(order, self.agent.memory, decision.why if decision else None)
+            self.record.order(order, self.agent.memory, self.agent.why)
         self.waiting[order.id] = number
         self.vehicles[number].send(order)
 

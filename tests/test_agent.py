@@ -285,14 +285,14 @@ def test_the_first_initial_reading_is_at_the_start_and_the_policy_follows_the_la
 
     for _ in range(3):
         order = agent.ask()
-        assert agent.decision is None
+        assert agent.why is None
         sites.append(float(order.site[0]))
         agent.tell(seen(order))
 
     assert sites[0] == 2.5
     assert len(set(sites)) == 3
     assert agent.ask().site.tolist() == [9.0]
-    assert agent.decision.why == {"of": 1}
+    assert agent.why == {"of": 1}
 
 
 def test_initial_readings_differ_by_seed_and_stay_within_the_battery():
