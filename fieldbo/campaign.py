@@ -27,6 +27,7 @@ from fieldbo.metrics import score_at_costs
 from fieldbo.mission import Mission
 from fieldbo.result import Result, Step, table, write_whole
 from fieldbo.streams import stream
+from fieldbo.vehicles.simulated import Simulated
 
 _KEY = ("mission", "draw", "start")
 _STEP = tuple(Step.__dataclass_fields__)
@@ -156,8 +157,10 @@ def compare(
         raise InputError(f"{starts} starts, {draws} draws, {jobs} jobs", expected="at least 1 of each")
     labels = [_label(m) for m in missions]
     if len(set(labels)) < len(labels):
-        raise InputError(f"missions {', '.join(labels)}", expected="each mission once")
+        raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
     marks = {m: digest(Case(m, 0, 0), told) for m in missions}
+    for name in missions:
+        Simulated(prepared(Case(name, 0, 0), told))  # a live world is refused before a table is made
     done = _taken_up(out, {_label(m): d for m, d in marks.items()})
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
     todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]
@@ -207,7 +210,9 @@ def read_table(file: Path) -> list[dict[str, str]]:
     except UnicodeDecodeError:
         text = ""
     except OSError as error:
-        raise InputError(f"{file} can't be read: {error.strerror}", where="--out") from None
+        raise InputError(
+            f"{file} can't be read: {error.strerror}", expected="a table that can be read", where="--out"
+        ) from None
     whole = text[: text.rfind("\n") + 1]
     reader = csv.DictReader(io.StringIO(whole))
     if tuple(reader.fieldnames or ()) != COLUMNS:
@@ -216,7 +221,16 @@ def read_table(file: Path) -> list[dict[str, str]]:
             expected="a file that does not exist yet, or one that this command wrote",
             where="--out",
         )
-    return list(reader)
+    rows = list(reader)
+    for line, row in enumerate(rows, 2):
+        if None in row or None in row.values() or not (row["draw"].isdigit() and row["start"].isdigit()):
+            raise InputError(
+                "a line that this command did not write",
+                expected=f"{len(COLUMNS)} cells, numbers in draw and start",
+                where=f"{file}, line {line}",
+                mend="delete the line",
+            )
+    return rows
 
 
 def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
@@ -226,7 +240,9 @@ def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
             out.parent.mkdir(parents=True, exist_ok=True)
             write_whole(out, table(COLUMNS, []))
         except OSError as error:
-            raise InputError(f"{out} can't be written: {error.strerror}", where="--out") from None
+            raise InputError(
+                f"{out} can't be written: {error.strerror}", expected="a place for a new file", where="--out"
+            ) from None
         return set()
     rows = read_table(out)
     done = {tuple(r[k] for k in _KEY) for r in rows if r["row"] == "run"}

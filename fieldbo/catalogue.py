@@ -7,6 +7,7 @@ a slash is a path.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -15,12 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 import shapely
+from threadpoolctl import threadpool_limits
 
 from fieldbo.costs import COSTS
 from fieldbo.domain import Axis, Domain
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.fields import FIELDS
-from fieldbo.files import made, read_toml, validated
+from fieldbo.fields import FIELDS, Field
+from fieldbo.files import made, placed, read_toml, validated
 from fieldbo.forms import DomainFile, MissionFile, QuantileFile, WorldFile
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
@@ -31,6 +33,12 @@ from fieldbo.world import Quantity, World
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _BATTERY = re.compile(r"\s*(\S+?)\s+(\S+)\s*")
+_MOST = 100_000  # sites of a world, and readings before a policy takes over
+
+_AXES_TAKEN = frozenset(
+    ("order", "value", "noise_sd", "time_s", "cost", "mean", "sd", "exceedance", "class", "site")
+)
+"""Columns and variables of a run's tables and maps, next to its axes."""
 
 
 # -- finding files ---------------------------------------------------------------------------------------
@@ -129,13 +137,15 @@ def _world(file: Path, draw: int) -> World:
 @lru_cache(maxsize=4)  # a campaign runs many missions in one field
 def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> World:
     where = _shown(file)
-    told = validated(WorldFile, read_toml(file), where)
+    content = read_toml(file)
+    told = validated(WorldFile, content, where)
+    _check_format(content, where)
     if draw < 0:
         raise InputError(f"draw = {draw}", expected="a whole number of at least 0", where="draw")
     try:
         domain = _domain(told.domain)
     except InputError as error:
-        raise error.at(f"{where}: domain") from None
+        raise placed(error, f"{where}: domain") from None
     start = None if told.start is None else np.array(told.start)
     if start is not None and (len(start) != domain.dimension or not domain.contains(start[None])[0]):
         raise InputError(
@@ -143,13 +153,7 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
             expected=f"{domain.dimension} coordinates inside it",
             where=f"{where}: start",
         )
-    field = None
-    if told.field is not None:
-        kind = made(FIELDS, told.field, f"{where}: field")
-        try:
-            field = kind.realise(domain, draw, file.parent)
-        except InputError as error:
-            raise error.at(f"{where}: field") from None
+    field = None if told.field is None else _field(told.field, domain, draw, file.parent, where)
     try:
         return World(
             name=file.parent.name,
@@ -167,22 +171,63 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
         raise error if error.where and where in error.where else error.at(where) from None
 
 
+def _check_format(content: Mapping[str, Any], where: str) -> None:
+    """Raise an `InputError` for ``format = true`` and ``1.0``, which equal 1."""
+    if type(content["format"]) is not int:
+        raise InputError(
+            f"format = {str(content['format']).lower()}",
+            expected="1, a whole number",
+            where=f"{where}: format",
+        )
+
+
+def _field(told: Mapping[str, Any], domain: Domain, draw: int, folder: Path, where: str) -> Field:
+    """Return the truth over the domain."""
+    kind = made(FIELDS, told, f"{where}: field")
+    try:
+        with threadpool_limits(1):  # factors of these sizes are fastest with one BLAS thread
+            field: Field = kind.realise(domain, draw, folder)
+    except InputError as error:
+        raise placed(error, f"{where}: field") from None
+    except MemoryError:
+        raise InputError(
+            f"a field over {domain.size} sites needs more memory than there is",
+            expected="fewer sites",
+            where=f"{where}: domain.axes",
+        ) from None
+    return field
+
+
 def _domain(told: DomainFile) -> Domain:
+    sites = math.prod(a.count for a in told.axes)
+    if sites > _MOST:
+        raise InputError(f"a grid of {sites} sites", expected=f"at most {_MOST}", where="domain.axes")
     axes = [
         Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if a.name == "depth" else "up"))
         for a in told.axes
     ]
     names = [a.name for a in axes]
     if len(set(names)) < len(names):
-        raise InputError(f"axes {', '.join(names)}", expected="different names", where="axes")
+        raise InputError(f"axes {', '.join(names)}", expected="different names", where="domain.axes")
+    for name in names:
+        if not name.strip() or name in _AXES_TAKEN:
+            raise InputError(
+                f"an axis with the name {name!r}",
+                expected=f"a name that is not empty, nor one of {', '.join(sorted(_AXES_TAKEN))}",
+                where="domain.axes",
+            )
     outline = None
     if told.outline is not None:
+        if not np.isfinite(told.outline).all():
+            raise InputError(
+                "a corner is not finite", expected="corners as finite numbers", where="domain.outline"
+            )
         outline = shapely.Polygon(told.outline)
         if not outline.is_valid:
             raise InputError(
                 f"the outline is no simple polygon: {shapely.is_valid_reason(outline)}",
                 expected="corners in order around the region, edges that do not cross",
-                where="outline",
+                where="domain.outline",
             )
     return Domain.grid(axes, [a.count for a in told.axes], outline)
 
@@ -218,6 +263,11 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     where = _shown(file)
     content = merged(read_toml(file), overrides or {})
     told = validated(MissionFile, content, where)
+    _check_format(content, where)
+    if told.initial.count > _MOST:
+        raise InputError(
+            f"count = {told.initial.count}", expected=f"at most {_MOST}", where=f"{where}: initial.count"
+        )
     beside = list_worlds(file.parent)
     world_file = _named("world", told.world, beside, f"{where}: world")
     world = _world(world_file, told.draw)
@@ -225,10 +275,11 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     model = validated(Model, told.model, f"{where}: model")
     agent = told.agent
     try:
+        threshold = _threshold(told.question.threshold, world)
         return Mission(
-            name=file.stem if file.stem != "mission" else told.title or file.parent.name,
+            name=_name_of(file),
             world=world,
-            question=LevelSet(_threshold(told.question.threshold, world)),
+            question=LevelSet(threshold),
             policy=policy,
             model=model,
             crew=(
@@ -250,6 +301,11 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
         )
     except InputError as error:
         raise error.at(where) from None
+
+
+def _name_of(file: Path) -> str:
+    """Return the mission's name: the file's, or the folder's where it lies in a run folder."""
+    return file.stem if file.stem != "mission" else file.resolve().parent.name
 
 
 def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

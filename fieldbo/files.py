@@ -35,8 +35,10 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise InputError("there is no such file", expected="a TOML file", where=str(file)) from None
     except IsADirectoryError:
         raise InputError("this is a folder", expected="a TOML file", where=str(file)) from None
-    except PermissionError:
-        raise InputError("the file may not be read", expected="a readable file", where=str(file)) from None
+    except OSError as error:
+        raise InputError(
+            f"the file can't be read: {error.strerror}", expected="a readable file", where=str(file)
+        ) from None
     except UnicodeDecodeError:
         raise InputError("the file is not text", expected="a TOML file in UTF-8", where=str(file)) from None
     except tomllib.TOMLDecodeError as error:
@@ -63,9 +65,21 @@ def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:
     """
     try:
         # Through JSON, strict mode takes arrays as tuples and still no text for a number.
-        return TypeAdapter(shape).validate_json(json.dumps(content, default=str), strict=True)
+        return TypeAdapter(shape).validate_json(json.dumps(content, default=_no_text), strict=True)
     except ValidationError as error:
         raise _explained(error, shape, content, where) from None
+
+
+def _no_text(value: object) -> dict[str, str]:
+    """Return a TOML date as something that is valid nowhere, not even where text is."""
+    return {"date": str(value)}
+
+
+def placed(error: InputError, where: str) -> InputError:
+    """Return `error` with its place in the table `where`, which its own place may repeat."""
+    file, _, table = where.rpartition(": ")
+    inner = error.where or ""
+    return error.at(file if file and (inner == table or inner.startswith(f"{table}.")) else where)
 
 
 def made(registry: Registry, content: Mapping[str, Any], where: str) -> Any:
@@ -85,11 +99,14 @@ def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], w
     """Turn pydantic's first complaint into ours."""
     complaints = error.errors()
     # A wrong key in a table says more than that the table is no number.
-    first = next((c for c in complaints if c["type"] in _WRONG_KEY), complaints[0])
-    cause = (first.get("ctx") or {}).get("error")
-    if isinstance(cause, InputError):
-        return cause.at(where)
+    first = next((c for c in complaints if c["type"] in _WRONG_KEY), None) or _deepest(complaints, content)
+    context = first.get("ctx") or {}
+    if isinstance(cause := context.get("error"), InputError):
+        return placed(cause, where)
     path = _path_in(content, first["loc"])
+    if first["loc"][-1] == "[key]":
+        valid = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+        return UnknownNameError.of("key", path[-1], valid, where=_place(where, path))
     if first["type"] in _WRONG_KEY:
         return UnknownNameError.of("key", path[-1], _keys(shape, path[:-1]), where=_place(where, path))
     if first["type"].startswith("missing"):
@@ -98,10 +115,23 @@ def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], w
         return InputError(f"{name} is missing", expected=f"a value for {name}", where=place)
     # A value that may be of several kinds draws a complaint for each.
     told = [c["msg"] for c in complaints if _path_in(content, c["loc"]) == path]
-    wanted = dict.fromkeys(m.removeprefix("Input should be ").replace("object", "table") for m in told)
-    name = path[-1] if path else "value"
+    wanted = dict.fromkeys(m.removeprefix("Input should be ").replace("an object", "a table") for m in told)
+    name = _dotted(path[-2:]).split(".")[-1] or "value"
     received = json.dumps(first["input"], default=str)
     return InputError(f"{name} = {received}", expected=", or ".join(wanted), where=_place(where, path))
+
+
+def _deepest(complaints: Sequence[Any], content: Mapping[str, Any]) -> Any:
+    """Return the complaint that looks deepest into what the first one is about.
+
+    Where a number or a table is right, a wrong table is no number either; what is wrong in it says more.
+    """
+
+    def depth(complaint: Any) -> int:
+        return len(_path_in(content, complaint["loc"])) + int(complaint["type"].startswith("missing"))
+
+    top = _path_in(content, complaints[0]["loc"])
+    return max((c for c in complaints if _path_in(content, c["loc"])[: len(top)] == top), key=depth)
 
 
 def _path_in(content: Any, location: Sequence[str | int]) -> list[str]:
@@ -122,12 +152,17 @@ def _place(where: str, path: list[str]) -> str:
     """Return file, table and key: ``lake.toml: agent.battery``."""
     if not path:
         return where
-    return f"{where}.{'.'.join(path)}" if ": " in where else f"{where}: {'.'.join(path)}"
+    return f"{where}.{_dotted(path)}" if ": " in where else f"{where}: {_dotted(path)}"
+
+
+def _dotted(path: Sequence[str]) -> str:
+    """Return a path as people write it: ``agent.start[0]``."""
+    return re.sub(r"\.(\d+)\b", r"[\1]", ".".join(path))
 
 
 def _keys(shape: Any, path: list[str]) -> list[str]:
     """Return the keys that the table at `path` may have."""
-    for name in path:
+    for name in (p for p in path if not p.isdigit()):
         fields_of = getattr(shape, "model_fields", {})
         shape = fields_of[name].annotation if name in fields_of else None
         tables = [a for a in (shape, *get_args(shape)) if isinstance(a, type) and issubclass(a, BaseModel)]

@@ -47,10 +47,24 @@ def begin(mission: Mission, out: Path | None = None) -> tuple[Path, Record]:
     if not mission.settings or mission.folder is None:
         raise InputError("a mission made in Python", expected="one loaded from a file, to be written down")
     folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
-    shutil.copytree(mission.folder, folder / mission.world.name, ignore=shutil.ignore_patterns("__pycache__"))
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
-    write_whole(folder / "mission.toml", (head + toml_text(mission.settings)).encode())
-    return folder, Record.create(folder / RECORD, folder.name, describe(mission))
+    try:
+        _copy(mission.folder, folder / mission.world.name)
+        write_whole(folder / "mission.toml", (head + toml_text(mission.settings)).encode())
+        return folder, Record.create(folder / RECORD, folder.name, describe(mission))
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise InputError(f"{folder} can't be written: {error}", where="--out") from None
+
+
+def _copy(world: Path, into: Path) -> None:
+    """Copy a world's folder, but not a run folder that lies in it into itself."""
+    inside = into.resolve()
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        return {n for n in names if n == "__pycache__" or inside.is_relative_to(Path(folder).resolve() / n)}
+
+    shutil.copytree(world, into, ignore=left_out)
 
 
 def describe(mission: Mission) -> dict[str, Any]:
@@ -76,6 +90,13 @@ def describe(mission: Mission) -> dict[str, Any]:
 def _make(folder: Path) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder} can't be made: {error.strerror} ({error.filename})",
+            expected="a place for a new folder",
+            where="--out",
+        ) from None
+    try:
         folder.mkdir()
     except FileExistsError:
         raise InputError(
@@ -85,7 +106,9 @@ def _make(folder: Path) -> Path:
             mend="choose another name, or leave --out away for the next free one below runs/",
         ) from None
     except OSError as error:
-        raise InputError(f"{folder} can't be made: {error.strerror}", where="--out") from None
+        raise InputError(
+            f"{folder} can't be made: {error.strerror}", expected="a place for a new folder", where="--out"
+        ) from None
     return folder
 
 

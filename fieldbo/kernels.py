@@ -87,7 +87,6 @@ class Stationary(Kernel):
             raise InputError(
                 f"length scales {self.length_scales.tolist()} and variance {self.variance}",
                 expected="finite numbers above 0",
-                where="model",
             )
 
     @abstractmethod

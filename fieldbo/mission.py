@@ -11,6 +11,7 @@ import numpy as np
 
 from fieldbo.domain import Array, frozen_array
 from fieldbo.errors import InputError
+from fieldbo.gp import ValueScale
 from fieldbo.model import Model
 from fieldbo.policies import Policy
 from fieldbo.policies.base import cheapest_sample
@@ -120,6 +121,13 @@ class Mission:
         self.policy.check(self.world.cost, self.world.domain)
         self._check_end()
         self.model.initial(self.world.domain, self.question.threshold)
+        self._check_threshold()
+
+    def _check_threshold(self) -> None:
+        try:
+            ValueScale(self.model.transform).to_model([self.question.threshold])
+        except InputError as error:
+            raise error.at("question.threshold") from None
 
     def _check_place(self, name: str, place: Array) -> None:
         domain = self.world.domain

@@ -20,6 +20,8 @@ LEAST_READINGS = 5
 PRIOR_READINGS = 5
 """How many readings the prior mean and variance count for when values are standardised."""
 
+_SHORTEST = 1e-6  # share of an axis: a length scale beyond it is a slip of units
+
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
@@ -101,7 +103,9 @@ class Model:
             raise UnknownNameError.of("kernel", self.kernel, KERNELS, where="model.kernel")
         if isinstance(self.learn, Mapping) and (set(self.learn) != {"every"} or self.learn["every"] < 1):
             raise InputError(
-                f"learn = {dict(self.learn)}", expected="true, false or { every = 1 or more }", where="model"
+                f"learn = {dict(self.learn)}",
+                expected="true, false or { every = 1 or more }",
+                where="model.learn",
             )
         if self.variance is not None and not (np.isfinite(self.variance) and self.variance > 0):
             raise InputError(f"variance {self.variance}", expected="a number above 0", where="model.variance")
@@ -130,11 +134,19 @@ class Model:
         InputError
             The number of length scales differs from the domain's axes, or a log of a mean not above 0.
         """
-        scales = self.length_scales or tuple(0.3 * domain.extent)
+        scales = tuple(0.3 * domain.extent) if self.length_scales is None else self.length_scales
         if len(scales) != domain.dimension:
             raise InputError(
                 f"{len(scales)} length scales",
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
+                where="model.length_scales",
+            )
+        shares = np.asarray(scales) / domain.extent
+        if not np.all((shares > _SHORTEST) & (shares < 1.0 / _SHORTEST)):
+            raise InputError(
+                f"length scales {list(scales)}",
+                expected="numbers above 0, in the axes' units, neither a millionth nor a million times of "
+                + ", ".join(f"{a.name}'s {a.extent:g} {a.unit}" for a in domain.axes),
                 where="model.length_scales",
             )
         scale = ValueScale(self.transform, self._centre(centre))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
+from threadpoolctl import threadpool_limits
 
 from fieldbo.catalogue import load_mission, name_of
 from fieldbo.domain import Array
@@ -18,6 +19,7 @@ from fieldbo.errors import InputError
 from fieldbo.fields.table import Readings, TableField, fit_table, read_readings
 from fieldbo.files import toml_text
 from fieldbo.gp import Transform
+from fieldbo.mission import Mission
 from fieldbo.result import write_whole
 
 _SITES = 2500
@@ -112,12 +114,15 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
     name_of("world", name)
     world, mission = base / "worlds" / name, base / "missions" / f"{name}.toml"
     for path in (world, mission):
+        if path.parent.exists() and not path.parent.is_dir():
+            raise InputError(
+                f"{path.parent} is no folder", expected="a folder, or nothing yet", mend="rename that file"
+            )
         if path.exists():
             raise InputError(
                 f"{path} exists", expected="a new name: nothing is written over", mend="choose another name"
             )
-    if not 0 < survey.quantile < 1:
-        raise InputError(f"quantile {survey.quantile}", expected="a number between 0 and 1")
+    _check(survey)
     readings = read_readings(survey.csv, survey.columns, survey.value, survey.noise_sd, survey.channels)
     extent = np.ptp(readings.sites, axis=0)
     if (extent <= 0).any():
@@ -125,22 +130,59 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
         raise InputError(
             f"all readings have the same {flat}", expected="positions that differ", where=str(survey.csv)
         )
-    field = fit_table(readings, extent, "matern52", survey.transform, str(survey.csv))
+    with threadpool_limits(1):  # factors of these sizes are fastest with one BLAS thread
+        field = fit_table(readings, extent, "matern52", survey.transform, str(survey.csv))
     told = _World(survey, readings, field)
+    try:
+        loaded = _write(told, name, base, world, mission)
+    except OSError as error:
+        raise InputError(
+            f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
+            expected="folders worlds and missions that can be written to",
+        ) from None
+    return NewWorld(world, mission, field, told.threshold, loaded.world.domain.size, loaded.crew[0].battery)
+
+
+def _check(survey: Survey) -> None:
+    """Raise an `InputError` if what is asked for makes no world."""
+    if not 0 < survey.quantile < 1:
+        raise InputError(
+            f"quantile {survey.quantile}", expected="a number between 0 and 1", where="--quantile"
+        )
+    if survey.x == survey.y:
+        raise InputError(
+            f"{survey.x!r} for both positions", expected="two different columns", where="--x and --y"
+        )
+    least = 0.0 if survey.transform == "log" else -np.inf
+    if survey.threshold is not None and not least < survey.threshold < np.inf:
+        raise InputError(
+            f"threshold {survey.threshold}",
+            expected="a finite number" + (" above 0, to have a log" if survey.transform == "log" else ""),
+            where="--threshold",
+        )
+
+
+def _write(told: _World, name: str, base: Path, world: Path, mission: Path) -> Mission:
+    """Write both aside, load them, and move them into place; return the mission as loaded."""
     base.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
         part = Path(aside) / name
         part.mkdir()
-        shutil.copyfile(survey.csv, part / "readings.csv")
+        shutil.copyfile(told.survey.csv, part / "readings.csv")
         write_whole(part / "world.toml", told.world_toml(name))
         write_whole(part / "README.md", told.readme(name))
         write_whole(Path(aside) / mission.name, told.mission_toml(name))
-        loaded = load_mission(Path(aside) / mission.name)
+        try:
+            loaded = load_mission(Path(aside) / mission.name)
+        except InputError as error:  # its place would be a file that is gone by then
+            raise InputError(
+                error.problem, expected=error.expected, where=str(told.survey.csv), mend=error.mend
+            ) from None
         for path in (world, mission):
             path.parent.mkdir(parents=True, exist_ok=True)
         part.replace(world)
         (Path(aside) / mission.name).replace(mission)
-    return NewWorld(world, mission, field, told.threshold, loaded.world.domain.size, loaded.crew[0].battery)
+    return loaded
 
 
 @dataclass(frozen=True, eq=False)

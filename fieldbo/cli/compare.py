@@ -47,7 +47,14 @@ def compare(
     from fieldbo import campaign, plot
     from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
+    from fieldbo.errors import InputError
 
+    picture = out.with_suffix(".png")
+    if picture == out:
+        raise InputError(f"the table {out} would be a picture", expected="a .csv file", where="--out")
+    for cost in at or []:
+        if not 0 < cost < float("inf"):
+            raise InputError(f"a cost of {cost}", expected="finite numbers above 0", where="--at")
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out_to) as progress:
@@ -75,6 +82,5 @@ def compare(
     out_to.print(table)
     grid = np.linspace(smallest / 60, smallest, 60)
     curves = {m: (grid, s.mean, s.error) for m, s in campaign.scores_at(rows, grid.tolist()).items()}
-    picture = out.with_suffix(".png")
     plot.save(plot.comparison_picture(curves, unit), picture)
     out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True)

@@ -69,7 +69,7 @@ def run(
     from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
     from fieldbo.folder import begin
-    from fieldbo.runner import Interrupted
+    from fieldbo.runner import Interrupted, unbroken
     from fieldbo.vehicles.simulated import Simulated
 
     out_to = console()
@@ -83,7 +83,8 @@ def run(
             result = _by_hand(told, record, out_to) if by_hand else _simulated(told, record, out_to)
         except Interrupted as stop:
             interrupted, result = True, stop.result
-    result.save(folder)
+    with unbroken():  # a Ctrl-C waits until every file is there
+        result.save(folder)
     _report(result, folder, out_to)
     if interrupted:
         raise typer.Exit(130)

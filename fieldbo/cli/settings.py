@@ -32,13 +32,16 @@ def overrides(
             raise InputError(
                 f"--set {pair}",
                 expected="table.key=value",
+                where="--set",
                 mend="for example --set question.threshold=2",
             )
         table = out
         for name in path[:-1]:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
-                raise InputError(f"--set {pair}", expected=f"{name} to be a table; it was set to a value")
+                raise InputError(
+                    f"--set {pair}", expected=f"{name} to be a table; it was set to a value", where="--set"
+                )
         table[path[-1]] = _value(text.strip())
     if seed is not None:
         out["seed"] = seed
@@ -49,6 +52,7 @@ def overrides(
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        told = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    return told["value"] if len(told) == 1 else text

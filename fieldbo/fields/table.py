@@ -36,6 +36,10 @@ class Readings:
     noise_variances : (n,) array or None
         None where the file has no noise column.
     channels : dict of str to (n,) array
+    column : str
+        The column of the value.
+    lines : tuple of int
+        Where each reading stands in the file.
     repeated : int
         How many readings were taken where another one was; they are pooled when fitted.
     """
@@ -44,6 +48,8 @@ class Readings:
     values: Array
     noise_variances: Array | None
     channels: dict[str, Array]
+    column: str = ""
+    lines: tuple[int, ...] = ()
 
     @property
     def repeated(self) -> int:
@@ -77,29 +83,26 @@ def read_readings(
         The file is missing, not text or has no such column; an entry is not a finite number; there are
         fewer than five readings, or a negative noise. The message names line and column.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no file {path.name}", expected="a CSV file of readings", where=str(path.parent)
-        ) from None
-    except IsADirectoryError:
-        raise InputError(f"{path.name} is a folder", expected="a CSV file of readings") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            "the file is not text",
-            expected="a CSV file in UTF-8",
-            where=str(path),
-            mend="export it from the spreadsheet as CSV (UTF-8)",
-        ) from None
-    rows = _rows(text)
-    if not rows:
-        raise InputError("the file is empty", expected="a line of column names", where=str(path))
+    rows = _rows(path)
     header = [h.strip() for h in rows[0][1]]
     wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
     for name in wanted:
         if name not in header:
-            raise UnknownNameError.of("column", name, header, where=f"{path}, line 1")
+            raise UnknownNameError.of("column", name, header, where=f"{path}, line {rows[0][0]}")
+        if header.count(name) > 1:
+            raise InputError(
+                f"{header.count(name)} columns are called {name!r}",
+                expected="one column of that name",
+                where=f"{path}, line {rows[0][0]}",
+            )
+    for line, cells in rows[1:]:
+        if any(c.strip() for c in cells[len(header) :]):
+            raise InputError(
+                f"{len(cells)} cells",
+                expected=f"{len(header)}, one a column ({', '.join(header)})",
+                where=f"{path}, line {line}",
+                mend="decimals with a point, not a comma; text with commas in quotes",
+            )
     at = {name: header.index(name) for name in wanted}
 
     def column(name: str, *, gaps: bool = False) -> Array:
@@ -120,10 +123,46 @@ def read_readings(
         column(value),
         None if noise is None else noise**2,
         {c: column(c, gaps=True) for c in channels},
+        value,
+        tuple(line for line, _ in rows[1:]),
     )
 
 
-def _rows(text: str) -> list[tuple[int, list[str]]]:
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the non-empty rows of a file as (line number, cells), the column names first."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {path.name}", expected="a CSV file of readings", where=str(path.parent)
+        ) from None
+    except IsADirectoryError:
+        raise InputError(
+            f"{path.name} is a folder", expected="a CSV file of readings", where=str(path)
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"the file can't be read: {error.strerror}", expected="a CSV file of readings", where=str(path)
+        ) from None
+    except UnicodeDecodeError:
+        raise InputError(
+            "the file is not text",
+            expected="a CSV file in UTF-8",
+            where=str(path),
+            mend="export it from the spreadsheet as CSV (UTF-8)",
+        ) from None
+    try:
+        rows = _split(text)
+    except csv.Error as error:
+        raise InputError(
+            f"this is no CSV: {error}", expected="cells without line ends in them", where=str(path)
+        ) from None
+    if not rows:
+        raise InputError("the file is empty", expected="a line of column names", where=str(path))
+    return rows
+
+
+def _split(text: str) -> list[tuple[int, list[str]]]:
     """Return the non-empty rows as (line number, cells)."""
     first = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=first.count)
@@ -222,9 +261,16 @@ def fit_table(
     try:
         y = plain.to_model(readings.values)
     except InputError as error:
-        line = int(np.argmin(readings.values)) + 2
-        raise error.at(f"{where}, reading {line - 1}") from None
-    spread = float(np.std(y))
+        place = (
+            f"{where}, line {readings.lines[int(np.argmin(readings.values))]}" if readings.lines else where
+        )
+        raise error.at(f"{place}, column {readings.column}" if readings.column else place) from None
+    with np.errstate(over="ignore"):
+        spread = float(np.std(y))
+    if not np.isfinite(spread):
+        raise InputError(
+            f"values up to {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
+        )
     scale = ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
     known = readings.noise_variances
     noise = None if known is None else scale.noise_to_model(known, readings.values)
@@ -298,7 +344,10 @@ class Table(FieldKind):
 
 def inside(folder: Path, name: str, *, where: str) -> Path:
     """Return ``folder / name``, or raise an `InputError` if that lies outside the folder."""
-    path = (folder / name).resolve()
+    try:
+        path = (folder / name).resolve()
+    except (OSError, ValueError):
+        raise InputError(f"{name!r} is no name of a file", expected="a file's name", where=where) from None
     if not path.is_relative_to(folder.resolve()):
         raise InputError(
             f"{name!r} leaves the folder {folder.name}",

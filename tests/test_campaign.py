@@ -1,0 +1,236 @@
+"""Comparisons: paired, tidy, and taken up again where they stopped."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fieldbo import campaign, cli
+from fieldbo.campaign import COLUMNS, Case, compare, prepared, scores_at
+from fieldbo.errors import InputError
+from fieldbo.runner import run
+
+WORLD = """format = 1
+version = "1"
+title = "a field of 36 sites"
+cost_unit = "s"
+[domain]
+kind = "grid"
+axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 6 },
+        { name = "y", unit = "m", low = 0, high = 10, count = 6 }]
+[field]
+kind = "gp-draw"
+length_scales = [3, 3]
+[cost]
+kind = "euclidean"
+sampling = 1
+[sensor]
+noise_sd = 0.1
+"""
+MISSION = """format = 1
+world = "tiny"
+[question]
+kind = "level-set"
+threshold = { quantile = 0.6 }
+[agent]
+battery = 25
+[policy]
+kind = "truvar"
+[model]
+learn = false
+length_scales = [3, 3]
+mean = 0
+"""
+MISSIONS = ["truvar.toml", "random.toml"]
+FINISHED = ("mission", "draw", "start")
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    """Work in a folder that holds a world, and two missions in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("worlds/tiny").mkdir(parents=True)
+    Path("worlds/tiny/world.toml").write_text(WORLD)
+    for name in MISSIONS:
+        Path(name).write_text(MISSION.replace('"truvar"', f'"{Path(name).stem}"'))
+
+
+def rows_of(file):
+    with Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def in_order(rows):
+    return sorted(tuple(r[c] for c in COLUMNS) for r in rows)
+
+
+def test_missions_are_paired_by_draw_start_and_seed():
+    for draw in range(2):
+        for start in range(3):
+            one, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
+            assert one.world.draw == other.world.draw == draw
+            assert one.seed == other.seed == start
+            assert np.array_equal(one.crew[0].start, other.crew[0].start)
+            sites = one.world.domain.sites
+            assert np.array_equal(one.world.truth(sites), other.world.truth(sites))
+            assert one.question == other.question
+    starts = {tuple(prepared(Case("truvar.toml", 0, s), {}).crew[0].start) for s in range(6)}
+    assert len(starts) > 3
+    fields = [prepared(Case("truvar.toml", d, 0), {}).world.truth(sites) for d in range(2)]
+    assert not np.allclose(*fields)
+
+
+def test_the_first_reading_is_the_same_for_every_rule():
+    values = [run(prepared(Case(m, 1, 2), {})).values[0] for m in MISSIONS]
+    assert values[0] == values[1]
+
+
+def test_the_table_is_tidy():
+    rows = compare(MISSIONS, 2, 2, Path("t.csv"))
+    assert rows == rows_of("t.csv")
+    assert Path("t.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+    runs = [r for r in rows if r["row"] == "run"]
+    assert sorted(tuple(r[k] for k in FINISHED) for r in runs) == [
+        (m, str(d), str(s)) for m in ("random", "truvar") for d in range(2) for s in range(2)
+    ]
+    assert {r["row"] for r in rows} == {"run", "step"}
+    for one in runs:
+        steps = [r for r in rows if r["row"] == "step" and all(r[k] == one[k] for k in FINISHED)]
+        assert [int(r["step"]) for r in steps] == list(range(1, len(steps) + 1))
+        costs = [float(r["cost"]) for r in steps]
+        assert costs == sorted(costs)
+        assert costs[-1] == float(one["cost"]) <= float(one["battery"]) == 25
+        assert steps[-1]["f1"] == one["f1"]
+        assert one["end_reason"] in ("battery spent", "question answered")
+        assert one["cost_unit"] == "s"
+        assert one["policy"] == one["mission"]
+        assert one["world"] == "tiny"
+        assert len(one["place"].split()) == 2
+        again = run(prepared(Case(f"{one['mission']}.toml", int(one["draw"]), int(one["start"])), {}))
+        assert again.f1 == float(one["f1"])
+        assert again.cost == float(one["cost"])
+
+
+def middle_of_a_line(whole):
+    return whole[: int(0.55 * len(whole))]
+
+
+def after_some_steps(whole):
+    lines = whole.splitlines(keepends=True)
+    steps = [k for k, line in enumerate(lines) if line.startswith("step,") and lines[k - 1][:5] == "step,"]
+    return "".join(lines[: steps[len(steps) // 2]])
+
+
+def before_the_last_line_end(whole):
+    return whole[:-1]
+
+
+@pytest.mark.parametrize("cut", [middle_of_a_line, after_some_steps, before_the_last_line_end])
+def test_a_comparison_that_was_cut_short_ends_with_the_table_of_an_unbroken_one(cut):
+    compare(MISSIONS, 2, 1, Path("whole.csv"))
+    whole = Path("whole.csv").read_text()
+    Path("cut.csv").write_text(cut(whole))
+    told = []
+    rows = compare(MISSIONS, 2, 1, Path("cut.csv"), on_run=lambda done, all_: told.append((done, all_)))
+    assert in_order(rows_of("cut.csv")) == in_order(rows) == in_order(rows_of("whole.csv"))
+    assert told, "what was cut off is run again"
+    assert told[-1] == (4, 4)
+    assert len(told) < 4, "what was finished is not"
+
+
+def test_a_finished_comparison_runs_nothing_again_and_grows_by_what_is_new(monkeypatch):
+    compare(["truvar.toml"], 2, 1, Path("t.csv"))
+    before = Path("t.csv").read_text()
+    with monkeypatch.context() as patched:
+        patched.setattr(campaign, "_run_case", None)
+        assert compare(["truvar.toml"], 2, 1, Path("t.csv")) == rows_of("t.csv")
+    assert Path("t.csv").read_text() == before
+    rows = compare(MISSIONS, 3, 1, Path("t.csv"))
+    assert Path("t.csv").read_text().startswith(before)
+    assert len([r for r in rows if r["row"] == "run"]) == 6
+    assert {r["start"] for r in compare(["random.toml"], 1, 1, Path("t.csv"))} == {"0"}
+
+
+def test_two_jobs_give_the_same_rows_as_one():
+    one = compare(MISSIONS, 2, 1, Path("one.csv"))
+    two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)
+    assert in_order(one) == in_order(two)
+    assert in_order(rows_of("two.csv")) == in_order(one)
+
+
+def test_overrides_hold_for_every_mission_and_mark_the_table():
+    rows = compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 3}})
+    assert [r["step"] for r in rows if r["row"] == "run"] == ["3", "3"]
+    with pytest.raises(InputError, match="with other settings"):
+        compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 4}})
+
+
+def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch):
+    real = campaign._run_case
+
+    def failing(case, overrides, mark):
+        if case.mission == "random.toml":
+            raise KeyboardInterrupt
+        return real(case, overrides, mark)
+
+    monkeypatch.setattr(campaign, "_run_case", failing)
+    with pytest.raises(KeyboardInterrupt):
+        compare(MISSIONS, 1, 1, Path("t.csv"))
+    assert [r["mission"] for r in rows_of("t.csv") if r["row"] == "run"] == ["truvar"]
+
+
+def step(mission, start, cost, f1, expected="0.5"):
+    return {
+        "row": "step",
+        "mission": mission,
+        "draw": "0",
+        "start": start,
+        "cost": cost,
+        "f1": f1,
+        "expected_f1": expected,
+    }
+
+
+def test_scores_at_equal_cost_are_means_of_the_last_score_at_or_below_it():
+    rows = [
+        step("a", "0", "10", "0.2"),
+        step("a", "0", "20", "0.6"),
+        {**step("a", "0", "20", "0.6"), "row": "run"},
+        step("a", "1", "10", "0.4"),
+        step("a", "1", "15", "0.8"),
+        step("b", "0", "10", "", "0.3"),
+        step("b", "0", "30", "", "0.9"),
+    ]
+    scores = scores_at(rows, [10, 19.9, 20, 100])
+    assert list(scores) == ["a", "b"]
+    assert scores["a"].mean == pytest.approx([0.3, 0.5, 0.7, 0.7])
+    assert scores["a"].error == pytest.approx([0.1, 0.3, 0.1, 0.1])
+    assert scores["a"].runs == 2
+    assert scores["b"].mean == pytest.approx([0.3, 0.3, 0.3, 0.9]), "the expected F1 where there is no truth"
+    assert scores["b"].error == pytest.approx([0, 0, 0, 0])
+    assert np.isnan(scores_at(rows, [5])["a"].mean[0]), "nothing was read yet"
+
+
+def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(monkeypatch, capsys):
+    args = ["compare", *MISSIONS, "--starts", "2", "--jobs", "1", "--out", "t.csv", "--at", "5", "--at", "20"]
+    monkeypatch.setattr(sys, "argv", ["fieldbo", *args])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as end:
+        code = end.code or 0
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    scores = scores_at(rows_of("t.csv"), [5, 20])
+    for mission in ("truvar", "random"):
+        line = next(x for x in out.splitlines() if x.startswith(mission)).split()
+        printed = [float(x) for x in line if x[0] in "01"][:2]
+        assert printed == pytest.approx(scores[mission].mean, abs=5e-4)
+        assert line[-1] == "2"
+    assert "5 s" in out
+    assert "table in t.csv, picture in t.png" in out
+    assert Path("t.png").read_bytes().startswith(b"\x89PNG")

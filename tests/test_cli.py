@@ -1,0 +1,472 @@
+"""The command line: what it says, what it writes, and that the same command gives the same run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from jsonschema import Draft202012Validator
+
+import fieldbo
+from fieldbo import cli
+from fieldbo.catalogue import shipped
+from fieldbo.forms import json_schema
+from fieldbo.record import Record
+
+WORLD = """format = 1
+version = "1"
+title = "a field of 25 sites"
+cost_unit = "s"
+[domain]
+kind = "grid"
+axes = [{ name = "along", unit = "m", low = 0, high = 10, count = 5 },
+        { name = "depth", unit = "m", low = 0, high = 4, count = 5 }]
+[field]
+kind = "gp-draw"
+length_scales = [3, 1]
+[value]
+name = "chlorophyll"
+unit = "mg m-3"
+standard_name = "mass_concentration_of_chlorophyll_in_sea_water"
+[cost]
+kind = "transect"
+[sensor]
+noise_sd = 0.1
+"""
+LIVE = WORLD.replace('[field]\nkind = "gp-draw"\nlength_scales = [3, 1]\n', "")
+MISSION = """format = 1
+world = "tiny"
+seed = 3
+[question]
+kind = "level-set"
+threshold = 0.2
+[agent]
+battery = 60
+start = [2.5, 1]
+[policy]
+kind = "truvar"
+[model]
+learn = false
+length_scales = [3, 1]
+mean = 0
+"""
+FILES = {
+    "run.sqlite",
+    "mission.toml",
+    "summary.json",
+    "observations.csv",
+    "path.csv",
+    "curve.csv",
+    "map.nc",
+    "path.png",
+    "map.png",
+    "curve.png",
+}
+PNG = b"\x89PNG\r\n\x1a\n"
+MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from fieldbo.cli import main; main()"
+)
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    """Work in a folder that holds two worlds and a mission."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("tiny", WORLD), ("live", LIVE)):
+        Path("worlds", name).mkdir(parents=True)
+        Path("worlds", name, "world.toml").write_text(text)
+    Path("m.toml").write_text(MISSION)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process; return exit code, output and errors."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["fieldbo", *map(str, args)])
+        capsys.readouterr()
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def said(command):
+    """Run the command line; it must end with 0, and no errors; return what it says, on one line."""
+
+    def run(*args):
+        code, out, err = command(*args)
+        assert (code, err) == (0, "")
+        return " ".join(out.replace("│", " ").split())
+
+    return run
+
+
+def process(*args, **options):
+    """Start the command line in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", MAIN, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def rows_of(file):
+    with Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def observed(folder):
+    """Return sites and values of the observations in a run's record."""
+    with Record(Path(folder) / "run.sqlite") as record:
+        told = [r.message for r in record.rows() if r.kind == "observation"]
+    sites = [[float(x) for x in s] for o in told for s in o.sites]
+    return sites, [float(v) for o in told for v in o.values]
+
+
+# -- words -----------------------------------------------------------------------------------------------
+
+
+def test_the_help_names_every_command_and_how_to_start(said):
+    text = said("--help")
+    for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "new"):
+        assert f" {name} " in text
+    assert "Start with: fieldbo run lake-level-set" in text
+    assert said("-h") == text
+
+
+def test_the_help_of_run_tells_examples_exit_codes_and_every_file_it_writes(said):
+    text = said("run", "--help")
+    for example in ("fieldbo run lake-level-set", "--battery 3000 --seed 1", "--set policy.kind=gchk"):
+        assert example in text
+    for option in ("--seed", "--battery", "--out", "--set", "--by-hand"):
+        assert option in text
+    for code in ("0: done", "2: something has to be mended first", "130: stopped by Ctrl-C"):
+        assert code in text
+    for name in FILES:
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("check",),
+        ("worlds",),
+        ("missions",),
+        ("show",),
+        ("schema",),
+        ("compare",),
+        ("new",),
+        ("new", "world"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_has_a_help(said, args):
+    assert "Usage:" in said(*args, "--help")
+
+
+def test_the_help_of_compare_has_examples_and_says_what_it_writes(said):
+    text = said("compare", "--help")
+    assert "fieldbo compare lake-level-set lake-gchk --starts 12 --out rules.csv" in text
+    assert "a row for each step" in text
+
+
+def test_version_is_the_package_s(said):
+    assert said("--version") == f"fieldbo {fieldbo.__version__}"
+
+
+def test_worlds_lists_the_shipped_ones_and_one_s_own(said):
+    text = said("worlds")
+    for name in ("lake-transect", "gp-lake", "tiny", "live", "a field of 25 sites"):
+        assert name in text
+
+
+def test_missions_lists_the_shipped_ones_and_one_s_own(said):
+    Path("missions").mkdir()
+    Path("missions/mine.toml").write_text('title = "my own question"\n' + MISSION)
+    text = said("missions")
+    for name in ("lake-level-set", "gp-lake-truvar", "mine", "my own question"):
+        assert name in text
+
+
+def test_show_says_what_a_world_is_and_draws_it(said):
+    text = said("show", "tiny", "--threshold", "0.2")
+    assert "world tiny: valid" in text
+    assert "picture in tiny.png" in text
+    assert Path("tiny.png").read_bytes().startswith(PNG)
+    said("show", "worlds/tiny", "--draw", "1", "--out", "other.png")
+    assert Path("other.png").read_bytes() != Path("tiny.png").read_bytes()
+
+
+def test_show_of_a_live_world_draws_nothing(said):
+    assert "none: a live world" in said("show", "live")
+    assert not list(Path().glob("*.png"))
+
+
+@pytest.mark.parametrize("name", ["m.toml", "./m.toml", "lake-level-set", "mine"])
+def test_check_understands_a_mission_by_name_and_by_path(said, name):
+    Path("missions").mkdir()
+    Path("missions/mine.toml").write_text(MISSION)
+    text = said("check", name)
+    assert "valid" in text
+    for part in ("question", "policy", "battery", "model", "seed", "sites", "cost", "sensor", "field"):
+        assert f" {part} " in text
+    assert "warning" not in text
+
+
+@pytest.mark.parametrize("name", ["tiny", "worlds/tiny", "worlds/tiny/world.toml"])
+def test_check_understands_a_world_by_name_and_by_path(said, name):
+    text = said("check", name)
+    assert "world tiny: valid" in text
+    assert "sites 25: along 0 to 10 m, depth 0 to 4 m" in text
+
+
+def test_check_warns_where_the_prior_classifies_every_site_before_the_first_reading(said):
+    Path("m.toml").write_text(MISSION.replace("threshold = 0.2", "threshold = 40"))
+    text = said("check", "m.toml")
+    assert "warning: the prior classifies every site" in text
+    assert "set model.mean" in text
+
+
+# -- the schema ------------------------------------------------------------------------------------------
+
+
+def faults(value, schema):
+    """Return where `value` breaks a JSON Schema, and which of its keywords it breaks."""
+    found = Draft202012Validator(schema).iter_errors(value)
+    return {f"{error.json_path} breaks {error.validator}" for error in found}
+
+
+SHIPPED = [
+    *(("mission", f) for f in sorted(shipped("missions").glob("*.toml"))),
+    *(("world", f) for f in sorted(shipped("worlds").glob("*/world.toml"))),
+]
+
+
+@pytest.mark.parametrize("kind", ["mission", "world"])
+def test_schema_prints_the_json_schema_of_all_installed_kinds(command, kind):
+    code, out, err = command("schema", kind)
+    assert (code, err) == (0, "")
+    schema = json.loads(out)
+    assert schema == json_schema(kind)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["additionalProperties"] is False
+    for table in ("policy",) if kind == "mission" else ("field", "cost"):
+        for option in schema["properties"][table]["oneOf"]:
+            assert "kind" in option["required"]
+            assert option["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(("kind", "file"), SHIPPED, ids=lambda v: v if isinstance(v, str) else v.stem)
+def test_every_shipped_file_fits_the_schema(kind, file):
+    schema = json_schema(kind)
+    assert faults(tomllib.loads(file.read_text()), schema) == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("battery = 60", "batery = 60", "$.agent breaks additionalProperties"),
+        ("battery = 60", "battery = true", "$.agent.battery breaks anyOf"),
+        ("threshold = 0.2", "threshold = { quantile = 2 }", "$.question.threshold breaks anyOf"),
+        ('"truvar"', '"truvr"', "$.policy breaks oneOf"),
+        ('"truvar"', '"truvar"\nper_cots = true', "$.policy breaks oneOf"),
+        ("learn = false", "lern = false", "$.model breaks additionalProperties"),
+        ("seed = 3", "seed = -3", "$.seed breaks minimum"),
+    ],
+)
+def test_the_schema_finds_what_is_wrong_in_a_mission(old, new, fault):
+    schema = json_schema("mission")
+    assert faults(tomllib.loads(MISSION), schema) == set()
+    assert old in MISSION
+    assert fault in faults(tomllib.loads(MISSION.replace(old, new)), schema)
+
+
+# -- runs ------------------------------------------------------------------------------------------------
+
+
+def test_run_writes_every_file_it_promises_and_they_agree(said):
+    text = said("run", "m.toml", "--out", "r")
+    assert "in r: path.png, map.png, curve.png, summary.json and more" in text
+    assert {p.name for p in Path("r").iterdir()} == {*FILES, "tiny"}
+    summary = json.loads(Path("r/summary.json").read_text())
+    for key in ("f1", "expected_f1", "cost", "steps", "end_reason", "area_above", "threshold", "seed"):
+        assert key in summary
+    for key in ("expected_f1", "area_above"):
+        low, high = summary[f"{key}_interval90"]
+        assert low <= summary[key] <= high
+    assert summary["complete"] is True
+    assert summary["end_reason"] == "battery spent"
+    assert 0 < summary["cost"] <= summary["battery"] == 60
+    assert 0 <= summary["f1"] <= 1
+
+    rows = rows_of("r/observations.csv")
+    assert len(rows) == summary["readings"] == summary["steps"]
+    assert sum(float(r["cost"]) for r in rows) == pytest.approx(summary["cost"])
+    assert [[float(r["along"]), float(r["depth"])] for r in rows] == observed("r")[0]
+    assert [float(r["value"]) for r in rows] == observed("r")[1]
+    way = rows_of("r/path.csv")
+    assert (float(way[0]["along"]), float(way[0]["depth"])) == (2.5, 1.0)
+    assert len(rows_of("r/curve.csv")) == summary["steps"]
+    for name in ("path.png", "map.png", "curve.png"):
+        assert Path("r", name).read_bytes().startswith(PNG)
+    with Record(Path("r/run.sqlite")) as record:
+        assert record.end_reason == "battery spent"
+    assert Path("r/tiny/world.toml").read_text() == WORLD
+
+
+def test_the_map_has_cf_names_and_units(said):
+    said("run", "m.toml", "--out", "r", "--set", "agent.max_steps=3")
+    with xarray.open_dataset("r/map.nc", engine="scipy") as data:
+        assert data.attrs["Conventions"].startswith("CF-")
+        assert dict(data.sizes) == {"along": 5, "depth": 5}
+        assert data["mean"].attrs["standard_name"] == "mass_concentration_of_chlorophyll_in_sea_water"
+        assert data["sd"].attrs["standard_name"].endswith("standard_error")
+        for name in ("mean", "sd"):
+            assert data[name].attrs["units"] == "mg m-3"
+            assert np.isfinite(data[name]).all()
+        assert data["exceedance"].attrs["units"] == "1"
+        assert ((data["exceedance"] >= 0) & (data["exceedance"] <= 1)).all()
+        assert data["class"].attrs["flag_meanings"] == "below above"
+        assert set(np.unique(data["class"])) <= {0, 1}
+        assert data["depth"].attrs == {
+            "long_name": "depth",
+            "units": "m",
+            "positive": "down",
+            "axis": "Z",
+            "standard_name": "depth",
+        }
+
+
+def test_the_same_seed_gives_the_same_readings_and_another_seed_others(said):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        said("run", "m.toml", "--seed", seed, "--battery", "30 s", "--out", name)
+    a, b, c = (Path(n, "observations.csv").read_bytes() for n in "abc")
+    assert a.replace(b"a/", b"r/") == b.replace(b"b/", b"r/")
+    assert a.replace(b"a/", b"r/") != c.replace(b"c/", b"r/")
+    assert [float(r["value"]) for r in rows_of("a/observations.csv")] != [
+        float(r["value"]) for r in rows_of("c/observations.csv")
+    ]
+
+
+def test_a_run_folder_s_mission_runs_again_the_same_way_wherever_it_is(said, tmp_path, monkeypatch):
+    said("run", "m.toml", "--seed", "5", "--set", "policy.per_cost=false", "--out", "r")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "r").rename(elsewhere / "kept")
+    (tmp_path / "worlds").rename(tmp_path / "gone")
+    monkeypatch.chdir(elsewhere)
+    said("run", "kept/mission.toml", "--out", "again")
+    assert Path("again/path.csv").read_bytes() == Path("kept/path.csv").read_bytes()
+    assert observed("again") == observed("kept")
+
+
+def test_run_folders_count_up(said):
+    short = ("--set", "agent.max_steps=1")
+    assert "in runs/m-1:" in said("run", "m.toml", *short)
+    assert "in runs/m-2:" in said("run", "m.toml", *short)
+    Path("runs/m-7").mkdir()
+    assert "in runs/m-8:" in said("run", "m.toml", *short)
+    assert sorted(p.name for p in Path("runs").iterdir()) == ["m-1", "m-2", "m-7", "m-8"]
+
+
+def test_set_replaces_keys_and_the_run_folder_tells_so(said):
+    said("run", "m.toml", "--set", "question.threshold=0.5", "--set", "policy.kind=gchk", "--out", "r")
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert (summary["threshold"], summary["policy"]) == (0.5, "gchk")
+    told = tomllib.loads(Path("r/mission.toml").read_text())
+    assert told["question"]["threshold"] == 0.5
+    assert told["policy"] == {"kind": "gchk"}
+    assert said("check", "r/mission.toml")
+
+
+# -- by hand, and Ctrl-C ---------------------------------------------------------------------------------
+
+TYPED = [
+    *("", "abc", "1,25", ""),  # where it was sent; a wrong value, then one; the declared cost
+    "skip",
+    *("99 99", "1", "5 2", "nan", "0.5", "-1", "7"),  # two wrong positions, then another place
+]
+
+
+@pytest.mark.parametrize("world", ["tiny", "live"])
+def test_by_hand_takes_what_is_typed_and_keeps_it_when_the_input_ends(world):
+    hand = process("run", "m.toml", "--by-hand", "--set", f"world={world}", "--out", "r")
+    out, err = hand.communicate("\n".join(TYPED) + "\n", timeout=60)
+    assert hand.returncode == 130
+    assert "Traceback" not in err
+    text = " ".join(out.split())
+    assert "r/0: go to along 2.5 m, depth 1 m (about 8 s)" in text
+    assert text.count("once more, please") == 5
+    assert "'abc' is not a number" in text
+    assert "lies outside the domain (along, depth)" in text
+    assert "1 numbers instead of 2 (along, depth)" in text
+    assert "a cost can't be negative" in text
+    assert "Stopped by you. The run folder is complete up to the last observation (2 readings)." in text
+    assert {p.name for p in Path("r").iterdir()} == {*FILES, world}
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["end_reason"] is None
+    assert summary["complete"] is False
+    assert summary["cost"] == 15
+    assert (summary["f1"] is None) == (world == "live")
+    assert observed("r") == ([[2.5, 1.0], [5.0, 2.0]], [1.25, 0.5])
+    with Record(Path("r/run.sqlite")) as record:
+        kinds = [row.kind for row in record.rows()]
+    assert kinds == ["query", "observation", "query", "rejected", "query", "observation", "query"]
+    assert [float(r["value"]) for r in rows_of("r/observations.csv")] == [1.25, 0.5]
+
+
+def test_ctrl_c_in_the_middle_of_a_run_keeps_every_observation():
+    running = process("run", "gp-lake-maximum-variance", "--battery", "10000000", "--out", "r")
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and running.poll() is None:
+            time.sleep(0.1)
+            if enough("r", 15):
+                break
+        assert running.poll() is None, "the run is long enough"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert "Traceback" not in err
+    assert "Stopped by you. The run folder is complete up to the last observation" in " ".join(out.split())
+    assert {p.name for p in Path("r").iterdir()} == {*FILES, "gp-lake"}
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["complete"] is False
+    assert summary["end_reason"] is None
+    sites, values = observed("r")
+    rows = rows_of("r/observations.csv")
+    assert len(values) == summary["readings"] >= 15
+    assert [float(r["value"]) for r in rows] == values
+    assert [[float(r["along"]), float(r["depth"])] for r in rows] == sites
+    with Record(Path("r/run.sqlite")) as record:
+        assert record.end_reason is None
+
+
+def enough(folder, least):
+    """Say whether a run that is going on has recorded so many observations."""
+    try:
+        return len(observed(folder)[1]) >= least
+    except fieldbo.FieldboError:
+        return False

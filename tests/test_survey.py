@@ -1,0 +1,217 @@
+"""Worlds of one's own, from the CSV of a survey."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo import cli, survey
+from fieldbo.errors import InputError
+from fieldbo.survey import Survey, make_world
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def said(monkeypatch, capsys):
+    """Run the command line; it must end with 0 and no errors; return what it says."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["fieldbo", *map(str, args)])
+        capsys.readouterr()
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        out, err = capsys.readouterr()
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+def rows_of(file):
+    with Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def transect(delimiter=",", bom=False, extra=(), noise=True):
+    """Write a survey of a transect: along, depth, chl, its noise, temperature and oxygen (with a gap)."""
+    rng = np.random.default_rng(4)
+    header = ["along", "depth", "chl", *(["sd"] if noise else []), "temperature", "oxygen"]
+    rows = []
+    for along in range(0, 601, 100):
+        for depth in range(1, 12, 2):
+            chl = 2 + np.sin(along / 150) - 0.1 * depth + 0.05 * rng.standard_normal()
+            oxygen = "" if (along, depth) == (100, 3) and delimiter != " " else f"{9 - 0.2 * depth:.2f}"
+            if (along, depth) == (100, 3) and delimiter == " ":
+                oxygen = "NA"
+            sd = ["0.05"] if noise else []
+            rows.append([str(along), str(depth), f"{chl:.3f}", *sd, f"{20 - 0.5 * depth:.2f}", oxygen])
+    lines = [delimiter.join(r) for r in [header, *rows, *extra]]
+    Path("s.csv").write_text("\n".join(lines) + "\n", encoding="utf-8-sig" if bom else "utf-8")
+    return len(rows) + len(extra)
+
+
+CHL = ("--csv", "s.csv", "--x", "along", "--y", "depth", "--value", "chl", "--unit", "mg m-3")
+
+
+def test_the_meuse_survey_becomes_a_world_whose_mission_runs(said):
+    meuse = Path(str(files("skgstat"))) / "data" / "samples" / "meuse.txt"
+    columns = ("--x", "x", "--y", "y", "--value", "zinc", "--unit", "mg/kg")
+    text = said("new", "world", "meuse", "--csv", meuse, *columns, "--transform", "log")
+    assert "world in worlds/meuse, mission in missions/meuse.toml" in text
+    assert "readings   155" in text
+    assert "next: fieldbo run meuse" in text
+    length_scales = [float(v) for v in re.findall(r"[xy] ([\d.]+) m", text)]
+    assert all(200 < v < 2000 for v in length_scales)
+    assert 0.15 < float(re.search(r"noise sd ([\d.]+) of the log", text)[1]) < 0.5
+    error, share = re.search(r"leave-one-out error ([\d.]+) mg/kg; 90% intervals hold (\d+)%", text).groups()
+    zinc = np.loadtxt(meuse, delimiter=",", skiprows=1, usecols=5)
+    assert float(error) < 0.75 * zinc.std()
+    assert 80 <= int(share) <= 98
+    assert {p.name for p in Path("worlds/meuse").iterdir()} == {"world.toml", "README.md", "readings.csv"}
+    assert Path("worlds/meuse/readings.csv").read_bytes() == meuse.read_bytes()
+    assert "155 readings" in Path("worlds/meuse/README.md").read_text()
+
+    world = fieldbo.load_world("meuse")
+    truth = world.truth(world.domain.sites)
+    assert zinc.min() / 2 < truth.min() < truth.max() < 2 * zinc.max()
+    assert world.domain.region is not None
+    assert "world meuse: valid" in said("check", "worlds/meuse")
+
+    out = said("run", "meuse", "--battery", "1500", "--out", "r")
+    assert "against the truth" in out
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["value_unit"] == "mg/kg"
+    assert 0 < summary["cost"] <= 1500
+    assert np.quantile(zinc, 0.7) == pytest.approx(summary["threshold"], rel=1e-3)
+    assert Path("r/meuse/readings.csv").is_file()
+
+
+def test_a_transect_has_a_noise_column_and_channels_that_come_back_with_readings(said):
+    n = transect()
+    channels = ("--noise", "sd", "--channel", "temperature", "--channel", "oxygen")
+    text = said("new", "world", "lake", *CHL, *channels, "--threshold", "1.5")
+    assert f"readings   {n}" in text
+    assert "sites      2500" in text
+    assert "where is chl >= 1.5? battery" in text
+    world = fieldbo.load_world("lake")
+    assert [a.positive for a in world.domain.axes] == ["up", "down"]
+    assert world.start.tolist() == [0.0, 0.0]
+    assert 'kind = "transect"' in Path("worlds/lake/world.toml").read_text()
+    at = world.field.readings
+    assert np.abs(world.truth(at.sites) - at.values).max() < 0.3
+    assert np.allclose(at.noise_variances, 0.05**2)
+    assert np.isnan(at.channels["oxygen"]).sum() == 1
+
+    said("run", "lake", "--set", "agent.max_steps=4", "--out", "r")
+    rows = rows_of("r/observations.csv")
+    assert len(rows) == 4
+    for row in rows:
+        place = np.array([float(row["along"]), float(row["depth"])])
+        near = np.argmin((((at.sites - place) / world.domain.extent) ** 2).sum(axis=1))
+        assert float(row["temperature"]) == at.channels["temperature"][near]
+        assert float(row["oxygen"] or "nan") == pytest.approx(at.channels["oxygen"][near], nan_ok=True)
+
+
+@pytest.mark.parametrize("bom", [False, True], ids=["plain", "bom"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "], ids=["comma", "semicolon", "tab", "blank"])
+def test_delimiters_and_a_byte_order_mark_make_no_difference(delimiter, bom):
+    transect()
+    plain = make_world("plain", Survey(Path("s.csv"), "along", "chl", "depth", channels=("oxygen",)))
+    transect(delimiter, bom)
+    made = make_world("other", Survey(Path("s.csv"), "along", "chl", "depth", channels=("oxygen",)))
+    for name in ("sites", "values"):
+        assert np.array_equal(getattr(made.field.readings, name), getattr(plain.field.readings, name))
+    gaps = [np.isnan(w.field.readings.channels["oxygen"]) for w in (plain, made)]
+    assert np.array_equal(*gaps)
+    assert made.field.loo_rmse == plain.field.loo_rmse
+    sites = fieldbo.load_world("other").domain.sites[::97]
+    assert np.array_equal(fieldbo.load_world("other").truth(sites), fieldbo.load_world("plain").truth(sites))
+
+
+def test_repeated_sites_are_pooled_and_said_so(said):
+    twice = ["200", "5", "3.1", "20", "9"]
+    n = transect(noise=False, extra=[twice, twice])
+    text = said("new", "world", "lake", *CHL)
+    assert f"note       2 of {n} readings repeat a site; they are pooled" in text
+    assert f"2 of {n} readings repeat a site" in said("check", "lake")
+    said("run", "lake", "--set", "agent.max_steps=1", "--out", "r")
+    notes = json.loads(Path("r/summary.json").read_text())["notes"]
+    assert any("they are pooled" in note for note in notes)
+
+
+def test_a_survey_along_a_line_becomes_a_world_of_one_axis(said):
+    x = np.linspace(0, 500, 26)
+    rows = [f"{a:g},{5 + 2 * np.sin(a / 60):.4f}" for a in x]
+    Path("s.csv").write_text("\n".join(["s,ph", *rows]))
+    text = said("new", "world", "line", "--csv", "s.csv", "--x", "s", "--value", "ph", "--quantile", "0.5")
+    assert "sites      201" in text
+    world = fieldbo.load_world("line")
+    assert world.domain.dimension == 1
+    assert np.abs(world.truth(x[:, None]) - (5 + 2 * np.sin(x / 60))).max() < 0.2
+    text = said("run", "line", "--battery", "1500", "--out", "r")
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["area_unit"] == "m"
+    assert summary["f1"] > 0.5
+    assert {p.name for p in Path("r").iterdir()} >= {"map.nc", "path.png", "map.png", "curve.png"}
+
+
+def test_the_mission_of_a_new_world_starts_inside_it_and_its_model_fits_the_readings(monkeypatch):
+    transect()
+    made = make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"), Path("below/here"))
+    assert made.world == Path("below/here/worlds/lake")
+    monkeypatch.chdir("below/here")
+    mission = fieldbo.load_mission("lake")
+    assert mission.world.domain.contains(mission.crew[0].start[None])[0]
+    assert np.allclose(mission.model.length_scales, made.field.length_scales, rtol=1e-3)
+    assert mission.question.threshold == made.threshold
+    assert mission.crew[0].battery == made.battery
+
+
+def test_nothing_is_half_written_when_the_new_world_can_t_be_loaded(monkeypatch):
+    transect()
+
+    def broken(file):
+        assert file.parent.joinpath("lake", "world.toml").is_file(), "it is written aside by then"
+        raise InputError("the mission is wrong", expected="a right one", where=str(file))
+
+    monkeypatch.setattr(survey, "load_mission", broken)
+    with pytest.raises(InputError, match="the mission is wrong") as caught:
+        make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"))
+    assert ".new-" not in str(caught.value), "no place that is gone by then"
+    assert "s.csv" in str(caught.value)
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
+    transect()
+
+    def full(file, content):
+        raise OSError(28, "No space left on device", str(file))
+
+    monkeypatch.setattr(survey, "write_whole", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"))
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+def test_a_transect_below_the_surface_only_is_refused_without_a_trace():
+    Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
+    with pytest.raises(InputError, match="axis 'depth' goes from") as caught:
+        make_world("lake", Survey(Path("s.csv"), "along", "v", "depth"))
+    assert "s.csv" in str(caught.value)
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
