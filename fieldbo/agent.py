@@ -36,6 +36,7 @@ from fieldbo.policies import State
 from fieldbo.policies.base import Memory
 from fieldbo.streams import Stream, stream
 from fieldbo.surface import Surface
+from fieldbo.threads import on_one_blas_thread
 
 Out = TypeVar("Out", bound=Order)
 
@@ -93,8 +94,8 @@ class Agent:
         self._fitted_at = 0
         self._initial = self._initial_sites()
         self._apply(mission.model.initial(self.domain, mission.question.threshold))
-        self.memory: Memory = mission.policy.start(self._state(0))
-        self.warnings: tuple[str, ...] = tuple(mission.policy.warnings(self._state(0)))
+        self.memory: Memory = mission.policy.start(self._seen())
+        self.warnings: tuple[str, ...] = tuple(mission.policy.warnings(self._seen()))
 
     # -- what it knows ---------------------------------------------------------------------------------
 
@@ -147,23 +148,29 @@ class Agent:
 
     def _initial_sites(self) -> list[Array]:
         """Return the start, then random sites, each time the cheapest to go to."""
-        here = self.domain.sites[self.domain.nearest(self.crafts[0].crew.start)]
         start = self.crafts[0].crew.start
-        start = start if self.domain.contains(start[None])[0] else here
         rest = list(self.domain.draw(max(0, self.mission.initial - 1), stream(self.mission.seed, "initial")))
         route = [start][: self.mission.initial]
         while rest:
             route.append(rest.pop(int(np.argmin(self.mission.world.cost.to(route[-1], np.array(rest))))))
         return route
 
-    def _state(self, vehicle: int) -> State:
-        craft = self.crafts[vehicle]
-        surface = self.surface
-        pending = self.pending
+    def _seen(self, vehicle: int = 0) -> State:
+        """Return what a policy sees when it learns of an event: the belief as it is."""
+        rng = stream(self.mission.seed, "observe", len(self.history))
+        return self._state(vehicle, self.surface, rng)
+
+    def _asked(self, vehicle: int) -> State:
+        """Return what a policy sees when it is asked: the variances count pending queries as read."""
+        surface, pending = self.surface, self.pending
         if pending:
             noise = self._noise()
             at = [self.domain.nearest(q.site) for q in pending]
             surface = surface.believing(np.stack([q.site for q in pending]), noise[at])
+        return self._state(vehicle, surface, self._stream("policy"))
+
+    def _state(self, vehicle: int, surface: Surface, rng: np.random.Generator) -> State:
+        craft = self.crafts[vehicle]
         return State(
             domain=self.domain,
             question=self.mission.question,
@@ -171,7 +178,7 @@ class Agent:
             surface=surface,
             history=tuple(self.history),
             steps=self.steps,
-            pending=pending,
+            pending=self.pending,
             position=craft.end,
             home=craft.crew.home,
             remaining=craft.ledger.available,
@@ -181,7 +188,8 @@ class Agent:
             sensor=self.mission.world.sensor,
             noise=self._noise,
             fixed_model=self.mission.model.every is None,
-            rng=self._stream("policy"),
+            provisional=self.mission.model.every is not None and not self._fitted_at,
+            rng=rng,
             return_cost=craft.return_cost,
             affordable=craft.affordable,
             rejected=self._rejected,
@@ -189,6 +197,7 @@ class Agent:
 
     # -- ask -------------------------------------------------------------------------------------------
 
+    @on_one_blas_thread
     def refit(self) -> Fitted | None:
         """Return a fit of the model if one is due, without taking it over: tell it to do so."""
         every = self.mission.model.every
@@ -208,6 +217,7 @@ class Agent:
         )
         return Fitted(found.to_plain())
 
+    @on_one_blas_thread
     def ask(self, vehicle: int = 0) -> Order | Stop:
         """Return the next order for a vehicle, or a Stop.
 
@@ -234,8 +244,14 @@ class Agent:
             )
         if not craft.affordable(choice.site[None], choice.controls, choice.level)[0]:
             return self._finish(craft, vehicle, EndReason.BATTERY_SPENT)
-        price = craft.price(choice)
-        return self._let_out(replace(choice, vehicle=vehicle, expected_cost=price, id=self._next_id()))
+        query = replace(
+            choice,
+            vehicle=vehicle,
+            expected_cost=craft.price(choice),
+            expected_time_s=craft.done_s(choice),
+            id=self._next_id(),
+        )
+        return self._let_out(query)
 
     def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
         while len(self._initial) > self.asks:
@@ -243,7 +259,7 @@ class Agent:
             if craft.affordable(site[None])[0]:
                 return Query(site)
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
-        decision = self.mission.policy.suggest(self._state(vehicle), self.memory)
+        decision = self.mission.policy.suggest(self._asked(vehicle), self.memory)
         self.why, self.memory = decision.why, decision.memory
         return decision.choice
 
@@ -253,7 +269,8 @@ class Agent:
         craft.ended = reason
         self.why = {**(self.why or {}), "end_reason": reason.value}
         if home is not None and not np.array_equal(craft.end, home):
-            return self._let_out(GoHome(vehicle, self._next_id()))
+            way = GoHome(vehicle, self._next_id(), home)
+            return self._let_out(replace(way, expected_cost=craft.price(way)))
         return Stop(reason)
 
     def _next_id(self) -> str:
@@ -307,44 +324,68 @@ class Agent:
 
     # -- tell ------------------------------------------------------------------------------------------
 
+    @on_one_blas_thread
     def tell(self, event: Event) -> None:
         """Take in what happened. A part of an observation that was told before is ignored.
+
+        So is what comes after an order was settled, but for a late observation of a lost one.
 
         Raises
         ------
         InputError
-            The event belongs to no order of this agent.
+            The event belongs to no order of this agent, or has not the domain's number of axes; nothing
+            was taken in.
         """
+        vehicle = self._vehicle_of(event)
         if isinstance(event, Observation):
             if (event.order, event.part) in self._told:
                 return
             self._observed(event)
-        elif isinstance(event, Rejected):
-            self._craft_of(event.order).settle(event.order)
-            order = self.orders[event.order]
-            if isinstance(order, Query):
-                self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
-        elif isinstance(event, Lost):
-            self._craft_of(event.order).lose(event.order)
+        elif isinstance(event, Rejected | Lost):
+            if event.order not in self.crafts[vehicle].ledger.reserved:
+                return
+            self._not_done(event, self.crafts[vehicle])
         elif isinstance(event, Telemetry):
             self.crafts[event.vehicle].heard(event)
         else:
             self._apply(Hyperparameters.from_plain(event.hyperparameters))
             self._fitted_at = max(1, self.readings)
         self.history.append(event)
-        self.memory = self.mission.policy.observe(self._state(0), self.memory, event)
+        self.memory = self.mission.policy.observe(self._seen(vehicle), self.memory, event)
 
-    def _craft_of(self, order: str) -> Craft:
-        if order not in self.orders:
+    def knows(self, event: Event) -> bool:
+        """Say whether an event belongs to an order that this agent gave, or to no order at all."""
+        return getattr(event, "order", None) in (None, *self.orders)
+
+    def _vehicle_of(self, event: Event) -> int:
+        """Return whose event it is, after checking that it can be taken in."""
+        if not self.knows(event):
             raise InputError(
-                f"an event for order {order!r}",
+                f"an event for order {getattr(event, 'order', None)!r}",
                 expected="the id of an order that this agent gave",
                 mend="pass the query's own id on: Observation(order=query.id, ...)",
             )
-        return self.crafts[self.orders[order].vehicle]
+        if isinstance(event, Observation | Telemetry) and len(event.position) != self.domain.dimension:
+            raise InputError(
+                f"a position of {len(event.position)} coordinates",
+                expected=f"{self.domain.dimension}: {', '.join(a.name for a in self.domain.axes)}",
+            )
+        if isinstance(event, Observation | Rejected | Lost):
+            return self.orders[event.order].vehicle
+        return event.vehicle if isinstance(event, Telemetry) else 0
+
+    def _not_done(self, event: Rejected | Lost, craft: Craft) -> None:
+        order = self.orders[event.order]
+        if isinstance(event, Lost):
+            craft.lose(event.order)
+            return
+        craft.settle(event.order)
+        if isinstance(order, Query):
+            self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
 
     def _observed(self, event: Observation) -> None:
-        self._craft_of(event.order).observed(event, int(event.order.rsplit("/", 1)[1]))
+        craft = self.crafts[self.orders[event.order].vehicle]
+        craft.observed(event, int(event.order.rsplit("/", 1)[1]))
         self._told.add((event.order, event.part))
         if event.last and isinstance(self.orders[event.order], Query):
             self.steps += 1

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 import shapely
-from threadpoolctl import threadpool_limits
 
 from fieldbo.costs import COSTS
 from fieldbo.domain import Axis, Domain
@@ -29,6 +28,7 @@ from fieldbo.model import Model
 from fieldbo.policies import POLICIES
 from fieldbo.question import LevelSet
 from fieldbo.sensors import Sensor
+from fieldbo.threads import one_blas_thread
 from fieldbo.world import Quantity, World
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -185,7 +185,7 @@ def _field(told: Mapping[str, Any], domain: Domain, draw: int, folder: Path, whe
     """Return the truth over the domain."""
     kind = made(FIELDS, told, f"{where}: field")
     try:
-        with threadpool_limits(1):  # factors of these sizes are fastest with one BLAS thread
+        with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
             field: Field = kind.realise(domain, draw, folder)
     except InputError as error:
         raise placed(error, f"{where}: field") from None

@@ -37,8 +37,10 @@ class Craft:
         Its clock, seconds since the start.
     queue : list of Order
         What it was told and has not settled.
-    latest : int
-        Number of the latest order that it reported on.
+    latest : tuple of int
+        Number and part of the latest order that it reported on.
+    heard_s : float
+        When telemetry last came in.
     ended : EndReason or None
         Why it gets no further orders.
     """
@@ -49,7 +51,8 @@ class Craft:
     ledger: Ledger = field(init=False)
     time_s: float = 0.0
     queue: list[Order] = field(default_factory=list)
-    latest: int = -1
+    latest: tuple[int, int] = (-1, 0)
+    heard_s: float = -np.inf
     ended: EndReason | None = None
 
     def __post_init__(self) -> None:
@@ -118,7 +121,7 @@ class Craft:
         position : (d,) array, optional
             Where from; by default the end of the queue. A simulated path gives its own,
         spent : float
-            and what it has cost so far.
+            and what it would have cost so far, as declared.
 
         Returns
         -------
@@ -130,13 +133,19 @@ class Craft:
         going = self.cost.to(here, ends, controls, level, self.time_s)
         back = self.return_cost(ends)
         margin = 1.0 + self.crew.margin
-        able: Mask = (going + back) * margin <= self.free - spent
+        able: Mask = (spent + going + back) * margin <= self.free
         limit = self.crew.time_limit_s
         if limit is not None:
             seconds = self.cost.duration_s(here, ends, controls, level, self.time_s)
-            seconds = seconds + self.cost.seconds_per_unit * back
+            seconds = seconds + self.cost.seconds_per_unit * (back + spent)
             able &= self.time_s + (self.queue_s + seconds) * margin <= limit
         return able
+
+    def done_s(self, query: Query) -> float:
+        """Return when a query would be done if it left now, on the vehicle's clock."""
+        start = self.time_s + self.queue_s
+        took = self.cost.duration_s(self.end, query.site[None], query.controls, query.level, start)
+        return start + float(took[0])
 
     def send(self, order: Query | GoHome) -> None:
         """Put an order at the end of the queue, and set its cost aside."""
@@ -158,17 +167,24 @@ class Craft:
     def observed(self, event: Observation, number: int) -> None:
         """Pay for what was done, and move; `number` is the order's."""
         self.ledger.charge(event.order, event.cost, settles=event.last)
-        if number >= self.latest:  # what comes late of a lost order says where the vehicle once was
-            self.position, self.latest = event.position, number
-        if len(event.times_s):
-            self.time_s = max(self.time_s, float(event.times_s.max()))
+        told_s = float(event.times_s.max()) if len(event.times_s) else self.time_s
+        if (number, event.part) >= self.latest and told_s >= self.heard_s:
+            self.position = event.position  # what comes late says where the vehicle once was
+        self.latest = max(self.latest, (number, event.part))
+        self.time_s = max(self.time_s, told_s)
         if event.last:
             self.settle(event.order)
 
     def heard(self, telemetry: Telemetry) -> None:
-        """Take over clock and position, and settle lost orders by what is left in the battery."""
-        self.time_s = max(self.time_s, telemetry.time_s)
-        if not self.queue:
-            self.position = telemetry.position
-        if telemetry.remaining is not None:
+        """Take over clock and position; settle lost orders by what is left in the battery.
+
+        Only while nothing is under way: what an order in the queue has used so far will come with its
+        observation. Telemetry from before an order left says nothing of it.
+        """
+        if telemetry.time_s < self.time_s or self.queue:
+            return
+        later = telemetry.time_s > self.time_s
+        self.time_s = self.heard_s = telemetry.time_s
+        self.position = telemetry.position
+        if later and telemetry.remaining is not None:
             self.ledger.reconcile(telemetry.remaining)

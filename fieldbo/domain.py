@@ -162,12 +162,12 @@ class Domain:
     @cached_property
     def low(self) -> Array:
         """(d,) lower ends of the axes."""
-        return np.array([a.low for a in self.axes], dtype=float)
+        return frozen_array([a.low for a in self.axes])
 
     @cached_property
     def high(self) -> Array:
         """(d,) upper ends of the axes."""
-        return np.array([a.high for a in self.axes], dtype=float)
+        return frozen_array([a.high for a in self.axes])
 
     @property
     def extent(self) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -52,6 +52,8 @@ class Query:
         What the agent reckons it will cost, in the world's cost unit.
     id : str, optional
         ``<run>/<n>``, given by the agent; n counts asks.
+    expected_time_s : float, optional
+        When the agent reckons it done, in seconds since the start.
     """
 
     site: Array
@@ -60,6 +62,7 @@ class Query:
     vehicle: int = 0
     expected_cost: float | None = None
     id: str | None = None
+    expected_time_s: float | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, "site", np.atleast_1d(self.site))
@@ -71,7 +74,7 @@ class Query:
         value: float,
         *,
         noise_variance: float,
-        time_s: float = 0.0,
+        time_s: float | None = None,
         cost: float | None = None,
         position: ArrayLike | None = None,
     ) -> Observation:
@@ -83,8 +86,8 @@ class Query:
             In the user's unit.
         noise_variance : float
             Of the reading.
-        time_s : float
-            Seconds since the start of the run.
+        time_s : float, optional
+            Seconds since the start of the run; by default when it was expected.
         cost : float, optional
             What it really cost; by default what was expected.
         position : (d,) array, optional
@@ -103,7 +106,7 @@ class Query:
             sites=at[None],
             values=np.array([value]),
             noise_variances=np.array([noise_variance]),
-            times_s=np.array([time_s]),
+            times_s=np.array([(self.expected_time_s or 0.0) if time_s is None else time_s]),
             position=at,
             cost=0.0 if paid is None else paid,
         )
@@ -111,10 +114,34 @@ class Query:
 
 @dataclass(frozen=True)
 class GoHome:
-    """Return to the vehicle's home; nothing has to be read on the way."""
+    """Return to the vehicle's home; nothing has to be read on the way.
+
+    Parameters
+    ----------
+    vehicle : int
+    id : str
+    site : (d,) array, optional
+        Where home is.
+    expected_cost : float, optional
+    """
 
     vehicle: int
     id: str
+    site: Array | None = field(default=None, compare=False)
+    expected_cost: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.site is not None:
+            _freeze(self, "site", self.site)
+
+    def observed(self, *, cost: float | None = None) -> Observation:
+        """Return the observation that the vehicle is home; `cost` is by default what was expected."""
+        assert self.site is not None
+        none = np.empty(0)
+        paid = self.expected_cost if cost is None else cost
+        return Observation(
+            self.id, np.empty((0, len(self.site))), none, none, none, self.site, 0.0 if paid is None else paid
+        )
 
 
 @dataclass(frozen=True)
@@ -177,14 +204,27 @@ class Observation:
                     expected=f"{len(self.sites)}, one for each reading",
                     where=f"observation of {self.order}",
                 )
-        if np.any(self.noise_variances < 0) or not math.isfinite(self.cost):
-            raise InputError(
-                f"noise variances {self.noise_variances.tolist()}, cost {self.cost}",
-                expected="variances of at least 0 and a finite cost",
-                where=f"observation of {self.order}",
-            )
+        for name, numbers, least in (
+            ("sites", self.sites, -np.inf),
+            ("noise_variances", self.noise_variances, 0.0),
+            ("times_s", self.times_s, -np.inf),
+            ("position", self.position, -np.inf),
+            ("cost", np.array([self.cost]), 0.0),
+        ):
+            if not np.all(np.isfinite(numbers) & (numbers >= least)):
+                raise InputError(
+                    f"{name} {numbers.tolist()}",
+                    expected="finite numbers" + (" of at least 0" if least == 0 else ""),
+                    where=f"observation of {self.order}",
+                )
         if self.channels is not None:
             channels = {k: frozen_array(np.atleast_1d(v)) for k, v in self.channels.items()}
+            if any(len(v) != len(self.values) for v in channels.values()):
+                raise InputError(
+                    f"channels of {[len(v) for v in channels.values()]} entries",
+                    expected=f"{len(self.values)}, one for each reading",
+                    where=f"observation of {self.order}",
+                )
             object.__setattr__(self, "channels", channels)
 
 

@@ -14,7 +14,6 @@ from fieldbo.errors import InputError
 from fieldbo.gp import ValueScale
 from fieldbo.model import Model
 from fieldbo.policies import Policy
-from fieldbo.policies.base import cheapest_sample
 from fieldbo.question import Question
 from fieldbo.world import World
 
@@ -159,7 +158,7 @@ class Mission:
 
     def _check_end(self) -> None:
         """Raise an `InputError` if free samples would keep a battery from ever being spent."""
-        if self.max_steps is None and cheapest_sample(self.world.cost, self.world.domain) <= 0:
+        if self.max_steps is None and self.world.cost.sampling_cost(self.world.domain.sites).min() <= 0:
             raise InputError(
                 "sampling again at the same site costs nothing: the battery might never be spent",
                 expected="a sampling cost above 0, or a limit of steps",

@@ -168,8 +168,10 @@ class Model:
         """
         n = len(y)
         shift = (float(y.sum()) + PRIOR_READINGS * centre) / (n + PRIOR_READINGS)
-        prior = PRIOR_READINGS * ((centre - shift) ** 2 + (self.variance or 0.0))
-        spread = np.sqrt((float(np.sum((y - shift) ** 2)) + prior) / (n + PRIOR_READINGS))
+        squares = float(np.sum((y - shift) ** 2)) + PRIOR_READINGS * (centre - shift) ** 2
+        if self.variance is not None:
+            n, squares = n + PRIOR_READINGS, squares + PRIOR_READINGS * self.variance
+        spread = np.sqrt(squares / n)
         return ValueScale(self.transform, shift, float(spread) if spread > 0 else 1.0)
 
     def fitted(

@@ -37,6 +37,8 @@ CREATE TRIGGER log_is_append_only_d BEFORE DELETE ON log BEGIN SELECT RAISE(ABOR
 CREATE TRIGGER log_is_append_only_r BEFORE INSERT ON log
 WHEN NEW.seq <= (SELECT max(seq) FROM log) AND NEW.seq > 0
 BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER run_is_append_only_r BEFORE INSERT ON run WHEN EXISTS (SELECT 1 FROM run)
+BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER run_is_append_only_u BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER run_is_append_only_d BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
@@ -51,7 +53,7 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        As `fieldbo.exchange.kind_of` names it, or ``"end"``.
+        As `fieldbo.exchange.kind_of` names it, or ``"stop"`` (of a vehicle) or ``"end"`` (of the run).
     order : str or None
         The order it belongs to.
     body : dict
@@ -132,7 +134,8 @@ class Record:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.executescript(_SCHEMA)
                 connection.execute(
-                    "INSERT INTO run VALUES (1, ?, ?, ?)", (name, _now(), json.dumps(dict(description)))
+                    "INSERT INTO run VALUES (1, ?, ?, ?)",
+                    (name, _now(), json.dumps(dict(description), allow_nan=False)),
                 )
                 connection.commit()
         except sqlite3.Error as error:
@@ -163,6 +166,10 @@ class Record:
         order, part = getattr(event, "order", None), getattr(event, "part", None)
         self._append(kind_of(event), order, part, {"message": to_plain(event)})
 
+    def stop(self, vehicle: int, reason: EndReason) -> None:
+        """Write that a vehicle gets no further orders, and why."""
+        self._append("stop", None, None, {"vehicle": vehicle, "reason": reason.value})
+
     def end(self, reason: EndReason) -> None:
         """Write that the run has ended, and why."""
         self._append("end", None, None, {"reason": reason.value})
@@ -177,6 +184,11 @@ class Record:
             return self._connection.execute(sql).fetchall()
         except sqlite3.Error as error:
             raise RecordError(f"{self.file} can't be read: {error}") from error
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was written yet."""
+        return not self._all("SELECT 1 FROM log LIMIT 1")
 
     @property
     def end_reason(self) -> EndReason | None:

@@ -16,12 +16,13 @@ import numpy as np
 
 from fieldbo.agent import Agent
 from fieldbo.domain import Array, Mask
-from fieldbo.exchange import EndReason, Observation, Query, Rejected
+from fieldbo.exchange import EndReason, Lost, Observation, Query, Rejected
 from fieldbo.metrics import Confidence, confidence, expected_f1, f1_score, unclassified
 from fieldbo.mission import Mission
 from fieldbo.model import Hyperparameters
 from fieldbo.streams import stream
 from fieldbo.surface import Surface
+from fieldbo.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray
@@ -144,6 +145,9 @@ class Result:
         """
         mission = agent.mission
         notes = [*getattr(mission.world.field, "notes", ()), *agent.warnings]
+        for kind, what in ((Rejected, "rejected"), (Lost, "lost")):
+            if number := sum(isinstance(e, kind) for e in agent.history):
+                notes.append(f"{number} orders were {what}")
         if agent.left_out:
             notes.append(
                 f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
@@ -183,7 +187,14 @@ class Result:
     @cached_property
     def confidence(self) -> Confidence:
         """Expected F1 and share above the threshold, with 90% intervals."""
-        return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
+        with one_blas_thread():
+            return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
+
+    @property
+    def steps(self) -> int:
+        """How many queries were settled by an observation."""
+        asked = {q.id for q in self.queries}
+        return sum(o.last and o.order in asked for o in self.observations)
 
     @property
     def sites(self) -> Array:
@@ -231,7 +242,7 @@ class Result:
             "cost": self.cost,
             "cost_unit": world.cost_unit,
             "battery": sum(c.battery for c in mission.crew),
-            "steps": len(self.observations),
+            "steps": self.steps,
             "readings": len(self.values),
             "unclassified": unclassified(self.surface, self.threshold),
             "area_above": whole * area.value,

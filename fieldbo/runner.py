@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
-from threadpoolctl import threadpool_limits
-
 from fieldbo.agent import Agent
-from fieldbo.errors import InputError
+from fieldbo.errors import FieldboError, InputError
 from fieldbo.exchange import EndReason, Event, Observation, Stop
 from fieldbo.mission import Mission
 from fieldbo.record import Record
@@ -27,6 +25,14 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")
+        self.result = result
+
+
+class BrokenOffError(FieldboError):
+    """An error in the middle of a run; `result` holds everything up to it."""
+
+    def __init__(self, cause: FieldboError, result: Result) -> None:
+        super().__init__(str(cause))
         self.result = result
 
 
@@ -76,6 +82,8 @@ def run(
     ------
     Interrupted
         Ctrl-C; its `result` is complete up to the last observation.
+    BrokenOffError
+        An error of the model, a policy, a vehicle or the record, with the `result` up to it.
     InputError
         Real vehicles without a record, or not as many as the mission has.
 
@@ -90,10 +98,13 @@ def run(
     crew = [Simulated(mission, k) for k in range(len(mission.crew))] if vehicles is None else list(vehicles)
     if len(crew) != len(mission.crew):
         raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.crew)}, as the mission has")
+    if record is not None and not record.empty:
+        raise InputError(
+            f"{record.file} holds a run already", expected="a new record: a run never writes over another"
+        )
     if record is None and not simulated:
         raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
-    # One BLAS thread is fastest for factors of these sizes.
-    with ExitStack() as stack, threadpool_limits(1):
+    with ExitStack() as stack:
         for vehicle in crew:
             stack.enter_context(vehicle)
         return _Run(mission, crew, record, on_step).go()
@@ -124,10 +135,13 @@ class _Run:
                 for number in sorted(idle):
                     self._order(number)
                 idle = self._listen()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, FieldboError) as error:
             for vehicle in self.vehicles:
                 vehicle.hold()
-            raise Interrupted(Result.of(self.agent, self.curve)) from None
+            result = Result.of(self.agent, self.curve)
+            if isinstance(error, FieldboError):
+                raise BrokenOffError(error, result) from error
+            raise Interrupted(result) from None
         reason = self.reasons[-1]
         if self.record is not None:
             self.record.end(reason)
@@ -135,17 +149,20 @@ class _Run:
 
     def _order(self, number: int) -> None:
         """Ask for a vehicle's next order, write it, send it; or take its Stop."""
-        fitted = self.agent.refit()
-        if fitted is not None:
-            self._tell(fitted)
-        order = self.agent.ask(number)
-        if isinstance(order, Stop):
-            self.reasons.append(order.reason)
-            return
-        assert order.id is not None
-        if self.record is not None:
-            self.record.order(order, self.agent.memory, self.agent.why)
-        self.waiting[order.id] = number
+        with unbroken():
+            fitted = self.agent.refit()
+            if fitted is not None:
+                self._tell(fitted)
+            order = self.agent.ask(number)
+            if isinstance(order, Stop):
+                self.reasons.append(order.reason)
+                if self.record is not None:
+                    self.record.stop(number, order.reason)
+                return
+            assert order.id is not None
+            if self.record is not None:
+                self.record.order(order, self.agent.memory, self.agent.why)
+            self.waiting[order.id] = number
         self.vehicles[number].send(order)
 
     def _listen(self) -> set[int]:
@@ -153,8 +170,9 @@ class _Run:
         idle: set[int] = set()
         while self.waiting and not idle:
             for number in sorted(set(self.waiting.values())):
-                for event in self.vehicles[number].events(_WAIT_S):
-                    with unbroken():
+                events = self.vehicles[number].events(_WAIT_S)
+                with unbroken():  # what was handed over is taken in whole
+                    for event in events:
                         self._tell(event)
                         order = getattr(event, "order", None)
                         settled = not isinstance(event, Observation) or event.last
@@ -164,9 +182,11 @@ class _Run:
         return idle
 
     def _tell(self, event: Event) -> None:
+        """Write an event, then tell it; of an order that this run never gave it is written only."""
         if self.record is not None:
             self.record.event(event)
-        self.agent.tell(event)
+        if self.agent.knows(event):
+            self.agent.tell(event)
 
     def _score(self) -> None:
         step = self.scorer.step(self.agent)

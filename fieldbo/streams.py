@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-Stream = Literal["sensor", "policy", "model", "initial", "field", "start", "score"]
+Stream = Literal["sensor", "policy", "model", "initial", "field", "start", "score", "observe"]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
     "policy": 1,
@@ -19,6 +19,7 @@ _KEYS: dict[Stream, int] = {
     "field": 4,
     "start": 5,
     "score": 6,
+    "observe": 7,
 }
 
 
@@ -30,8 +31,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
     seed : int
         The mission's seed (for a field: the world's draw).
     name : str
-        The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"`` or
-        ``"score"``.
+        The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
+        ``"score"`` or ``"observe"`` (a policy's, keyed by event).
     ask : int
         Which ask of the agent it serves.
 

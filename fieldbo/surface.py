@@ -17,6 +17,9 @@ from scipy.special import ndtr
 from fieldbo.domain import Array
 from fieldbo.gp import Belief
 
+_REPEATS = 1.5
+"""Rows for each distinct site at which repeated readings are pooled."""
+
 
 class Surface:
     """Posterior mean, variance and covariance over fixed candidates, in model units.
@@ -45,9 +48,15 @@ class Surface:
     """
 
     def __init__(self, belief: Belief, candidates: ArrayLike) -> None:
-        self.belief = belief
         self.candidates: Array = np.atleast_2d(np.asarray(candidates, dtype=float))
+        self._begin(belief)
+
+    def _begin(self, belief: Belief) -> None:
+        """Take everything from a belief, as if no reading had come one by one."""
+        self.belief = belief
         self._covariance: Array | None = None
+        self._base = belief.size
+        self._distinct = {site.tobytes() for site in belief.sites}
         self._rows = np.empty((max(16, 2 * belief.size), len(self.candidates)))
         if belief.size:
             self._rows[: belief.size] = belief._solve(self.candidates)
@@ -80,8 +89,11 @@ class Surface:
         (len(rows), N) array
         """
         if self._covariance is None:
-            c, v = self.candidates, self._rows[: self.belief.size]
+            # From the rows of the start, then one by one: the digits don't depend on when it is asked for.
+            c, v = self.candidates, self._rows[: self._base]
             self._covariance = self.belief.kernel(c, c) - v.T @ v
+            for n in range(self._base, self.belief.size):
+                self._downdate(self._rows[n])
         view: Array = self._covariance[rows]
         return view
 
@@ -129,14 +141,29 @@ class Surface:
         self.variance -= np.square(new)
         np.maximum(self.variance, 0.0, out=self.variance)
         if self._covariance is not None:
-            for start in range(0, self.size, 256):  # in blocks that stay in the cache
-                block = slice(start, start + 256)
-                self._covariance[block] -= new[block, None] * new
+            self._downdate(new)
+        self._distinct.add(site.tobytes())
+        if n + 1 > _REPEATS * len(self._distinct):
+            self._pool()
+
+    def _downdate(self, row: Array) -> None:
+        """Take one row of V into the covariance, in blocks that stay in the cache."""
+        assert self._covariance is not None
+        for start in range(0, self.size, 256):
+            block = slice(start, start + 256)
+            self._covariance[block] -= row[block, None] * row
+
+    def _pool(self) -> None:
+        """Pool the repeated readings of a site, so that n counts sites."""
+        b = self.belief
+        belief = Belief(b.kernel, scatter=b.scatter).given(b.sites, b.values, b.noise_variances)
+        self._begin(belief)
 
     def copy(self) -> Surface:
         """Return a surface that may be changed without touching this one."""
         other = object.__new__(Surface)
-        other.belief, other.candidates = self.belief, self.candidates
+        other.belief, other.candidates, other._base = self.belief, self.candidates, self._base
+        other._distinct = set(self._distinct)
         other._rows, other.mean, other.variance = self._rows.copy(), self.mean.copy(), self.variance.copy()
         other._covariance = None if self._covariance is None else self._covariance.copy()
         return other

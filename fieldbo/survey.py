@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
-from threadpoolctl import threadpool_limits
 
 from fieldbo.catalogue import load_mission, name_of
 from fieldbo.domain import Array
@@ -21,6 +20,7 @@ from fieldbo.files import toml_text
 from fieldbo.gp import Transform
 from fieldbo.mission import Mission
 from fieldbo.result import write_whole
+from fieldbo.threads import one_blas_thread
 
 _SITES = 2500
 _HULL_RATIO = 0.35  # between 0, the tightest outline, and 1, the convex hull
@@ -130,7 +130,7 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
         raise InputError(
             f"all readings have the same {flat}", expected="positions that differ", where=str(survey.csv)
         )
-    with threadpool_limits(1):  # factors of these sizes are fastest with one BLAS thread
+    with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
         field = fit_table(readings, extent, "matern52", survey.transform, str(survey.csv))
     told = _World(survey, readings, field)
     try:

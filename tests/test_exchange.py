@@ -24,9 +24,9 @@ from fieldbo.exchange import (
 
 property_test = settings(deadline=None, max_examples=100, derandomize=True)
 finite = st.floats(allow_nan=False, allow_infinity=False)
+positive = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 number = st.floats()
 count = st.integers(0, 5)
-# The two words that stand for infinite numbers in the plain form are left out.
 text = st.one_of(st.text(max_size=20), st.sampled_from(["inf", "-inf"]))
 
 
@@ -52,12 +52,12 @@ def observations(draw):
     d, k = draw(st.integers(1, 3)), draw(st.integers(0, 4))
     return Observation(
         draw(text),
-        np.reshape(draw(lists(number, k * d)), (k, d)),
+        np.reshape(draw(lists(finite, k * d)), (k, d)),
         draw(lists(number, k)),
-        draw(lists(st.floats(min_value=0), k)),
-        draw(lists(number, k)),
-        draw(lists(number, d)),
-        draw(finite),
+        draw(lists(positive, k)),
+        draw(lists(finite, k)),
+        draw(lists(finite, d)),
+        draw(positive),
         draw(count),
         draw(st.booleans()),
         draw(st.booleans()),
@@ -73,7 +73,7 @@ plain_values = st.recursive(
 messages = st.one_of(
     queries(),
     observations(),
-    st.builds(GoHome, count, text),
+    st.builds(GoHome, count, text, st.none() | lists(finite, 2), st.none() | positive),
     st.builds(Rejected, text, text),
     st.builds(Lost, text, text),
     st.builds(Telemetry, count, st.lists(number, min_size=1, max_size=3), st.none() | finite, finite),
@@ -118,6 +118,7 @@ def test_numbers_of_numpy_become_plain_numbers():
         "vehicle": 0,
         "expected_cost": 2.5,
         "id": None,
+        "expected_time_s": None,
     }
 
 
@@ -158,8 +159,12 @@ def test_an_observation_may_hold_no_reading():
     [
         ({"values": [1.0]}, "2, one for each reading"),
         ({"times_s": [1.0, 2.0, 3.0]}, "times_s has 3 entries"),
-        ({"noise_variances": [0.1, -0.1]}, "variances of at least 0"),
-        ({"cost": np.nan}, "a finite cost"),
+        ({"noise_variances": [0.1, -0.1]}, "finite numbers of at least 0"),
+        ({"cost": np.nan}, "cost"),
+        ({"cost": -1.0}, "at least 0"),
+        ({"position": [np.nan, 0.0]}, "position"),
+        ({"sites": [[np.nan, 0.0], [1.0, 0.0]]}, "sites"),
+        ({"channels": {"salt": [1.0]}}, "channels"),
         ({"cost": np.inf}, "observation of run/1"),
     ],
 )

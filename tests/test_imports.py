@@ -15,7 +15,7 @@ PACKAGE = Path(fieldbo.__file__).parent
 # A room may import from any row above its own, from itself, and from nothing else.
 # A new room gets a place here.
 ORDER = """
-    errors  ledger
+    errors  ledger  threads
     domain  registry  streams  question
     exchange  kernels  files
     gp  costs  sensors  record
@@ -29,6 +29,7 @@ ORDER = """
     runner  plot  folder
     campaign  survey  testing
     cli
+    __main__
 """
 ROW = {room: row for row, rooms in enumerate(ORDER.strip().splitlines()) for room in rooms.split()}
 

@@ -134,7 +134,7 @@ def check_the_record(record, result):
             settled.append(row.order)
             assert settled == sent, "an event without its order"
         else:
-            assert row.kind == "fitted"
+            assert row.kind in ("fitted", "stop")
     assert sent == [f"run/{n}" for n in range(len(sent))]
     kinds = [row.kind for row in rows]
     assert kinds.count("query") == len(result.queries)

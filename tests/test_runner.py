@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 import fieldbo
 from fieldbo.agent import Agent
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, VehicleError
 from fieldbo.exchange import (
     EndReason,
     Fitted,
@@ -24,12 +23,14 @@ from fieldbo.exchange import (
     Telemetry,
     to_plain,
 )
+from fieldbo.fields import Field
 from fieldbo.model import Model
 from fieldbo.policies.coverage import Lawnmower, Random
 from fieldbo.policies.levelset import GCHK, Straddle
 from fieldbo.policies.truvar import TruVaR
+from fieldbo.question import LevelSet
 from fieldbo.record import Record
-from fieldbo.runner import Interrupted, run, unbroken
+from fieldbo.runner import BrokenOffError, Interrupted, run, unbroken
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 
@@ -84,9 +85,9 @@ def test_the_record_holds_each_order_before_its_event_and_the_end_last(record):
 
     rows = record.rows()
     kinds = [row.kind for row in rows]
-    assert kinds == ["query", "observation"] * len(result.queries) + ["go-home", "observation", "end"]
-    assert [row.order for row in rows[:-1:2]] == [row.order for row in rows[1:-1:2]]
-    assert [row.order for row in rows[:-1:2]] == [f"small-1/{n}" for n in range(len(result.curve))]
+    assert kinds == ["query", "observation"] * len(result.queries) + ["go-home", "observation", "stop", "end"]
+    assert [row.order for row in rows[:-2:2]] == [row.order for row in rows[1:-2:2]]
+    assert [row.order for row in rows[:-2:2]] == [f"small-1/{n}" for n in range(len(result.curve))]
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     assert record.end_reason is result.end_reason
 
@@ -129,7 +130,7 @@ def test_each_order_is_written_with_what_the_policy_remembered_and_why(record):
     first, second = [row for row in record.rows() if row.kind == "query"][:2]
     assert first.body["why"] is None
     assert {"score", "site", "epoch", "unclassified"} <= set(second.body["why"])
-    assert {"H", "L", "i", "beta", "eta"} == set(second.body["memory"])
+    assert {"H", "L", "i", "beta", "eta", "monotone"} == set(second.body["memory"])
 
 
 def test_a_fit_is_a_row_between_the_event_and_the_next_order(record):
@@ -167,12 +168,11 @@ ORDERS = ("query", "go-home")
 def test_a_run_can_be_rebuilt_from_its_record_to_the_bit(record, policy, cut):
     mission = replace(small_mission(policy, battery=40.0, initial=3), model=Model(learn={"every": 3}))
     run(mission, record=record)
-    rows = [row for row in record.rows() if row.kind != "end"]
+    rows = [row for row in record.rows() if row.kind not in ("stop", "end")]
     cut = len(rows) if cut == -1 else min(cut, len(rows) - 2)
     while rows[cut - 1].kind in ORDERS:  # an order that is out is settled first
         cut += 1
-    with threadpool_limits(1):  # as in a run
-        go_on(replayed(Agent(mission, record.name), rows[:cut]), rows[cut:], record.end_reason)
+    go_on(replayed(Agent(mission, record.name), rows[:cut]), rows[cut:], record.end_reason)
 
 
 def replayed(agent, rows):
@@ -441,3 +441,102 @@ def test_two_vehicles_share_a_belief_and_keep_their_own_batteries(record):
 def test_the_public_run_is_the_runners():
     assert fieldbo.run is run
     assert isinstance(fieldbo.run(small_mission()).observations[0], Observation)
+
+
+def test_a_record_that_holds_a_run_is_not_written_on(record):
+    run(small_mission(), record=record)
+    before = record.rows()
+
+    with pytest.raises(InputError, match="holds a run already"):
+        run(small_mission(), record=record)
+
+    assert record.rows() == before
+
+
+def test_an_event_of_an_order_that_was_never_given_is_written_and_not_told(record):
+    class Babbling(Simulated):
+        def events(self, timeout_s):
+            return [Rejected("another/0", "who?"), *super().events(timeout_s)]
+
+    mission = small_mission()
+    result = run(mission, [Babbling(mission)], record)
+
+    assert result.rejections == ()
+    assert result.cost == run(mission).cost
+    assert [row.kind for row in record.rows()].count("rejected") >= len(result.curve)
+
+
+def test_a_run_that_breaks_off_keeps_what_was_read_and_holds_its_vehicle(record):
+    held = []
+
+    class Stuck(Simulated):
+        def send(self, order):
+            if order.id.endswith("/3"):
+                raise VehicleError("the rudder is stuck")
+            super().send(order)
+
+        def hold(self):
+            held.append(True)
+
+    mission = small_mission()
+    with pytest.raises(BrokenOffError, match="rudder") as caught:
+        run(mission, [Stuck(mission)], record)
+
+    assert len(caught.value.result.observations) == 3
+    assert caught.value.result.end_reason is None
+    assert held == [True]
+    assert record.end_reason is None
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 2500.0, 1e7])
+@pytest.mark.parametrize("policy", [TruVaR(), GCHK(), GCHK(per_cost=True)], ids=repr)
+def test_a_model_that_was_never_fitted_answers_no_question_in_any_unit(unit, policy):
+    class Scaled(Field):
+        def values(self, sites, time_s=0.0):
+            return unit * (1.0 + np.sin(sites[:, 0]) + 0.2 * sites[:, 1])
+
+    world = replace(small_world(noise_sd=1e-3 * unit), field=Scaled())
+    mission = replace(
+        small_mission(policy, world=world, battery=60.0), model=Model(), question=LevelSet(1.2 * unit)
+    )
+    result = run(mission)
+
+    assert len(result.values) > 5
+    assert result.f1 > 0.6
+
+
+def test_a_loop_of_one_s_own_with_a_home_and_a_time_limit_keeps_both():
+    mission = small_mission(battery=200.0)
+    mission = replace(mission, crew=(replace(mission.crew[0], time_limit_s=30.0),))
+    agent, clock = Agent(mission), 0.0
+    while not isinstance(order := agent.ask(), Stop):
+        told = order.observed() if isinstance(order, GoHome) else order.observed(0.5, noise_variance=0.01)
+        agent.tell(told)
+        clock = agent.spent  # a second for each unit of cost
+    assert np.array_equal(agent.crafts[0].position, mission.crew[0].home)
+    assert 0 < clock <= 30.0
+
+
+def test_pending_queries_lower_the_variance_for_the_next_choice_and_classify_nothing():
+    seen = []
+
+    @dataclass(frozen=True)
+    class Watching(Straddle):
+        def suggest(self, state, memory):
+            seen.append(("suggest", state.surface.variance.sum()))
+            return super().suggest(state, memory)
+
+        def observe(self, state, memory, event):
+            seen.append(("observe", state.surface.variance.sum()))
+            return memory
+
+    agent = Agent(small_mission(Watching(), battery=80.0))
+    first, second = agent.ask_batch(2)
+    real = agent.surface.variance.sum()
+    assert seen[-1][0] == "suggest"
+    assert seen[-1][1] < real
+    agent.tell(
+        Simulated(agent.mission).mission.world.evaluate(first, first.site, 0.0, np.random.default_rng(0))
+    )
+    assert seen[-1] == ("observe", agent.surface.variance.sum())
+    assert agent.pending == (second,)

@@ -181,3 +181,29 @@ def test_a_reading_that_is_none_is_refused_and_leaves_the_surface_as_it_was():
         surface.append([[0.5, 0.5]], [np.nan], 0.1)
     np.testing.assert_array_equal(surface.mean, mean)
     assert surface.belief.size == size
+
+
+def test_the_digits_of_the_covariance_do_not_depend_on_when_it_is_first_asked_for():
+    rng = np.random.default_rng(3)
+    candidates, values = rng.random((60, 2)), rng.standard_normal(12)
+    early, late = (Surface(Belief(Matern52([0.3, 0.4])), candidates) for _ in range(2))
+    early.covariance()
+    for surface in (early, late):
+        for site, value in zip(candidates[:12], values, strict=True):
+            surface.append(site[None], [value], [1e-4])
+    assert np.array_equal(early.covariance(), late.covariance())
+
+
+def test_repeated_readings_are_pooled_before_rows_outnumber_sites_by_half():
+    rng = np.random.default_rng(4)
+    candidates = rng.random((5, 2))
+    surface, belief = Surface(Belief(Matern52([0.3, 0.4])), candidates), Belief(Matern52([0.3, 0.4]))
+    for k in range(40):
+        value = [float(rng.standard_normal())]
+        surface.append(candidates[k % 5][None], value, [0.1])
+        belief = belief.given(candidates[k % 5][None], value, [0.1])
+        assert surface.belief.size <= 1.5 * 5
+    np.testing.assert_allclose(surface.mean, belief.mean(candidates), atol=1e-10)
+    np.testing.assert_allclose(surface.variance, belief.variance(candidates), atol=1e-10)
+    lml = surface.belief.log_marginal_likelihood()
+    np.testing.assert_allclose(lml, belief.log_marginal_likelihood(), atol=1e-9)

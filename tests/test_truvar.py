@@ -14,7 +14,7 @@ from fieldbo.agent import Agent
 from fieldbo.costs import Euclidean, Transect, Unit
 from fieldbo.domain import Axis, Domain
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Observation
+from fieldbo.exchange import EndReason, Fitted, Observation
 from fieldbo.fields import Field
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
@@ -179,6 +179,7 @@ def test_a_contradicted_site_is_unclassified_again_unless_sets_are_monotone(case
         crew=(Crew(100.0, domain.sites[0]),),
     )
     agent = Agent(mission)
+    agent.tell(Fitted(agent.hyperparameters.to_plain()))  # a provisional model classifies nothing
 
     def read_first_site(value):
         order = agent.ask()

@@ -28,8 +28,8 @@ EXAMPLES = """
 **Writes** `run.sqlite` (the record), `mission.toml` and the world (as run), `summary.json`,
 `observations.csv`, `path.csv`, `curve.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
 
-**Exit codes** 0: done; 2: something has to be mended first, nothing was started; 130: stopped by Ctrl-C, the
-run folder is complete up to the last observation.
+**Exit codes** 0: done; 1: broken off by an error, everything read is kept; 2: something has to be mended
+first, nothing was started; 130: stopped by Ctrl-C, the run folder is complete up to the last observation.
 """
 
 
@@ -69,7 +69,7 @@ def run(
     from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
     from fieldbo.folder import begin
-    from fieldbo.runner import Interrupted, unbroken
+    from fieldbo.runner import BrokenOffError, Interrupted, unbroken
     from fieldbo.vehicles.simulated import Simulated
 
     out_to = console()
@@ -77,17 +77,19 @@ def run(
     if not by_hand:
         Simulated(told)  # a live world is refused before a folder is made
     folder, record = begin(told, out)
-    interrupted = False
+    code = 0
     with record:
         try:
             result = _by_hand(told, record, out_to) if by_hand else _simulated(told, record, out_to)
         except Interrupted as stop:
-            interrupted, result = True, stop.result
+            code, result = 130, stop.result
+        except BrokenOffError as stop:
+            code, result = 1, stop.result
+            typer.echo(f"fieldbo: the run broke off: {stop}\nIts record is in {folder}.", err=True)
     with unbroken():  # a Ctrl-C waits until every file is there
         result.save(folder)
     _report(result, folder, out_to)
-    if interrupted:
-        raise typer.Exit(130)
+    raise typer.Exit(code)
 
 
 def _simulated(mission: Mission, record: Record, console: Console) -> Result:

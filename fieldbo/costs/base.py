@@ -55,6 +55,10 @@ class CostModel(ABC):
         costs = self._travel(np.atleast_2d(starts), ends)
         return costs[0] if starts.ndim == 1 else costs
 
+    def sampling_cost(self, sites: ArrayLike) -> Array:
+        """Return what sampling costs (N,) where one is: at each of `sites` (N, d), without a way."""
+        return self._sampling(np.atleast_2d(np.asarray(sites, dtype=float)))
+
     def to(
         self,
         positions: ArrayLike,
@@ -79,9 +83,18 @@ class CostModel(ABC):
         return self.seconds_per_unit * self.to(positions, sites, controls, level, time_s)
 
     def matrix(self, sites: ArrayLike, time_s: float = 0.0) -> Array:
-        """Return the full costs (N, N) from each site (row) to each site (column); may be asymmetric."""
+        """Return the full costs (N, N) from each site (row) to each site (column).
+
+        May be asymmetric; the last one is kept, and can't be written to.
+        """
         x = np.atleast_2d(np.asarray(sites, dtype=float))
-        return self.to(x, x, time_s=time_s)
+        key = (x.tobytes(), time_s)
+        known: tuple[tuple[bytes, float], Array] | None = self.__dict__.get("_matrix")
+        if known is None or known[0] != key:
+            known = (key, self.to(x, x, time_s=time_s))
+            known[1].setflags(write=False)
+            object.__setattr__(self, "_matrix", known)  # only the last one is kept
+        return known[1]
 
     def path(self, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> Array:
         """Return the way really taken from `a` (d,) to `b` (d,), as (k, d) points, both ends included."""

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 
-from fieldbo.domain import Array, Domain
+from fieldbo.domain import Array, Domain, frozen_array
 from fieldbo.errors import InputError
 from fieldbo.fields.base import Field, FieldKind
 from fieldbo.kernels import Kernel, kernel
@@ -72,4 +72,4 @@ class GPDraw(FieldKind):
         K[np.diag_indices_from(K)] += _JITTER * self.variance
         factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
         at_sites = self.mean + factor @ stream(draw, "field").standard_normal(domain.size)
-        return DrawnField(domain, at_sites, k, self.mean, factor)
+        return DrawnField(domain, frozen_array(at_sites), k, self.mean, factor)

@@ -71,6 +71,9 @@ class State:
         ``noise(level=0) -> (N,)``, the noise variance of a reading at each site, in model units.
     fixed_model : bool
         Whether hyperparameters stay as they are.
+    provisional : bool
+        Whether they are still to be fitted for the first time: until then the model's scale is a guess,
+        and nothing can be concluded from how sure it is.
     rng : numpy.random.Generator
         The policy's stream for this ask.
     return_cost : Callable
@@ -96,6 +99,7 @@ class State:
     sensor: Sensor
     noise: Callable[..., Array]
     fixed_model: bool
+    provisional: bool
     rng: np.random.Generator
     return_cost: Callable[[Array], Array]
     affordable: Callable[..., Mask]
@@ -194,17 +198,11 @@ def best_affordable(state: State, scores: Array, memory: Memory, **why: Any) -> 
     return Decision(Query(site), memory, {"score": float(scores[index]), "site": index, **why})
 
 
-def cheapest_sample(cost: CostModel, domain: Domain) -> float:
-    """Return the least that it costs to sample again where one is, over a sample of at most 64 sites."""
-    sites = domain.sites[:: max(1, domain.size // 64)]
-    return min(float(cost.to(s, s[None])[0]) for s in sites)
-
-
 def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:
         raise InputError(f"{policy} without declared costs", expected="a world that declares its costs")
-    least = cheapest_sample(cost, domain)
+    least = float(cost.sampling_cost(domain.sites).min())
     if least <= 0:
         raise InputError(
             f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",

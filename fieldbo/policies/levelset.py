@@ -111,7 +111,8 @@ class GCHK(_PerCost):
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the most ambiguous affordable site (per unit of cost); Stop when none is ambiguous."""
         scores = self._ambiguity(state, memory).score
-        open_sites = scores >= 0
+        # A provisional model's scale is a guess, and says of no site that it is classified.
+        open_sites = (scores >= 0) | state.provisional
         why = {"unclassified": int(open_sites.sum())}
         if state.steps and not open_sites.any():
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)

@@ -170,23 +170,25 @@ class TruVaR(Policy):
     def start(self, state: State) -> Memory:
         """Begin the first epoch with nothing classified."""
         none = np.zeros(state.domain.size, dtype=bool)
-        return self._remember(
-            Sets(~none, none, none), Epoch(1, beta_at(self.a, _candidates(state), 1), self.eta)
-        )
+        first = Epoch(1, beta_at(self.a, _candidates(state), 1), self.eta)
+        return self._remember(Sets(~none, none, none), first, self._is_monotone(state))
 
-    def _remember(self, sets: Sets, epoch: Epoch) -> dict[str, Any]:
-        return {"H": _pack(sets.H), "L": _pack(sets.L), "i": epoch.i, "beta": epoch.beta, "eta": epoch.eta}
+    def _remember(self, sets: Sets, epoch: Epoch, monotone: bool) -> dict[str, Any]:
+        return {"H": _pack(sets.H), "L": _pack(sets.L), **epoch._asdict(), "monotone": monotone}
 
     def _recall(self, memory: Memory, n: int) -> tuple[Sets, Epoch]:
         H, L = _unpack(memory["H"], n), _unpack(memory["L"], n)
         return Sets(~(H | L), H, L), Epoch(memory["i"], memory["beta"], memory["eta"])
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Update the sets and the epoch after a reading or a fit."""
-        if not isinstance(event, Observation | Fitted):
+        """Update the sets and the epoch after a reading or a fit.
+
+        While the model is provisional nothing is classified.
+        """
+        if not isinstance(event, Observation | Fitted) or state.provisional:
             return memory
         before, epoch = self._recall(memory, state.domain.size)
-        afresh = isinstance(event, Fitted) or not self._is_monotone(state)
+        afresh = isinstance(event, Fitted) or not memory["monotone"]
         surface = state.surface
         sets = updated_sets(
             surface.mean, surface.sd, state.threshold, epoch.beta, before, monotone=not afresh
@@ -201,7 +203,7 @@ class TruVaR(Policy):
             r=self.r,
             delta=self.delta,
         )
-        return self._remember(sets, epoch)
+        return self._remember(sets, epoch, memory["monotone"])
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the site of the largest reduction per unit of cost; Stop when all is classified."""
@@ -210,7 +212,9 @@ class TruVaR(Policy):
         if state.steps and not sets.M.any():
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
         surface = state.surface
-        members = slice(None) if sets.M.all() else sets.M
+        # What is below eta already can't gain: only the rest of M is summed.
+        open_sites = sets.M & (surface.variance > epoch.eta**2 / epoch.beta)
+        members = slice(None) if open_sites.all() else open_sites
         scores = truncated_variance_reduction(
             surface.covariance(members).T,
             surface.variance,

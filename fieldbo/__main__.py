@@ -1,0 +1,5 @@
+"""``python -m fieldbo`` is the command line."""
+
+from fieldbo.cli import main
+
+main()
