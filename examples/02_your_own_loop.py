@@ -11,9 +11,12 @@ def read_probe(site: np.ndarray) -> float:
     return float(0.5 + 2.0 * np.exp(-(((depth - 7.0 - along / 400.0) / 2.0) ** 2)))
 
 
-agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500}}))
+agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500, "home": [0, 0]}}))
 while not isinstance(order := agent.ask(), fieldbo.Stop):
-    agent.tell(order.observed(read_probe(order.site), noise_variance=0.05**2))
+    if isinstance(order, fieldbo.GoHome):
+        agent.tell(order.observed())
+    else:
+        agent.tell(order.observed(read_probe(order.site), noise_variance=0.05**2))
 
 result = fieldbo.Result.of(agent, reason=order.reason)
 print(f"{order.reason}: {agent.readings} readings for {agent.spent:.0f} s")

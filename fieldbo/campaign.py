@@ -12,7 +12,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy as np
 from fieldbo.catalogue import load_mission, merged
 from fieldbo.domain import Array
 from fieldbo.errors import InputError
+from fieldbo.folder import describe
 from fieldbo.metrics import score_at_costs
 from fieldbo.mission import Mission
 from fieldbo.result import Result, Step, table, write_whole
@@ -77,12 +78,9 @@ def prepared(case: Case, overrides: Mapping[str, Any]) -> Mission:
 
 def digest(case: Case, overrides: Mapping[str, Any]) -> str:
     """Return a short digest of what decides a mission's runs, apart from draw and start."""
-    mission = prepared(Case(case.mission, 0, 0), overrides)
-    assert mission.folder is not None
-    content = json.dumps(mission.settings, sort_keys=True, default=str).encode()
-    for file in sorted(p for p in mission.folder.rglob("*") if p.is_file()):
-        content += hashlib.sha256(file.read_bytes()).digest()
-    return hashlib.sha256(content).hexdigest()[:12]
+    told = describe(prepared(Case(case.mission, 0, 0), overrides))
+    told["versions"] = told["versions"]["fieldbo"]
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
@@ -186,12 +184,10 @@ def _run_all(
             yield _run_case(case, told, marks[case.mission])
         return
     with ProcessPoolExecutor(min(jobs, max(1, len(todo))), mp_context=get_context("spawn")) as pool:
-        out = {pool.submit(_run_case, c, told, marks[c.mission]) for c in todo}
+        out = [pool.submit(_run_case, c, told, marks[c.mission]) for c in todo]
         try:
-            while out:
-                ready, out = wait(out, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    yield future.result()
+            for future in out:  # in the order of one process, so that the table is the same
+                yield future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -6,8 +6,11 @@ A run folder stands on its own: it holds the mission as it was run and a copy of
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
+from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +76,10 @@ def describe(mission: Mission) -> dict[str, Any]:
         "mission": mission.name,
         "world": mission.world.name,
         "settings": dict(mission.settings),
+        "files": {} if mission.folder is None else digests(mission.folder),
+        "policy": {"kind": mission.policy_kind, **_settings(mission.policy)},
+        "model": _settings(mission.model),
+        "crew": [_settings(c) for c in mission.crew],
         "threshold": mission.question.threshold,
         "start": [c.start.tolist() for c in mission.crew],
         "axes": [a.name for a in mission.world.domain.axes],
@@ -84,6 +91,24 @@ def describe(mission: Mission) -> dict[str, Any]:
             "scipy": scipy.__version__,
             "machine": platform.machine(),
         },
+    }
+
+
+def _settings(value: Any) -> dict[str, Any]:
+    """Return a settings object's fields, defaults included, as plain data."""
+    told: dict[str, Any] = json.loads(json.dumps(asdict(value), default=_listed))
+    return told
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file below a folder, by its path in there."""
+    return {
+        file.relative_to(folder).as_posix(): sha256(file.read_bytes()).hexdigest()
+        for file in sorted(p for p in folder.rglob("*") if p.is_file())
     }
 
 

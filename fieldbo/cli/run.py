@@ -112,12 +112,12 @@ def _simulated(mission: Mission, record: Record, console: Console) -> Result:
 def _by_hand(mission: Mission, record: Record, console: Console) -> Result:
     """Run with a person as the vehicle; a line after each answer."""
     from fieldbo.runner import run as run_mission
-    from fieldbo.vehicles.by_hand import ByHand
+    from fieldbo.vehicles import VEHICLES
 
     unit = mission.world.cost_unit
     return run_mission(
         mission,
-        [ByHand(mission)],
+        [VEHICLES.get("by-hand")(mission)],
         record,
         on_step=lambda step: console.print(f"  {_line(step, unit)}", style="dim"),
     )

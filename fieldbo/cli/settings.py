@@ -46,7 +46,10 @@ def overrides(
     if seed is not None:
         out["seed"] = seed
     if battery is not None:
-        out.setdefault("agent", {})["battery"] = _value(battery)
+        agent = out.setdefault("agent", {})
+        if not isinstance(agent, dict):
+            raise InputError(f"--set agent={agent}", expected="agent to be a table", where="--set")
+        agent["battery"] = _value(battery)
     return out
 
 
