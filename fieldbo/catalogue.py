@@ -22,7 +22,7 @@ from fieldbo.domain import Axis, Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.fields import FIELDS, Field
 from fieldbo.files import made, placed, read_toml, validated
-from fieldbo.forms import DomainFile, MissionFile, QuantileFile, WorldFile
+from fieldbo.forms import AgentFile, DomainFile, MissionFile, QuantileFile, WorldFile
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
 from fieldbo.policies import POLICIES
@@ -273,27 +273,16 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     world = _world(world_file, told.draw)
     policy = made(POLICIES, told.policy, f"{where}: policy")
     model = validated(Model, told.model, f"{where}: model")
-    agent = told.agent
     try:
-        threshold = _threshold(told.question.threshold, world)
         return Mission(
             name=_name_of(file),
             world=world,
-            question=LevelSet(threshold),
+            question=LevelSet(_threshold(told.question.threshold, world)),
             policy=policy,
             model=model,
-            crew=(
-                Crew(
-                    battery=_battery(agent.battery, world.cost_unit),
-                    start=world.start if agent.start is None else agent.start,  # type: ignore[arg-type]
-                    home=agent.home,  # type: ignore[arg-type]
-                    reserve=agent.reserve,
-                    margin=agent.margin,
-                    time_limit_s=agent.time_limit_s,
-                ),
-            ),
+            crew=(_crew(told.agent, world),),
             initial=told.initial.count,
-            max_steps=agent.max_steps,
+            max_steps=told.agent.max_steps,
             seed=told.seed,
             policy_kind=told.policy["kind"],
             settings=content,
@@ -301,6 +290,17 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
         )
     except InputError as error:
         raise error.at(where) from None
+
+
+def _crew(told: AgentFile, world: World) -> Crew:
+    return Crew(
+        battery=_battery(told.battery, world.cost_unit),
+        start=world.start if told.start is None else told.start,  # type: ignore[arg-type]
+        home=told.home,  # type: ignore[arg-type]
+        reserve=told.reserve,
+        margin=told.margin,
+        time_limit_s=told.time_limit_s,
+    )
 
 
 def _name_of(file: Path) -> str:

@@ -257,69 +257,10 @@ class Result:
         }
 
     def maps(self) -> xarray.Dataset:
-        """Return the final maps as a labelled data set, with CF names and units.
+        """Return the final maps as a labelled data set, with CF names and units: see `fieldbo.maps`."""
+        from fieldbo import maps
 
-        Variables ``mean``, ``sd``, ``exceedance`` (probability of being at or above the threshold) and
-        ``class`` (1 above, 0 below); on the grid where the domain is one (NaN and -1 outside its region),
-        else along ``site``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class
-        goes by the median.
-        """
-        import xarray
-
-        world, scale = self.mission.world, self.hyperparameters.scale
-        domain, quantity = world.domain, world.quantity
-        mean, sd = scale.moments(self.surface.mean, self.surface.variance)
-        name = {"standard_name": quantity.standard_name} if quantity.standard_name else {}
-        threshold = self.mission.question.threshold
-        told: dict[str, tuple[Array, dict[str, Any]]] = {
-            "mean": (mean, {"long_name": f"{quantity.name}, posterior mean", "units": quantity.unit, **name}),
-            "sd": (
-                sd,
-                {
-                    "long_name": f"{quantity.name}, posterior standard deviation",
-                    "units": quantity.unit,
-                    **({"standard_name": f"{quantity.standard_name} standard_error"} if name else {}),
-                },
-            ),
-            "exceedance": (
-                self.surface.exceedance(self.threshold),
-                {"long_name": f"probability of {quantity.name} >= {threshold:g}", "units": "1"},
-            ),
-            "class": (
-                self.above.astype(np.int8),
-                {
-                    "long_name": f"{quantity.name} >= {threshold:g}",
-                    "units": "1",
-                    "flag_values": np.array([0, 1], dtype=np.int8),
-                    "flag_meanings": "below above",
-                },
-            ),
-        }
-        variables: dict[str, Any] = {}
-        coords: dict[str, Any] = {}
-        for key, (values, attributes) in told.items():
-            if domain.shape is None:
-                variables[key] = (("site",), values, attributes)
-            else:
-                variables[key] = (tuple(a.name for a in domain.axes), domain.on_grid(values), attributes)
-        for j, axis in enumerate(domain.axes):
-            told_axis: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
-            if axis.positive == "down":
-                told_axis |= {"positive": "down", "axis": "Z"}
-            if axis.name == "depth":
-                told_axis["standard_name"] = "depth"
-            if domain.shape is None:
-                coords[axis.name] = (("site",), domain.sites[:, j], told_axis)
-            else:
-                ticks = np.linspace(axis.low, axis.high, domain.shape[j])
-                coords[axis.name] = ((axis.name,), ticks, told_axis)
-        attributes = {
-            "Conventions": "CF-1.11",
-            "title": f"{world.title}: {self.mission.name}",
-            "source": "fieldbo",
-            "threshold": threshold,
-        }
-        return xarray.Dataset(variables, coords, attributes)
+        return maps.of(self)
 
     def save(self, folder: Path) -> None:
         """Write summary, tables, maps and pictures into a folder; each file appears whole or not at all.

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo import cli
 from fieldbo.errors import FieldboError, InputError
 
 TINY = """format = 1
@@ -91,25 +90,7 @@ def _place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command line in this process; return exit code, output and errors."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fieldbo", *map(str, args)])
-        capsys.readouterr()
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
-
-
-@pytest.fixture
-def refused(command):
+def expect_refused(command):
     """Run the command line; it must end with 2, say all of `said`, and leave every file as it was."""
 
     def run(*args, said):
@@ -257,10 +238,10 @@ WRONG_MISSIONS = [
 
 
 @pytest.mark.parametrize(("file", "old", "new", "said"), WRONG_MISSIONS)
-def test_a_wrong_mission_is_refused_by_the_commands_and_by_load_mission(refused, file, old, new, said):
+def test_a_wrong_mission_is_refused_by_the_commands_and_by_load_mission(expect_refused, file, old, new, said):
     edit(file, old, new)
-    refused("run", "m.toml", said=said)
-    refused("check", "m.toml", said=said)
+    expect_refused("run", "m.toml", said=said)
+    expect_refused("check", "m.toml", said=said)
     with pytest.raises(InputError) as caught:
         fieldbo.load_mission("m.toml")
     text = " ".join(str(caught.value).split())
@@ -329,12 +310,12 @@ WRONG_WORLDS = [
 
 
 @pytest.mark.parametrize(("file", "old", "new", "said"), WRONG_WORLDS)
-def test_a_wrong_world_is_refused_by_the_commands_and_by_load_world(refused, file, old, new, said):
+def test_a_wrong_world_is_refused_by_the_commands_and_by_load_world(expect_refused, file, old, new, said):
     edit(file, old, new)
     name = Path(file).parent.name
     write("secret.csv", READINGS)
-    refused("check", f"worlds/{name}", said=said)
-    refused("run", "m.toml", "--set", f"world={name}", said=said)
+    expect_refused("check", f"worlds/{name}", said=said)
+    expect_refused("run", "m.toml", "--set", f"world={name}", said=said)
     with pytest.raises(InputError) as caught:
         fieldbo.load_world(name)
     text = " ".join(str(caught.value).split())
@@ -366,34 +347,34 @@ def with_row(row, at=3):
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
-def test_a_wrong_table_is_refused_with_its_line_and_column(refused, content, said):
+def test_a_wrong_table_is_refused_with_its_line_and_column(expect_refused, content, said):
     write(CSV_FILE, content)
-    refused("check", "worlds/table", said=(f"{TABLE_FILE}: field", *said))
+    expect_refused("check", "worlds/table", said=(f"{TABLE_FILE}: field", *said))
     with pytest.raises(InputError):
         fieldbo.load_world("table")
 
 
 @pytest.mark.parametrize("cell", ["-0.1", "nan", "", "x"])
-def test_a_wrong_noise_in_the_table_is_refused_with_its_line_and_column(refused, cell):
+def test_a_wrong_noise_in_the_table_is_refused_with_its_line_and_column(expect_refused, cell):
     noisy = ["x,y,v,s", *(f"{r},{cell if i == 3 else 0.1}" for i, r in enumerate(ROWS)), ""]
     write(CSV_FILE, "\n".join(noisy))
     edit(TABLE_FILE, 'value = "v"', 'value = "v"\nnoise_sd = "s"')
-    refused("check", "worlds/table", said=("line 5, column s", "expected: a "))
+    expect_refused("check", "worlds/table", said=("line 5, column s", "expected: a "))
 
 
-def test_a_log_of_values_not_above_0_is_refused_with_its_line_and_column(refused):
+def test_a_log_of_values_not_above_0_is_refused_with_its_line_and_column(expect_refused):
     write(CSV_FILE, with_row("1,1,-1.3"))
     edit(TABLE_FILE, 'value = "v"', 'value = "v"\ntransform = "log"')
-    refused("check", "table", said=("the log of -1.3", "values above 0", "line 5, column v", '"none"'))
+    expect_refused("check", "table", said=("the log of -1.3", "values above 0", "line 5, column v", '"none"'))
     said = ("the log of -1.3", "values above 0", "line 5, column v")
     write("s.csv", with_row("1,1,-1.3"))
     survey = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v", "--transform", "log")
-    refused("new", "world", "w", *survey, said=said)
+    expect_refused("new", "world", "w", *survey, said=said)
 
 
-def test_a_threshold_without_a_log_is_refused_before_the_run(refused):
+def test_a_threshold_without_a_log_is_refused_before_the_run(expect_refused):
     overrides = ("--set", "question.threshold=-1", "--set", "model.transform=log", "--set", "model.mean=2")
-    refused("run", "m.toml", *overrides, said=("the log of -1.0", "m.toml: question.threshold"))
+    expect_refused("run", "m.toml", *overrides, said=("the log of -1.0", "m.toml: question.threshold"))
 
 
 def test_repeated_sites_in_a_table_are_pooled_and_said(command):
@@ -403,12 +384,12 @@ def test_repeated_sites_in_a_table_are_pooled_and_said(command):
     assert "2 of 14 readings repeat a site; they are pooled" in out
 
 
-def test_a_link_that_leaves_the_world_s_folder_is_refused(refused, tmp_path):
+def test_a_link_that_leaves_the_world_s_folder_is_refused(expect_refused, tmp_path):
     write("secret.csv", READINGS)
     Path(CSV_FILE).unlink()
     Path(CSV_FILE).symlink_to(tmp_path / "secret.csv")
     said = ("'r.csv' leaves the folder table", "a file in the world's own folder", "field.file", "copy the")
-    refused("check", "worlds/table", said=said)
+    expect_refused("check", "worlds/table", said=said)
 
 
 @pytest.mark.parametrize(
@@ -449,25 +430,25 @@ def test_a_link_that_leaves_the_world_s_folder_is_refused(refused, tmp_path):
     ],
     ids=lambda value: " ".join(value)[:60] if value[0] in ("run", "check", "show") else "",
 )
-def test_a_wrong_argument_is_refused(refused, args, said):
-    refused(*args, said=said)
+def test_a_wrong_argument_is_refused(expect_refused, args, said):
+    expect_refused(*args, said=said)
 
 
 @pytest.mark.parametrize("pair", ["x", "", "=3", "agent.=3", ".battery=3", "agent..battery=3", "agent"])
-def test_a_set_without_key_or_equals_sign_is_refused(refused, pair):
+def test_a_set_without_key_or_equals_sign_is_refused(expect_refused, pair):
     said = ("expected: table.key=value", "where: --set", "for example --set question.threshold=2")
-    refused("run", "m.toml", "--set", pair, said=said)
+    expect_refused("run", "m.toml", "--set", pair, said=said)
 
 
-def test_runs_that_is_a_file_is_refused(refused):
+def test_runs_that_is_a_file_is_refused(expect_refused):
     write("runs", "mine")
-    refused("run", "m.toml", said=("runs/m-1 can't be made", "--out"))
+    expect_refused("run", "m.toml", said=("runs/m-1 can't be made", "--out"))
 
 
 @pytest.mark.parametrize("content", [bytes(range(256)), b"\xff\xfe"])
-def test_a_binary_file_as_mission_is_refused(refused, content):
+def test_a_binary_file_as_mission_is_refused(expect_refused, content):
     write("m.toml", content)
-    refused("run", "m.toml", said=("the file is not text", "a TOML file in UTF-8", "where: m.toml"))
+    expect_refused("run", "m.toml", said=("the file is not text", "a TOML file in UTF-8", "where: m.toml"))
 
 
 @pytest.mark.parametrize(
@@ -475,12 +456,14 @@ def test_a_binary_file_as_mission_is_refused(refused, content):
     [("truvar",), ("gchk", "policy.per_cost=true"), ("maximum-variance", "policy.per_cost=true")],
     ids=lambda rule: rule[0],
 )
-def test_rules_that_divide_by_the_cost_refuse_free_samples(refused, rule):
+def test_rules_that_divide_by_the_cost_refuse_free_samples(expect_refused, rule):
     edit(TINY_FILE, "sampling = 1", "sampling = 0")
     kind, *others = rule
     args = [a for o in others for a in ("--set", o)]
     said = ("costs 0", "divides by the cost", "a sampling cost above 0", "m.toml: cost", "sampling = 1")
-    refused("run", "m.toml", "--set", f"policy.kind={kind}", "--set", "agent.max_steps=3", *args, said=said)
+    expect_refused(
+        "run", "m.toml", "--set", f"policy.kind={kind}", "--set", "agent.max_steps=3", *args, said=said
+    )
 
 
 def test_free_samples_are_fine_for_a_rule_that_does_not_divide_by_the_cost(command):
@@ -514,24 +497,24 @@ COMPARE = ("compare", "m.toml", "--jobs", "1", "--starts", "1")
     ],
     ids=lambda value: " ".join(value)[:40] if value and value[0][0] in "-lm" else "",
 )
-def test_a_wrong_comparison_is_refused(refused, args, said):
-    refused(*COMPARE, *args, said=said)
+def test_a_wrong_comparison_is_refused(expect_refused, args, said):
+    expect_refused(*COMPARE, *args, said=said)
 
 
 @pytest.mark.parametrize(("file", "old", "new"), [("m.toml", "= 30", "= 20"), (TINY_FILE, "0.1", "0.2")])
-def test_an_old_table_of_a_changed_mission_or_world_is_refused(command, refused, file, old, new):
+def test_an_old_table_of_a_changed_mission_or_world_is_refused(command, expect_refused, file, old, new):
     assert command(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2")[0] == 0
     edit(file, old, new)
     said = ("o.csv holds runs of m with other settings", "the same mission", "--out", "choose another file")
-    refused(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2", said=said)
+    expect_refused(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2", said=said)
 
 
-def test_a_table_with_a_damaged_line_is_refused_with_its_line(command, refused):
+def test_a_table_with_a_damaged_line_is_refused_with_its_line(command, expect_refused):
     assert command(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2")[0] == 0
     lines = Path("o.csv").read_text().splitlines()
     write("o.csv", "\n".join([*lines[:2], "step,m,zero", *lines[2:], ""]))
     said = ("a line that this command did not write", "cells", "o.csv, line 3")
-    refused(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2", said=said)
+    expect_refused(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2", said=said)
 
 
 SURVEY = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
@@ -563,32 +546,32 @@ SURVEY = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value)[:30],
 )
-def test_a_wrong_new_world_is_refused(refused, name, args, said):
-    refused("new", "world", name, *SURVEY, *args, said=said)
+def test_a_wrong_new_world_is_refused(expect_refused, name, args, said):
+    expect_refused("new", "world", name, *SURVEY, *args, said=said)
 
 
-def test_a_new_world_with_the_name_of_a_mission_that_exists_is_refused(refused):
+def test_a_new_world_with_the_name_of_a_mission_that_exists_is_refused(expect_refused):
     write("missions/w.toml", MISSION)
     said = ("missions/w.toml exists", "nothing is written over", "choose another name")
-    refused("new", "world", "w", *SURVEY, said=said)
+    expect_refused("new", "world", "w", *SURVEY, said=said)
 
 
 @pytest.mark.parametrize("column", ["x", "y"])
-def test_a_survey_without_extent_is_refused(refused, column):
+def test_a_survey_without_extent_is_refused(expect_refused, column):
     rows = [f"3,{i},{i * i}" if column == "x" else f"{i},3,{i * i}" for i in range(9)]
     write("s.csv", "\n".join(["x,y,v", *rows]))
     said = (f"all readings have the same {column}", "positions that differ", "where: s.csv")
-    refused("new", "world", "w", *SURVEY, said=said)
+    expect_refused("new", "world", "w", *SURVEY, said=said)
 
 
 @pytest.mark.parametrize("taken", ["worlds", "missions"])
-def test_a_new_world_where_a_file_stands_in_the_way_is_refused(refused, monkeypatch, taken):
+def test_a_new_world_where_a_file_stands_in_the_way_is_refused(expect_refused, monkeypatch, taken):
     Path("elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
     write("s.csv", READINGS)
     write(taken, "mine")
     said = (f"{taken} is no folder", "expected: a folder, or nothing yet", "mend:")
-    refused("new", "world", "w", *SURVEY, said=said)
+    expect_refused("new", "world", "w", *SURVEY, said=said)
 
 
 @pytest.mark.parametrize(

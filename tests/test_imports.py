@@ -26,7 +26,7 @@ ORDER = """
     craft
     agent  vehicles
     result  catalogue
-    runner  plot  folder
+    runner  plot  maps  folder
     campaign  survey  testing
     cli
     __main__
@@ -34,7 +34,7 @@ ORDER = """
 ROW = {room: row for row, rooms in enumerate(ORDER.strip().splitlines()) for room in rooms.split()}
 
 # Inside a function only, so that the lower room works without the upper one: a result draws itself.
-LATE = {("result", "plot")}
+LATE = {("result", "plot"), ("result", "maps")}
 
 
 def room_of(file):

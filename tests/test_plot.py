@@ -101,7 +101,7 @@ def test_every_kind_of_domain_draws(name, known):
 def test_a_run_without_readings_draws(grid):
     empty = replace(grid, observations=(), curve=())
     for picture in PICTURES:
-        png(picture(empty))
+        assert png(picture(empty)).startswith(b"\x89PNG")
 
 
 @pytest.mark.filterwarnings("error")

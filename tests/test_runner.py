@@ -172,7 +172,7 @@ def test_a_run_can_be_rebuilt_from_its_record_to_the_bit(record, policy, cut):
     cut = len(rows) if cut == -1 else min(cut, len(rows) - 2)
     while rows[cut - 1].kind in ORDERS:  # an order that is out is settled first
         cut += 1
-    go_on(replayed(Agent(mission, record.name), rows[:cut]), rows[cut:], record.end_reason)
+    check_that_it_goes_on(replayed(Agent(mission, record.name), rows[:cut]), rows[cut:], record.end_reason)
 
 
 def replayed(agent, rows):
@@ -184,7 +184,7 @@ def replayed(agent, rows):
     return agent
 
 
-def go_on(agent, rows, end_reason):
+def check_that_it_goes_on(agent, rows, end_reason):
     for row in rows:
         if row.kind in ORDERS:
             assert to_plain(agent.ask()) == row.body["message"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo import cli, survey
+from fieldbo import survey
 from fieldbo.errors import InputError
 from fieldbo.survey import Survey, make_world
 
@@ -21,25 +20,6 @@ from fieldbo.survey import Survey, make_world
 @pytest.fixture(autouse=True)
 def _place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def said(monkeypatch, capsys):
-    """Run the command line; it must end with 0 and no errors; return what it says."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["fieldbo", *map(str, args)])
-        capsys.readouterr()
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        assert (code, err) == (0, "")
-        return out
-
-    return run
 
 
 def rows_of(file):

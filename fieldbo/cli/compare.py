@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.table import Table
+
+    from fieldbo.campaign import Scores
 
 EXAMPLES = """
 **Examples**
@@ -42,7 +49,6 @@ def compare(
     """Run missions side by side, from the same starts in the same fields, and compare them at equal cost."""
     import numpy as np
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Table
 
     from fieldbo import campaign, plot
     from fieldbo.cli.console import console
@@ -71,16 +77,23 @@ def compare(
     runs = [r for r in rows if r["row"] == "run"]
     smallest, unit = min(float(r["battery"]) for r in runs), runs[0]["cost_unit"]
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("mission", no_wrap=True)
-    for head in (*(f"{c:g} {unit}" for c in costs), "runs"):
-        table.add_column(head)
-    for mission, scores in campaign.scores_at(rows, costs).items():
-        cells = [f"{m:.3f} ±{e:.3f}" for m, e in zip(scores.mean, scores.error, strict=True)]
-        table.add_row(mission, *cells, str(scores.runs))
     out_to.print("mean F1 at equal cost, ± one standard error")
-    out_to.print(table)
+    out_to.print(_table(campaign.scores_at(rows, costs), costs, unit))
     grid = np.linspace(smallest / 60, smallest, 60)
     curves = {m: (grid, s.mean, s.error) for m, s in campaign.scores_at(rows, grid.tolist()).items()}
     plot.save(plot.comparison_picture(curves, unit), picture)
     out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True)
+
+
+def _table(scores: Mapping[str, Scores], costs: Sequence[float], unit: str) -> Table:
+    """Return a line a mission, a column a cost."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("mission", no_wrap=True)
+    for head in (*(f"{c:g} {unit}" for c in costs), "runs"):
+        table.add_column(head)
+    for mission, score in scores.items():
+        cells = [f"{m:.3f} ±{e:.3f}" for m, e in zip(score.mean, score.error, strict=True)]
+        table.add_row(mission, *cells, str(score.runs))
+    return table

@@ -84,25 +84,8 @@ def read_readings(
         fewer than five readings, or a negative noise. The message names line and column.
     """
     rows = _rows(path)
-    header = [h.strip() for h in rows[0][1]]
     wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
-    for name in wanted:
-        if name not in header:
-            raise UnknownNameError.of("column", name, header, where=f"{path}, line {rows[0][0]}")
-        if header.count(name) > 1:
-            raise InputError(
-                f"{header.count(name)} columns are called {name!r}",
-                expected="one column of that name",
-                where=f"{path}, line {rows[0][0]}",
-            )
-    for line, cells in rows[1:]:
-        if any(c.strip() for c in cells[len(header) :]):
-            raise InputError(
-                f"{len(cells)} cells",
-                expected=f"{len(header)}, one a column ({', '.join(header)})",
-                where=f"{path}, line {line}",
-                mend="decimals with a point, not a comma; text with commas in quotes",
-            )
+    header = _checked_header(path, rows, wanted)
     at = {name: header.index(name) for name in wanted}
 
     def column(name: str, *, gaps: bool = False) -> Array:
@@ -126,6 +109,30 @@ def read_readings(
         value,
         tuple(line for line, _ in rows[1:]),
     )
+
+
+def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Sequence[str]) -> list[str]:
+    """Return the column names, after checking that all `wanted` are there and no row is too long."""
+    first, names = rows[0]
+    header = [name.strip() for name in names]
+    for name in wanted:
+        if name not in header:
+            raise UnknownNameError.of("column", name, header, where=f"{path}, line {first}")
+        if header.count(name) > 1:
+            raise InputError(
+                f"{header.count(name)} columns are called {name!r}",
+                expected="one column of that name",
+                where=f"{path}, line {first}",
+            )
+    for line, cells in rows[1:]:
+        if any(c.strip() for c in cells[len(header) :]):
+            raise InputError(
+                f"{len(cells)} cells",
+                expected=f"{len(header)}, one a column ({', '.join(header)})",
+                where=f"{path}, line {line}",
+                mend="decimals with a point, not a comma; text with commas in quotes",
+            )
+    return header
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

@@ -1,0 +1,88 @@
+"""The final maps of a run as a labelled data set, with CF names and units.
+
+Variables ``mean``, ``sd``, ``exceedance`` (probability of being at or above the threshold) and ``class``
+(1 above, 0 below); on the grid where the domain is one (NaN and -1 outside its region), else along
+``site``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class goes by the median.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+from numpy.typing import NDArray
+
+from fieldbo.domain import Axis, Domain
+from fieldbo.result import Result
+
+
+def of(result: Result) -> xarray.Dataset:
+    """Return the maps of a result.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}})
+    >>> sorted(of(fieldbo.run(mission)).data_vars)
+    ['class', 'exceedance', 'mean', 'sd']
+    """
+    mission = result.mission
+    domain = mission.world.domain
+    attributes = {
+        "Conventions": "CF-1.11",
+        "title": f"{mission.world.title}: {mission.name}",
+        "source": "fieldbo",
+        "threshold": mission.question.threshold,
+    }
+    variables = {name: _laid_out(domain, *told) for name, told in _variables(result).items()}
+    coordinates = {axis.name: _coordinate(domain, j, axis) for j, axis in enumerate(domain.axes)}
+    return xarray.Dataset(variables, coordinates, attributes)
+
+
+def _variables(result: Result) -> dict[str, tuple[NDArray[Any], dict[str, Any]]]:
+    """Return the values (N,) at the sites, and attributes, of each variable."""
+    quantity, threshold = result.mission.world.quantity, result.mission.question.threshold
+    surface, unit = result.surface, {"units": quantity.unit}
+    mean, sd = result.hyperparameters.scale.moments(surface.mean, surface.variance)
+    named = quantity.standard_name
+    flags = {"flag_values": np.array([0, 1], dtype=np.int8), "flag_meanings": "below above"}
+    return {
+        "mean": (
+            mean,
+            {"long_name": f"{quantity.name}, posterior mean", **unit}
+            | ({"standard_name": named} if named else {}),
+        ),
+        "sd": (
+            sd,
+            {"long_name": f"{quantity.name}, posterior standard deviation", **unit}
+            | ({"standard_name": f"{named} standard_error"} if named else {}),
+        ),
+        "exceedance": (
+            surface.exceedance(result.threshold),
+            {"long_name": f"probability of {quantity.name} >= {threshold:g}", "units": "1"},
+        ),
+        "class": (
+            result.above.astype(np.int8),
+            {"long_name": f"{quantity.name} >= {threshold:g}", "units": "1", **flags},
+        ),
+    }
+
+
+def _laid_out(domain: Domain, values: NDArray[Any], attributes: dict[str, Any]) -> Any:
+    """Return dimensions, values and attributes as xarray takes them."""
+    if domain.shape is None:
+        return ("site",), values, attributes
+    return tuple(a.name for a in domain.axes), domain.on_grid(values), attributes
+
+
+def _coordinate(domain: Domain, j: int, axis: Axis) -> Any:
+    """Return the coordinate of axis number `j` as xarray takes it."""
+    told: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
+    if axis.positive == "down":
+        told |= {"positive": "down", "axis": "Z"}
+    if axis.name == "depth":
+        told["standard_name"] = "depth"
+    if domain.shape is None:
+        return ("site",), domain.sites[:, j], told
+    return (axis.name,), np.linspace(axis.low, axis.high, domain.shape[j]), told
