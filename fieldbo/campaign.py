@@ -153,9 +153,21 @@ def compare(
     told = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
         raise InputError(f"{starts} starts, {draws} draws, {jobs} jobs", expected="at least 1 of each")
+    agent = told.get("agent")
+    for key, given in (("draw", told), ("seed", told), ("start", agent)):
+        if isinstance(given, Mapping) and key in given:
+            raise InputError(
+                f"--set of {key}", expected="no such key: a comparison sets it for each run", where="--set"
+            )
     labels = [_label(m) for m in missions]
     if len(set(labels)) < len(labels):
         raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
+    units = {m: prepared(Case(m, 0, 0), told).world.cost_unit for m in missions}
+    if len(set(units.values())) > 1:
+        raise InputError(
+            "missions paid in different units: " + ", ".join(f"{m} in {u}" for m, u in units.items()),
+            expected="one unit, to compare them at equal cost",
+        )
     marks = {m: digest(Case(m, 0, 0), told) for m in missions}
     for name in missions:
         Simulated(prepared(Case(name, 0, 0), told))  # a live world is refused before a table is made

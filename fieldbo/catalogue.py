@@ -18,7 +18,7 @@ import numpy as np
 import shapely
 
 from fieldbo.costs import COSTS
-from fieldbo.domain import Axis, Domain
+from fieldbo.domain import Axis, Domain, is_depth
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.fields import FIELDS, Field
 from fieldbo.files import made, placed, read_toml, validated
@@ -32,6 +32,7 @@ from fieldbo.threads import one_blas_thread
 from fieldbo.world import Quantity, World
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_ENDINGS = (".toml", ".sqlite")
 _BATTERY = re.compile(r"\s*(\S+?)\s+(\S+)\s*")
 _MOST = 100_000  # sites of a world, and readings before a policy takes over
 
@@ -80,10 +81,10 @@ def _is_path(name: str | Path) -> bool:
 
 def name_of(what: str, name: str, where: str | None = None) -> str:
     """Return `name`, or raise an `InputError` if it is none that a folder or file may have."""
-    if not _NAME.fullmatch(name) or ".." in name:
+    if not _NAME.fullmatch(name) or ".." in name or name.endswith(_ENDINGS):
         raise InputError(
             f"{name!r} is no name of a {what}",
-            expected="letters, digits, '-', '_' and '.': a name, not a path",
+            expected="letters, digits, '-', '_' and '.': a name, not a path, nor a file's",
             where=where,
         )
     return name
@@ -203,7 +204,7 @@ def _domain(told: DomainFile) -> Domain:
     if sites > _MOST:
         raise InputError(f"a grid of {sites} sites", expected=f"at most {_MOST}", where="domain.axes")
     axes = [
-        Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if a.name == "depth" else "up"))
+        Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if is_depth(a.name) else "up"))
         for a in told.axes
     ]
     names = [a.name for a in axes]

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldbo.errors import InputError
 
+MOST_PAIRS = 20_000
+"""Sites up to which all pairs of them fit in memory: 3.2 GB."""
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -62,6 +65,17 @@ class Axis:
     def label(self) -> str:
         """Name and unit, as on a picture's axis."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+def is_depth(name: str) -> bool:
+    """Say whether an axis of that name is a depth, which points down unless it says otherwise.
+
+    Examples
+    --------
+    >>> is_depth("depth"), is_depth("Depth_m"), is_depth("north")
+    (True, True, False)
+    """
+    return name.strip().lower().startswith("depth")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +162,16 @@ class Domain:
                 raise InputError("an outline was given", expected="a domain of two axes for an outline")
             index = index[shapely.intersects_xy(region, nodes[:, 0], nodes[:, 1])]
         return cls(tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), region)
+
+    def check_pairs(self, what: str) -> None:
+        """Raise an `InputError` if a covariance between all pairs of sites would not fit in memory."""
+        if self.size > MOST_PAIRS:
+            raise InputError(
+                f"{what} on {self.size} sites takes {8e-9 * self.size**2:,.0f} GB",
+                expected=f"at most {MOST_PAIRS} sites",
+                where="domain.axes",
+                mend="lower the counts of the axes, or take a policy that needs no covariance, as straddle",
+            )
 
     @property
     def size(self) -> int:

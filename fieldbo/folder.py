@@ -140,7 +140,7 @@ def _make(folder: Path) -> Path:
 def _next(parent: Path, name: str) -> Path:
     """Make the next free numbered folder, also where another process does so at the same time."""
     taken = [p.name.removeprefix(f"{name}-") for p in parent.glob(f"{name}-*")]
-    n = max((int(t) for t in taken if t.isdigit()), default=0)
+    n = max((int(t) for t in taken if t.isdecimal()), default=0)
     while True:
         n += 1
         try:

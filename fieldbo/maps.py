@@ -13,7 +13,7 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.domain import Axis, Domain
+from fieldbo.domain import Axis, Domain, is_depth
 from fieldbo.result import Result
 
 
@@ -37,7 +37,11 @@ def of(result: Result) -> xarray.Dataset:
     }
     variables = {name: _laid_out(domain, *told) for name, told in _variables(result).items()}
     coordinates = {axis.name: _coordinate(domain, j, axis) for j, axis in enumerate(domain.axes)}
-    return xarray.Dataset(variables, coordinates, attributes)
+    maps = xarray.Dataset(variables, coordinates, attributes)
+    maps["class"].encoding["_FillValue"] = np.int8(-1)
+    for axis in domain.axes:
+        maps[axis.name].encoding["_FillValue"] = None  # a coordinate has no gaps
+    return maps
 
 
 def _variables(result: Result) -> dict[str, tuple[NDArray[Any], dict[str, Any]]]:
@@ -81,7 +85,7 @@ def _coordinate(domain: Domain, j: int, axis: Axis) -> Any:
     told: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
     if axis.positive == "down":
         told |= {"positive": "down", "axis": "Z"}
-    if axis.name == "depth":
+    if is_depth(axis.name):
         told["standard_name"] = "depth"
     if domain.shape is None:
         return ("site",), domain.sites[:, j], told

@@ -49,7 +49,7 @@ class Crew:
             object.__setattr__(self, "home", frozen_array(self.home))
         for name, good, expected in (
             ("battery", self.battery > 0, "a finite number above 0"),
-            ("reserve", self.reserve >= 0, "a finite number of at least 0"),
+            ("reserve", 0 <= self.reserve < self.battery, "at least 0, and less than the battery"),
             ("margin", self.margin >= 0, "a finite number of at least 0"),
             ("time_limit_s", self.time_limit_s is None or self.time_limit_s > 0, "seconds above 0"),
         ):
@@ -106,8 +106,12 @@ class Mission:
     def __post_init__(self) -> None:
         if not self.crew:
             raise InputError("a mission without a vehicle", expected="at least one [agent]")
-        if self.initial < 0:
-            raise InputError(f"count = {self.initial}", expected="at least 0", where="initial.count")
+        if not 0 <= self.initial <= self.world.domain.size:
+            raise InputError(
+                f"count = {self.initial}",
+                expected=f"0 to {self.world.domain.size}, the number of sites",
+                where="initial.count",
+            )
         if self.max_steps is not None and self.max_steps < 1:
             raise InputError(f"max_steps = {self.max_steps}", expected="at least 1", where="agent.max_steps")
         if self.seed < 0:

@@ -39,7 +39,7 @@ _RULES = (_BLUE, _RED, _GREEN, _PINK, _ORANGE, _SKY, "black")
 _VALUE: _Look = {"cmap": "viridis"}
 _SPREAD: _Look = {"cmap": "magma", "vmin": 0.0}
 _CHANCE: _Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
-_CLASS: _Look = {"cmap": ListedColormap(["#d3dfe8", _RED]), "vmin": -0.5, "vmax": 1.5}
+_CLASS: _Look = {"cmap": ListedColormap(["#b9cbd8", "#e6edf2", "#f3c9a3", _RED]), "vmin": -0.5, "vmax": 3.5}
 _CASED: list[AbstractPathEffect] = [
     withStroke(linewidth=3.0, foreground="black")
 ]  # lines that show on light and dark ground alike
@@ -345,8 +345,10 @@ def _map_panels(panels: list[Axes], result: Result) -> None:
     panels[1].plot(*result.sites.T, "o", color="white", markersize=2.5, markeredgecolor="black", mew=0.5)
     _field(panels[2], domain, p, "probability", _CHANCE)
     _edge(panels[2], domain, p - 0.5, color="black")
-    _field(panels[3], domain, result.above.astype(float), "", _CLASS).set_ticks(
-        [0, 1], labels=["below", "above"]
+    unsure = np.abs(result.surface.mean - result.threshold) <= SURE * result.surface.sd
+    classes = np.where(result.above, 3.0 - unsure, 0.0 + unsure)
+    _field(panels[3], domain, classes, "", _CLASS).set_ticks(
+        [0, 1, 2, 3], labels=["below", "likely\nbelow", "likely\nabove", "above"]
     )
     if wrong is not None:
         panels[3].plot(*domain.sites[wrong].T, "o", color="black", markersize=2.5, label="misclassified")

@@ -148,6 +148,15 @@ class Result:
         for kind, what in ((Rejected, "rejected"), (Lost, "lost")):
             if number := sum(isinstance(e, kind) for e in agent.history):
                 notes.append(f"{number} orders were {what}")
+        above = agent.surface.mean >= agent.threshold
+        if reason is EndReason.QUESTION_ANSWERED and above.all() == above.any():
+            side = "above" if above.all() else "below"
+            notes.append(
+                f"every site is classified as {side}: the model is sure of it, yet no reading lies beyond "
+                "the threshold; see the interval of the expected F1"
+            )
+        if reason is EndReason.BATTERY_SPENT and not agent.readings:
+            notes.append("the battery pays for no reading at all")
         if agent.left_out:
             notes.append(
                 f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
@@ -262,7 +271,7 @@ class Result:
 
         return maps.of(self)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write summary, tables, maps and pictures into a folder; each file appears whole or not at all.
 
         Writes ``summary.json``, ``observations.csv``, ``path.csv``, ``curve.csv``, ``map.nc``,
@@ -270,6 +279,7 @@ class Result:
         """
         from fieldbo import plot
 
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "summary.json", json.dumps(self.summary(), indent=2).encode() + b"\n")
         write_whole(folder / "observations.csv", self._observation_table())

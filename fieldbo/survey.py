@@ -13,7 +13,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo.catalogue import load_mission, name_of
-from fieldbo.domain import Array
+from fieldbo.domain import Array, is_depth
 from fieldbo.errors import InputError
 from fieldbo.fields.table import Readings, TableField, fit_table, read_readings
 from fieldbo.files import toml_text
@@ -23,6 +23,7 @@ from fieldbo.result import write_whole
 from fieldbo.threads import one_blas_thread
 
 _SITES = 2500
+_DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
 _HULL_RATIO = 0.35  # between 0, the tightest outline, and 1, the convex hull
 
 
@@ -80,17 +81,15 @@ class NewWorld:
     field : TableField
         The fit, with its quality.
     threshold : float
-    sites : int
-    battery : float
-        Of the mission, in s.
+    loaded : Mission
+        The mission as it loads.
     """
 
     world: Path
     mission: Path
     field: TableField
     threshold: float
-    sites: int
-    battery: float
+    loaded: Mission
 
 
 def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorld:
@@ -130,6 +129,7 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
         raise InputError(
             f"all readings have the same {flat}", expected="positions that differ", where=str(survey.csv)
         )
+    _check_readings(survey, readings)
     with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
         field = fit_table(readings, extent, "matern52", survey.transform, str(survey.csv))
     told = _World(survey, readings, field)
@@ -140,7 +140,7 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
             f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
             expected="folders worlds and missions that can be written to",
         ) from None
-    return NewWorld(world, mission, field, told.threshold, loaded.world.domain.size, loaded.crew[0].battery)
+    return NewWorld(world, mission, field, told.threshold, loaded)
 
 
 def _check(survey: Survey) -> None:
@@ -159,6 +159,30 @@ def _check(survey: Survey) -> None:
             f"threshold {survey.threshold}",
             expected="a finite number" + (" above 0, to have a log" if survey.transform == "log" else ""),
             where="--threshold",
+        )
+
+
+def _check_readings(survey: Survey, readings: Readings) -> None:
+    """Raise an `InputError` if a table of readings makes no world."""
+    for column, positions in zip(survey.columns, readings.sites.T, strict=True):
+        if column.strip().lower() in _DEGREES:
+            raise InputError(
+                f"positions in degrees ({column})",
+                expected="metres, in a projected coordinate system",
+                where=str(survey.csv),
+                mend="project them first, for example to the UTM zone of the place",
+            )
+        if is_depth(column) and positions.min() < 0:
+            raise InputError(
+                f"depths down to {positions.min():g}",
+                expected="depths of at least 0, positive downwards",
+                where=f"{survey.csv}, column {column}",
+            )
+    if np.ptp(readings.values) <= 0:
+        raise InputError(
+            f"all readings are {readings.values[0]:g}",
+            expected="values that differ",
+            where=f"{survey.csv}, column {survey.value}",
         )
 
 
@@ -200,7 +224,7 @@ class _World:
 
     @property
     def is_transect(self) -> bool:
-        return self.survey.y is not None and self.survey.y.lower() == "depth"
+        return self.survey.y is not None and is_depth(self.survey.y)
 
     def _grid(self) -> tuple[list[dict[str, Any]], list[list[float]] | None]:
         """Axes with about 2,500 nodes, equally spaced where both axes are places, and the outline."""

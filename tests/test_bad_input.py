@@ -156,7 +156,7 @@ WRONG_MISSIONS = [
     case("= 30", '= "lots"', "battery 'lots'", 'as in "6000 s"', "m.toml: agent.battery"),
     case("= 30", "= true", "battery = true", NUMBER, "m.toml: agent.battery"),
     case("= 30", "= [3]", "battery = [3]", NUMBER, "m.toml: agent.battery"),
-    added("agent", "reserve = -1", "reserve = -1.0", AT_LEAST_0, "m.toml: agent.reserve"),
+    added("agent", "reserve = -1", "reserve = -1.0", "less than the battery", "m.toml: agent.reserve"),
     added("agent", "margin = nan", "margin = nan", AT_LEAST_0, "m.toml: agent.margin"),
     added("agent", "time_limit_s = 0", "time_limit_s = 0.0", "seconds above 0", "agent.time_limit_s"),
     added("agent", "max_steps = 1.5", "max_steps = 1.5", "a valid integer", "m.toml: agent.max_steps"),
@@ -606,6 +606,21 @@ def test_a_mission_of_a_run_folder_is_named_after_the_folder_and_never_after_its
     assert command("run", "elsewhere/mission.toml", "--set", "agent.max_steps=1")[0] == 0
     assert [p.name for p in Path("runs").iterdir()] == ["elsewhere-1"]
     assert not (Path.cwd().parent / "evil").exists()
+
+
+@pytest.mark.parametrize("count", [150, 100_000])
+def test_a_grid_whose_pairs_fit_in_no_memory_is_refused_before_anything_is_made(expect_refused, count):
+    edit(TINY_FILE, "count = 5", f"count = {count}")
+    edit(TINY_FILE, "count = 5", f"count = {count}")
+    said = expect_refused("run", "m.toml", said=("sites", "expected: at most", "domain.axes"))
+    assert str(count**2) in said
+
+
+def test_words_in_brackets_are_printed_as_they_are(command):
+    write("missions/odd.toml", MISSION.replace("format = 1", 'format = 1\ntitle = "TP [/bold] [red]"'))
+    code, out, _ = command("missions")
+    assert code == 0
+    assert "TP [/bold] [red]" in " ".join(out.split())
 
 
 def test_a_run_folder_inside_its_world_s_folder_does_not_copy_itself(command):

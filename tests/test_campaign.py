@@ -234,3 +234,15 @@ def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(monkeyp
     assert "5 s" in out
     assert "table in t.csv, picture in t.png" in out
     assert Path("t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_missions_paid_in_different_units_are_not_compared(tmp_path):
+    with pytest.raises(InputError, match="different units"):
+        compare(["lake-random", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
+    assert not (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize("told", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
+def test_what_a_comparison_sets_itself_can_t_be_set(tmp_path, told):
+    with pytest.raises(InputError, match="a comparison sets it"):
+        compare(["lake-random"], 1, 1, tmp_path / "t.csv", told)

@@ -178,7 +178,14 @@ def test_the_four_panels_show_the_results_maps(lake):
     panels, maps = plot.map_picture(lake).axes, lake.maps()
     for ax, name in zip(panels, ["mean", "sd", "exceedance", "class"], strict=True):
         (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
-        np.testing.assert_allclose(mesh.get_array().T, maps[name].values)
+        drawn = np.asarray(mesh.get_array().T)
+        np.testing.assert_allclose(drawn > 1.5 if name == "class" else drawn, maps[name].values)
+
+
+def test_sites_that_are_not_sure_are_drawn_paler_than_those_that_are(lake):
+    (mesh,) = [c for c in plot.map_picture(lake).axes[3].collections if isinstance(c, QuadMesh)]
+    pale = np.isin(np.asarray(mesh.get_array()), [1.0, 2.0]).mean()
+    np.testing.assert_allclose(pale, lake.summary()["unclassified"])
 
 
 def test_misclassified_sites_are_marked_and_counted_in_the_title(lake):

@@ -114,7 +114,7 @@ def missions(draw):
         policy=policy,
         model=Model(learn=learn, length_scales=scales, variance=variance),
         crew=(crew,),
-        initial=draw(st.integers(0, 3)),
+        initial=draw(st.integers(0, min(3, domain.size))),
         max_steps=draw(st.integers(1, STEPS_AT_MOST)),
         seed=draw(st.integers(0, 999)),
     )

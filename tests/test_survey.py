@@ -86,7 +86,7 @@ def test_a_transect_has_a_noise_column_and_channels_that_come_back_with_readings
     channels = ("--noise", "sd", "--channel", "temperature", "--channel", "oxygen")
     text = said("new", "world", "lake", *CHL, *channels, "--threshold", "1.5")
     assert f"readings   {n}" in text
-    assert "sites      2500" in text
+    assert "on 2500 sites" in text
     assert "where is chl >= 1.5? battery" in text
     world = fieldbo.load_world("lake")
     assert [a.positive for a in world.domain.axes] == ["up", "down"]
@@ -139,7 +139,7 @@ def test_a_survey_along_a_line_becomes_a_world_of_one_axis(said):
     rows = [f"{a:g},{5 + 2 * np.sin(a / 60):.4f}" for a in x]
     Path("s.csv").write_text("\n".join(["s,ph", *rows]))
     text = said("new", "world", "line", "--csv", "s.csv", "--x", "s", "--value", "ph", "--quantile", "0.5")
-    assert "sites      201" in text
+    assert "on 201 sites" in text
     world = fieldbo.load_world("line")
     assert world.domain.dimension == 1
     assert np.abs(world.truth(x[:, None]) - (5 + 2 * np.sin(x / 60))).max() < 0.2
@@ -159,7 +159,7 @@ def test_the_mission_of_a_new_world_starts_inside_it_and_its_model_fits_the_read
     assert mission.world.domain.contains(mission.crew[0].start[None])[0]
     assert np.allclose(mission.model.length_scales, made.field.length_scales, rtol=1e-3)
     assert mission.question.threshold == made.threshold
-    assert mission.crew[0].battery == made.battery
+    assert mission.crew[0].battery == made.loaded.crew[0].battery
 
 
 def test_nothing_is_half_written_when_the_new_world_can_t_be_loaded(monkeypatch):
@@ -191,7 +191,41 @@ def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
 
 def test_a_transect_below_the_surface_only_is_refused_without_a_trace():
     Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
-    with pytest.raises(InputError, match="axis 'depth' goes from") as caught:
+    with pytest.raises(InputError, match="depths down to") as caught:
         make_world("lake", Survey(Path("s.csv"), "along", "v", "depth"))
     assert "s.csv" in str(caught.value)
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ("lon,lat,v", lambda i: f"{8 + i / 100},{47 + i % 3 / 100},{i}", "positions in degrees"),
+        ("x,y,v", lambda i: f"{i},{i % 3},2.5", "all readings are 2.5"),
+    ],
+)
+def test_a_survey_that_makes_no_sense_as_a_world_is_refused_without_a_trace(header, row, said):
+    Path("s.csv").write_text("\n".join([header, *(row(i) for i in range(12))]))
+    x, y, v = header.split(",")
+    with pytest.raises(InputError, match=said):
+        make_world("odd", Survey(Path("s.csv"), x, v, y))
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+@pytest.mark.parametrize("column", ["Depth", "depth_m"])
+def test_a_depth_by_any_name_makes_a_transect_that_points_down(column):
+    rows = (f"{10 * (i % 6)},{i // 6},{1 + i % 5}" for i in range(24))
+    Path("s.csv").write_text("\n".join([f"along,{column},v", *rows]))
+    axis = make_world("deep", Survey(Path("s.csv"), "along", "v", column)).loaded.world.domain.axes[1]
+    assert (axis.name, axis.positive, axis.low) == (column, "down", 0.0)
+
+
+def test_a_large_survey_is_fitted_to_some_of_its_readings_and_says_so():
+    rng = np.random.default_rng(0)
+    x, y = 100 * rng.random((2, 900))
+    values = np.sin(x / 20) + np.cos(y / 30) + 0.05 * rng.standard_normal(900)
+    rows = (",".join(f"{v:.4f}" for v in row) for row in zip(x, y, values, strict=True))
+    Path("s.csv").write_text("\n".join(["x,y,v", *rows]))
+    made = make_world("large", Survey(Path("s.csv"), "x", "v", "y"))
+    assert made.field.notes == ("hyperparameters are fitted to 400 of 900 readings",)
+    assert made.field.loo_rmse < 0.07

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -48,6 +49,9 @@ def fieldbo(
 
 def main() -> None:
     """Run the command line; an error that a user can mend ends it with exit code 2, and no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no "±" shows "?"
     try:
         app()
     except FieldboError as error:

@@ -82,11 +82,12 @@ def compare(
     grid = np.linspace(smallest / 60, smallest, 60)
     curves = {m: (grid, s.mean, s.error) for m, s in campaign.scores_at(rows, grid.tolist()).items()}
     plot.save(plot.comparison_picture(curves, unit), picture)
-    out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True)
+    out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True, markup=False)
 
 
 def _table(scores: Mapping[str, Scores], costs: Sequence[float], unit: str) -> Table:
     """Return a line a mission, a column a cost."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -95,5 +96,5 @@ def _table(scores: Mapping[str, Scores], costs: Sequence[float], unit: str) -> T
         table.add_column(head)
     for mission, score in scores.items():
         cells = [f"{m:.3f} ±{e:.3f}" for m, e in zip(score.mean, score.error, strict=True)]
-        table.add_row(mission, *cells, str(score.runs))
+        table.add_row(escape(mission), *cells, str(score.runs))
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def missions() -> None:
     """List the missions: those below ./missions, then the shipped ones."""
+    from rich.markup import escape
     from rich.table import Table
 
     from fieldbo.catalogue import list_missions
@@ -15,5 +16,5 @@ def missions() -> None:
     table.add_column("mission", no_wrap=True)
     table.add_column("what it asks, and how")
     for name, file in sorted(list_missions().items()):
-        table.add_row(name, str(read_toml(file).get("title", "")))
+        table.add_row(escape(name), escape(str(read_toml(file).get("title", ""))))
     console().print(table)

@@ -51,22 +51,28 @@ def world(
     Writes *worlds/NAME* and *missions/NAME.toml* here; the truth is the Gaussian process fitted to the
     readings.
     """
+    import numpy as np
+
     from fieldbo.survey import Survey, make_world
 
     survey = Survey(csv, x, value, y, noise, tuple(channel or ()), transform.value, unit, quantile, threshold)
     made = make_world(name, survey)
-    field = made.field
+    field, sites = made.field, made.loaded.world.domain.sites
+    truth, sensor = field.values(sites), made.loaded.world.sensor
     kernel = ", ".join(f"{c} {v:.4g} m" for c, v in zip(survey.columns, field.length_scales, strict=True))
     lines = [
         f"world in {made.world}, mission in {made.mission}",
-        f"  readings   {len(field.readings.values)}",
+        f"  readings   {len(field.readings.values)}, {field.readings.values.min():g} to "
+        f"{field.readings.values.max():g} {unit}",
         *(f"  note       {n}" for n in field.notes),
         f"  fitted     length scales {kernel}; noise sd {field.noise_sd:.3g}"
         + (" of the log" if survey.transform == "log" else f" {unit}"),
         f"  quality    leave-one-out error {field.loo_rmse:.4g} {unit}; 90% intervals hold "
         f"{field.loo_coverage:.0%} of the readings",
-        f"  sites      {made.sites}",
-        f"  mission    where is {value} >= {made.threshold:g}? battery {made.battery:g} s",
+        f"  truth      {truth.min():.4g} to {truth.max():.4g} {unit} on {len(truth)} sites; "
+        f"{np.mean(truth >= made.threshold):.0%} of them at or above the threshold",
+        f"  sensor     noise sd {sensor.noise_sd:g} {unit}; put your instrument's into [sensor]",
+        f"  mission    where is {value} >= {made.threshold:g}? battery {made.loaded.crew[0].battery:g} s",
         f"next: fieldbo run {name}",
     ]
     typer.echo("\n".join(lines))

@@ -88,7 +88,7 @@ def run(
             typer.echo(f"fieldbo: the run broke off: {stop}\nIts record is in {folder}.", err=True)
     with unbroken():  # a Ctrl-C waits until every file is there
         result.save(folder)
-    _report(result, folder, out_to)
+        _report(result, folder, out_to)
     raise typer.Exit(code)
 
 
@@ -145,12 +145,16 @@ def _report(result: Result, folder: Path, console: Console) -> None:
     else:
         console.print(f"[bold]{result.end_reason.capitalize()}.[/] {told['steps']} sites visited.")
     scored = "" if told["f1"] is None else f"{told['f1']:.3f} against the truth; "
-    console.print(f"  F1       {scored}{told['expected_f1']:.3f} expected ({f1_low:.3f} to {f1_high:.3f})")
+    console.print(
+        f"  F1       {scored}{told['expected_f1']:.3f} expected by the model ({f1_low:.3f} to {f1_high:.3f})"
+    )
     console.print(f"  cost     {told['cost']:,.0f} of {told['battery']:,.0f} {unit}")
     console.print(
         f"  above {told['threshold']:g} {told['value_unit']}: {told['area_above']:,.0f} {area} "
         f"({low:,.0f} to {high:,.0f})"
     )
     for note in told["notes"]:
-        console.print(f"  note: {note}", style="yellow")
-    console.print(f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True)
+        console.print(f"  note: {note}", style="yellow", markup=False)
+    console.print(
+        f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
+    )

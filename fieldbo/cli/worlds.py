@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def worlds() -> None:
     """List the worlds: those below ./worlds, then the shipped ones."""
+    from rich.markup import escape
     from rich.table import Table
 
     from fieldbo.catalogue import list_worlds
@@ -17,5 +18,5 @@ def worlds() -> None:
     table.add_column("costs in", no_wrap=True)
     for name, file in sorted(list_worlds().items()):
         told = read_toml(file)
-        table.add_row(name, str(told.get("title", "")), str(told.get("cost_unit", "")))
+        table.add_row(*(escape(str(x)) for x in (name, told.get("title", ""), told.get("cost_unit", ""))))
     console().print(table)

@@ -67,6 +67,7 @@ class GPDraw(FieldKind):
                 expected=f"{domain.dimension}, one an axis",
                 where="field.length_scales",
             )
+        domain.check_pairs("a draw from a Gaussian process")
         k = kernel(self.kernel, self.length_scales, self.variance)
         K = k(domain.sites, domain.sites)
         K[np.diag_indices_from(K)] += _JITTER * self.variance

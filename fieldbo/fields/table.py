@@ -23,6 +23,8 @@ from fieldbo.kernels import kernel
 from fieldbo.streams import stream
 
 LEAST_READINGS = 5
+FIT_READINGS = 400
+"""Hyperparameters are fitted to at most so many readings, drawn at random; the field goes through all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +286,12 @@ def fit_table(
     prior = LogNormalPrior.standard(extent, with_noise=noise is None)
     start = kernel(kernel_name, 0.3 * extent)
     values = scale.to_model(readings.values)
-    found = fit(start, readings.sites, values, noise, prior, stream(0, "model"))
+    rng = stream(0, "model")
+    some = np.arange(len(values))
+    if len(some) > FIT_READINGS:  # a fit costs the cube of its readings
+        some = np.sort(rng.choice(len(some), FIT_READINGS, replace=False))
+    known_noise = None if noise is None else noise[some]
+    found = fit(start, readings.sites[some], values[some], known_noise, prior, rng)
     variances = np.full(len(values), found.noise_variance) if noise is None else noise
     belief = Belief(found.kernel).given(readings.sites, values, variances)
     pooled = pool(readings.sites, values, np.maximum(variances, 1e-10))
@@ -293,7 +300,9 @@ def fit_table(
     missed = scale.to_user(pooled[1]) - scale.to_user(mean)
     notes: tuple[str, ...] = ()
     if readings.repeated:
-        notes = (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
+        notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
+    if len(some) < len(values):
+        notes += (f"hyperparameters are fitted to {len(some)} of {len(values)} readings",)
     return TableField(
         readings,
         extent,

@@ -157,7 +157,8 @@ class TruVaR(Policy):
                 raise InputError(f"{name} = {getattr(self, name)}", expected=expected, where=f"policy.{name}")
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` if a cost is missing or can be 0."""
+        """Raise an `InputError` if a cost is missing or can be 0, or there are too many sites."""
+        domain.check_pairs("TruVaR")
         if self.per_cost:
             needs_positive_costs("TruVaR", cost, domain)
 
