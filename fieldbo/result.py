@@ -147,7 +147,7 @@ class Result:
         notes = [*getattr(mission.world.field, "notes", ()), *agent.warnings]
         for kind, what in ((Rejected, "rejected"), (Lost, "lost")):
             if number := sum(isinstance(e, kind) for e in agent.history):
-                notes.append(f"{number} orders were {what}")
+                notes.append(f"orders {what}: {number}")
         above = agent.surface.mean >= agent.threshold
         if reason is EndReason.QUESTION_ANSWERED and above.all() == above.any():
             side = "above" if above.all() else "below"

@@ -399,7 +399,7 @@ def test_by_hand_takes_what_is_typed_and_keeps_it_when_the_input_ends(world):
     assert "'abc' is not a number" in text
     assert "lies outside the domain (along, depth)" in text
     assert "1 numbers instead of 2 (along, depth)" in text
-    assert "a cost can't be negative" in text
+    assert "a cost lies between 0 and the whole battery" in text
     assert "Stopped by you. The run folder is complete up to the last observation (2 readings)." in text
     assert {p.name for p in Path("r").iterdir()} == {*FILES, world}
     summary = json.loads(Path("r/summary.json").read_text())
@@ -449,3 +449,11 @@ def enough(folder, least):
         return len(observed(folder)[1]) >= least
     except fieldbo.FieldboError:
         return False
+
+
+def test_a_value_typed_before_the_input_ends_at_the_cost_is_kept_at_the_planned_cost():
+    hand = process("run", "m.toml", "--by-hand", "--out", "r")
+    out, _ = hand.communicate("\n0.5\n\n\n0.75\n", timeout=60)
+    assert hand.returncode == 130
+    assert "Stopped by you" in out
+    assert [float(row["value"]) for row in rows_of("r/observations.csv")] == [0.5, 0.75]

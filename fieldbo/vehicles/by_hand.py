@@ -47,12 +47,21 @@ class ByHand(Vehicle):
         self.position: Array = self.crew.start
         self._read, self._write = read, write
         self._began = time.monotonic()
+        self._leaving = False
         self._orders: list[Order] = []
         self._done: dict[str, list[Event]] = {}
         self._write(HELP)
 
     def send(self, order: Order) -> None:
-        """Print the order, when those before it are done."""
+        """Print the order, when those before it are done.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Ctrl-C came after the last value was typed.
+        """
+        if self._leaving:
+            raise KeyboardInterrupt
         if order.id in self._done or any(o.id == order.id for o in self._orders):
             return
         self._orders.append(order)
@@ -105,12 +114,17 @@ class ByHand(Vehicle):
         value = self._ask(f"  {self.world.quantity.label}", self._number)
         if value is None:
             return Rejected(str(query.id), "skipped by hand")
-        cost = self._ask(
-            f"  cost ({self.world.cost_unit})",
-            self._cost,
-            None if planned is None else f"{planned:g}",
-            planned,
-        )
+        try:
+            cost = self._ask(
+                f"  cost ({self.world.cost_unit})",
+                self._cost,
+                None if planned is None else f"{planned:g}",
+                planned,
+            )
+        except (KeyboardInterrupt, EOFError):
+            if planned is None:
+                raise
+            self._leaving, cost = True, planned  # a value that was typed is kept, at the planned cost
         if cost is None:
             return Rejected(str(query.id), "skipped by hand")
         return query.observed(
@@ -157,8 +171,8 @@ class ByHand(Vehicle):
 
     def _cost(self, text: str) -> float:
         cost = self._number(text)
-        if cost < 0:
-            raise InputError("a cost can't be negative")
+        if not 0 <= cost <= self.crew.battery:
+            raise InputError(f"a cost lies between 0 and the whole battery, {self._price(self.crew.battery)}")
         return cost
 
     def _site(self, text: str) -> Array:
