@@ -153,21 +153,7 @@ def compare(
     told = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
         raise InputError(f"{starts} starts, {draws} draws, {jobs} jobs", expected="at least 1 of each")
-    agent = told.get("agent")
-    for key, given in (("draw", told), ("seed", told), ("start", agent)):
-        if isinstance(given, Mapping) and key in given:
-            raise InputError(
-                f"--set of {key}", expected="no such key: a comparison sets it for each run", where="--set"
-            )
-    labels = [_label(m) for m in missions]
-    if len(set(labels)) < len(labels):
-        raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
-    units = {m: prepared(Case(m, 0, 0), told).world.cost_unit for m in missions}
-    if len(set(units.values())) > 1:
-        raise InputError(
-            "missions paid in different units: " + ", ".join(f"{m} in {u}" for m, u in units.items()),
-            expected="one unit, to compare them at equal cost",
-        )
+    _check_comparable(missions, told)
     marks = {m: digest(Case(m, 0, 0), told) for m in missions}
     for name in missions:
         Simulated(prepared(Case(name, 0, 0), told))  # a live world is refused before a table is made
@@ -185,6 +171,25 @@ def compare(
                 on_run(finished, len(cases))
     wanted = {(_label(c.mission), str(c.draw), str(c.start)) for c in cases}
     return [r for r in read_table(out) if tuple(r[k] for k in _KEY) in wanted]
+
+
+def _check_comparable(missions: Sequence[str], told: Mapping[str, Any]) -> None:
+    """Raise an `InputError` unless each mission stands once, and all are paid in one unit."""
+    agent = told.get("agent")
+    for key, given in (("draw", told), ("seed", told), ("start", agent)):
+        if isinstance(given, Mapping) and key in given:
+            raise InputError(
+                f"--set of {key}", expected="no such key: a comparison sets it for each run", where="--set"
+            )
+    labels = [_label(m) for m in missions]
+    if len(set(labels)) < len(labels):
+        raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
+    units = {m: prepared(Case(m, 0, 0), told).world.cost_unit for m in missions}
+    if len(set(units.values())) > 1:
+        raise InputError(
+            "missions paid in different units: " + ", ".join(f"{m} in {u}" for m, u in units.items()),
+            expected="one unit, to compare them at equal cost",
+        )
 
 
 def _run_all(

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from fieldbo.domain import Array, Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.fields.base import Field, FieldKind
 from fieldbo.fit import LogNormalPrior, fit
-from fieldbo.gp import Belief, Transform, ValueScale, pool
+from fieldbo.gp import Belief, Transform, ValueScale
 from fieldbo.kernels import kernel
 from fieldbo.streams import stream
 
@@ -286,18 +287,14 @@ def fit_table(
     prior = LogNormalPrior.standard(extent, with_noise=noise is None)
     start = kernel(kernel_name, 0.3 * extent)
     values = scale.to_model(readings.values)
-    rng = stream(0, "model")
-    some = np.arange(len(values))
-    if len(some) > FIT_READINGS:  # a fit costs the cube of its readings
-        some = np.sort(rng.choice(len(some), FIT_READINGS, replace=False))
+    some = _chosen(len(values))
     known_noise = None if noise is None else noise[some]
-    found = fit(start, readings.sites[some], values[some], known_noise, prior, rng)
+    found = fit(start, readings.sites[some], values[some], known_noise, prior, stream(0, "model"))
     variances = np.full(len(values), found.noise_variance) if noise is None else noise
     belief = Belief(found.kernel).given(readings.sites, values, variances)
-    pooled = pool(readings.sites, values, np.maximum(variances, 1e-10))
     mean, variance = belief.leave_one_out()
-    z = np.abs(pooled[1] - mean) / np.sqrt(variance)
-    missed = scale.to_user(pooled[1]) - scale.to_user(mean)
+    z = np.abs(belief.values - mean) / np.sqrt(variance)
+    missed = scale.to_user(belief.values) - scale.to_user(mean)
     notes: tuple[str, ...] = ()
     if readings.repeated:
         notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
@@ -313,6 +310,13 @@ def fit_table(
         loo_coverage=float(np.mean(z <= 1.6448536269514722)),
         notes=notes,
     )
+
+
+def _chosen(n: int) -> NDArray[np.int64]:
+    """Return which of n readings hyperparameters are fitted to: a fit costs the cube of its readings."""
+    if n <= FIT_READINGS:
+        return np.arange(n)
+    return np.sort(stream(1, "model").choice(n, FIT_READINGS, replace=False))
 
 
 @dataclass(frozen=True)
