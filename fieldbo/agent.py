@@ -355,7 +355,8 @@ class Agent:
 
     def knows(self, event: Event) -> bool:
         """Say whether an event belongs to an order that this agent gave, or to no order at all."""
-        return getattr(event, "order", None) in (None, *self.orders)
+        order = getattr(event, "order", None)
+        return order is None or order in self.orders
 
     def _vehicle_of(self, event: Event) -> int:
         """Return whose event it is, after checking that it can be taken in."""

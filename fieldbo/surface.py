@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from fieldbo.domain import Array
@@ -187,9 +187,9 @@ class Surface:
             return self.variance.copy()
         return self.believing(np.stack(sites), noise_variance).variance
 
-    def exceedance(self, threshold: float, rows: NDArray[Any] | None = None) -> Array:
+    def exceedance(self, threshold: float) -> Array:
         """Return the probabilities (N,) that the function is at or above `threshold` (model units)."""
-        mean, sd = (self.mean, self.sd) if rows is None else (self.mean[rows], self.sd[rows])
+        sd = self.sd
         with np.errstate(divide="ignore", invalid="ignore"):
-            p = ndtr((mean - threshold) / sd)
-        return np.where(sd > 0, p, (mean >= threshold).astype(float))
+            p = ndtr((self.mean - threshold) / sd)
+        return np.where(sd > 0, p, (self.mean >= threshold).astype(float))

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+from scipy.special import ndtri
 
 from fieldbo.domain import Array, Domain
 from fieldbo.errors import InputError, UnknownNameError
@@ -267,21 +268,7 @@ def fit_table(
     InputError
         A log of values not above 0.
     """
-    plain = ValueScale(transform)
-    try:
-        y = plain.to_model(readings.values)
-    except InputError as error:
-        place = (
-            f"{where}, line {readings.lines[int(np.argmin(readings.values))]}" if readings.lines else where
-        )
-        raise error.at(f"{place}, column {readings.column}" if readings.column else place) from None
-    with np.errstate(over="ignore"):
-        spread = float(np.std(y))
-    if not np.isfinite(spread):
-        raise InputError(
-            f"values up to {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
-        )
-    scale = ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
+    scale = _standardised(readings, transform, where)
     known = readings.noise_variances
     noise = None if known is None else scale.noise_to_model(known, readings.values)
     prior = LogNormalPrior.standard(extent, with_noise=noise is None)
@@ -307,9 +294,26 @@ def fit_table(
         scale,
         noise_sd=float(np.sqrt(np.mean(variances))) * scale.scale,
         loo_rmse=float(np.sqrt(np.mean(missed**2))),
-        loo_coverage=float(np.mean(z <= 1.6448536269514722)),
+        loo_coverage=float(np.mean(z <= ndtri(0.95))),  # inside the central 90%
         notes=notes,
     )
+
+
+def _standardised(readings: Readings, transform: Transform, where: str) -> ValueScale:
+    """Return the scale on which the transformed readings have mean 0 and standard deviation 1."""
+    try:
+        y = ValueScale(transform).to_model(readings.values)
+    except InputError as error:
+        line = f", line {readings.lines[int(np.argmin(readings.values))]}" if readings.lines else ""
+        column = f", column {readings.column}" if readings.column else ""
+        raise error.at(f"{where}{line}{column}") from None
+    with np.errstate(over="ignore"):
+        spread = float(np.std(y))
+    if not np.isfinite(spread):
+        raise InputError(
+            f"values up to {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
+        )
+    return ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
 
 
 def _chosen(n: int) -> NDArray[np.int64]:
