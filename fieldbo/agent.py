@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fieldbo.costs import shortest_order
 from fieldbo.craft import Craft
-from fieldbo.domain import Array
+from fieldbo.domain import Array, Mask
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.exchange import (
     EndReason,
@@ -58,6 +59,8 @@ class Agent:
     why : mapping or None
         Why the last order is what it is: the policy's scores, sets and bounds, and on the way home the
         ``end_reason``; None for initial readings.
+    whys : dict of str to mapping or None
+        The same for each order, by id.
     memory : plain data
         The policy's.
     orders : dict of str to Order
@@ -85,6 +88,7 @@ class Agent:
         self.history: list[Event] = []
         self.left_out = 0
         self.why: Mapping[str, Any] | None = None
+        self.whys: dict[str, Mapping[str, Any] | None] = {}
         self._sites: list[Array] = []
         self._values: list[float] = []
         self._noises: list[float] = []
@@ -93,7 +97,7 @@ class Agent:
         self._rejected = np.zeros(self.domain.size, dtype=bool)
         self._fitted_at = 0
         self._initial = self._initial_sites()
-        self._apply(mission.model.initial(self.domain, mission.question.threshold))
+        self._apply(mission.model.initial(self.domain, mission.question))
         self.memory: Memory = mission.policy.start(self._seen())
         self.warnings: tuple[str, ...] = tuple(mission.policy.warnings(self._seen()))
 
@@ -101,13 +105,22 @@ class Agent:
 
     @property
     def threshold(self) -> float:
-        """The question's threshold in model units."""
-        return float(self.hyperparameters.scale.to_model([self.mission.question.threshold])[0])
+        """The question's threshold in model units; NaN for an optimum."""
+        return self.threshold_if(float(self.surface.mean.max()))
+
+    def threshold_if(self, maximum: float) -> float:
+        """Return what the threshold would be if the field's maximum were `maximum`; in model units."""
+        return self.mission.question.level(maximum, self.hyperparameters.scale)
 
     @property
     def readings(self) -> int:
-        """How many readings the model holds."""
+        """How many readings the model has been given."""
         return len(self._values)
+
+    @property
+    def disbelieved(self) -> int:
+        """How many of them it takes for outliers at present."""
+        return int((~self._believed).sum())
 
     @property
     def spent(self) -> float:
@@ -123,25 +136,27 @@ class Agent:
         """Take hyperparameters over, and rebuild the belief from all readings."""
         self.hyperparameters = hyperparameters
         belief = Belief(hyperparameters.kernel)
-        if self._values:
-            values = np.array(self._values)
+        self._believed = self._believed_now()
+        if self._believed.any():
+            values = np.array(self._values)[self._believed]
             belief = belief.given(
-                np.array(self._sites),
+                np.array(self._sites)[self._believed],
                 hyperparameters.scale.to_model(values),
-                self._model_noise(np.array(self._noises), values),
+                hyperparameters.noise_to_model(np.array(self._noises)[self._believed], values),
             )
-        self.surface = Surface(belief, self.domain.sites)
+        self.surface = Surface(belief, self.domain.sites, self.mission.model.memory_bytes)
 
-    def _model_noise(self, variances: Array, values: Array) -> Array:
-        learned = self.hyperparameters.noise_variance
-        if learned is not None:
-            return np.full(len(values), learned)
-        return self.hyperparameters.scale.noise_to_model(variances, values)
+    def _believed_now(self) -> Mask:
+        """Return which of the readings (n,) the model believes."""
+        readings = np.array(self._sites), np.array(self._values), np.array(self._noises)
+        return self.mission.model.believed(self.hyperparameters, *readings)
 
     def _noise(self, level: int = 0) -> Array:
         """Noise variances (N,) that readings at the domain's sites would have, in model units."""
         expected = self.hyperparameters.scale.to_user(self.surface.mean)
-        return self._model_noise(self.mission.world.sensor.variance(self.domain.sites, level), expected)
+        return self.hyperparameters.noise_to_model(
+            self.mission.world.sensor.variance(self.domain.sites, level), expected
+        )
 
     def _stream(self, name: Stream) -> np.random.Generator:
         return stream(self.mission.seed, name, self.asks)
@@ -164,9 +179,8 @@ class Agent:
         """Return what a policy sees when it is asked: the variances count pending queries as read."""
         surface, pending = self.surface, self.pending
         if pending:
-            noise = self._noise()
-            at = [self.domain.nearest(q.site) for q in pending]
-            surface = surface.believing(np.stack([q.site for q in pending]), noise[at])
+            noise = [self._noise(q.level)[self.domain.nearest(q.site)] for q in pending]
+            surface = surface.believing(np.stack([q.site for q in pending]), noise)
         return self._state(vehicle, surface, self._stream("policy"))
 
     def _state(self, vehicle: int, surface: Surface, rng: np.random.Generator) -> State:
@@ -187,6 +201,7 @@ class Agent:
             cost=self.mission.world.cost,
             sensor=self.mission.world.sensor,
             noise=self._noise,
+            threshold_if=self.threshold_if,
             fixed_model=self.mission.model.every is None,
             provisional=self.mission.model.every is not None and not self._fitted_at,
             rng=rng,
@@ -201,7 +216,7 @@ class Agent:
     def refit(self) -> Fitted | None:
         """Return a fit of the model if one is due, without taking it over: tell it to do so."""
         every = self.mission.model.every
-        waiting = len(self._initial) > self.asks and self.mission.initial >= LEAST_READINGS
+        waiting = self.initial_left and self.mission.initial >= LEAST_READINGS
         if every is None or self.readings < LEAST_READINGS or waiting:
             return None
         if self._fitted_at and self.readings - self._fitted_at < every:
@@ -209,7 +224,7 @@ class Agent:
         found = self.mission.model.fitted(
             self.hyperparameters,
             self.domain,
-            self.mission.question.threshold,
+            self.mission.question,
             np.array(self._sites),
             np.array(self._values),
             np.array(self._noises),
@@ -226,9 +241,7 @@ class Agent:
         PolicyError
             The policy proposed a site outside the domain.
         """
-        fitted = self.refit()
-        if fitted is not None:
-            self.tell(fitted)
+        self._fit_if_due()
         craft = self.crafts[vehicle]
         self.why = None
         if craft.ended is not None:
@@ -236,14 +249,28 @@ class Agent:
         choice = self._choose(craft, vehicle)
         if isinstance(choice, Stop):
             return self._finish(craft, vehicle, choice.reason)
-        if self.mission.max_steps is not None and self.asks >= self.mission.max_steps:
+        if self._at_limit:
             return self._finish(craft, vehicle, EndReason.STEP_LIMIT)  # and no answer came before it
+        query = self._paid_for(choice, craft, vehicle)
+        return self._finish(craft, vehicle, EndReason.BATTERY_SPENT) if query is None else query
+
+    def _fit_if_due(self) -> None:
+        fitted = self.refit()
+        if fitted is not None:
+            self.tell(fitted)
+
+    @property
+    def _at_limit(self) -> bool:
+        return self.mission.max_steps is not None and self.asks >= self.mission.max_steps
+
+    def _paid_for(self, choice: Query, craft: Craft, vehicle: int) -> Query | None:
+        """Let a query out if it can be paid for from the end of the queue; None if it can't."""
         if not self.domain.contains(choice.site[None])[0]:
             raise PolicyError(
                 f"{type(self.mission.policy).__name__} proposed {choice.site.tolist()}, outside the domain"
             )
         if not craft.affordable(choice.site[None], choice.controls, choice.level)[0]:
-            return self._finish(craft, vehicle, EndReason.BATTERY_SPENT)
+            return None
         query = replace(
             choice,
             vehicle=vehicle,
@@ -254,14 +281,19 @@ class Agent:
         return self._let_out(query)
 
     def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
-        while len(self._initial) > self.asks:
-            site = self._initial[self.asks]
-            if craft.affordable(site[None])[0]:
-                return Query(site)
+        while self.initial_left:
+            query = Query(self._initial[self.asks], level=self.mission.initial_level)
+            if craft.affordable(query.site[None], level=query.level)[0]:
+                return query
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
         decision = self.mission.policy.suggest(self._asked(vehicle), self.memory)
         self.why, self.memory = decision.why, decision.memory
         return decision.choice
+
+    @property
+    def initial_left(self) -> bool:
+        """Whether readings are still to be taken before the policy takes over."""
+        return len(self._initial) > self.asks
 
     def _finish(self, craft: Craft, vehicle: int, reason: EndReason) -> GoHome | Stop:
         """Go home first where there is a home and it was not reached yet, then stop."""
@@ -299,11 +331,16 @@ class Agent:
         assert order.id is not None
         self.crafts[order.vehicle].send(order)
         self.orders[order.id] = order
+        self.whys[order.id] = self.why
         self.asks += 1
         return order
 
+    @on_one_blas_thread
     def ask_batch(self, k: int, vehicle: int = 0) -> list[Order]:
         """Return up to `k` orders for a vehicle, each paid for from the end of those before it.
+
+        A policy that chooses batches does so once; its queries are then put in the order of the shortest
+        way. Any other is asked query by query, those before counted as read. Empty where `ask` has a Stop.
 
         Raises
         ------
@@ -313,13 +350,54 @@ class Agent:
         if k < 1:
             raise InputError(f"a batch of {k}", expected="at least 1")
         orders: list[Order] = []
-        for _ in range(k):
-            order = self.ask(vehicle)
-            if isinstance(order, Stop):
-                break
+        while self.initial_left and len(orders) < k:
+            if not isinstance(first := self.ask(vehicle), Query):
+                return orders if isinstance(first, Stop) else [*orders, first]
+            orders.append(first)
+        if orders:
+            return orders  # the policy waits for what they say
+        if k > 1 and (chosen := self._batch(k, vehicle)):
+            return chosen
+        order = self.ask(vehicle)
+        while isinstance(order, Query):
             orders.append(order)
-            if isinstance(order, GoHome):
-                break
+            if len(orders) == k or (another := self._another(vehicle)) is None:
+                return orders
+            order = another
+        return orders if isinstance(order, Stop) else [*orders, order]
+
+    def _another(self, vehicle: int) -> Query | None:
+        """Return one more query behind those that are out; None if there is none, which may yet change."""
+        if self._at_limit:
+            return None
+        craft, before = self.crafts[vehicle], (self.memory, self.why)
+        choice = self._choose(craft, vehicle)
+        query = None if isinstance(choice, Stop) else self._paid_for(choice, craft, vehicle)
+        if query is None:
+            self.memory, self.why = before
+        return query
+
+    def _batch(self, k: int, vehicle: int) -> list[Order]:
+        """Return the batch that the policy chooses; empty if it chooses one by one, or stops."""
+        self._fit_if_due()
+        craft = self.crafts[vehicle]
+        if craft.ended is not None or self._at_limit:
+            return []
+        if self.mission.max_steps is not None:
+            k = min(k, self.mission.max_steps - self.asks)
+        decisions = self.mission.policy.suggest_batch(self._asked(vehicle), self.memory, k)
+        queries = [d for d in decisions or [] if isinstance(d.choice, Query)]
+        if not queries:
+            return []
+        self.memory = queries[-1].memory
+        sites = np.stack([d.choice.site for d in queries if isinstance(d.choice, Query)])
+        orders: list[Order] = []
+        for n in shortest_order(self.mission.world.cost, craft.end, sites):
+            choice, self.why = queries[n].choice, queries[n].why
+            assert isinstance(choice, Query)
+            query = self._paid_for(choice, craft, vehicle)
+            if query is not None:
+                orders.append(query)
         return orders
 
     # -- tell ------------------------------------------------------------------------------------------
@@ -382,7 +460,9 @@ class Agent:
             return
         craft.settle(event.order)
         if isinstance(order, Query):
-            self._rejected = self._rejected | (self.domain.sites == order.site).all(axis=1)
+            rejected = self._rejected.copy()
+            rejected[self.domain.nearest(order.site)] = True
+            self._rejected = rejected
 
     def _observed(self, event: Observation) -> None:
         craft = self.crafts[self.orders[event.order].vehicle]
@@ -402,6 +482,14 @@ class Agent:
         self._sites.extend(sites)
         self._values.extend(values.tolist())
         self._noises.extend(noises.tolist())
+        before, self._believed = self._believed, self._believed_now()
+        if not np.array_equal(self._believed[: len(before)], before):
+            self._apply(self.hyperparameters)  # the new readings have shed another light on the old ones
+            return
+        new = self._believed[len(before) :]
         self.surface.append(
-            sites, scale.to_model(values), self._model_noise(noises, values), event.times_s[good]
+            sites[new],
+            scale.to_model(values)[new],
+            self.hyperparameters.noise_to_model(noises, values)[new],
+            event.times_s[good][new],
         )

@@ -24,9 +24,9 @@ from fieldbo.catalogue import load_mission, merged
 from fieldbo.domain import Array
 from fieldbo.errors import InputError
 from fieldbo.folder import describe
-from fieldbo.metrics import score_at_costs
+from fieldbo.metrics import F1, Score, score_at_costs
 from fieldbo.mission import Mission
-from fieldbo.result import Result, Step, table, write_whole
+from fieldbo.result import ANSWERS, Result, Step, table, write_whole
 from fieldbo.streams import stream
 from fieldbo.vehicles.simulated import Simulated
 
@@ -60,6 +60,21 @@ class Scores(NamedTuple):
     mean: Array
     error: Array
     runs: int
+
+
+class Target(NamedTuple):
+    """How one mission came to a target.
+
+    Attributes
+    ----------
+    cost : float
+        At which the mean curve first reaches it; NaN if it never does.
+    reached : int
+        Runs that reached it.
+    """
+
+    cost: float
+    reached: int
 
 
 def start_of(mission: Mission, start: int) -> list[float]:
@@ -148,7 +163,8 @@ def compare(
     Raises
     ------
     InputError
-        A mission is wrong, or `out` is another table, or holds runs of a mission that has changed since.
+        A mission is wrong, the missions can't be compared (paid in different units, or some ask for level
+        sets and some for optima), or `out` is another table, or holds runs of a mission that has changed.
     """
     told = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
@@ -174,7 +190,7 @@ def compare(
 
 
 def _check_comparable(missions: Sequence[str], told: Mapping[str, Any]) -> None:
-    """Raise an `InputError` unless each mission stands once, and all are paid in one unit."""
+    """Raise an `InputError` unless each mission stands once, and one score and one cost unit fit all."""
     agent = told.get("agent")
     for key, given in (("draw", told), ("seed", told), ("start", agent)):
         if isinstance(given, Mapping) and key in given:
@@ -184,11 +200,19 @@ def _check_comparable(missions: Sequence[str], told: Mapping[str, Any]) -> None:
     labels = [_label(m) for m in missions]
     if len(set(labels)) < len(labels):
         raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
-    units = {m: prepared(Case(m, 0, 0), told).world.cost_unit for m in missions}
+    loaded = {m: prepared(Case(m, 0, 0), told) for m in missions}
+    units = {m: one.world.cost_unit for m, one in loaded.items()}
     if len(set(units.values())) > 1:
         raise InputError(
             "missions paid in different units: " + ", ".join(f"{m} in {u}" for m, u in units.items()),
             expected="one unit, to compare them at equal cost",
+        )
+    kinds = {m: ANSWERS[type(one.question)].kind for m, one in loaded.items()}
+    if len(set(kinds.values())) > 1:
+        raise InputError(
+            "questions of different kinds: " + ", ".join(f"{m} asks for a {k}" for m, k in kinds.items()),
+            expected="level sets, which F1 compares, or optima, which the regret compares",
+            where="MISSION",
         )
 
 
@@ -200,7 +224,8 @@ def _run_all(
         for case in todo:
             yield _run_case(case, told, marks[case.mission])
         return
-    with ProcessPoolExecutor(min(jobs, max(1, len(todo))), mp_context=get_context("spawn")) as pool:
+    workers = min(jobs, max(1, len(todo)))
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_one_numba_thread) as pool:
         out = [pool.submit(_run_case, c, told, marks[c.mission]) for c in todo]
         try:
             for future in out:  # in the order of one process, so that the table is the same
@@ -208,6 +233,14 @@ def _run_all(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _one_numba_thread() -> None:
+    """Keep compiled loops to one thread, as BLAS is, in a process that has not loaded numba yet.
+
+    The jobs share the cores already.
+    """
+    os.environ["NUMBA_NUM_THREADS"] = "1"
 
 
 def read_table(file: Path) -> list[dict[str, str]]:
@@ -273,8 +306,15 @@ def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
     return {(mission, int(draw), int(start)) for mission, draw, start in done}
 
 
-def scores_at(rows: Sequence[Mapping[str, str]], costs: Sequence[float]) -> dict[str, Scores]:
-    """Return each mission's mean F1 at equal costs, in the order of the table.
+def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
+    """Return what runs of a mission are compared by: F1 for a level set, the regret for an optimum."""
+    return ANSWERS[type(load_mission(mission, overrides).question)].score
+
+
+def scores_at(
+    rows: Sequence[Mapping[str, str]], costs: Sequence[float], score: Score = F1
+) -> dict[str, Scores]:
+    """Return each mission's mean score at equal costs, in the order of the table.
 
     A run that ended earlier keeps its last score. Where there is no truth, the expected F1 is taken.
 
@@ -283,17 +323,54 @@ def scores_at(rows: Sequence[Mapping[str, str]], costs: Sequence[float]) -> dict
     rows : sequence of mappings
         As `compare` returns them.
     costs : sequence of k floats
+    score : Score
     """
-    curves: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = {}
-    for row in rows:
-        if row["row"] == "step":
-            score = float(row["f1"] or row["expected_f1"])
-            by_run = curves.setdefault(row["mission"], {})
-            by_run.setdefault((row["draw"], row["start"]), []).append((float(row["cost"]), score))
     out = {}
-    for mission, by_run in curves.items():
-        pairs = [np.transpose(points) for points in by_run.values()]
-        scores = np.array([score_at_costs(cost, score, costs) for cost, score in pairs])
+    for mission, curves in _curves(rows, score).items():
+        scores = np.array([score_at_costs(cost, values, costs) for cost, values in curves])
         error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0 * scores[0]
         out[mission] = Scores(scores.mean(axis=0), error, len(scores))
     return out
+
+
+def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1) -> dict[str, Target]:
+    """Return for each mission the cost at which its mean score first reaches a target.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        As `compare` returns them.
+    target : float
+        A score; of a regret, at or below which it has come.
+    score : Score
+    """
+    out = {}
+    for mission, curves in _curves(rows, score).items():
+        costs = np.unique(np.concatenate([cost for cost, _ in curves]))  # the mean changes nowhere else
+        mean = np.mean([score_at_costs(cost, values, costs) for cost, values in curves], axis=0)
+        single = [score.cost_to(cost, values, target) for cost, values in curves]
+        out[mission] = Target(score.cost_to(costs, mean, target), int(np.isfinite(single).sum()))
+    return out
+
+
+def calibration(rows: Sequence[Mapping[str, str]]) -> dict[str, float]:
+    """Return each mission's mean final `coverage90`: 0.9 where its belief is well calibrated."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["row"] == "run" and row["coverage90"]:
+            found.setdefault(row["mission"], []).append(float(row["coverage90"]))
+    return {mission: float(np.mean(shares)) for mission, shares in found.items()}
+
+
+def _curves(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, list[tuple[Array, Array]]]:
+    """Return costs and scores (n,) of each run, by mission."""
+    runs: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = {}
+    for row in rows:
+        if row["row"] == "step":
+            value = float(row[score.column] or row["expected_f1"])
+            by_run = runs.setdefault(row["mission"], {})
+            by_run.setdefault((row["draw"], row["start"]), []).append((float(row["cost"]), value))
+    return {
+        mission: [(points[:, 0], points[:, 1]) for points in map(np.array, by_run.values())]
+        for mission, by_run in runs.items()
+    }

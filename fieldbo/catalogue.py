@@ -22,11 +22,21 @@ from fieldbo.domain import Axis, Domain, is_depth
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.fields import FIELDS, Field
 from fieldbo.files import made, placed, read_toml, validated
-from fieldbo.forms import AgentFile, DomainFile, MissionFile, QuantileFile, WorldFile
+from fieldbo.forms import (
+    AgentFile,
+    BoxFile,
+    GridFile,
+    LevelSetFile,
+    MissionFile,
+    OptimumFile,
+    QuantileFile,
+    ShareFile,
+    WorldFile,
+)
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
 from fieldbo.policies import POLICIES
-from fieldbo.question import LevelSet
+from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Sensor
 from fieldbo.threads import one_blas_thread
 from fieldbo.world import Quantity, World
@@ -199,10 +209,7 @@ def _field(told: Mapping[str, Any], domain: Domain, draw: int, folder: Path, whe
     return field
 
 
-def _domain(told: DomainFile) -> Domain:
-    sites = math.prod(a.count for a in told.axes)
-    if sites > _MOST:
-        raise InputError(f"a grid of {sites} sites", expected=f"at most {_MOST}", where="domain.axes")
+def _domain(told: GridFile | BoxFile) -> Domain:
     axes = [
         Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if is_depth(a.name) else "up"))
         for a in told.axes
@@ -217,6 +224,11 @@ def _domain(told: DomainFile) -> Domain:
                 expected=f"a name that is not empty, nor one of {', '.join(sorted(_AXES_TAKEN))}",
                 where="domain.axes",
             )
+    if isinstance(told, BoxFile):
+        return Domain.box(axes, told.representers)
+    sites = math.prod(a.count for a in told.axes)
+    if sites > _MOST:
+        raise InputError(f"a grid of {sites} sites", expected=f"at most {_MOST}", where="domain.axes")
     outline = None
     if told.outline is not None:
         if not np.isfinite(told.outline).all():
@@ -278,11 +290,13 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
         return Mission(
             name=_name_of(file),
             world=world,
-            question=LevelSet(_threshold(told.question.threshold, world)),
+            question=_question(told.question, world),
             policy=policy,
             model=model,
             crew=(_crew(told.agent, world),),
             initial=told.initial.count,
+            initial_level=told.initial.level,
+            batch=told.agent.batch,
             max_steps=told.agent.max_steps,
             seed=told.seed,
             policy_kind=told.policy["kind"],
@@ -329,16 +343,21 @@ def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
     return out
 
 
-def _threshold(told: float | QuantileFile, world: World) -> float:
-    if not isinstance(told, QuantileFile):
-        return told
+def _question(told: LevelSetFile | OptimumFile, world: World) -> Question:
+    if isinstance(told, OptimumFile):
+        return Optimum(told.goal)
+    threshold = told.threshold
+    if isinstance(threshold, ShareFile):
+        return ShareOfMaximum(threshold.of_maximum)
+    if not isinstance(threshold, QuantileFile):
+        return LevelSet(threshold)
     if world.live:
         raise InputError(
             "a threshold at a quantile of the true values, in a live world",
             expected="a number, in the unit of the values",
             where="question.threshold",
         )
-    return float(np.quantile(world.truth(world.domain.sites), told.quantile))
+    return LevelSet(float(np.quantile(world.truth(world.domain.sites), threshold.quantile)))
 
 
 def _battery(told: float | str, unit: str) -> float:

@@ -94,6 +94,8 @@ class Domain:
         Flat index of each site in that grid; all of them in order where nothing was cut out.
     region : shapely.Polygon, optional
         Outline of a 2-d domain, in the axes' units; None is the whole box.
+    continuous : bool
+        Whether samples can be taken anywhere between the axes' ends; the sites then only stand for them.
 
     Raises
     ------
@@ -114,6 +116,7 @@ class Domain:
     shape: tuple[int, ...] | None = None
     grid_index: NDArray[np.int64] | None = None
     region: shapely.Polygon | None = field(default=None, repr=False)
+    continuous: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
@@ -162,6 +165,30 @@ class Domain:
                 raise InputError("an outline was given", expected="a domain of two axes for an outline")
             index = index[shapely.intersects_xy(region, nodes[:, 0], nodes[:, 1])]
         return cls(tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), region)
+
+    @classmethod
+    def box(cls, axes: Sequence[Axis], representers: int = 1000) -> Domain:
+        """Make a continuous domain: the box between the axes' ends, and points that stand for it.
+
+        Parameters
+        ----------
+        axes : sequence of d Axis
+        representers : int
+            How many quasi-random (Sobol) points become the sites.
+
+        Examples
+        --------
+        >>> Domain.box([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], 64).sites.mean(axis=0).round(2)
+        array([1. , 0.5])
+        """
+        from scipy.stats import qmc
+
+        if representers < 1:
+            raise InputError(f"{representers} representers", expected="at least 1")
+        low, high = np.array([a.low for a in axes]), np.array([a.high for a in axes])
+        power = int(np.ceil(np.log2(representers)))  # Sobol points are even in powers of two
+        points = qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random_base2(power)[:representers]
+        return cls(tuple(axes), low + points * (high - low), continuous=True)
 
     def check_pairs(self, what: str) -> None:
         """Raise an `InputError` if a covariance between all pairs of sites would not fit in memory."""

@@ -14,16 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
-from scipy.linalg.lapack import dpotri
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dtfttr
 
 from fieldbo.domain import Array
 from fieldbo.errors import InputError, ModelError
 from fieldbo.gp import NOISE_FLOOR, pool
 from fieldbo.kernels import Kernel
+from fieldbo.threads import on_one_blas_thread
 
+Indices = NDArray[np.intp]
 STARTS = 8
-_WIDTHS = 6.0  # how many prior standard deviations the search may go to either side
+_WIDTHS = 8.0  # how many prior standard deviations the search may go to either side
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,11 @@ class Likelihood:
         Model units.
     noise_variances : (n,) array, optional
         None: one noise variance for all is learned, and is theta's last entry.
+
+    Notes
+    -----
+    Symmetric matrices are kept as their n (n + 1) / 2 pairs of sites, in LAPACK's rectangular full packed
+    order: half the memory and exponentials, and factors at the speed of full matrices.
     """
 
     def __init__(
@@ -89,7 +96,7 @@ class Likelihood:
         self.learns_noise = noise_variances is None
         ones = np.ones(len(values)) if noise_variances is None else noise_variances
         if self.learns_noise:
-            self.sites, self.values, inverse_counts, _ = pool(sites, values, ones)
+            pooled, self.values, inverse_counts, _ = pool(sites, values, ones)
             self.inverse_counts = inverse_counts
             extra = len(values) - len(self.values)
             squares = float(values @ values - np.sum(self.values**2 / inverse_counts))
@@ -97,7 +104,9 @@ class Likelihood:
             self.scatter = 0.0
         else:
             floored = np.maximum(ones, NOISE_FLOOR)
-            self.sites, self.values, self.noise_variances, self.scatter = pool(sites, values, floored)
+            pooled, self.values, self.noise_variances, self.scatter = pool(sites, values, floored)
+        self._rows, self._columns, self._diagonal = _packed(len(pooled))
+        self._squares = np.stack([(x[self._rows] - x[self._columns]) ** 2 for x in pooled.T])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log marginal likelihood at `theta` (p,), and its gradient (p,).
@@ -114,27 +123,36 @@ class Likelihood:
             scatter = -0.5 * (extra * np.log(2 * np.pi * noise) - log_counts + squares / noise)
         else:
             v, scatter = self.noise_variances, self.scatter
-        K = kernel(self.sites, self.sites)
-        K[np.diag_indices(n)] += v
-        try:
-            factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+        K, pullback = kernel.of_gaps(self._squares)
+        K[self._diagonal] += v
+        factor, failed = dpftrf(n, K, uplo="L", overwrite_a=True)
+        if failed:
             return -np.inf, np.zeros(len(theta))
-        alpha = cho_solve((factor, True), self.values, check_finite=False)
+        alpha, _ = dpftrs(n, factor, self.values, uplo="L")
         value = (
             -0.5 * self.values @ alpha
-            - np.sum(np.log(np.diag(factor)))
+            - np.sum(np.log(factor[self._diagonal]))
             - 0.5 * n * np.log(2 * np.pi)
             + scatter
         )
-        inverse, _ = dpotri(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        W = np.outer(alpha, alpha) - inverse
-        gradient = 0.5 * kernel.pullback(self.sites, W)
+        inverse, _ = dpftri(n, factor, uplo="L", overwrite_a=True)
+        # A pair stands for two entries of W, each counted half; an entry of the diagonal stands for one.
+        W = alpha[self._rows] * alpha[self._columns] - inverse
+        W[self._diagonal] *= 0.5
+        gradient = pullback(W)
         if self.learns_noise:
-            by_noise = 0.5 * np.diag(W) @ v - 0.5 * (extra - squares / noise)
+            by_noise = W[self._diagonal] @ v - 0.5 * (extra - squares / noise)
             gradient = np.append(gradient, by_noise)
         return float(value), gradient
+
+
+def _packed(n: int) -> tuple[Indices, Indices, Indices]:
+    """Return row and column of each entry of a packed matrix (n, n), and the places of its diagonal."""
+    where, _ = dtfttr(n, np.arange(n * (n + 1) // 2, dtype=float), uplo="L")  # LAPACK tells its own order
+    lower = np.tril_indices(n)
+    order = np.empty(len(lower[0]), dtype=np.intp)
+    order[where[lower].astype(np.intp)] = np.arange(len(order))
+    return lower[0][order], lower[1][order], np.diag(where).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +174,7 @@ class Fit:
     log_likelihood: float
 
 
+@on_one_blas_thread
 def fit(
     kernel: Kernel,
     sites: Array,

@@ -22,7 +22,7 @@ from fieldbo.errors import InputError
 from fieldbo.files import toml_text
 from fieldbo.mission import Mission
 from fieldbo.record import Record
-from fieldbo.result import write_whole
+from fieldbo.result import ANSWERS, write_whole
 
 RECORD = "run.sqlite"
 
@@ -80,7 +80,7 @@ def describe(mission: Mission) -> dict[str, Any]:
         "policy": {"kind": mission.policy_kind, **_settings(mission.policy)},
         "model": _settings(mission.model),
         "crew": [_settings(c) for c in mission.crew],
-        "threshold": mission.question.threshold,
+        "question": {"kind": ANSWERS[type(mission.question)].kind, **_settings(mission.question)},
         "start": [c.start.tolist() for c in mission.crew],
         "axes": [a.name for a in mission.world.domain.axes],
         "cost_unit": mission.world.cost_unit,

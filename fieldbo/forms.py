@@ -5,7 +5,7 @@ The tables with a ``kind`` (field, cost, policy) hold that kind's own settings: 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -34,8 +34,8 @@ class AxisFile(_Table):
     )
 
 
-class DomainFile(_Table):
-    """Where samples can be taken."""
+class GridFile(_Table):
+    """Sites at the nodes of a regular grid."""
 
     kind: Literal["grid"]
     axes: list[AxisFile] = Field(min_length=1)
@@ -44,6 +44,29 @@ class DomainFile(_Table):
         min_length=3,
         description="Corners of a polygon (two axes only); sites outside are left out",
     )
+
+
+class RangeFile(_Table):
+    """One axis of a box."""
+
+    name: str = Field(description="Name of the axis, for example temperature")
+    unit: str = Field(description="Unit of the axis, for example K")
+    low: float
+    high: float
+    positive: Literal["up", "down"] | None = None
+
+
+class BoxFile(_Table):
+    """Samples can be taken anywhere in a box."""
+
+    kind: Literal["box"]
+    axes: list[RangeFile] = Field(min_length=1)
+    representers: int = Field(
+        default=1000, ge=1, le=100_000, description="How many quasi-random points stand for the box"
+    )
+
+
+DomainFile = Annotated[GridFile | BoxFile, Field(discriminator="kind")]
 
 
 class ValueFile(_Table):
@@ -77,13 +100,30 @@ class QuantileFile(_Table):
     quantile: float = Field(gt=0, lt=1)
 
 
-class QuestionFile(_Table):
-    """What the mission is to answer."""
+class ShareFile(_Table):
+    """A threshold at a share of the unknown maximum."""
+
+    of_maximum: float
+
+
+class LevelSetFile(_Table):
+    """Where is the quantity at or above a threshold?"""
 
     kind: Literal["level-set"]
-    threshold: float | QuantileFile = Field(
-        description="In the unit of the values, or { quantile = 0.7 } of the true ones"
+    threshold: float | QuantileFile | ShareFile = Field(
+        description="In the unit of the values, or { quantile = 0.7 } of the true ones, "
+        "or { of_maximum = 0.8 } of the unknown maximum"
     )
+
+
+class OptimumFile(_Table):
+    """Where is the quantity largest, or smallest?"""
+
+    kind: Literal["optimum"]
+    goal: Literal["maximise", "minimise"] = "maximise"
+
+
+QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")]
 
 
 class AgentFile(_Table):
@@ -96,6 +136,7 @@ class AgentFile(_Table):
     margin: float = Field(default=0.0, description="Share by which a move may turn out dearer than declared")
     time_limit_s: float | None = None
     max_steps: int | None = Field(default=None, ge=1)
+    batch: int = Field(default=1, description="How many queries leave at once")
 
 
 class InitialFile(_Table):
@@ -104,6 +145,7 @@ class InitialFile(_Table):
     count: int = Field(
         default=1, ge=0, description="The first is taken at the start, the others at random sites"
     )
+    level: int = Field(default=0, ge=0, description="The sensor's setting for them")
 
 
 class MissionFile(_Table):
@@ -125,22 +167,23 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
     """Return the JSON Schema of world or mission files, all installed kinds included."""
     shape = WorldFile if what == "world" else MissionFile
     schema = TypeAdapter(shape).json_schema()
-    properties = schema["properties"]
-    if what == "world":
-        properties["field"] = _kinds(FIELDS)
-        properties["cost"] = _kinds(COSTS)
-        properties["sensor"] = TypeAdapter(Sensor).json_schema()
-    else:
-        properties["policy"] = _kinds(POLICIES)
-        properties["model"] = TypeAdapter(Model).json_schema()
+    tables = {"field": FIELDS, "cost": COSTS} if what == "world" else {"policy": POLICIES}
+    found = {name: _kinds(registry) for name, registry in tables.items()}
+    alone: dict[str, type] = {"sensor": Sensor} if what == "world" else {"model": Model}
+    found |= {name: TypeAdapter(cls).json_schema() for name, cls in alone.items()}
+    for name, table in found.items():
+        schema["$defs"] = {**schema.get("$defs", {}), **table.pop("$defs", {})}
+        schema["properties"][name] = table
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _kinds(registry: Registry) -> dict[str, Any]:
-    options = []
+    options: list[dict[str, Any]] = []
+    shared: dict[str, Any] = {}
     for name in registry.names():
         one = TypeAdapter(registry.get(name)).json_schema()
+        shared |= one.pop("$defs", {})
         one["properties"] = {"kind": {"const": name}, **one.get("properties", {})}
         one["required"] = ["kind", *one.get("required", [])]
         options.append(one)
-    return {"oneOf": options}
+    return {"oneOf": options, "$defs": shared}

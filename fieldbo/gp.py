@@ -132,6 +132,26 @@ def pool(sites: Array, values: Array, noise_variances: Array) -> tuple[Array, Ar
     return unique[order], pooled, 1.0 / precision, scatter
 
 
+class _Triangle:
+    """A lower triangle that grows row by row in place.
+
+    Rows are written once and never changed, so that all beliefs of one history share them.
+    """
+
+    def __init__(self, factor: Array) -> None:
+        self.used = len(factor)
+        size = max(32, self.used + self.used // 2)
+        self.rows: Array = np.zeros((size, size))  # of which the upper half is never touched
+        self.rows[: self.used, : self.used] = factor
+
+    def followed_by(self, n: int, row: Array, pivot: float) -> _Triangle:
+        """Return a triangle of the first n rows and one more: itself, unless somebody else went on."""
+        whole = self if self.used == n < len(self.rows) else _Triangle(self.rows[:n, :n])
+        whole.rows[n, :n], whole.rows[n, n] = row, pivot
+        whole.used = n + 1
+        return whole
+
+
 @dataclass(frozen=True, eq=False)
 class Belief:
     """The posterior over a function, given readings; frozen: conditioning returns a new belief.
@@ -159,6 +179,7 @@ class Belief:
     scatter: float = 0.0
     factor: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     weights: Array = field(default_factory=lambda: np.empty(0), repr=False)
+    _triangle: _Triangle | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -204,6 +225,7 @@ class Belief:
             scatter=self.scatter + scatter,
             factor=factor,
             weights=w,
+            _triangle=None,
         )
 
     def _checked(
@@ -224,7 +246,7 @@ class Belief:
     def extended(self, site: Array, value: float, noise_variance: float) -> tuple[Belief, Array, float]:
         """Return the belief after one more reading, the new row of the factor, and its diagonal; O(n^2).
 
-        A repeated site becomes a row of its own: the posterior is the same as if it were pooled.
+        The factor is not copied: the new row is written behind those that this belief already has. A repeated site becomes a row of its own: the posterior is the same as if it were pooled.
 
         Returns
         -------
@@ -234,24 +256,25 @@ class Belief:
         pivot : float
             Root of the posterior variance of the reading.
         """
+        from fieldbo.loops.triangle import solved
+
         x, y, v = self._checked(site, value, noise_variance)
         n = self.size
-        row = self._solve(x)[:, 0] if n else np.empty(0)
+        triangle = self._triangle or _Triangle(self.factor)
+        row = solved(triangle.rows, self.kernel(self.sites, x)[:, 0]) if n else np.empty(0)
         pivot2 = float(self.kernel.diagonal(x)[0] + v[0] - row @ row)
         if not pivot2 > 0:
             raise _not_positive_definite(n + 1)
         pivot = float(np.sqrt(pivot2))
-        factor = np.zeros((n + 1, n + 1))
-        factor[:n, :n] = self.factor
-        factor[n, :n] = row
-        factor[n, n] = pivot
+        triangle = triangle.followed_by(n, row, pivot)
         belief = replace(
             self,
             sites=np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
             values=np.append(self.values, y),
             noise_variances=np.append(self.noise_variances, v),
-            factor=factor,
+            factor=triangle.rows[: n + 1, : n + 1],
             weights=np.append(self.weights, (y[0] - row @ self.weights) / pivot),
+            _triangle=triangle,
         )
         return belief, row, pivot
 

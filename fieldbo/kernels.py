@@ -13,6 +13,7 @@ A new stationary kernel is one subclass of :class:`Stationary` with two formulas
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +23,9 @@ from scipy.spatial.distance import cdist
 
 from fieldbo.domain import Array, frozen_array
 from fieldbo.errors import InputError, UnknownNameError
+
+Pullback = Callable[[Array], Array]
+"""From weights (m,) of m covariances ``k_m`` to ``sum_m weights_m dk_m / dtheta``, (p,)."""
 
 
 class Kernel(ABC):
@@ -49,8 +53,20 @@ class Kernel(ABC):
         """Return the same kernel with other hyperparameters (p,)."""
 
     @abstractmethod
-    def pullback(self, a: Array, weights: Array) -> Array:
-        """Return ``sum_ij weights_ij dk(a_i, a_j) / dtheta`` as (p,), for symmetric `weights` (n, n)."""
+    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
+        """Return the covariances of m pairs of points, and their pullback to theta.
+
+        Parameters
+        ----------
+        squares : (d, m) array
+            Squared differences of the two points of each pair, along each axis.
+
+        Returns
+        -------
+        covariances : (m,) array
+            A new one, which the caller may change.
+        pullback : Pullback
+        """
 
     def __add__(self, other: Kernel) -> Kernel:
         return Sum(self, other)
@@ -90,26 +106,24 @@ class Stationary(Kernel):
             )
 
     @abstractmethod
-    def _profile(self, r2: Array) -> Array:
-        """Return the correlation at squared distance `r2`."""
-
-    @abstractmethod
-    def _slope(self, r2: Array) -> Array:
-        """Return -2 times the derivative of the correlation with respect to r^2."""
+    def _shape(self, r2: Array) -> tuple[Array, Array]:
+        """Return the correlation at squared distance `r2`, and -2 times its derivative by r^2."""
 
     def _squared_distance(self, a: Array, b: Array) -> Array:
         return cdist(a / self.length_scales, b / self.length_scales, "sqeuclidean")
 
     def __call__(self, a: Array, b: Array) -> Array:
-        return self.variance * self._profile(self._squared_distance(a, b))
+        correlation, _ = self._shape(self._squared_distance(a, b))
+        correlation *= self.variance
+        return correlation
 
     def diagonal(self, a: Array) -> Array:
         return np.full(len(a), self.variance)
 
     def gradient(self, a: Array, b: Array) -> Array:
-        slope = -self.variance * self._slope(self._squared_distance(a, b))
+        _, slope = self._shape(self._squared_distance(a, b))
         gaps: Array = (a[:, None, :] - b[None, :, :]) / self.length_scales**2
-        return slope[..., None] * gaps
+        return -self.variance * slope[..., None] * gaps
 
     @property
     def theta(self) -> Array:
@@ -118,14 +132,16 @@ class Stationary(Kernel):
     def with_theta(self, theta: Array) -> Kernel:
         return type(self)(np.exp(theta[:-1]), float(np.exp(theta[-1])))
 
-    def pullback(self, a: Array, weights: Array) -> Array:
-        r2 = self._squared_distance(a, a)
-        # dk/dlog l_j = v slope(r^2) (a_j - b_j)^2 / l_j^2; expanding the square leaves matrix products.
-        w = weights * self._slope(r2) * self.variance
-        x = (a - a.mean(axis=0)) / self.length_scales
-        by_scale = 2.0 * (w.sum(axis=1) @ x**2 - np.einsum("nj,nj->j", x, w @ x))
-        by_variance = self.variance * np.sum(weights * self._profile(r2))
-        return np.append(by_scale, by_variance)
+    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
+        precisions = self.length_scales**-2
+        correlation, slope = self._shape(precisions @ squares)
+
+        def pullback(weights: Array) -> Array:
+            # dk/dlog l_j = v slope(r^2) (a_j - b_j)^2 / l_j^2
+            by_scale = precisions * (squares @ (weights * slope))
+            return self.variance * np.append(by_scale, weights @ correlation)
+
+        return self.variance * correlation, pullback
 
 
 class SquaredExponential(Stationary):
@@ -140,11 +156,9 @@ class SquaredExponential(Stationary):
 
     name = "se"
 
-    def _profile(self, r2: Array) -> Array:
-        return np.exp(-0.5 * r2)
-
-    def _slope(self, r2: Array) -> Array:
-        return np.exp(-0.5 * r2)
+    def _shape(self, r2: Array) -> tuple[Array, Array]:
+        e = np.exp(-0.5 * r2)
+        return e, e
 
 
 class Matern32(Stationary):
@@ -152,12 +166,10 @@ class Matern32(Stationary):
 
     name = "matern32"
 
-    def _profile(self, r2: Array) -> Array:
+    def _shape(self, r2: Array) -> tuple[Array, Array]:
         s = np.sqrt(3.0 * r2)
-        return (1.0 + s) * np.exp(-s)
-
-    def _slope(self, r2: Array) -> Array:
-        return 3.0 * np.exp(-np.sqrt(3.0 * r2))
+        e = np.exp(-s)
+        return (1.0 + s) * e, 3.0 * e
 
 
 class Matern52(Stationary):
@@ -165,13 +177,11 @@ class Matern52(Stationary):
 
     name = "matern52"
 
-    def _profile(self, r2: Array) -> Array:
+    def _shape(self, r2: Array) -> tuple[Array, Array]:
         s = np.sqrt(5.0 * r2)
-        return (1.0 + s + s**2 / 3.0) * np.exp(-s)
-
-    def _slope(self, r2: Array) -> Array:
-        s = np.sqrt(5.0 * r2)
-        return 5.0 / 3.0 * (1.0 + s) * np.exp(-s)
+        e = np.exp(-s)
+        linear = (1.0 + s) * e
+        return linear + s * s * e / 3.0, 5.0 / 3.0 * linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +208,9 @@ class Sum(Kernel):
         cut = len(self.first.theta)
         return type(self)(self.first.with_theta(theta[:cut]), self.second.with_theta(theta[cut:]))
 
-    def pullback(self, a: Array, weights: Array) -> Array:
-        return np.concatenate([self.first.pullback(a, weights), self.second.pullback(a, weights)])
+    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
+        (first, by_first), (second, by_second) = self.first.of_gaps(squares), self.second.of_gaps(squares)
+        return first + second, lambda weights: np.concatenate([by_first(weights), by_second(weights)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +228,10 @@ class Product(Sum):
             ..., None
         ] * self.second.gradient(a, b)
 
-    def pullback(self, a: Array, weights: Array) -> Array:
-        return np.concatenate(
-            [
-                self.first.pullback(a, weights * self.second(a, a)),
-                self.second.pullback(a, weights * self.first(a, a)),
-            ]
+    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
+        (first, by_first), (second, by_second) = self.first.of_gaps(squares), self.second.of_gaps(squares)
+        return first * second, lambda weights: np.concatenate(
+            [by_first(weights * second), by_second(weights * first)]
         )
 
 

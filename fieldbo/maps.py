@@ -1,8 +1,10 @@
 """The final maps of a run as a labelled data set, with CF names and units.
 
-Variables ``mean``, ``sd``, ``exceedance`` (probability of being at or above the threshold) and ``class``
-(1 above, 0 below); on the grid where the domain is one (NaN and -1 outside its region), else along
-``site``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class goes by the median.
+Variables ``mean`` and ``sd``. For a level set also ``exceedance`` (probability of being at or above the
+threshold) and ``class`` (1 above, 0 below); for an optimum ``exceedance`` alone, the probability of being
+better than the reported value. On the grid where the domain is one (NaN and -1 outside its region), else
+along ``site``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class goes by the
+median.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import xarray
 from numpy.typing import NDArray
 
 from fieldbo.domain import Axis, Domain, is_depth
-from fieldbo.result import Result
+from fieldbo.result import LevelSetAnswer, OptimumAnswer, Result
+
+_Variables = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 
 
 def of(result: Result) -> xarray.Dataset:
@@ -27,30 +31,34 @@ def of(result: Result) -> xarray.Dataset:
     >>> sorted(of(fieldbo.run(mission)).data_vars)
     ['class', 'exceedance', 'mean', 'sd']
     """
-    mission = result.mission
+    mission, answer = result.mission, result.answer
     domain = mission.world.domain
-    attributes = {
+    attributes: dict[str, Any] = {
         "Conventions": "CF-1.11",
         "title": f"{mission.world.title}: {mission.name}",
         "source": "fieldbo",
-        "threshold": mission.question.threshold,
     }
-    variables = {name: _laid_out(domain, *told) for name, told in _variables(result).items()}
+    if isinstance(answer, LevelSetAnswer):
+        attributes["threshold"] = answer.user_threshold
+        told = _moments(result) | _classes(answer)
+    else:
+        attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
+        told = _moments(result) | _better(answer)
+    variables = {name: _laid_out(domain, *one) for name, one in told.items()}
     coordinates = {axis.name: _coordinate(domain, j, axis) for j, axis in enumerate(domain.axes)}
     maps = xarray.Dataset(variables, coordinates, attributes)
-    maps["class"].encoding["_FillValue"] = np.int8(-1)
+    if "class" in maps:
+        maps["class"].encoding["_FillValue"] = np.int8(-1)
     for axis in domain.axes:
         maps[axis.name].encoding["_FillValue"] = None  # a coordinate has no gaps
     return maps
 
 
-def _variables(result: Result) -> dict[str, tuple[NDArray[Any], dict[str, Any]]]:
-    """Return the values (N,) at the sites, and attributes, of each variable."""
-    quantity, threshold = result.mission.world.quantity, result.mission.question.threshold
-    surface, unit = result.surface, {"units": quantity.unit}
+def _moments(result: Result) -> _Variables:
+    """Return the values (N,) at the sites, and attributes, of mean and standard deviation."""
+    quantity, surface = result.mission.world.quantity, result.surface
     mean, sd = result.hyperparameters.scale.moments(surface.mean, surface.variance)
-    named = quantity.standard_name
-    flags = {"flag_values": np.array([0, 1], dtype=np.int8), "flag_meanings": "below above"}
+    named, unit = quantity.standard_name, {"units": quantity.unit}
     return {
         "mean": (
             mean,
@@ -62,15 +70,26 @@ def _variables(result: Result) -> dict[str, tuple[NDArray[Any], dict[str, Any]]]
             {"long_name": f"{quantity.name}, posterior standard deviation", **unit}
             | ({"standard_name": f"{named} standard_error"} if named else {}),
         ),
-        "exceedance": (
-            surface.exceedance(result.threshold),
-            {"long_name": f"probability of {quantity.name} >= {threshold:g}", "units": "1"},
-        ),
-        "class": (
-            result.above.astype(np.int8),
-            {"long_name": f"{quantity.name} >= {threshold:g}", "units": "1", **flags},
-        ),
     }
+
+
+def _classes(answer: LevelSetAnswer) -> _Variables:
+    what = f"{answer.mission.world.quantity.name} >= {answer.user_threshold:g}"
+    flags = {"flag_values": np.array([0, 1], dtype=np.int8), "flag_meanings": "below above"}
+    return {
+        "exceedance": (
+            answer.surface.exceedance(answer.threshold),
+            {"long_name": f"probability of {what}", "units": "1"},
+        ),
+        "class": (answer.above.astype(np.int8), {"long_name": what, "units": "1", **flags}),
+    }
+
+
+def _better(answer: OptimumAnswer) -> _Variables:
+    beyond = ">=" if answer.mission.question.sign > 0 else "<="
+    what = f"{answer.mission.world.quantity.name} {beyond} {answer.reported_value:g}, the reported optimum"
+    p = answer.surface.exceedance(answer.reported.value)
+    return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
 def _laid_out(domain: Domain, values: NDArray[Any], attributes: dict[str, Any]) -> Any:

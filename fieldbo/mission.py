@@ -14,8 +14,10 @@ from fieldbo.errors import InputError
 from fieldbo.gp import ValueScale
 from fieldbo.model import Model
 from fieldbo.policies import Policy
-from fieldbo.question import Question
+from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.world import World
+
+_KINDS: dict[type, str] = {LevelSet: "level-set", ShareOfMaximum: "level-set", Optimum: "optimum"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,10 @@ class Mission:
         One a vehicle.
     initial : int
         Readings before the policy takes over; the first one at the start.
+    initial_level : int
+        The sensor's setting for them.
+    batch : int
+        How many queries leave at once.
     max_steps : int, optional
         At most so many orders.
     seed : int
@@ -97,6 +103,8 @@ class Mission:
     model: Model
     crew: tuple[Crew, ...]
     initial: int = 1
+    initial_level: int = 0
+    batch: int = 1
     max_steps: int | None = None
     seed: int = 0
     policy_kind: str = ""
@@ -112,6 +120,14 @@ class Mission:
                 expected=f"0 to {self.world.domain.size}, the number of sites",
                 where="initial.count",
             )
+        if not 0 <= self.initial_level < self.world.sensor.settings:
+            raise InputError(
+                f"level = {self.initial_level}",
+                expected=f"0 to {self.world.sensor.settings - 1}, the number of a setting of the sensor",
+                where="initial.level",
+            )
+        if self.batch < 1:
+            raise InputError(f"batch = {self.batch}", expected="at least 1", where="agent.batch")
         if self.max_steps is not None and self.max_steps < 1:
             raise InputError(f"max_steps = {self.max_steps}", expected="at least 1", where="agent.max_steps")
         if self.seed < 0:
@@ -121,16 +137,26 @@ class Mission:
             if one.home is not None:
                 self._check_place("home", one.home)
                 self._check_way_home(one, one.home)
+        self._check_question()
         self.policy.check(self.world.cost, self.world.domain)
         self._check_end()
-        self.model.initial(self.world.domain, self.question.threshold)
-        self._check_threshold()
+        self.model.initial(self.world.domain, self.question)
 
-    def _check_threshold(self) -> None:
-        try:
-            ValueScale(self.model.transform).to_model([self.question.threshold])
-        except InputError as error:
-            raise error.at("question.threshold") from None
+    def _check_question(self) -> None:
+        answers = self.policy.answers
+        if not isinstance(self.question, answers):
+            raise InputError(
+                f"policy {self.policy_kind or type(self.policy).__name__} for a question of kind "
+                f"{_KINDS[type(self.question)]}",
+                expected="a question of kind " + " or ".join(sorted({_KINDS[a] for a in answers})),
+                where="policy.kind",
+                mend="choose another policy: fieldbo policies lists what each of them answers",
+            )
+        if isinstance(self.question, LevelSet):
+            try:
+                ValueScale(self.model.transform).to_model([self.question.threshold])
+            except InputError as error:
+                raise error.at("question.threshold") from None
 
     def _check_place(self, name: str, place: Array) -> None:
         domain = self.world.domain
@@ -162,7 +188,7 @@ class Mission:
 
     def _check_end(self) -> None:
         """Raise an `InputError` if free samples would keep a battery from ever being spent."""
-        if self.max_steps is None and self.world.cost.sampling_cost(self.world.domain.sites).min() <= 0:
+        if self.max_steps is None and self.world.cost.least_sampling_cost(self.world.domain.sites) <= 0:
             raise InputError(
                 "sampling again at the same site costs nothing: the battery might never be spent",
                 expected="a sampling cost above 0, or a limit of steps",

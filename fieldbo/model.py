@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from fieldbo.domain import Array, Domain
+from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.fit import LogNormalPrior, fit
 from fieldbo.gp import Transform, ValueScale
 from fieldbo.kernels import KERNELS, Stationary, kernel
+from fieldbo.outliers import believable, believable_at_first, fit_believed
+from fieldbo.question import Question
 
 LEAST_READINGS = 5
 """A fit waits for so many readings: fewer say nothing of a length scale."""
@@ -38,6 +41,12 @@ class Hyperparameters:
     kernel: Stationary
     scale: ValueScale
     noise_variance: float | None = None
+
+    def noise_to_model(self, noise_variances: Array, values: Array) -> Array:
+        """Return the noise variances (n,) of readings in model units: the learned one, or as declared."""
+        if self.noise_variance is not None:
+            return np.full(len(values), self.noise_variance)
+        return self.scale.noise_to_model(noise_variances, values)
 
     def to_plain(self) -> dict[str, Any]:
         """Return them as strings, numbers and lists."""
@@ -75,12 +84,19 @@ class Model:
         initial ones); at least five readings are needed.
     noise : {"declared", "learned"}
         Whether the sensor's noise is believed, or fitted with the rest.
+    outliers : {"kept", "tested"}
+        Whether every reading is believed, or only those that agree with the others: see
+        :mod:`fieldbo.outliers`.
     length_scales : list of float, optional
         Where to start from, or to stay: one an axis, in its unit. Default: 0.3 of each axis' extent.
     variance : float, optional
         Prior variance, in the squared unit of the (transformed) values; 1 until the first fit.
     mean : float, optional
-        Prior mean, in the user's unit. Default: the threshold.
+        Prior mean, in the user's unit. Default: the threshold; without one, 0 until the first fit.
+
+    memory_gb : float, optional
+        What covariances between sites may take in memory. What needs more is computed anew at each
+        decision: slower, with the same choices. By default half of what is free.
 
     Raises
     ------
@@ -94,9 +110,11 @@ class Model:
     transform: Transform = "none"
     learn: bool | Mapping[Literal["every"], int] = True
     noise: Literal["declared", "learned"] = "declared"
+    outliers: Literal["kept", "tested"] = "kept"
     length_scales: tuple[float, ...] | None = None
     variance: float | None = None
     mean: float | None = None
+    memory_gb: float | None = None
 
     def __post_init__(self) -> None:
         if self.kernel not in KERNELS:
@@ -111,6 +129,10 @@ class Model:
             raise InputError(f"variance {self.variance}", expected="a number above 0", where="model.variance")
         if self.mean is not None and not np.isfinite(self.mean):
             raise InputError(f"mean {self.mean}", expected="a finite number", where="model.mean")
+        if self.memory_gb is not None and not self.memory_gb >= 0:
+            raise InputError(
+                f"memory_gb = {self.memory_gb}", expected="at least 0", where="model.memory_gb"
+            )
         if self.noise == "learned" and not self.learn:
             raise InputError(
                 'noise = "learned" with learn = false',
@@ -126,8 +148,13 @@ class Model:
             return int(self.learn["every"])
         return 10 if self.learn else None
 
-    def initial(self, domain: Domain, centre: float) -> Hyperparameters:
-        """Return the hyperparameters before any fit; `centre` is the prior mean unless one is set.
+    @property
+    def memory_bytes(self) -> float | None:
+        """What covariances may take; None leaves it to the machine."""
+        return None if self.memory_gb is None else 1e9 * self.memory_gb
+
+    def initial(self, domain: Domain, question: Question) -> Hyperparameters:
+        """Return the hyperparameters before any fit.
 
         Raises
         ------
@@ -149,55 +176,99 @@ class Model:
                 + ", ".join(f"{a.name}'s {a.extent:g} {a.unit}" for a in domain.axes),
                 where="model.length_scales",
             )
-        scale = ValueScale(self.transform, self._centre(centre))
+        scale = ValueScale(self.transform, self._centre(question) or 0.0, question.sign)
         return Hyperparameters(kernel(self.kernel, scales, self.variance or 1.0), scale)
 
-    def _centre(self, centre: float) -> float:
-        """Return the prior mean, transformed."""
-        mean = centre if self.mean is None else self.mean
+    def _centre(self, question: Question) -> float | None:
+        """Return the prior mean, transformed; None where neither model nor question has one."""
+        mean = question.centre if self.mean is None else self.mean
+        if mean is None:
+            return None
         try:
             return float(ValueScale(self.transform).to_model([mean])[0])
         except InputError as error:
             raise error.at("model.mean") from None
 
-    def _standardised(self, y: Array, centre: float) -> ValueScale:
+    def _standardised(self, y: Array, question: Question) -> ValueScale:
         """Return the scale of transformed values `y` (n,) and the prior together.
 
         The prior mean (and variance, where one is set) counts as much as five readings. A few readings far
         from a threshold would otherwise make the model sure that no site comes near it.
         """
-        n = len(y)
-        shift = (float(y.sum()) + PRIOR_READINGS * centre) / (n + PRIOR_READINGS)
-        squares = float(np.sum((y - shift) ** 2)) + PRIOR_READINGS * (centre - shift) ** 2
+        n, centre = len(y), self._centre(question)
+        if centre is None:
+            shift = float(y.mean())
+            squares = float(np.sum((y - shift) ** 2))
+        else:
+            shift = (float(y.sum()) + PRIOR_READINGS * centre) / (n + PRIOR_READINGS)
+            squares = float(np.sum((y - shift) ** 2)) + PRIOR_READINGS * (centre - shift) ** 2
         if self.variance is not None:
             n, squares = n + PRIOR_READINGS, squares + PRIOR_READINGS * self.variance
-        spread = np.sqrt(squares / n)
-        return ValueScale(self.transform, shift, float(spread) if spread > 0 else 1.0)
+        spread = float(np.sqrt(squares / n))
+        return ValueScale(self.transform, shift, question.sign * (spread if spread > 0 else 1.0))
+
+    def believed(
+        self, hyperparameters: Hyperparameters, sites: Array, values: Array, noise_variances: Array
+    ) -> Mask:
+        """Return which readings (n,), in the user's units, the model believes."""
+        if self.outliers == "kept" or not len(values):
+            return np.ones(len(values), dtype=bool)
+        h = hyperparameters
+        return believable(h.kernel, sites, h.scale.to_model(values), h.noise_to_model(noise_variances, values))
 
     def fitted(
         self,
         present: Hyperparameters,
         domain: Domain,
-        centre: float,
+        question: Question,
         sites: Array,
         values: Array,
         noise_variances: Array,
         rng: np.random.Generator,
     ) -> Hyperparameters:
-        """Fit to readings in the user's units: standardise, then maximise the penalised likelihood.
+        """Fit to the readings that are believed, in the user's units.
 
         Parameters
         ----------
         present : Hyperparameters
             One more start of the search.
-        centre : float
-            Prior mean unless one is set; in the user's unit.
+        domain : Domain
+        question : Question
         sites : (n, d) array
         values, noise_variances : (n,) arrays
             In the user's units.
+        rng : numpy.random.Generator
+            Scrambles the starts; each fit of a test takes the same ones.
         """
+
+        def fit_to(kept: Mask) -> Hyperparameters:
+            some = sites[kept], values[kept], noise_variances[kept]
+            return self._fitted_to(present, domain, question, *some, deepcopy(rng))
+
+        if self.outliers == "kept":
+            return fit_to(np.ones(len(values), dtype=bool))
         plain = ValueScale(self.transform)
-        scale = self._standardised(plain.to_model(values), self._centre(centre))
+        first = believable_at_first(
+            replace(self.initial(domain, question).kernel, variance=1.0),
+            sites,
+            plain.to_model(values),
+            plain.noise_to_model(noise_variances, values),
+        )
+        return fit_believed(first, fit_to, lambda h: self.believed(h, sites, values, noise_variances))
+
+    def _fitted_to(
+        self,
+        present: Hyperparameters,
+        domain: Domain,
+        question: Question,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        rng: np.random.Generator,
+    ) -> Hyperparameters:
+        """Standardise, then maximise the penalised likelihood."""
+        plain = ValueScale(self.transform)
+        scale = self._standardised(plain.to_model(values), question)
         noise = None if self.noise == "learned" else scale.noise_to_model(noise_variances, values)
         prior = LogNormalPrior.standard(domain.extent, with_noise=noise is None)
         rescale = 2 * np.log(present.scale.scale / scale.scale)

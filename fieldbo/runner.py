@@ -148,25 +148,30 @@ class _Run:
         return Result.of(self.agent, self.curve, reason)
 
     def _order(self, number: int) -> None:
-        """Ask for a vehicle's next order, write it, send it; or take its Stop."""
+        """Ask for a vehicle's next orders, write them, send them; or take its Stop."""
+        agent = self.agent
         with unbroken():
-            fitted = self.agent.refit()
+            fitted = agent.refit()
             if fitted is not None:
                 self._tell(fitted)
-            order = self.agent.ask(number)
-            if isinstance(order, Stop):
-                self.reasons.append(order.reason)
+            orders = agent.ask_batch(self.mission.batch, number)
+            if not orders:
+                stop = agent.ask(number)
+                assert isinstance(stop, Stop)
+                self.reasons.append(stop.reason)
                 if self.record is not None:
-                    self.record.stop(number, order.reason)
+                    self.record.stop(number, stop.reason)
                 return
-            assert order.id is not None
-            if self.record is not None:
-                self.record.order(order, self.agent.memory, self.agent.why)
-            self.waiting[order.id] = number
-        self.vehicles[number].send(order)
+            for order in orders:
+                assert order.id is not None
+                if self.record is not None:
+                    self.record.order(order, agent.memory, agent.whys[order.id])
+                self.waiting[order.id] = number
+        for order in orders:
+            self.vehicles[number].send(order)
 
     def _listen(self) -> set[int]:
-        """Read events until some order is settled; return the vehicles that became idle."""
+        """Read events until some vehicle has nothing left to do; return those that have not."""
         idle: set[int] = set()
         while self.waiting and not idle:
             for number in sorted(set(self.waiting.values())):
@@ -177,8 +182,10 @@ class _Run:
                         order = getattr(event, "order", None)
                         settled = not isinstance(event, Observation) or event.last
                         if order in self.waiting and settled:
-                            idle.add(self.waiting.pop(order))
+                            del self.waiting[order]
                             self._score()
+                            if number not in self.waiting.values():
+                                idle.add(number)
         return idle
 
     def _tell(self, event: Event) -> None:

@@ -1,8 +1,8 @@
 """The belief over one candidate set at once, kept up to date one reading at a time.
 
 With ``V = L^-1 k(X, C)`` (n, N) a new reading adds one row to V: O(nN) for the row, O(N) for mean and
-variance. The full covariance ``k(C, C) - V^T V`` (N, N) is made when it is first asked for, and kept by
-rank-one updates from then on.
+variance. Covariances ``k(C, C) - V^T V`` are computed for the rows that are asked for; sums over all of them
+are :mod:`fieldbo.lookahead`'s.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from fieldbo.domain import Array
+from fieldbo.domain import Array, Mask
 from fieldbo.gp import Belief
+from fieldbo.lookahead import Gains, Lookahead
 
 _REPEATS = 1.5
 """Rows for each distinct site at which repeated readings are pooled."""
@@ -30,6 +31,8 @@ class Surface:
     ----------
     belief : Belief
     candidates : (N, d) array
+    memory_bytes : float, optional
+        What covariances between candidates may take; by default half of the memory that is free.
 
     Attributes
     ----------
@@ -47,15 +50,15 @@ class Surface:
     array([1.98, 1.04, 0.  ])
     """
 
-    def __init__(self, belief: Belief, candidates: ArrayLike) -> None:
+    def __init__(self, belief: Belief, candidates: ArrayLike, memory_bytes: float | None = None) -> None:
         self.candidates: Array = np.atleast_2d(np.asarray(candidates, dtype=float))
+        self.memory_bytes = memory_bytes
         self._begin(belief)
 
     def _begin(self, belief: Belief) -> None:
         """Take everything from a belief, as if no reading had come one by one."""
         self.belief = belief
-        self._covariance: Array | None = None
-        self._base = belief.size
+        self._lookahead: Lookahead | None = None
         self._distinct = {site.tobytes() for site in belief.sites}
         self._rows = np.empty((max(16, 2 * belief.size), len(self.candidates)))
         if belief.size:
@@ -77,25 +80,47 @@ class Surface:
         return np.sqrt(self.variance)
 
     def covariance(self, rows: Any = slice(None)) -> Array:
-        """Return the covariances between the candidates in `rows` and all candidates.
+        """Return the covariances between the candidates in `rows` and all candidates; O(nN) a row.
 
         Parameters
         ----------
         rows : index
-            Anything that indexes N candidates; a slice gives a view that the next reading changes.
+            Anything that indexes N candidates.
 
         Returns
         -------
         (len(rows), N) array
         """
-        if self._covariance is None:
-            # From the rows of the start, then one by one: the digits don't depend on when it is asked for.
-            c, v = self.candidates, self._rows[: self._base]
-            self._covariance = self.belief.kernel(c, c) - v.T @ v
-            for n in range(self._base, self.belief.size):
-                self._downdate(self._rows[n])
-        view: Array = self._covariance[rows]
-        return view
+        at = np.atleast_1d(np.arange(self.size)[rows])
+        V = self._rows[: self.belief.size]
+        prior = self.belief.kernel(self.candidates[at], self.candidates)
+        return prior - V[:, at].T @ V if len(V) else prior
+
+    def truncated_gains(self, members: Mask, noise: ArrayLike, floor: float) -> Gains:
+        """Return by how much a reading at each candidate would reduce the members' truncated variances.
+
+        ``sum_M max(s^2_m, floor) - sum_M max(s^2_m|x, floor)`` for each candidate x, as in eq. 3 of Bogunovic
+        et al. 2016, in single precision, with a bound of the error.
+
+        Parameters
+        ----------
+        members : (N,) bool array
+        noise : (N,) or (N, K) array
+            Noise variance of a reading at each candidate (and level).
+        floor : float
+            ``eta^2 / beta``.
+
+        Returns
+        -------
+        Gains
+            Both parts (N, K).
+        """
+        if self._lookahead is None:
+            self._lookahead = Lookahead(self.belief.kernel, self.candidates, self.memory_bytes)
+        levels = np.asarray(noise, dtype=float).reshape(self.size, -1)
+        # What is below the floor already can't gain.
+        counted = np.flatnonzero(members & (self.variance > floor))
+        return self._lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
 
     def append(
         self,
@@ -104,7 +129,7 @@ class Surface:
         noise_variances: ArrayLike,
         times_s: ArrayLike | None = None,
     ) -> None:
-        """Take in readings, in place; O(nN) each, and O(N^2) where the covariance is kept.
+        """Take in readings, in place; O(nN) each.
 
         Parameters
         ----------
@@ -140,18 +165,9 @@ class Surface:
         self.mean += new * self.belief.weights[n]
         self.variance -= np.square(new)
         np.maximum(self.variance, 0.0, out=self.variance)
-        if self._covariance is not None:
-            self._downdate(new)
         self._distinct.add(site.tobytes())
         if n + 1 > _REPEATS * len(self._distinct):
             self._pool()
-
-    def _downdate(self, row: Array) -> None:
-        """Take one row of V into the covariance, in blocks that stay in the cache."""
-        assert self._covariance is not None
-        for start in range(0, self.size, 256):
-            block = slice(start, start + 256)
-            self._covariance[block] -= row[block, None] * row
 
     def _pool(self) -> None:
         """Pool the repeated readings of a site, so that n counts sites."""
@@ -162,10 +178,10 @@ class Surface:
     def copy(self) -> Surface:
         """Return a surface that may be changed without touching this one."""
         other = object.__new__(Surface)
-        other.belief, other.candidates, other._base = self.belief, self.candidates, self._base
+        other.belief, other.candidates, other.memory_bytes = self.belief, self.candidates, self.memory_bytes
         other._distinct = set(self._distinct)
         other._rows, other.mean, other.variance = self._rows.copy(), self.mean.copy(), self.variance.copy()
-        other._covariance = None if self._covariance is None else self._covariance.copy()
+        other._lookahead = None if self._lookahead is None else self._lookahead.copy()
         return other
 
     def believing(self, sites: ArrayLike, noise_variances: ArrayLike) -> Surface:

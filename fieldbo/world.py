@@ -64,6 +64,9 @@ class World:
         start = self.domain.sites[0] if self.start is None else self.start
         object.__setattr__(self, "start", frozen_array(start))
         self.cost.check(self.domain)
+        self.sensor.check(self.domain)
+        if self.sensor.level_costs != self.cost.level_costs:
+            object.__setattr__(self, "cost", self.cost.with_level_costs(self.sensor.level_costs))
 
     @property
     def live(self) -> bool:

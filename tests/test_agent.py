@@ -360,10 +360,10 @@ def test_a_batch_is_priced_and_guarded_from_the_end_of_the_queue():
     ]
 
 
-def test_a_batch_keeps_the_way_home_from_its_last_site_and_ends_with_it():
+def test_a_batch_keeps_the_way_home_from_its_last_site_and_the_next_one_is_the_way_home():
     agent = Agent(mission(8.0, 2.0, 8.0, battery=18.0, home=0.0))
 
-    orders = agent.ask_batch(5)
+    orders = [*agent.ask_batch(5), *agent.ask_batch(5)]
 
     assert [type(order) for order in orders] == [Query, Query, GoHome]
     assert ledger(agent).reserved == {"run/0": 9.0, "run/1": 7.0, "run/2": 2.0}
@@ -376,7 +376,8 @@ def test_a_batch_of_none_is_refused():
 
 
 def test_orders_are_numbered_by_ask_under_the_name_of_the_run():
-    orders = Agent(mission(1.0, 2.0, home=0.0), "lake-3").ask_batch(5)
+    agent = Agent(mission(1.0, 2.0, home=0.0), "lake-3")
+    orders = [*agent.ask_batch(5), *agent.ask_batch(5)]
 
     assert [order.id for order in orders] == ["lake-3/0", "lake-3/1", "lake-3/2"]
 

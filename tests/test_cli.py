@@ -266,7 +266,7 @@ def test_every_shipped_file_fits_the_schema(kind, file):
     [
         ("battery = 60", "batery = 60", "$.agent breaks additionalProperties"),
         ("battery = 60", "battery = true", "$.agent.battery breaks anyOf"),
-        ("threshold = 0.2", "threshold = { quantile = 2 }", "$.question.threshold breaks anyOf"),
+        ("threshold = 0.2", "threshold = { quantile = 2 }", "$.question breaks oneOf"),
         ('"truvar"', '"truvr"', "$.policy breaks oneOf"),
         ('"truvar"', '"truvar"\nper_cots = true', "$.policy breaks oneOf"),
         ("learn = false", "lern = false", "$.model breaks additionalProperties"),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import lognorm, multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from threadpoolctl import threadpool_limits
 
 from fieldbo.errors import InputError, ModelError
 from fieldbo.fit import Likelihood, LogNormalPrior, fit
@@ -155,6 +156,34 @@ def test_a_fit_is_the_same_for_the_same_stream_and_no_worse_with_a_start_of_its_
     present = fit(Matern52([1, 1]), x, y, v, prior, np.random.default_rng(0), present=np.log([0.3, 0.6, 1.0]))
     score = [f.log_likelihood + prior.log_density(f.kernel.theta)[0] for f in (one, present)]
     assert score[1] >= score[0] - 1e-9
+
+
+def test_a_fit_does_not_depend_on_the_number_of_threads():
+    x, y, _ = readings(6, n=120)
+    prior = LogNormalPrior.standard(np.ones(2), with_noise=True)
+    thetas = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found = fit(Matern52([1, 1]), x, y, None, prior, np.random.default_rng(0))
+        thetas.append(np.append(found.kernel.theta, found.noise_variance))
+    np.testing.assert_array_equal(*thetas)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
+def test_the_likelihood_of_few_readings_is_their_density(n):
+    x, y, v = readings(9, n=n) if n > 1 else (np.zeros((1, 2)), np.ones(1), np.full(1, 0.05))
+    k = KERNELS["product"]
+    value, _ = Likelihood(k, x, y, v)(k.theta)
+    literal = multivariate_normal(np.zeros(n), k(x, x) + np.diag(v)).logpdf(y)
+    assert value == pytest.approx(literal, abs=1e-9)
+
+
+def test_a_matrix_that_is_not_positive_definite_has_likelihood_zero():
+    x = np.linspace(0, 1, 60)[:, None]
+    k = SquaredExponential([50.0], 1e6)
+    value, gradient = Likelihood(k, x, np.sin(x[:, 0]), np.zeros(60))(k.theta)
+    assert value == -np.inf
+    np.testing.assert_array_equal(gradient, np.zeros(2))
 
 
 def test_a_fit_does_not_depend_on_the_unit_of_an_axis():

@@ -15,11 +15,11 @@ PACKAGE = Path(fieldbo.__file__).parent
 # A room may import from any row above its own, from itself, and from nothing else.
 # A new room gets a place here.
 ORDER = """
-    errors  ledger  threads
-    domain  registry  streams  question
+    errors  ledger  threads  loops
+    domain  registry  streams
     exchange  kernels  files
-    gp  costs  sensors  record
-    fit  surface
+    gp  costs  sensors  record  lookahead
+    fit  surface  question  outliers
     model  fields  metrics  policies
     world  forms
     mission

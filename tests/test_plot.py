@@ -63,7 +63,7 @@ def small_mission(name="grid", *, battery=400.0, transform="none", axes=None):
 def live(result):
     world = replace(result.mission.world, field=None)
     curve = tuple(replace(s, f1=float("nan")) for s in result.curve)
-    return replace(result, mission=replace(result.mission, world=world), truth=None, curve=curve)
+    return replace(result, mission=replace(result.mission, world=world), curve=curve)
 
 
 def labelled(figure, label):
@@ -190,7 +190,7 @@ def test_sites_that_are_not_sure_are_drawn_paler_than_those_that_are(lake):
 
 def test_misclassified_sites_are_marked_and_counted_in_the_title(lake):
     figure = plot.map_picture(lake)
-    wrong = lake.above != (lake.truth >= 1.5)
+    wrong = lake.answer.above != (lake.truth >= 1.5)
     (dots,) = labelled(figure, "misclassified")
     np.testing.assert_array_equal(dots.get_xydata(), lake.mission.world.domain.sites[wrong])
     assert f"{wrong.mean():.1%}" in figure.axes[3].get_title()

@@ -531,7 +531,7 @@ def test_pending_queries_lower_the_variance_for_the_next_choice_and_classify_not
             return memory
 
     agent = Agent(small_mission(Watching(), battery=80.0))
-    first, second = agent.ask_batch(2)
+    first, second = agent.ask(), agent.ask()
     real = agent.surface.variance.sum()
     assert seen[-1][0] == "suggest"
     assert seen[-1][1] < real

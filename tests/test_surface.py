@@ -69,7 +69,7 @@ def test_covariance_agrees_with_the_beliefs_also_in_more_than_one_block(buffered
 @pytest.mark.parametrize("rows", [3, slice(2, 9), [4, 1, 30], np.arange(35) % 3 == 0], ids=str)
 def test_any_index_selects_rows_of_the_covariance(rows):
     surface = Surface(PRIOR.given(*readings(6)), GRID)
-    expected = surface.belief.covariance(GRID, GRID)[rows]
+    expected = np.atleast_2d(surface.belief.covariance(GRID, GRID)[rows])
     np.testing.assert_allclose(surface.covariance(rows), expected, rtol=0, atol=1e-12)
 
 

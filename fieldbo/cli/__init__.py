@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fieldbo import __version__
-from fieldbo.cli import check, compare, missions, new, run, schema, show, worlds
+from fieldbo.cli import check, compare, missions, new, policies, run, schema, show, worlds
 from fieldbo.errors import FieldboError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("check")(check.check)
 app.command("worlds")(worlds.worlds)
 app.command("missions")(missions.missions)
+app.command("policies")(policies.policies)
 app.command("show")(show.show)
 app.command("schema")(schema.schema)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)

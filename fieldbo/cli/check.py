@@ -30,18 +30,20 @@ def check(
     else:
         mission = load_mission(path if path.exists() else file)
         lines = [*_mission(mission), *_world(mission.world)]
-        lines += [f"warning: {w}" for w in Agent(mission).warnings]
+        lines += [f"warning: {w}" for w in [*_beyond_truth(mission), *Agent(mission).warnings]]
     typer.echo("\n".join(lines))
 
 
 def _mission(mission: Mission) -> list[str]:
+    from fieldbo.result import ANSWERS, in_words
+
     crew, unit = mission.crew[0], mission.world.cost_unit
     home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
     learns = mission.model.every
     return [
         f"mission {mission.name}: valid",
-        f"  question  where is {mission.world.quantity.name} >= {mission.question.threshold:g} "
-        f"{mission.world.quantity.unit}?",
+        f"  question  {in_words(mission.question, mission.world.quantity)} "
+        f"(scored by {ANSWERS[type(mission.question)].score.name})",
         f"  policy    {mission.policy}",
         f"  battery   {crew.battery:g} {unit}, start {crew.start.tolist()}, home {home}",
         f"  model     {mission.model.kernel}, {mission.model.transform} transform, "
@@ -50,21 +52,50 @@ def _mission(mission: Mission) -> list[str]:
     ]
 
 
+def _beyond_truth(mission: Mission) -> list[str]:
+    """Return a warning where a simulated world has nothing on one side of the threshold."""
+    from fieldbo.result import amount, truth_of
+
+    truth = truth_of(mission.world, mission.question)
+    if truth is None or not (truth.above.all() or truth.threshold > truth.values.max()):
+        return []
+    side, number = ("below", "all") if truth.above.all() else ("above", "none")
+    return [
+        f"the threshold {truth.threshold:.4g} lies {side} all true values, {truth.values.min():.4g} to "
+        f"{amount(truth.values.max(), mission.world.quantity)}: {number} of the sites are at or above it"
+    ]
+
+
 def _world(world: World) -> list[str]:
     domain = world.domain
-    axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}" for a in domain.axes)
+    axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes)
     assert world.start is not None
     costs = world.cost.to(world.start, domain.sites)
     lines = [
         f"world {world.name}: valid",
         f"  title     {world.title}",
-        f"  sites     {domain.size}: {axes}",
+        f"  sites     {domain.size}{', standing for a box' if domain.continuous else ''}: {axes}",
         f"  cost      {type(world.cost).__name__.lower()}; from the start to a site {costs.min():.4g} to "
         f"{costs.max():.4g} {world.cost_unit}",
-        f"  sensor    noise sd {world.sensor.noise_sd:g} {world.quantity.unit}",
+        f"  sensor    {_sensor(world)}",
     ]
     if world.field is None:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
     return lines + [f"  note      {n}" for n in world.field.notes]
+
+
+def _sensor(world: World) -> str:
+    """Return the noise, and what each setting costs."""
+    from fieldbo.result import amount
+
+    sensor, quantity = world.sensor, world.quantity
+    grows = ", growing along the axes" if any(sensor.slope) else ""
+    if not sensor.levels:
+        return f"noise sd {amount(sensor.noise_sd, quantity)}{grows}"
+    told = (
+        f"{amount(level.variance**0.5, quantity)} for {level.cost:g} {world.cost_unit}"
+        for level in sensor.levels
+    )
+    return f"noise sd by level: {', '.join(told)}{grows}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -62,8 +64,9 @@ def run(
 ) -> None:
     """Run a mission until its question is answered or its battery is spent.
 
-    A live line shows the battery left, the sites visited and the share still unclassified. The run folder
-    holds the record, tables, maps and pictures.
+    A live line shows the battery left, the sites visited and the score so far: F1 and the share still
+    unclassified, or the optimum so far and its regret. The run folder holds the record, tables, maps and
+    pictures.
     """
     from fieldbo.catalogue import load_mission
     from fieldbo.cli.console import console
@@ -96,6 +99,7 @@ def _simulated(mission: Mission, record: Record, console: Console) -> Result:
     """Run in simulation with a live line."""
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from fieldbo.loops import when_compiling
     from fieldbo.runner import run as run_mission
 
     battery, unit = mission.crew[0].battery, mission.world.cost_unit
@@ -104,39 +108,58 @@ def _simulated(mission: Mission, record: Record, console: Console) -> Result:
         line = progress.add_task(f"{battery:,.0f} {unit}", total=battery, completed=int(battery))
 
         def show(step: Step) -> None:
-            progress.update(line, completed=max(0.0, step.remaining), description=_line(step, unit))
+            progress.update(line, completed=max(0.0, step.remaining), description=_line(step, mission))
 
-        return run_mission(mission, record=record, on_step=show)
+        with when_compiling(_once(progress.console)):
+            return run_mission(mission, record=record, on_step=show)
+
+
+def _once(console: Console) -> Callable[[], None]:
+    """Return what says, the first time it is called, that loops are being compiled."""
+    said: list[bool] = []
+
+    def say() -> None:
+        if not said:
+            said.append(True)
+            console.print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
+
+    return say
 
 
 def _by_hand(mission: Mission, record: Record, console: Console) -> Result:
     """Run with a person as the vehicle; a line after each answer."""
+    from fieldbo.loops import when_compiling
     from fieldbo.runner import run as run_mission
     from fieldbo.vehicles import VEHICLES
 
-    unit = mission.world.cost_unit
-    return run_mission(
-        mission,
-        [VEHICLES.get("by-hand")(mission)],
-        record,
-        on_step=lambda step: console.print(f"  {_line(step, unit)}", style="dim"),
-    )
+    with when_compiling(_once(console)):
+        return run_mission(
+            mission,
+            [VEHICLES.get("by-hand")(mission)],
+            record,
+            on_step=lambda step: console.print(f"  {_line(step, mission)}", style="dim"),
+        )
 
 
-def _line(step: Step, unit: str) -> str:
-    f1 = f"F1 {step.f1:.2f}" if step.f1 == step.f1 else f"expected F1 {step.expected_f1:.2f}"
-    return (
-        f"{step.remaining:,.0f} {unit} left, {step.step} sites visited, "
-        f"{step.unclassified:.0%} unclassified, {f1}"
-    )
+def _line(step: Step, mission: Mission) -> str:
+    """Return how things stand, in one line."""
+    from fieldbo.question import Optimum
+    from fieldbo.result import amount
+
+    question, world = mission.question, mission.world
+    head = f"{step.remaining:,.0f} {world.cost_unit} left, {step.step} sites visited, "
+    if isinstance(question, Optimum):
+        regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
+        side = "largest" if question.sign > 0 else "smallest"
+        return f"{head}{side} by the model {amount(step.reported_value, world.quantity)}{regret}"
+    f1 = f"expected F1 {step.expected_f1:.2f}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
+    return f"{head}{step.unclassified:.0%} unclassified, {f1}"
 
 
 def _report(result: Result, folder: Path, console: Console) -> None:
     """Print what came of the run, and where it is."""
     told = result.summary()
-    unit, area = told["cost_unit"], told["area_unit"]
-    low, high = told["area_above_interval90"]
-    f1_low, f1_high = told["expected_f1_interval90"]
+    unit = told["cost_unit"]
     if result.end_reason is None:
         console.print(
             f"[bold]Stopped by you.[/] The run folder is complete up to the last observation "
@@ -144,17 +167,45 @@ def _report(result: Result, folder: Path, console: Console) -> None:
         )
     else:
         console.print(f"[bold]{result.end_reason.capitalize()}.[/] {told['steps']} sites visited.")
-    scored = "" if told["f1"] is None else f"{told['f1']:.3f} against the truth; "
-    console.print(
-        f"  F1       {scored}{told['expected_f1']:.3f} expected by the model ({f1_low:.3f} to {f1_high:.3f})"
-    )
+    for line in _level_set(told, result) if told["question"] == "level-set" else _optimum(told, result):
+        console.print(f"  {line}", markup=False)
     console.print(f"  cost     {told['cost']:,.0f} of {told['battery']:,.0f} {unit}")
-    console.print(
-        f"  above {told['threshold']:g} {told['value_unit']}: {told['area_above']:,.0f} {area} "
-        f"({low:,.0f} to {high:,.0f})"
-    )
+    for one in told.get("levels", []):
+        console.print(f"  level {one['level']}: {one['readings']} readings for {one['cost']:,.0f} {unit}")
     for note in told["notes"]:
         console.print(f"  note: {note}", style="yellow", markup=False)
     console.print(
         f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
     )
+
+
+def _level_set(told: dict[str, Any], result: Result) -> list[str]:
+    """Return the answer's lines: F1, and how much lies above the threshold."""
+    from fieldbo.result import amount
+
+    f1_low, f1_high = told["expected_f1_interval90"]
+    low, high = told["area_above_interval90"]
+    scored = "" if told["f1"] is None else f"{told['f1']:.3f} against the truth; "
+    share = told.get("threshold_of_maximum")
+    of = "" if share is None else f" ({share:.0%} of the maximum)"
+    return [
+        f"F1       {scored}{told['expected_f1']:.3f} expected by the model ({f1_low:.3f} to {f1_high:.3f})",
+        f"above {amount(told['threshold'], result.mission.world.quantity)}{of}: "
+        f"{told['area_above']:,.4g} {told['area_unit']} ({low:,.4g} to {high:,.4g})".replace("  ", " "),
+    ]
+
+
+def _optimum(told: dict[str, Any], result: Result) -> list[str]:
+    """Return the answer's lines: the optimum by the model, and its regret."""
+    from fieldbo.result import amount
+
+    world, side = result.mission.world, "largest" if told["goal"] == "maximise" else "smallest"
+    axes = zip(world.domain.axes, told["reported_site"], strict=True)
+    place = ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, x in axes)
+    low, high = told["reported_value_interval90"]
+    r_low, r_high = told["expected_regret_interval90"]
+    scored = "" if told["regret"] is None else f"{told['regret']:.3g} against the truth; "
+    return [
+        f"{side:<8} {amount(told['reported_value'], world.quantity)} ({low:.4g} to {high:.4g}) at {place}",
+        f"regret   {scored}{told['expected_regret']:.3g} expected by the model ({r_low:.3g} to {r_high:.3g})",
+    ]

@@ -2,6 +2,7 @@
 
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.route import shortest_order
 from fieldbo.costs.transect import Transect
 from fieldbo.costs.unit import Unit
 from fieldbo.registry import Registry
@@ -16,4 +17,4 @@ COSTS = Registry(
     },
 )
 
-__all__ = ["COSTS", "CostModel", "Euclidean", "Transect", "Unit"]
+__all__ = ["COSTS", "CostModel", "Euclidean", "Transect", "Unit", "shortest_order"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,9 @@ class CostModel(ABC):
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    level_costs: ClassVar[tuple[float, ...]] = ()
+    """What each of the sensor's settings adds to a sample; a world takes them from its sensor."""
 
     seconds_per_unit: float = 1.0
 
@@ -55,9 +59,20 @@ class CostModel(ABC):
         costs = self._travel(np.atleast_2d(starts), ends)
         return costs[0] if starts.ndim == 1 else costs
 
-    def sampling_cost(self, sites: ArrayLike) -> Array:
+    def sampling_cost(self, sites: ArrayLike, level: int = 0) -> Array:
         """Return what sampling costs (N,) where one is: at each of `sites` (N, d), without a way."""
-        return self._sampling(np.atleast_2d(np.asarray(sites, dtype=float)))
+        own = self._sampling(np.atleast_2d(np.asarray(sites, dtype=float)))
+        return own + self.level_costs[level] if self.level_costs else own
+
+    def least_sampling_cost(self, sites: ArrayLike) -> float:
+        """Return what the cheapest sample at the cheapest setting costs."""
+        return min(float(self.sampling_cost(sites, k).min()) for k in range(max(1, len(self.level_costs))))
+
+    def with_level_costs(self, costs: tuple[float, ...]) -> Self:
+        """Return the same costs, with what each of the sensor's settings adds to a sample."""
+        other = copy(self)
+        object.__setattr__(other, "level_costs", costs)
+        return other
 
     def to(
         self,
@@ -69,7 +84,7 @@ class CostModel(ABC):
     ) -> Array:
         """Return the full price of going there and sampling; shapes as in `travel`."""
         ends = np.atleast_2d(np.asarray(sites, dtype=float))
-        return np.asarray(self.travel(positions, ends, time_s) + self._sampling(ends))
+        return np.asarray(self.travel(positions, ends, time_s) + self.sampling_cost(ends, level))
 
     def duration_s(
         self,

@@ -8,6 +8,8 @@ FIELDS = Registry(
     "fieldbo.fields",
     {
         "gp-draw": "fieldbo.fields.gp_draw:GPDraw",
+        "gp-mean": "fieldbo.fields.gp_mean:GPMean",
+        "grid-table": "fieldbo.fields.grid_table:GridTable",
         "table": "fieldbo.fields.table:Table",
         "lake-chlorophyll": "fieldbo.fields.lake:LakeChlorophyll",
     },

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from fieldbo.domain import Array
 
@@ -143,3 +143,28 @@ def truncated_variance_reduction(
         np.minimum(drop, start - floor, out=drop)
         gain[rows] = drop.sum(axis=1)
     return beta * gain / cost
+
+
+def max_value_entropy(mu: Array, s: Array, maxima: Array) -> Array:
+    """Return what a reading of each site is expected to tell of the field's maximum, (N,), in nats.
+
+    ``mean over y* of  g phi(g) / (2 Phi(g)) - log Phi(g)``, ``g = (y* - mu) / s``: the entropy of the value,
+    less that of the value cut off at y* (Wang and Jegelka 2017). Noise is left out of account; where
+    s is 0 there is nothing to learn.
+
+    Parameters
+    ----------
+    mu, s : (N,) arrays
+    maxima : (K,) array
+        Draws of the maximum, ``y*``.
+
+    Examples
+    --------
+    >>> max_value_entropy(np.zeros(3), np.array([0.0, 0.5, 1.0]), np.array([1.0, 2.0])).round(3)
+    array([0.   , 0.039, 0.197])
+    """
+    known = s <= 0
+    gamma = (maxima[:, None] - mu) / np.where(known, 1.0, s)
+    hazard = np.sqrt(2.0 / np.pi) / erfcx(-gamma / np.sqrt(2.0))  # phi / Phi, at any gamma
+    told: Array = np.mean(0.5 * gamma * hazard - log_ndtr(gamma), axis=0)
+    return np.where(known, 0.0, told)

@@ -19,22 +19,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldbo.costs.base import CostModel
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.exchange import EndReason, Event, Query, Stop
 from fieldbo.gp import Belief
-from fieldbo.question import Question
+from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Sensor
 from fieldbo.surface import Surface
 
 Memory = Any
 """Plain data that a policy remembers."""
+
+TIE = 1e-9
+"""Scores that differ by less than this share of the best are equal: rounding does not choose a site."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,8 @@ class State:
     question : Question
         In the user's units.
     threshold : float
-        The question's, in model units.
+        The question's, in model units; where it is a share of the maximum, of that of the posterior mean.
+        NaN for an optimum.
     surface : Surface
         The belief over the domain's sites; pending queries are counted in its variances.
     history : tuple of Event
@@ -69,6 +74,9 @@ class State:
     sensor : Sensor
     noise : Callable
         ``noise(level=0) -> (N,)``, the noise variance of a reading at each site, in model units.
+    threshold_if : Callable
+        ``threshold_if(maximum) -> float``, what the threshold would be if the field's maximum were that;
+        both in model units.
     fixed_model : bool
         Whether hyperparameters stay as they are.
     provisional : bool
@@ -98,6 +106,7 @@ class State:
     cost: CostModel | None
     sensor: Sensor
     noise: Callable[..., Array]
+    threshold_if: Callable[[float], float]
     fixed_model: bool
     provisional: bool
     rng: np.random.Generator
@@ -122,9 +131,18 @@ class State:
             raise PolicyError("this policy needs declared costs, and this mission has none")
         return self.cost.to(self.position, self.domain.sites, level=level, time_s=self.time_s)
 
-    def choosable(self) -> Mask:
-        """Return (N,) bool: the sites that can be paid for and were not rejected."""
-        able = self.affordable(self.domain.sites)
+    @property
+    def levels(self) -> range:
+        """The sensor's settings."""
+        return range(self.sensor.settings)
+
+    def at_levels(self, quantity: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
+        """Return ``quantity(level)`` (N,) of every setting side by side, (N, K)."""
+        return np.stack([quantity(level) for level in self.levels], axis=1)
+
+    def choosable(self, level: int = 0) -> Mask:
+        """Return (N,) bool: the sites that can be read at that level, and were not rejected."""
+        able = self.affordable(self.domain.sites, level=level)
         return able & ~self.rejected if len(self.rejected) else able
 
 
@@ -150,6 +168,9 @@ class Policy(ABC):
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
+    answers: ClassVar[tuple[type, ...]] = (LevelSet, ShareOfMaximum, Optimum)
+    """The questions that it works for."""
+
     def start(self, state: State) -> Memory:
         """Return the memory before anything was read."""
         return None
@@ -157,6 +178,13 @@ class Policy(ABC):
     @abstractmethod
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the next query, or a Stop; costs were not looked at by anyone else yet."""
+
+    def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
+        """Return up to `k` decisions that are carried out before anything comes back.
+
+        By default None: the policy is asked one by one, the queries before counted as read.
+        """
+        return None
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
         """Return the memory after `event`, which the state already holds."""
@@ -170,7 +198,48 @@ class Policy(ABC):
         """Raise an `InputError` if this policy can't work with these costs."""
 
 
-def best_affordable(state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
+@dataclass(frozen=True)
+class PerCost(Policy):
+    """A rule whose score can be divided by the cost of the move.
+
+    Parameters
+    ----------
+    per_cost : bool
+        Whether it is.
+    level : int
+        The sensor's setting to read with.
+    """
+
+    per_cost: bool = False
+    level: int = 0
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if a cost is to be divided by, and is missing or can be 0."""
+        settings = max(1, len(cost.level_costs)) if cost is not None else self.level + 1
+        if not 0 <= self.level < settings:
+            raise InputError(
+                f"level = {self.level}",
+                expected=f"0 to {settings - 1}: the world's sensor has {settings} settings",
+                where="policy.level",
+            )
+        if self.per_cost:
+            needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
+
+    def best(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
+        """Return the decision for the affordable site of the highest score (per unit of cost)."""
+        return best_affordable(state, self._divided(scores, state), memory, self.level, **why)
+
+    def _divided(self, scores: Array, state: State) -> Array:
+        """Divide by the cost where a score is positive, so that a negative one is not made better by it.
+
+        Where no affordable site has a positive score, the plain scores decide.
+        """
+        if not self.per_cost or not (scores[state.choosable(self.level)] > 0).any():
+            return scores
+        return np.where(scores > 0, scores / state.costs(self.level), -np.inf)
+
+
+def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0, **why: Any) -> Decision:
     """Return the decision for the affordable site of the highest score, ties to the lowest index.
 
     Parameters
@@ -179,6 +248,8 @@ def best_affordable(state: State, scores: Array, memory: Memory, **why: Any) -> 
     scores : (N,) array
         Minus infinity rules a site out.
     memory : plain data
+    level : int
+        The sensor's setting to read with.
     **why
         Added to the decision's `why`.
 
@@ -188,21 +259,65 @@ def best_affordable(state: State, scores: Array, memory: Memory, **why: Any) -> 
         A Stop where there is none: "battery spent" if a site with a score, not rejected, is only too dear,
         else "stopped by policy".
     """
-    wanted = np.isfinite(scores) & ~state.rejected if len(state.rejected) else np.isfinite(scores)
-    allowed = np.where(state.choosable(), scores, -np.inf)
-    index = int(np.argmax(allowed))
-    if not np.isfinite(allowed[index]):
+    chosen = best_pair(state, scores[:, None], state.choosable(level)[:, None], memory, **why)
+    choice = chosen.choice
+    return replace(chosen, choice=replace(choice, level=level)) if isinstance(choice, Query) else chosen
+
+
+def best_pair(state: State, scores: Array, able: Mask, memory: Memory, **why: Any) -> Decision:
+    """Return the decision for the (site, level) pair of the highest score among those that can be had.
+
+    Ties go to the lowest site, then to the lowest level.
+
+    Parameters
+    ----------
+    state : State
+    scores : (N, K) array
+        One column for each of the sensor's settings; minus infinity rules a pair out.
+    able : (N, K) bool array
+        Which pairs can be paid for, and were not rejected.
+    memory : plain data
+    **why
+        Added to the decision's `why`.
+
+    Returns
+    -------
+    Decision
+        A Stop as for `best_affordable`.
+    """
+    flat = highest(np.where(able, scores, -np.inf).ravel())
+    if flat is None:
+        wanted = np.isfinite(scores).any(axis=1)
+        if len(state.rejected):
+            wanted &= ~state.rejected
         reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
         return Decision(Stop(reason), memory, why)
-    site = state.domain.sites[index]
-    return Decision(Query(site), memory, {"score": float(scores[index]), "site": index, **why})
+    index, level = divmod(flat, scores.shape[1])
+    said = {"score": float(scores[index, level]), "site": index}
+    if scores.shape[1] > 1:
+        said["level"] = level
+    return Decision(Query(state.domain.sites[index], level=level), memory, {**said, **why})
+
+
+def highest(scores: Array) -> int | None:
+    """Return the index of the highest score (N,), the lowest of equal ones; None if all are minus infinity.
+
+    Examples
+    --------
+    >>> highest(np.array([1.0, 3.0, 3.0 + 1e-12]))
+    1
+    """
+    best = float(scores.max())
+    if best == -np.inf:
+        return None
+    return int(np.argmax(scores >= best - TIE * abs(best)))
 
 
 def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:
         raise InputError(f"{policy} without declared costs", expected="a world that declares its costs")
-    least = float(cost.sampling_cost(domain.sites).min())
+    least = cost.least_sampling_cost(domain.sites)
     if least <= 0:
         raise InputError(
             f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",

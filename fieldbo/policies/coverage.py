@@ -14,11 +14,19 @@ from fieldbo.policies.base import Decision, Memory, Policy, State, best_affordab
 
 @dataclass(frozen=True)
 class Random(Policy):
-    """Sample a site drawn at random from those that can be paid for."""
+    """Sample a site drawn at random from those that can be paid for.
+
+    Parameters
+    ----------
+    level : int
+        The sensor's setting to read with.
+    """
+
+    level: int = 0
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return a random affordable site."""
-        return best_affordable(state, state.rng.random(state.domain.size), memory)
+        return best_affordable(state, state.rng.random(state.domain.size), memory, self.level)
 
 
 def sweep(domain: Domain, lines: int, along: int = 0) -> Array:

@@ -10,58 +10,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fieldbo.costs.base import CostModel
-from fieldbo.domain import Array, Domain
 from fieldbo.errors import InputError
 from fieldbo.exchange import EndReason, Event, Fitted, Observation, Stop
 from fieldbo.policies.acquisition import Ambiguity, ambiguity, straddle
-from fieldbo.policies.base import Decision, Memory, Policy, State, best_affordable, needs_positive_costs
+from fieldbo.policies.base import Decision, Memory, PerCost, State
+from fieldbo.question import LevelSet, ShareOfMaximum
 
 
 @dataclass(frozen=True)
-class _PerCost(Policy):
-    """A rule whose score can be divided by the cost of the move.
-
-    Parameters
-    ----------
-    per_cost : bool
-        Whether it is.
-    """
-
-    per_cost: bool = False
-
-    def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` if a cost is to be divided by, and is missing or can be 0."""
-        if self.per_cost:
-            needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
-
-    def _divided(self, scores: Array, state: State) -> Array:
-        """Divide by the cost where a score is positive, so that a negative one is not made better by it.
-
-        Where no affordable site has a positive score, the plain scores decide.
-        """
-        if not self.per_cost or not (scores[state.choosable()] > 0).any():
-            return scores
-        return np.where(scores > 0, scores / state.costs(), -np.inf)
-
-
-@dataclass(frozen=True)
-class MaximumVariance(_PerCost):
-    """Sample where the field is least known; blind to the threshold."""
+class MaximumVariance(PerCost):
+    """Sample where the field is least known; blind to the question."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest posterior variance (per unit of cost)."""
-        return best_affordable(state, self._divided(state.surface.variance, state), memory)
+        return self.best(state, state.surface.variance, memory)
 
 
 @dataclass(frozen=True)
-class Straddle(_PerCost):
+class Straddle(PerCost):
     """Sample where ``kappa s - |mu - h|`` is largest (Bryan et al. 2005).
 
     Parameters
     ----------
     kappa : float
     """
+
+    answers = (LevelSet, ShareOfMaximum)
 
     kappa: float = 1.96
 
@@ -71,12 +45,15 @@ class Straddle(_PerCost):
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest straddle score (per unit of cost)."""
         scores = straddle(state.surface.mean, state.surface.sd, state.threshold, self.kappa)
-        return best_affordable(state, self._divided(scores, state), memory)
+        return self.best(state, scores, memory)
 
 
 @dataclass(frozen=True)
-class GCHK(_PerCost):
+class GCHK(PerCost):
     """Sample the most ambiguous site that is not yet classified (Gotovos et al. 2013).
+
+    Where the threshold is a share of the unknown maximum, the widest interval among the sites that are not
+    yet classified, and those that may be the maximum (their section 4).
 
     Parameters
     ----------
@@ -85,6 +62,8 @@ class GCHK(_PerCost):
     intersect : bool
         Bounds only ever tighten: each is cut with those before.
     """
+
+    answers = (LevelSet, ShareOfMaximum)
 
     kappa: float = 3.0
     intersect: bool = False
@@ -106,7 +85,17 @@ class GCHK(_PerCost):
     def _ambiguity(self, state: State, memory: Memory) -> Ambiguity:
         bounds = {k: np.frombuffer(base64.b64decode(v)) for k, v in (memory or {}).items()}
         surface = state.surface
-        return ambiguity(surface.mean, surface.sd, state.threshold, self.kappa, **bounds)
+        found = ambiguity(surface.mean, surface.sd, state.threshold, self.kappa, **bounds)
+        if not isinstance(state.question, ShareOfMaximum):
+            return found
+        pessimistic = state.threshold_if(float(found.lower.max()))
+        optimistic = state.threshold_if(float(found.upper.max()))
+        unclassified = (found.upper >= pessimistic) & (found.lower <= optimistic)
+        may_be_maximum = found.upper >= found.lower.max()
+        width = found.upper - found.lower
+        # Once all is classified, the search for the maximum has nothing to answer any more.
+        wanted = (unclassified | may_be_maximum) & unclassified.any()
+        return found._replace(score=np.where(wanted, width, -np.inf))
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the most ambiguous affordable site (per unit of cost); Stop when none is ambiguous."""
@@ -116,8 +105,7 @@ class GCHK(_PerCost):
         why = {"unclassified": int(open_sites.sum())}
         if state.steps and not open_sites.any():
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
-        divided = self._divided(np.where(open_sites, scores, -np.inf), state)
-        return best_affordable(state, divided, memory, **why)
+        return self.best(state, np.where(open_sites, scores, -np.inf), memory, **why)
 
 
 def _above_zero(name: str, value: float) -> None:

@@ -44,12 +44,20 @@ class _Watched(Policy):
     inner: Policy
     watch: Callable[..., Any]
 
+    @property
+    def answers(self) -> tuple[type, ...]:  # type: ignore[override]
+        return self.inner.answers
+
     def start(self, state: State) -> Memory:
         return self.watch(self.inner.start, state)
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         decision: Decision = self.watch(self.inner.suggest, state, memory)
         return decision
+
+    def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
+        decisions: list[Decision] | None = self.watch(self.inner.suggest_batch, state, memory, k)
+        return decisions
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
         return self.watch(self.inner.observe, state, memory, event)

@@ -20,7 +20,7 @@ from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
 from fieldbo.policies import Policy
 from fieldbo.policies.levelset import Straddle
-from fieldbo.question import LevelSet
+from fieldbo.question import LevelSet, Optimum, Question
 from fieldbo.sensors import Sensor
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world import Quantity, World
@@ -72,6 +72,7 @@ def small_mission(
     policy: Policy | None = None,
     *,
     world: World | None = None,
+    question: Question | None = None,
     battery: float = 30.0,
     home: bool = True,
     initial: int = 1,
@@ -85,6 +86,8 @@ def small_mission(
         By default straddle.
     world : World, optional
         By default `small_world`.
+    question : Question, optional
+        By default the level set at 0.3, or the maximum for a policy that can't answer that.
     battery : float
         In the world's cost unit.
     home : bool
@@ -101,11 +104,14 @@ def small_mission(
     """
     world = small_world() if world is None else world
     assert world.start is not None
+    policy = Straddle() if policy is None else policy
+    if question is None:
+        question = LevelSet(0.3) if LevelSet in policy.answers else Optimum()
     return Mission(
         name="small",
         world=world,
-        question=LevelSet(0.3),
-        policy=Straddle() if policy is None else policy,
+        question=question,
+        policy=policy,
         model=Model(learn=False, length_scales=(2.0,) * world.domain.dimension, mean=0.0),
         crew=(Crew(battery, world.start, home=world.start if home else None),),
         initial=initial,

@@ -74,7 +74,7 @@ class WorldContract(ABC):
     def test_noise_is_never_negative(self) -> None:
         """At no site, and no level of the sensor."""
         world = self.world(0)
-        for level in range(len(world.sensor.levels)):
+        for level in range(world.sensor.settings):
             variance = world.sensor.variance(world.domain.sites, level)
             assert variance.shape == (world.domain.size,)
             assert (variance >= 0).all()

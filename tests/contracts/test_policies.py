@@ -11,8 +11,11 @@ from fieldbo.exchange import EndReason, Query, Stop
 from fieldbo.policies import POLICIES, Decision, Policy
 from fieldbo.policies.coverage import Lawnmower, Random
 from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.optimum import EI, GPUCB, MaxValueEntropySearch
+from fieldbo.policies.search import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.truvar import TruVaR
-from fieldbo.testing import PolicyContract
+from fieldbo.question import Optimum, ShareOfMaximum
+from fieldbo.testing import PolicyContract, small_mission
 
 SETTINGS: list[Policy] = [
     TruVaR(),
@@ -21,6 +24,8 @@ SETTINGS: list[Policy] = [
     TruVaR(monotone=True),
     TruVaR(monotone=False),
     TruVaR(a=0.5, r=0.5, delta=0.2),
+    TruVaR(within=True),
+    TruVaR(anticipate=True),
     GCHK(),
     GCHK(per_cost=True),
     GCHK(intersect=True),
@@ -32,6 +37,23 @@ SETTINGS: list[Policy] = [
     Random(),
     Lawnmower(),
     Lawnmower(lines=3, samples=2, along=1),
+    EI(),
+    EI(per_cost=True),
+    GPUCB(),
+    GPUCB(per_cost=True),
+    MaxValueEntropySearch(),
+    MaxValueEntropySearch(per_cost=True),
+    EntropySearch(representers=12, draws=32),
+    EntropySearch(representers=12, draws=32, per_cost=True),
+    MinimumRegretSearch(representers=12, draws=32),
+    MinimumRegretSearch(representers=12, draws=32, per_cost=True),
+]
+
+OTHER_QUESTIONS = [
+    (policy, question)
+    for question in (ShareOfMaximum(0.5), Optimum(), Optimum("minimise"))
+    for policy in (TruVaR(), TruVaR(monotone=False), TruVaR(anticipate=True), GCHK(), GCHK(intersect=True))
+    if type(question) in policy.answers
 ]
 
 
@@ -42,6 +64,18 @@ class TestBuiltInPolicies(PolicyContract):
 
     def policy(self):
         return type(self.chosen)(**vars(self.chosen))
+
+
+class TestPoliciesOnOtherQuestions(PolicyContract):
+    @pytest.fixture(autouse=True, params=OTHER_QUESTIONS, ids=repr)
+    def settings(self, request):
+        self.chosen, self.question = request.param
+
+    def policy(self):
+        return type(self.chosen)(**vars(self.chosen))
+
+    def mission(self, policy, **changes):
+        return small_mission(policy, question=self.question, **changes)
 
 
 def test_every_registered_policy_is_tested():

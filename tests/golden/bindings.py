@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.costs import Transect
+from fieldbo.agent import Agent
+from fieldbo.costs import Transect, Unit
+from fieldbo.domain import Axis, Domain
+from fieldbo.exchange import Query
 from fieldbo.gp import Belief
 from fieldbo.kernels import Stationary, kernel
 from fieldbo.metrics import f1_score
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
 from fieldbo.policies import acquisition, truvar
+from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
+from fieldbo.sensors import Level, Sensor
+from fieldbo.surface import Surface
+from fieldbo.world import Quantity, World
 
 Case = dict[str, Any]
 Answer = dict[str, Any]
@@ -172,6 +181,107 @@ def _truvar_update_lse(case: Case) -> Answer:
     return {name: mask.tolist() for name, mask in sets._asdict().items()}
 
 
+def _truvar_beta_theory(case: Case) -> Answer:
+    i = case["inputs"]
+    return {"beta": truvar.beta_in_theory(int(i["nD"]), i["cum"], i["cmin"], i["delta"])}
+
+
+def _truvar_update_bo(case: Case) -> Answer:
+    i = case["inputs"]
+    among = _mask(i["M"]) if i["monotone"] else None
+    M = truvar.potential_maximisers(_array(i["mu"]), _array(i["sigma"]), float(i["beta"]), among)
+    return {"M": M.tolist()}
+
+
+def _truvar_update_lse_implicit(case: Case) -> Answer:
+    i = case["inputs"]
+    mu, s, beta = _array(i["mu"]), _array(i["sigma"]), float(i["beta"])
+    h = truvar.threshold_bounds(mu, s, ShareOfMaximum(float(i["omega"])).level, beta)
+    before = truvar.Sets(_mask(i["M"]), _mask(i["H"]), _mask(i["L"]))
+    sets = truvar.updated_sets(mu, s, h, beta, before, monotone=True)
+    P = truvar.potential_maximisers(mu, s, beta)
+    named = {name: mask.tolist() for name, mask in sets._asdict().items()}
+    return {**named, "P": P.tolist(), "h_pes": h[0], "h_opt": h[1]}
+
+
+def _truvar_batch(case: Case) -> Answer:
+    i, belief = case["inputs"], _belief(case)
+    d = len(belief.kernel.length_scales)
+    candidates, members = _points(i["cand"], d), _points(i["M"], d)
+    n, m = len(candidates), len(members)
+    noise, cost = (np.broadcast_to(_array(i[k]), n) for k in ("cand_noise", "cand_cost"))
+    reduction = truvar.Reduction(
+        members=np.arange(n + m) >= n,
+        noise=np.append(noise, np.ones(m))[:, None],
+        cost=np.append(cost, np.ones(m))[:, None],
+        able=np.arange(n + m)[:, None] < n,
+        beta=float(i["beta"]),
+        eta=float(i["eta"]),
+    )
+    surface = Surface(belief, np.concatenate([candidates, members]))
+    return {"chosen": [site for site, _, _ in reduction.batch(surface, int(i["k"]))]}
+
+
+def _mission(case: Case) -> Mission:
+    """The mission of a whole run; what is read is told, so that the world needs no field."""
+    i = case["inputs"]
+    sites, start = _array(i["D"]), int(i["start"])
+    costs = i.get("level_costs")
+    levels = tuple(Level(v, 0.0 if costs is None else costs[k]) for k, v in enumerate(i["levels"]))
+    question: Question = Optimum() if i["mode"] == "bo" else LevelSet(0.0)
+    if i["mode"] == "lse":
+        question = ShareOfMaximum(i["omega"]) if "omega" in i else LevelSet(i["h"])
+    low, high = sites.min(axis=0), sites.max(axis=0)
+    return Mission(
+        name="golden",
+        world=World(
+            name="golden",
+            title="",
+            domain=Domain(tuple(Axis(n, "m", a, b) for n, a, b in zip("xy", low, high, strict=True)), sites),
+            cost=Transect() if costs is None else Unit(sampling=0.0),
+            cost_unit="s",
+            sensor=Sensor(levels=levels),
+            quantity=Quantity(),
+        ),
+        question=question,
+        policy=truvar.TruVaR(
+            a=i["a"], eta=i["eta1"], r=i["r"], monotone=i.get("monotone", True), answered_at=0
+        ),
+        model=Model(
+            kernel=i["kernel"]["kind"],
+            learn=False,
+            length_scales=tuple(i["kernel"]["ls"]),
+            variance=i["kernel"]["var"],
+            mean=0.0,
+        ),
+        crew=(Crew(1e9, sites[start]),),
+        max_steps=int(i["T"]),
+    )
+
+
+def _run_truvar(case: Case) -> Answer:
+    i, mission = case["inputs"], _mission(case)
+    f, domain, question = _array(i["f"]), mission.world.domain, mission.question
+    agent = Agent(mission)
+    answer: dict[str, list[Any]] = {k: [] for k in ("idx", "level", "cost", "score", "epoch", "sizeM")}
+    while isinstance(query := agent.ask(), Query):
+        site, t = domain.nearest(query.site), agent.steps
+        variance = mission.world.sensor.levels[query.level].variance
+        draw = i["noise_draws"][t] if "noise_draws" in i else 0.0
+        agent.tell(query.observed(f[site] + np.sqrt(variance) * draw, noise_variance=variance))
+        mean = agent.surface.mean
+        answer["idx"].append(site)
+        answer["level"].append(query.level)
+        answer["cost"].append(agent.spent)
+        answer["epoch"].append(agent.memory["i"])
+        answer["sizeM"].append(mission.policy.open_sites(agent.memory, domain.size))
+        if isinstance(question, Optimum):
+            answer["score"].append(f.max() - f[np.argmax(mean)])
+        else:
+            answer["score"].append(f1_score(mean >= agent.threshold, f >= question.level(f.max())))
+    return answer
+
+
 BINDINGS: dict[str, Callable[[Case], Answer]] = {
     "cost": _cost,
     "expected_improvement": _expected_improvement,
@@ -185,9 +295,14 @@ BINDINGS: dict[str, Callable[[Case], Answer]] = {
     "log_marginal_likelihood": _log_marginal_likelihood,
     "straddle": _straddle,
     "truvar_acquisition": _truvar_acquisition,
+    "run_truvar": _run_truvar,
+    "truvar_batch": _truvar_batch,
     "truvar_beta": _truvar_beta,
+    "truvar_beta_theory": _truvar_beta_theory,
     "truvar_epoch": _truvar_epoch,
     "truvar_lookahead_var": _truvar_lookahead_var,
+    "truvar_update_bo": _truvar_update_bo,
     "truvar_update_lse": _truvar_update_lse,
+    "truvar_update_lse_implicit": _truvar_update_lse_implicit,
 }
 """From a case's ``function`` to the function that answers the whole case."""

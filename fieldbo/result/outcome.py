@@ -1,94 +1,32 @@
-"""What came of a run: path, maps, curve and summary; and the files of a run folder."""
+"""What came of a run: path, maps, curve, answer and summary; and the files of a run folder."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldbo.agent import Agent
-from fieldbo.domain import Array, Mask
+from fieldbo.domain import Array
 from fieldbo.exchange import EndReason, Lost, Observation, Query, Rejected
-from fieldbo.metrics import Confidence, confidence, expected_f1, f1_score, unclassified
+from fieldbo.metrics import Confidence, OptimumConfidence
 from fieldbo.mission import Mission
 from fieldbo.model import Hyperparameters
-from fieldbo.streams import stream
+from fieldbo.result.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
+from fieldbo.result.steps import Step
+from fieldbo.result.tables import table, write_whole
 from fieldbo.surface import Surface
-from fieldbo.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray
-
-
-@dataclass(frozen=True)
-class Step:
-    """How things stood after an order was settled.
-
-    Attributes
-    ----------
-    step : int
-        Number of settled orders.
-    cost : float
-        Spent so far, in the world's cost unit.
-    remaining : float
-        Left in the battery.
-    time_s : float
-    readings : int
-    f1 : float
-        Against the truth; NaN without one.
-    expected_f1 : float
-        By the belief.
-    unclassified : float
-        Share of sites whose threshold lies within 1.96 standard deviations of their mean.
-    """
-
-    step: int
-    cost: float
-    remaining: float
-    time_s: float
-    readings: int
-    f1: float
-    expected_f1: float
-    unclassified: float
-
-
-class Scorer:
-    """Scores an agent's belief after each order; the truth is looked up once.
-
-    Parameters
-    ----------
-    mission : Mission
-    """
-
-    def __init__(self, mission: Mission) -> None:
-        world = mission.world
-        self.truth: Array | None = None if world.live else world.truth(world.domain.sites)
-        self.true_above: Mask | None = (
-            None if self.truth is None else self.truth >= mission.question.threshold
-        )
-
-    def step(self, agent: Agent) -> Step:
-        """Return how things stand now."""
-        surface, threshold = agent.surface, agent.threshold
-        above = surface.mean >= threshold
-        return Step(
-            step=agent.steps,
-            cost=agent.spent,
-            remaining=sum(c.ledger.available for c in agent.crafts),
-            time_s=max(c.time_s for c in agent.crafts),
-            readings=agent.readings,
-            f1=float("nan") if self.true_above is None else f1_score(above, self.true_above),
-            expected_f1=expected_f1(above, surface.exceedance(threshold)),
-            unclassified=unclassified(surface, threshold),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +48,6 @@ class Result:
     surface : Surface
         The final belief over the sites, in model units.
     hyperparameters : Hyperparameters
-    truth : (N,) array or None
-        The true values at the sites.
     cost : float
         What was spent, in the world's cost unit.
     notes : tuple of str
@@ -127,7 +63,6 @@ class Result:
     rejections: tuple[Rejected, ...]
     surface: Surface
     hyperparameters: Hyperparameters
-    truth: Array | None
     cost: float
     notes: tuple[str, ...] = ()
 
@@ -143,26 +78,8 @@ class Result:
         reason : EndReason, optional
             Why it ended.
         """
-        mission = agent.mission
-        notes = [*getattr(mission.world.field, "notes", ()), *agent.warnings]
-        for kind, what in ((Rejected, "rejected"), (Lost, "lost")):
-            if number := sum(isinstance(e, kind) for e in agent.history):
-                notes.append(f"orders {what}: {number}")
-        above = agent.surface.mean >= agent.threshold
-        if reason is EndReason.QUESTION_ANSWERED and above.all() == above.any():
-            side = "above" if above.all() else "below"
-            notes.append(
-                f"every site is classified as {side}: the model is sure of it, yet no reading lies beyond "
-                "the threshold; see the interval of the expected F1"
-            )
-        if reason is EndReason.BATTERY_SPENT and not agent.readings:
-            notes.append("the battery pays for no reading at all")
-        if agent.left_out:
-            notes.append(
-                f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
-            )
         return cls(
-            mission=mission,
+            mission=agent.mission,
             run=agent.run,
             end_reason=reason,
             curve=tuple(curve),
@@ -171,33 +88,39 @@ class Result:
             rejections=tuple(e for e in agent.history if isinstance(e, Rejected)),
             surface=agent.surface,
             hyperparameters=agent.hyperparameters,
-            truth=None if mission.world.live else mission.world.truth(mission.world.domain.sites),
             cost=agent.spent,
-            notes=tuple(notes),
+            notes=tuple(_notes(agent, reason)),
         )
 
+    # -- what it answers -------------------------------------------------------------------------------
+
+    @cached_property
+    def answer(self) -> Answer:
+        """What the final belief answers to the question: the classified sites, or the optimum."""
+        answer = answer_of(self.mission, self.surface, self.hyperparameters.scale)
+        return answer.polished(self.sites) if isinstance(answer, OptimumAnswer) else answer
+
     @property
-    def threshold(self) -> float:
-        """The question's threshold, in model units."""
-        return float(self.hyperparameters.scale.to_model([self.mission.question.threshold])[0])
+    def truth(self) -> Array | None:
+        """The true values at the sites (N,), in the user's unit; None in a live world."""
+        return None if self.answer.truth is None else self.answer.truth.values
 
     @property
     def f1(self) -> float | None:
-        """F1 of the final classification against the truth; None without one."""
-        if self.truth is None:
-            return None
-        return f1_score(self.above, self.truth >= self.mission.question.threshold)
+        """F1 of the final classification against the truth; None without one, and for an optimum."""
+        return self.answer.scores().get("f1") if isinstance(self.answer, LevelSetAnswer) else None
 
     @property
-    def above(self) -> Mask:
-        """Sites classified as at or above the threshold, (N,) bool."""
-        return np.asarray(self.surface.mean >= self.threshold)
+    def regret(self) -> float | None:
+        """Regret of the reported optimum, in the user's unit; None without a truth, and for a level set."""
+        return self.answer.regret if isinstance(self.answer, OptimumAnswer) else None
 
-    @cached_property
-    def confidence(self) -> Confidence:
-        """Expected F1 and share above the threshold, with 90% intervals."""
-        with one_blas_thread():
-            return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
+    @property
+    def confidence(self) -> Confidence | OptimumConfidence:
+        """What the belief expects of its answer, with 90% intervals."""
+        return self.answer.confidence
+
+    # -- what happened ---------------------------------------------------------------------------------
 
     @property
     def steps(self) -> int:
@@ -216,6 +139,16 @@ class Result:
         """The readings (n,), in the user's unit."""
         return np.concatenate([np.empty(0), *(o.values for o in self.observations)])
 
+    @property
+    def levels(self) -> NDArray[np.int64]:
+        """The sensor's setting of each reading, (n,)."""
+        level = self._level_of_order
+        return np.array([level.get(o.order, 0) for o in self.observations for _ in o.values], dtype=np.int64)
+
+    @cached_property
+    def _level_of_order(self) -> dict[str, int]:
+        return {str(q.id): q.level for q in self.queries}
+
     @cached_property
     def path(self) -> Array:
         """The way really taken, (k, d) points from the start to where the vehicle is."""
@@ -228,12 +161,13 @@ class Result:
                     at = stop
         return np.concatenate(way)
 
+    # -- files -----------------------------------------------------------------------------------------
+
     def summary(self) -> dict[str, Any]:
-        """Return the run in numbers, as in ``summary.json``."""
-        mission, sure = self.mission, self.confidence
-        world, n = mission.world, mission.world.domain.size
-        whole = n * world.domain.cell_size
-        area = sure.share_above
+        """Return the run in numbers, as in ``summary.json``; only what applies to its question is there."""
+        mission, answer = self.mission, self.answer
+        world, column = mission.world, answer.score.column
+        costs, scores = [s.cost for s in self.curve], [getattr(s, column) for s in self.curve]
         return {
             "run": self.run,
             "mission": mission.name,
@@ -241,29 +175,35 @@ class Result:
             "policy": mission.policy_kind,
             "draw": world.draw,
             "seed": mission.seed,
-            "threshold": mission.question.threshold,
+            "question": answer.kind,
             "value_unit": world.quantity.unit,
             "end_reason": None if self.end_reason is None else self.end_reason.value,
             "complete": self.end_reason is not None,
-            "f1": self.f1,
-            "expected_f1": sure.f1.value,
-            "expected_f1_interval90": [sure.f1.low, sure.f1.high],
+            **answer.summary(costs, scores),
             "cost": self.cost,
             "cost_unit": world.cost_unit,
             "battery": sum(c.battery for c in mission.crew),
+            "batch": mission.batch,
             "steps": self.steps,
             "readings": len(self.values),
-            "unclassified": unclassified(self.surface, self.threshold),
-            "area_above": whole * area.value,
-            "area_above_interval90": [whole * area.low, whole * area.high],
-            "area_above_true": None
-            if self.truth is None
-            else whole * float(np.mean(self.truth >= mission.question.threshold)),
-            "area_unit": world.domain.cell_unit,
+            **({"levels": self._by_level()} if world.sensor.settings > 1 else {}),
             "start": mission.crew[0].start.tolist(),
             "hyperparameters": self.hyperparameters.to_plain(),
             "notes": list(self.notes),
         }
+
+    def _by_level(self) -> list[dict[str, Any]]:
+        """Return readings, and the cost of their orders, for each of the sensor's settings."""
+        level, read = self._level_of_order, self.levels
+        return [
+            {
+                "level": k,
+                "noise_variance": one.variance,
+                "readings": int(np.count_nonzero(read == k)),
+                "cost": math.fsum(o.cost for o in self.observations if level.get(o.order) == k),
+            }
+            for k, one in enumerate(self.mission.world.sensor.levels)
+        ]
 
     def maps(self) -> xarray.Dataset:
         """Return the final maps as a labelled data set, with CF names and units: see `fieldbo.maps`."""
@@ -285,13 +225,9 @@ class Result:
         write_whole(folder / "observations.csv", self._observation_table())
         axes = [a.name for a in self.mission.world.domain.axes]
         write_whole(folder / "path.csv", table(axes, self.path.tolist()))
-        write_whole(
-            folder / "curve.csv",
-            table(
-                [f.name for f in fields(Step)],
-                [[getattr(s, f.name) for f in fields(Step)] for s in self.curve],
-            ),
-        )
+        columns = Step.columns(self.mission.question)
+        steps = [[getattr(s, name) for name in columns] for s in self.curve]
+        write_whole(folder / "curve.csv", table(columns, steps))
         write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
         for name, draw in (
             ("path.png", plot.path_picture),
@@ -305,32 +241,33 @@ class Result:
     def _observation_table(self) -> bytes:
         axes = [a.name for a in self.mission.world.domain.axes]
         channels = sorted({c for o in self.observations for c in (o.channels or {})})
-        header = ["order", *axes, "value", "noise_sd", "time_s", "cost", *channels]
+        several = self.mission.world.sensor.settings > 1
+        header = ["order", *axes, "value", "noise_sd", *(["level"] if several else []), "time_s", "cost"]
         rows = []
         for o in self.observations:
+            level = [self._level_of_order.get(o.order)] if several else []
             for k in range(len(o.values)):
                 extra = [
                     float((o.channels or {}).get(c, np.full(len(o.values), np.nan))[k]) for c in channels
                 ]
                 noise = float(np.sqrt(o.noise_variances[k]))
                 paid = o.cost if k == len(o.values) - 1 else 0.0
-                rows.append([o.order, *o.sites[k], o.values[k], noise, o.times_s[k], paid, *extra])
-        return table(header, rows)
+                rows.append([o.order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid, *extra])
+        return table([*header, *channels], rows)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return a CSV file's content; numbers keep all their digits, NaN is an empty cell."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        cells = [float(x) if isinstance(x, np.floating) else x for x in row]
-        writer.writerow(["" if isinstance(x, float) and math.isnan(x) else x for x in cells])
-    return out.getvalue().encode()
-
-
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    part = file.with_name(f".{file.name}.part")
-    part.write_bytes(content)
-    part.replace(file)
+def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
+    """Yield what a user should know of a run."""
+    mission = agent.mission
+    yield from getattr(mission.world.field, "notes", ())
+    yield from agent.warnings
+    for kind, what in ((Rejected, "rejected"), (Lost, "lost")):
+        if number := sum(isinstance(e, kind) for e in agent.history):
+            yield f"orders {what}: {number}"
+    read = [e.values for e in agent.history if isinstance(e, Observation)]
+    values = np.concatenate([np.empty(0), *read])
+    yield from answer_of(mission, agent.surface, agent.hyperparameters.scale).notes(values, reason)
+    if reason is EndReason.BATTERY_SPENT and not agent.readings:
+        yield "the battery pays for no reading at all"
+    if agent.left_out:
+        yield f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"

@@ -1,0 +1,18 @@
+"""scikit-learn's refit with one reading more; hyperparameters are known."""
+
+from __future__ import annotations
+
+from serving import Answer, Data, Work, serve
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+
+def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
+    """Its BLAS takes the number of threads from the environment; the answer is the mean at the last site."""
+    x, y = data["x"], data["y"]
+    kernel = ConstantKernel(float(data["variance"])) * Matern(data["length_scales"], nu=2.5)
+    model = GaussianProcessRegressor(kernel, alpha=float(data["noise"]), optimizer=None)
+    return lambda: model.fit(x, y), lambda fitted: fitted.predict(x[-1:])[0]
+
+
+serve(prepare)

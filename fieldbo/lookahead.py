@@ -1,0 +1,164 @@
+"""What a reading at each site would take off the variances at all others: eq. 18 of Bogunovic et al. 2016.
+
+===========  ===============================================================================
+``N, n``     candidates, readings
+``M``        members: the candidates whose variances count
+``V``        ``L^-1 k(X, C)``, (n, N); the posterior covariance is ``k(C, C) - V^T V``
+===========  ===============================================================================
+
+The covariances of members with all candidates are kept in single precision where they fit in memory, each
+row brought up to date by the readings since it was last looked at; otherwise they are computed anew, tile by
+tile. Single precision only finds who is in question: every answer comes with a bound of its error, and
+:meth:`fieldbo.surface.Surface.covariance` has the digits.
+"""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import sgemm
+
+from fieldbo.domain import Array
+from fieldbo.kernels import Kernel, Stationary
+
+_UNIT = 2.0**-24  # of single precision
+_ROWS = 256  # that are made at once
+_KINDS = {"se": 0, "matern32": 1, "matern52": 2}  # as the loops call them
+
+Single = NDArray[np.float32]
+Whole = NDArray[np.int64]
+
+
+def free_bytes() -> float:
+    """Return how much memory the machine has free."""
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 4e9
+
+
+class Gains(NamedTuple):
+    """Truncated variance reductions (N, K) by candidate and level, and a bound (N, K) of their errors."""
+
+    value: Array
+    error: Array
+
+
+class Lookahead:
+    """Covariances between candidates, for sums over them.
+
+    A working buffer, fed by the surface that owns it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    candidates : (N, d) array
+    most_bytes : float, optional
+        What the covariances may take; where they would need more, nothing is kept. By default half of
+        the memory that is free.
+    """
+
+    def __init__(self, kernel: Kernel, candidates: Array, most_bytes: float | None = None) -> None:
+        self.kernel, self.candidates = kernel, candidates
+        self.most_bytes = free_bytes() / 2 if most_bytes is None else most_bytes
+        self._prior_variance = float(np.max(kernel.diagonal(candidates)))
+        if isinstance(kernel, Stationary):
+            scaled = np.ascontiguousarray((candidates / kernel.length_scales).T)
+            self._prior = (_KINDS[kernel.name], scaled, np.float32(kernel.variance))
+        self._V: Single = np.empty((0, len(candidates)), np.float32)
+        self._n = 0
+        self._kept: Single | None = None
+        self._since: Whole = np.full(len(candidates), -1)  # rows of V in each kept row; -1: not made yet
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the covariances of all candidates take."""
+        return 4 * len(self.candidates) ** 2
+
+    def gains(self, V: Array, variance: Array, members: Whole, noise: Array, floor: float) -> Gains:
+        """Return ``sum_M min(cov(x, m)^2 / (noise + s^2_x), max(s^2_m - floor, 0))`` for all candidates x.
+
+        Parameters
+        ----------
+        V : (n, N) array
+        variance : (N,) array
+        members : (m,) int array
+        noise : (N, K) array
+            Of a reading at each candidate and level.
+        floor : float
+            What falls below it does not count: ``eta^2 / beta``.
+        """
+        self._read(V)
+        # A candidate that is known exactly and read without noise has nothing to tell.
+        total = noise + variance[:, None]
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        room = (variance[members] - floor).astype(np.float32)
+        value = np.zeros_like(noise)
+        add = self._add_from_kept if self.kept_bytes <= self.most_bytes else self._add_anew
+        add(members, room, np.ascontiguousarray(scale.T, np.float32), value)
+        # Rounding of the covariances (seven of their standard deviations), and of sums of 64 terms.
+        e = _UNIT * self._prior_variance * (6.0 + 2.0 * np.sqrt(self._n))
+        rounding = 2.0 * e * np.sqrt(scale * len(members) * value) + scale * len(members) * e**2
+        return Gains(value, rounding + 70.0 * _UNIT * value)
+
+    def _read(self, V: Array) -> None:
+        """Take over the rows of V that came since the last time."""
+        n = len(V)
+        if n > len(self._V):
+            grown = np.empty((max(16, n + n // 2), V.shape[1]), np.float32)
+            grown[: self._n] = self._V[: self._n]
+            self._V = grown
+        self._V[self._n : n] = V[self._n :]
+        self._n = n
+
+    def _add_from_kept(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
+        from fieldbo.loops.lookahead import add_gains
+
+        if self._kept is None:
+            self._kept = np.empty((len(self.candidates),) * 2, np.float32)
+        missing = members[self._since[members] < 0]
+        for start in range(0, len(missing), _ROWS):
+            self._kept[missing[start : start + _ROWS]] = self._posterior(missing[start : start + _ROWS])
+        self._since[missing] = self._n
+        add_gains(self._kept, members, self._since[members], self._V, self._n, room, scale, out)
+        self._since[members] = self._n
+
+    def _add_anew(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
+        from fieldbo.loops.lookahead import add_gains, add_gains_of_tiles
+
+        V = self._V[: self._n]
+        if isinstance(self.kernel, Stationary):
+            add_gains_of_tiles(*self._prior, members, V, room, scale, out)
+            return
+        for start in range(0, len(members), _ROWS):
+            rows = members[start : start + _ROWS]
+            own = np.arange(len(rows))
+            add_gains(self._posterior(rows), own, own, V, 0, room[start : start + _ROWS], scale, out)
+
+    def _posterior(self, rows: Whole) -> Single:
+        """Return the posterior covariances (R, N) of `rows` with all candidates."""
+        from fieldbo.loops.lookahead import prior
+
+        if isinstance(self.kernel, Stationary):
+            found = np.empty((len(rows), len(self.candidates)), np.float32)
+            prior(*self._prior, rows, found)
+        else:
+            found = np.ascontiguousarray(self.kernel(self.candidates[rows], self.candidates), np.float32)
+        if self._n:
+            own = np.asfortranarray(self._V[: self._n, rows])
+            sgemm(-1.0, self._V[: self._n].T, own, 1.0, found.T, overwrite_c=1)  # in place, without a copy
+        return found
+
+    def copy(self) -> Lookahead:
+        """Return a look-ahead of its own; it keeps covariances only where there is room for both."""
+        other = copy(self)
+        other._V, other._since = self._V.copy(), self._since.copy()
+        if 2 * self.kept_bytes > self.most_bytes:
+            other.most_bytes, other._kept = 0.0, None
+        elif self._kept is not None:
+            other._kept = self._kept.copy()
+        return other

@@ -1,0 +1,61 @@
+"""Loops that numba compiles: plain functions of arrays and numbers, and nothing else.
+
+One module for each room that they serve. They are compiled when they are first called, once a machine, and
+kept on disk from then on. Sums are made in an order that does not depend on the number of threads.
+
+Import a module of this room where it is used, inside a function: numba takes a third of a second to load.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+_listeners: list[Callable[[], object]] = []
+
+
+@lru_cache(maxsize=1)
+def _listen() -> None:
+    """Hear of compilations: functions loaded from disk raise no event."""
+    from numba.core import event
+
+    class Heard(event.Listener):
+        def on_start(self, event: object) -> None:
+            for listener in _listeners:
+                listener()
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    event.register("numba:compile", Heard())  # type: ignore[no-untyped-call]
+
+
+def compiled(*, parallel: bool = False) -> Callable[[Loop], Loop]:
+    """Return a decorator that compiles a loop at its first call, and keeps the code on disk.
+
+    Sums may be reordered to fit vector registers; NaN and infinity keep their meaning.
+    """
+    # Threads that wait for work sleep, and leave the cores to whatever else runs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import numba
+
+    _listen()
+    decorator: Any = numba.njit(
+        cache=True, nogil=True, parallel=parallel, fastmath={"reassoc", "contract", "arcp", "nsz"}
+    )
+    return cast(Callable[[Loop], Loop], decorator)
+
+
+@contextmanager
+def when_compiling(say: Callable[[], object]) -> Iterator[None]:
+    """Call `say` within the block whenever a loop has to be compiled: it takes seconds, once a machine."""
+    _listeners.append(say)
+    try:
+        yield
+    finally:
+        _listeners.remove(say)

@@ -1,0 +1,74 @@
+"""Figures, what they have in common, and how they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from fieldbo.result.answers import in_words
+
+if TYPE_CHECKING:
+    from fieldbo.result import Result
+
+DPI = 150
+
+Look = dict[str, Any]
+
+# Okabe and Ito's palette, told apart by every kind of colour vision.
+BLUE, RED, GREEN, PINK, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+YELLOW = "#f0e442"
+VALUE: Look = {"cmap": "viridis"}
+SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
+CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
+HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # a half at the reported optimum itself
+CLASS: Look = {"cmap": ListedColormap(["#b9cbd8", "#e6edf2", "#f3c9a3", RED]), "vmin": -0.5, "vmax": 3.5}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches."""
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+
+
+def opened(ax: Axes) -> None:
+    """Leave the axes open above and to the right, over a faint grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="0.9", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def headline(result: Result) -> str:
+    """Return the mission's name and its question."""
+    mission = result.mission
+    return f"{mission.name}: {in_words(mission.question, mission.world.quantity)}"
+
+
+def legend_below(figure: Figure) -> None:
+    """Name everything that has a label below the axes, once."""
+    named: dict[str, Any] = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    if named:
+        columns = len(named) if len(named) < 5 else (len(named) + 1) // 2
+        figure.legend(
+            list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False
+        )
+
+
+def save(figure: Figure, target: Path | str | IO[bytes]) -> None:
+    """Write a figure as PNG, 150 dots an inch; the same figure gives the same bytes.
+
+    The layout is settled at the first save: a later one does not move anything.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    target : path or binary file object
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    figure.savefig(target, format="png", dpi=DPI, metadata={"Software": "fieldbo"})

@@ -1,0 +1,33 @@
+"""What came of a run, and how good it is: its answer, scored step by step; and the files of a run folder."""
+
+from fieldbo.result.answers import (
+    ANSWERS,
+    Answer,
+    LevelSetAnswer,
+    OptimumAnswer,
+    amount,
+    answer_of,
+    in_words,
+)
+from fieldbo.result.outcome import Result
+from fieldbo.result.steps import Scorer, Step
+from fieldbo.result.tables import table, write_whole
+from fieldbo.result.truth import Place, Truth, truth_of
+
+__all__ = [
+    "ANSWERS",
+    "Answer",
+    "LevelSetAnswer",
+    "OptimumAnswer",
+    "Place",
+    "Result",
+    "Scorer",
+    "Step",
+    "Truth",
+    "amount",
+    "answer_of",
+    "in_words",
+    "table",
+    "truth_of",
+    "write_whole",
+]
