@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: mission test check pictures clean
+.PHONY: mission test check pictures bench bench-peers svm-grid clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -21,8 +21,17 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 	cp build/pictures/path.png build/pictures/map.png build/pictures/curve.png examples/pictures/
 	rm -rf build/pictures
 
+bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
+	$(BIN)/python benchmarks/run.py --no-peers
+
+bench-peers: .venv/.installed-dev .venv-peers/.installed    ## measure it beside its peers
+	$(BIN)/python benchmarks/run.py
+
+svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew
+	$(BIN)/python makers/svm_grid.py
+
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
-	rm -rf .venv build dist
+	rm -rf .venv .venv-peers build dist
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -34,3 +43,8 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 .venv/.installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.installed
+
+.venv-peers/.installed: benchmarks/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers.txt
+	touch $@

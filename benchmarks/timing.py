@@ -1,20 +1,21 @@
-"""What every benchmark shares: a case, a row, and medians of runs that alternate with a peer's."""
+"""What the benchmarks share: a row of the result, and peers in processes of their own."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
@@ -22,7 +23,7 @@ PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the result.
+    """One line of the result: a benchmark, and one of its peers.
 
     Attributes
     ----------
@@ -36,11 +37,11 @@ class Row:
     ratio : float or None
         How many times longer the peer takes.
     runs : int
-        As many of each are timed.
+        As many of each were timed.
     threads : int
-        As many each may use.
+        As many each might use.
     note : str
-        What else was found, such as the likelihood each reached.
+        What else was found: how the answers compare, or memory.
     """
 
     name: str
@@ -57,65 +58,102 @@ class Row:
 class Plan:
     """How to measure.
 
-    Attributes
+    Parameters
     ----------
     peers : bool
+        Whether peers are measured, too.
     runs : int or None
-        None: as many as a benchmark thinks fit.
+        How many runs to time; None leaves it to each benchmark.
     threads : int
+        How many threads each side may use.
     """
 
     peers: bool
     runs: int | None
     threads: int
 
-    def row(
-        self, name: str, own_s: list[float], peer: str | None = None, peer_s: list[float] | None = None, note: str = ""
-    ) -> Row:
-        """Return the row of the seconds measured."""
-        own = float(np.median(own_s))
-        other = None if peer_s is None else float(np.median(peer_s))
-        return Row(name, own, peer, other, None if other is None else other / own, len(own_s), self.threads, note)
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of each run: fieldbo's, and of each peer by its name."""
+
+    own_s: list[float]
+    peers_s: dict[str, list[float]]
+
+    def rows(self, name: str, plan: Plan, notes: Mapping[str, str] | None = None) -> list[Row]:
+        """Return one row for each peer, or one without a peer; `notes` are by peer, "" is fieldbo's own."""
+        own, runs = float(np.median(self.own_s)), len(self.own_s)
+        notes = notes or {}
+        if not self.peers_s:
+            return [Row(name, own, None, None, None, runs, plan.threads, notes.get("", ""))]
+        medians = {peer: float(np.median(s)) for peer, s in self.peers_s.items()}
+        return [
+            Row(name, own, peer, s, s / own, runs, plan.threads, notes.get(peer, ""))
+            for peer, s in medians.items()
+        ]
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long some work takes."""
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Return how many seconds some work takes, and what it returns."""
     start = perf_counter()
-    work()
-    return perf_counter() - start
+    result = work()
+    return perf_counter() - start, result
+
+
+def alternate(runs: int, own: Callable[[], float], peers: Mapping[str, Callable[[], float]]) -> Timings:
+    """Time fieldbo and its peers in turn, so that a busy machine troubles them alike.
+
+    Parameters
+    ----------
+    runs : int
+    own : Callable
+        Works once, and returns the seconds.
+    peers : mapping of str to Callable
+        The same for each peer.
+    """
+    own_s: list[float] = []
+    peers_s: dict[str, list[float]] = {name: [] for name in peers}
+    for _ in range(runs):
+        own_s.append(own())
+        for name, work in peers.items():
+            peers_s[name].append(work())
+    return Timings(own_s, peers_s)
 
 
 class Peer:
-    """A peer in a process of its own, which works when it is told to.
+    """A peer that works in a process of its own when it is told to, and sleeps in between.
 
-    It prints one JSON line when it has warmed up, and one a run: ``{"seconds": ..., "answer": [...]}``.
+    Attributes
+    ----------
+    answer : array or float
+        What it found when it warmed up.
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        self.answer = self._read()["answer"]
+        self.answer = np.asarray(self._report()["answer"])
 
-    def _read(self) -> Any:
+    def _report(self) -> Any:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith('{"seconds"'):  # libraries print what they like
                 return json.loads(line)
-        raise RuntimeError(f"{self._process.args} ended with {self._process.wait()}; what it said is above")
+        raise SystemExit(f"the peer {self._process.args} ended early; what it said is above")
 
     def seconds(self) -> float:
         """Let it work once, and return how long that took."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return float(self._read()["seconds"])
+        return float(self._report()["seconds"])
 
 
 @contextmanager
 def peer(
-    script: str, data: Mapping[str, Any], threads: int, python: Path = PEERS_PYTHON
+    script: str, data: Mapping[str, Any], threads: int, python: str | Path = PEERS_PYTHON
 ) -> Iterator[Peer]:
-    """Start a script of `benchmarks/peers` on `data`, with its own Python."""
-    if not python.exists():
+    """Start a script of `peers/` on `data`; it has warmed up when the block begins."""
+    if not Path(python).exists():
         raise SystemExit(f"there is no {python}: run `make bench-peers`, or add --no-peers")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
@@ -130,17 +168,18 @@ def peer(
         try:
             yield Peer(process)
         finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
-
-
-OWN_PYTHON = Path(sys.executable)
+            process.communicate()  # closes its input, which ends it
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """Return the environment in which libraries use that many threads, and let them sleep when idle."""
-    names = ("OMP", "OPENBLAS", "MKL", "NUMBA", "TF_INTRAOP", "TF_INTEROP")
-    counts = {f"{name}_NUM_THREADS": str(threads) for name in names}
-    counts |= {"TF_NUM_INTRAOP_THREADS": str(threads), "TF_NUM_INTEROP_THREADS": str(threads)}
-    return counts | {"OMP_WAIT_POLICY": "passive", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    """Return the environment in which libraries use so many threads, and let them sleep while they wait."""
+    counted = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_NUM_INTEROP_THREADS",
+    )
+    quiet = {"OMP_WAIT_POLICY": "passive", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    return dict.fromkeys(counted, str(threads)) | quiet

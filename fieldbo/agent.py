@@ -7,7 +7,7 @@ reserve and the margin can be paid from the end of what the vehicle already has 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -35,7 +35,7 @@ from fieldbo.mission import Mission
 from fieldbo.model import LEAST_READINGS, Hyperparameters
 from fieldbo.policies import State
 from fieldbo.policies.base import Memory
-from fieldbo.streams import Stream, stream
+from fieldbo.streams import stream
 from fieldbo.surface import Surface
 from fieldbo.threads import on_one_blas_thread
 
@@ -158,9 +158,6 @@ class Agent:
             self.mission.world.sensor.variance(self.domain.sites, level), expected
         )
 
-    def _stream(self, name: Stream) -> np.random.Generator:
-        return stream(self.mission.seed, name, self.asks)
-
     def _initial_sites(self) -> list[Array]:
         """Return the start, then random sites, each time the cheapest to go to."""
         start = self.crafts[0].crew.start
@@ -172,8 +169,8 @@ class Agent:
 
     def _seen(self, vehicle: int = 0) -> State:
         """Return what a policy sees when it learns of an event: the belief as it is."""
-        rng = stream(self.mission.seed, "observe", len(self.history))
-        return self._state(vehicle, self.surface, rng)
+        key = len(self.history)
+        return self._state(vehicle, self.surface, lambda: stream(self.mission.seed, "observe", key))
 
     def _asked(self, vehicle: int) -> State:
         """Return what a policy sees when it is asked: the variances count pending queries as read."""
@@ -181,9 +178,10 @@ class Agent:
         if pending:
             noise = [self._noise(q.level)[self.domain.nearest(q.site)] for q in pending]
             surface = surface.believing(np.stack([q.site for q in pending]), noise)
-        return self._state(vehicle, surface, self._stream("policy"))
+        ask = self.asks
+        return self._state(vehicle, surface, lambda: stream(self.mission.seed, "policy", ask))
 
-    def _state(self, vehicle: int, surface: Surface, rng: np.random.Generator) -> State:
+    def _state(self, vehicle: int, surface: Surface, draw: Callable[[], np.random.Generator]) -> State:
         craft = self.crafts[vehicle]
         return State(
             domain=self.domain,
@@ -204,7 +202,7 @@ class Agent:
             threshold_if=self.threshold_if,
             fixed_model=self.mission.model.every is None,
             provisional=self.mission.model.every is not None and not self._fitted_at,
-            rng=rng,
+            draw=draw,
             return_cost=craft.return_cost,
             affordable=craft.affordable,
             rejected=self._rejected,
@@ -228,7 +226,7 @@ class Agent:
             np.array(self._sites),
             np.array(self._values),
             np.array(self._noises),
-            self._stream("model"),
+            stream(self.mission.seed, "model", self.asks),
         )
         return Fitted(found.to_plain())
 

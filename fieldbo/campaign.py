@@ -210,7 +210,7 @@ def _check_comparable(missions: Sequence[str], told: Mapping[str, Any]) -> None:
     kinds = {m: ANSWERS[type(one.question)].kind for m, one in loaded.items()}
     if len(set(kinds.values())) > 1:
         raise InputError(
-            "questions of different kinds: " + ", ".join(f"{m} asks for a {k}" for m, k in kinds.items()),
+            "questions of different kinds: " + ", ".join(f"{m}: {k}" for m, k in kinds.items()),
             expected="level sets, which F1 compares, or optima, which the regret compares",
             where="MISSION",
         )

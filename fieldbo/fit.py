@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,10 @@ from fieldbo.threads import on_one_blas_thread
 Indices = NDArray[np.intp]
 STARTS = 8
 _WIDTHS = 8.0  # how many prior standard deviations the search may go to either side
+_NEAR = 0.3  # prior standard deviations, and nats above the objective of a peak: a climb would end there
+_SAME = 0.01  # nats between the ends of two climbs to one peak, along which the likelihood may be flat
+_MANY = 100  # readings; the likelihood of fewer has more peaks, and costs next to nothing
+_AGREED = 2  # climbs to the highest peak that are enough where readings are many
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +179,56 @@ class Fit:
     log_likelihood: float
 
 
+Objective = Callable[[Array], tuple[float, Array]]
+"""From theta to minus the log density, and its gradient."""
+
+
+@dataclass
+class _Peak:
+    """Where climbs have ended, what the objective is there, and how many they were."""
+
+    theta: Array
+    value: float
+    climbs: int = 1
+
+    def draws(self, theta: Array, value: float, sds: Array) -> bool:
+        """Say whether a climb that has come to `theta` would end here."""
+        return 0.0 <= value - self.value < _NEAR and bool(np.all(np.abs(theta - self.theta) < _NEAR * sds))
+
+
+def _highest(objective: Objective, starts: Array, prior: LogNormalPrior, enough: float) -> Array:
+    """Return theta (p,) of the highest peak that L-BFGS finds from `starts` (k, p), the best start first.
+
+    A climb is broken off where it would end at a known peak, and the search when `enough` of them have led to
+    the highest one.
+    """
+    from scipy.optimize import Bounds, OptimizeResult, minimize
+
+    middle, reach = np.log(prior.medians), _WIDTHS * prior.sds
+    bounds = Bounds(middle - reach, middle + reach)
+    peaks: list[_Peak] = []
+
+    def break_off(intermediate_result: OptimizeResult) -> None:
+        if any(p.draws(intermediate_result.x, intermediate_result.fun, prior.sds) for p in peaks):
+            raise StopIteration
+
+    for start in sorted(np.clip(starts, bounds.lb, bounds.ub), key=lambda s: objective(s)[0]):
+        end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=break_off)
+        theta, value = end.x, float(end.fun)
+        peak = next(
+            (p for p in peaks if abs(value - p.value) < _SAME or p.draws(theta, value, prior.sds)), None
+        )
+        if peak is None:
+            peaks.append(_Peak(theta, value))
+            continue
+        peak.climbs += 1
+        if value < peak.value:
+            peak.theta, peak.value = theta, value
+        if min(peaks, key=lambda p: p.value).climbs >= enough:
+            break
+    return min(peaks, key=lambda p: p.value).theta
+
+
 @on_one_blas_thread
 def fit(
     kernel: Kernel,
@@ -188,7 +243,8 @@ def fit(
 ) -> Fit:
     """Find the hyperparameters of highest (penalised) marginal likelihood.
 
-    Eight quasi-random starts from the prior, and `present`; L-BFGS with the analytic gradient.
+    Eight quasi-random starts from the prior, and `present`; L-BFGS with the analytic gradient. Of many
+    readings (100 or more) the search ends as soon as two climbs agree on the highest peak so far.
 
     Parameters
     ----------
@@ -214,8 +270,6 @@ def fit(
     ModelError
         No start leads to a positive definite covariance matrix.
     """
-    from scipy.optimize import minimize
-
     if len(values) < 2:
         raise InputError(f"a fit to {len(values)} readings", expected="at least two readings")
     likelihood = Likelihood(kernel, sites, values, noise_variances)
@@ -229,19 +283,13 @@ def fit(
             value, gradient = value + density, gradient + slope
         return -value, -gradient
 
-    middle, reach = np.log(prior.medians), _WIDTHS * prior.sds
-    bounds = list(zip(middle - reach, middle + reach, strict=True))
     starts = prior.starts(STARTS, rng)
     if present is not None:
         starts = np.concatenate([present[None], starts])
-    found = [
-        minimize(objective, np.clip(s, *np.transpose(bounds)), jac=True, method="L-BFGS-B", bounds=bounds)
-        for s in starts
-    ]
-    best = min(found, key=lambda r: float(r.fun))
-    value, _ = likelihood(best.x)
+    best = _highest(objective, starts, prior, _AGREED if len(values) >= _MANY else np.inf)
+    value, _ = likelihood(best)
     if not np.isfinite(value):
         raise ModelError("no start of the fit gave a positive definite covariance matrix")
-    split = len(best.x) - likelihood.learns_noise
-    noise = float(np.exp(best.x[-1])) if likelihood.learns_noise else None
-    return Fit(kernel.with_theta(best.x[:split]), noise, value)
+    split = len(best) - likelihood.learns_noise
+    noise = float(np.exp(best[-1])) if likelihood.learns_noise else None
+    return Fit(kernel.with_theta(best[:split]), noise, value)

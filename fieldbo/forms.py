@@ -107,7 +107,7 @@ class ShareFile(_Table):
 
 
 class LevelSetFile(_Table):
-    """Where is the quantity at or above a threshold?"""
+    """A question: where is the quantity at or above a threshold."""
 
     kind: Literal["level-set"]
     threshold: float | QuantileFile | ShareFile = Field(
@@ -117,7 +117,7 @@ class LevelSetFile(_Table):
 
 
 class OptimumFile(_Table):
-    """Where is the quantity largest, or smallest?"""
+    """A question: where is the quantity largest, or smallest."""
 
     kind: Literal["optimum"]
     goal: Literal["maximise", "minimise"] = "maximise"

@@ -246,7 +246,8 @@ class Belief:
     def extended(self, site: Array, value: float, noise_variance: float) -> tuple[Belief, Array, float]:
         """Return the belief after one more reading, the new row of the factor, and its diagonal; O(n^2).
 
-        The factor is not copied: the new row is written behind those that this belief already has. A repeated site becomes a row of its own: the posterior is the same as if it were pooled.
+        The factor is not copied: the new row is written behind those that this belief already has. A
+        repeated site becomes a row of its own: the posterior is the same as if it were pooled.
 
         Returns
         -------
@@ -267,14 +268,15 @@ class Belief:
             raise _not_positive_definite(n + 1)
         pivot = float(np.sqrt(pivot2))
         triangle = triangle.followed_by(n, row, pivot)
-        belief = replace(
-            self,
-            sites=np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
-            values=np.append(self.values, y),
-            noise_variances=np.append(self.noise_variances, v),
-            factor=triangle.rows[: n + 1, : n + 1],
-            weights=np.append(self.weights, (y[0] - row @ self.weights) / pivot),
-            _triangle=triangle,
+        belief = Belief(
+            self.kernel,
+            np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
+            np.append(self.values, y),
+            np.append(self.noise_variances, v),
+            self.scatter,
+            triangle.rows[: n + 1, : n + 1],
+            np.append(self.weights, (y[0] - row @ self.weights) / pivot),
+            triangle,
         )
         return belief, row, pivot
 

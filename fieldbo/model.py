@@ -130,9 +130,7 @@ class Model:
         if self.mean is not None and not np.isfinite(self.mean):
             raise InputError(f"mean {self.mean}", expected="a finite number", where="model.mean")
         if self.memory_gb is not None and not self.memory_gb >= 0:
-            raise InputError(
-                f"memory_gb = {self.memory_gb}", expected="at least 0", where="model.memory_gb"
-            )
+            raise InputError(f"memory_gb = {self.memory_gb}", expected="at least 0", where="model.memory_gb")
         if self.noise == "learned" and not self.learn:
             raise InputError(
                 'noise = "learned" with learn = false',
@@ -214,7 +212,9 @@ class Model:
         if self.outliers == "kept" or not len(values):
             return np.ones(len(values), dtype=bool)
         h = hyperparameters
-        return believable(h.kernel, sites, h.scale.to_model(values), h.noise_to_model(noise_variances, values))
+        return believable(
+            h.kernel, sites, h.scale.to_model(values), h.noise_to_model(noise_variances, values)
+        )
 
     def fitted(
         self,

@@ -14,6 +14,7 @@ from fieldbo.exchange import EndReason, Event, Observation, Stop
 from fieldbo.mission import Mission
 from fieldbo.record import Record
 from fieldbo.result import Result, Scorer, Step
+from fieldbo.threads import one_blas_thread
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated
 
@@ -107,7 +108,8 @@ def run(
     with ExitStack() as stack:
         for vehicle in crew:
             stack.enter_context(vehicle)
-        return _Run(mission, crew, record, on_step).go()
+        with one_blas_thread():
+            return _Run(mission, crew, record, on_step).go()
 
 
 class _Run:

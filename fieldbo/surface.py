@@ -79,22 +79,38 @@ class Surface:
         """Posterior standard deviation (N,)."""
         return np.sqrt(self.variance)
 
-    def covariance(self, rows: Any = slice(None)) -> Array:
-        """Return the covariances between the candidates in `rows` and all candidates; O(nN) a row.
+    def covariance(self, rows: Any = slice(None), columns: Any = slice(None)) -> Array:
+        """Return the covariances between the candidates in `rows` and those in `columns`; O(n) each.
 
         Parameters
         ----------
-        rows : index
+        rows, columns : index
             Anything that indexes N candidates.
 
         Returns
         -------
-        (len(rows), N) array
+        (len(rows), len(columns)) array
         """
-        at = np.atleast_1d(np.arange(self.size)[rows])
+        every = np.arange(self.size)
+        a, b = np.atleast_1d(every[rows]), np.atleast_1d(every[columns])
+        prior = self.belief.kernel(self.candidates[a], self.candidates[b])
         V = self._rows[: self.belief.size]
-        prior = self.belief.kernel(self.candidates[at], self.candidates)
-        return prior - V[:, at].T @ V if len(V) else prior
+        if not len(V):
+            return prior
+        if 4 * len(b) < self.size:
+            return prior - V[:, a].T @ V[:, b]
+        return prior - (V[:, a].T @ V)[:, b]  # which saves a copy of most of V
+
+    def covariance_with(self, points: ArrayLike, columns: Any = slice(None)) -> Array:
+        """Return the covariances (P, len(columns)) between any `points` (P, d) and candidates.
+
+        O(n^2) a point and O(n) a pair: what is known of the candidates is used again.
+        """
+        at, columns = np.atleast_2d(np.asarray(points, dtype=float)), np.arange(self.size)[columns]
+        prior = self.belief.kernel(at, self.candidates[columns])
+        if not self.belief.size:
+            return prior
+        return prior - self.belief._solve(at).T @ self._rows[: self.belief.size, columns]
 
     def truncated_gains(self, members: Mask, noise: ArrayLike, floor: float) -> Gains:
         """Return by how much a reading at each candidate would reduce the members' truncated variances.

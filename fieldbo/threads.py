@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,10 +21,21 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS runs on one thread."""
-    context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return context
+_limited = ContextVar("limited", default=False)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Run the block with BLAS on one thread; within another such block nothing is left to do."""
+    if _limited.get():
+        yield
+        return
+    token = _limited.set(True)
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.reset(token)
 
 
 def on_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:

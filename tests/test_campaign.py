@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import csv
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fieldbo import campaign, cli
-from fieldbo.campaign import COLUMNS, Case, compare, prepared, scores_at
+from fieldbo.campaign import (
+    COLUMNS,
+    Case,
+    calibration,
+    compare,
+    prepared,
+    score_of,
+    scores_at,
+    targets,
+)
 from fieldbo.errors import InputError
+from fieldbo.metrics import F1, REGRET
 from fieldbo.runner import run
 
 WORLD = """format = 1
@@ -47,6 +59,7 @@ mean = 0
 """
 MISSIONS = ["truvar.toml", "random.toml"]
 FINISHED = ("mission", "draw", "start")
+OPTIMUM = {"question": {"kind": "optimum"}}
 
 
 @pytest.fixture(autouse=True)
@@ -213,6 +226,110 @@ def test_scores_at_equal_cost_are_means_of_the_last_score_at_or_below_it():
     assert scores["b"].mean == pytest.approx([0.3, 0.3, 0.3, 0.9]), "the expected F1 where there is no truth"
     assert scores["b"].error == pytest.approx([0, 0, 0, 0])
     assert np.isnan(scores_at(rows, [5])["a"].mean[0]), "nothing was read yet"
+
+
+def test_optima_are_compared_by_their_regret():
+    missions = ["maximum-variance.toml", "random.toml"]
+    Path(missions[0]).write_text(MISSION.replace('"truvar"', '"maximum-variance"'))
+    rows = compare(missions, 2, 1, Path("t.csv"), OPTIMUM)
+    assert score_of(missions[0], OPTIMUM) is REGRET
+    for row in rows:
+        assert row["f1"] == row["unclassified"] == ""
+        assert float(row["regret"]) >= 0
+        assert 0 <= float(row["coverage90"]) <= 1
+    scores = scores_at(rows, [25], REGRET)
+    for name in ("maximum-variance", "random"):
+        last = [float(r["regret"]) for r in rows if r["row"] == "run" and r["mission"] == name]
+        assert scores[name].mean[0] == pytest.approx(np.mean(last))
+
+
+def test_questions_of_different_kinds_are_not_compared():
+    Path("optimum.toml").write_text(
+        Path("random.toml")
+        .read_text()
+        .replace('kind = "level-set"\nthreshold = { quantile = 0.6 }', 'kind = "optimum"')
+    )
+    with pytest.raises(InputError, match=r"random\.toml: level-set, optimum\.toml: optimum"):
+        compare(["random.toml", "optimum.toml"], 1, 1, Path("t.csv"))
+    assert not Path("t.csv").exists()
+
+
+def test_the_cost_to_a_target_is_that_of_the_mean_curve():
+    rows = [
+        step("a", "0", "10", "0.2"),
+        step("a", "0", "20", "1.0"),
+        step("a", "1", "12", "0.4"),
+        step("a", "1", "15", "0.8"),
+        step("b", "0", "10", "0.3"),
+    ]
+    found = targets(rows, 0.85, F1)
+    assert found["a"] == (20.0, 1), "the mean of 1.0 and 0.8; one of the two runs reached it"
+    assert found["b"].reached == 0
+    assert np.isnan(found["b"].cost)
+    assert targets(rows, 0.8)["a"] == (20.0, 2)
+    assert targets(rows, 0.6)["a"] == (20.0, 2)
+    assert targets(rows, 0.5)["a"] == (15.0, 2)
+
+
+def test_a_regret_reaches_a_target_from_above():
+    rows = [{**step("a", "0", cost, ""), "regret": regret} for cost, regret in (("5", "2"), ("9", "0.1"))]
+    assert targets(rows, 0.1, REGRET)["a"] == (9.0, 1)
+    assert targets(rows, 2.5, REGRET)["a"] == (5.0, 1)
+
+
+def test_the_calibration_is_the_mean_over_finished_runs():
+    rows = [
+        {"row": kind, "mission": name, "coverage90": share}
+        for kind, name, share in (
+            ("step", "a", "0.1"),
+            ("run", "a", "0.8"),
+            ("run", "a", "1.0"),
+            ("run", "b", ""),
+        )
+    ]
+    assert calibration(rows) == {"a": pytest.approx(0.9)}
+
+
+def test_compiled_loops_of_a_job_keep_to_one_thread():
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=campaign._one_numba_thread) as pool:
+        assert pool.submit(numba_threads).result() == 1
+
+
+def numba_threads():
+    import numba
+
+    return numba.config.NUMBA_NUM_THREADS
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("level-set", ["mean F1 at equal cost, ± one standard error\n", "to 0.5 (s)", "coverage90"]),
+        ("optimum", ["mean regret at equal cost", "(smaller is better)", "to 0.5 (s)", "coverage90"]),
+    ],
+)
+def test_the_command_tells_the_cost_to_targets_and_the_calibration(said, question, parts):
+    asked = MISSION.replace('"truvar"', '"random"')
+    if question == "optimum":
+        asked = asked.replace('kind = "level-set"\nthreshold = { quantile = 0.6 }', 'kind = "optimum"')
+    Path("asked.toml").write_text(asked)
+    args = ("asked.toml", "--starts", "2", "--jobs", "1", "--out", "t.csv", "--at", "20")
+    text = said("compare", *args, "--target", "0.5", "--target", "1e-9" if question == "optimum" else "1")
+    for part in parts:
+        assert part in text
+    line = next(x for x in text.splitlines() if x.startswith("asked"))
+    assert "never; " in line
+    assert " of 2 runs" in line
+    assert "%" in line
+    assert line.rstrip().endswith(" 2")
+
+
+@pytest.mark.parametrize("target", ["0", "-1", "1.5", "nan"])
+def test_a_target_that_no_f1_can_have_is_refused(command, target):
+    code, _, err = command("compare", "random.toml", "--out", "t.csv", "--target", target)
+    assert code == 2
+    assert "expected: a score above 0, of at most 1" in err
+    assert not Path("t.csv").exists()
 
 
 def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(monkeypatch, capsys):

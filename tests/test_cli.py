@@ -17,8 +17,10 @@ import xarray
 from jsonschema import Draft202012Validator
 
 import fieldbo
+from fieldbo import loops, runner
 from fieldbo.catalogue import shipped
 from fieldbo.forms import json_schema
+from fieldbo.policies import POLICIES
 from fieldbo.record import Record
 
 WORLD = """format = 1
@@ -127,7 +129,7 @@ def observed(folder):
 
 def test_the_help_names_every_command_and_how_to_start(said):
     text = said("--help")
-    for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "new"):
+    for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "new", "policies"):
         assert f" {name} " in text
     assert "Start with: fieldbo run lake-level-set" in text
     assert said("-h") == text
@@ -151,6 +153,7 @@ def test_the_help_of_run_tells_examples_exit_codes_and_every_file_it_writes(said
         ("check",),
         ("worlds",),
         ("missions",),
+        ("policies",),
         ("show",),
         ("schema",),
         ("compare",),
@@ -185,6 +188,17 @@ def test_missions_lists_the_shipped_ones_and_one_s_own(said):
     text = said("missions")
     for name in ("lake-level-set", "gp-lake-truvar", "mine", "my own question"):
         assert name in text
+
+
+def test_policies_lists_what_each_does_and_answers(said):
+    text = said("policies")
+    for name in POLICIES.names():
+        kind = POLICIES.get(name)
+        assert f" {name} " in f" {text}"
+        assert " ".join(kind.__doc__.split()[:4]) in text
+    assert "truvar Truncated variance reduction" in text
+    assert "level-set" in text
+    assert "optimum" in text
 
 
 def test_show_says_what_a_world_is_and_draws_it(said):
@@ -224,6 +238,52 @@ def test_check_warns_where_the_prior_classifies_every_site_before_the_first_read
     text = said("check", "m.toml")
     assert "warning: the prior classifies every site" in text
     assert "set model.mean" in text
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        (
+            'kind = "level-set"\nthreshold = 0.2',
+            "where is chlorophyll at or above 0.2 mg m-3? (scored by F1)",
+        ),
+        (
+            'kind = "level-set"\nthreshold = { of_maximum = 0.5 }',
+            "where is chlorophyll at or above 50% of its maximum? (scored by F1)",
+        ),
+        ('kind = "optimum"', "where is chlorophyll largest? (scored by regret)"),
+        ('kind = "optimum"\ngoal = "minimise"', "where is chlorophyll smallest? (scored by regret)"),
+    ],
+    ids=["level set", "share", "maximum", "minimum"],
+)
+def test_check_says_the_question_and_what_it_is_scored_by(said, question, asked):
+    text = MISSION.replace('kind = "level-set"\nthreshold = 0.2', question)
+    Path("m.toml").write_text(text.replace('"truvar"', '"random"'))
+    assert asked in said("check", "m.toml")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "side", "number"), [("9", "above", "none"), ("-9", "below", "all")], ids=["high", "low"]
+)
+def test_check_warns_where_the_threshold_lies_beyond_the_true_values(said, threshold, side, number):
+    Path("m.toml").write_text(MISSION.replace("threshold = 0.2", f"threshold = {threshold}"))
+    text = said("check", "m.toml")
+    assert f"warning: the threshold {threshold} lies {side} all true values," in text
+    assert f"mg m-3: {number} of the sites are at or above it" in text
+    said("run", "m.toml", "--out", "r", "--set", "policy.kind=random")
+    (note,) = json.loads(Path("r/summary.json").read_text())["notes"]
+    assert f"threshold {threshold} lies {side} all values that were read" in note
+
+
+def test_check_tells_a_sensor_s_settings_and_a_box(said):
+    levels = "[sensor]\nlevels = [{ variance = 0.0001, cost = 5 }, { variance = 0.04, cost = 1 }]"
+    world = WORLD.replace("[sensor]\nnoise_sd = 0.1", levels).replace('kind = "grid"', 'kind = "box"')
+    Path("worlds/tiny/world.toml").write_text(
+        world.replace(", count = 5", "").replace("]\n[field]", "]\nrepresenters = 32\n[field]")
+    )
+    text = said("check", "worlds/tiny")
+    assert "noise sd by level: 0.01 mg m-3 for 5 s, 0.2 mg m-3 for 1 s" in text
+    assert "sites 32, standing for a box: along 0 to 10 m" in text
 
 
 # -- the schema ------------------------------------------------------------------------------------------
@@ -357,6 +417,57 @@ def test_a_run_folder_s_mission_runs_again_the_same_way_wherever_it_is(said, tmp
     said("run", "kept/mission.toml", "--out", "again")
     assert Path("again/path.csv").read_bytes() == Path("kept/path.csv").read_bytes()
     assert observed("again") == observed("kept")
+
+
+@pytest.mark.parametrize(("goal", "side"), [("maximise", "largest"), ("minimise", "smallest")])
+def test_a_run_for_an_optimum_writes_every_file_and_tells_its_regret(said, goal, side):
+    told = f"question={{kind='optimum',goal='{goal}'}}"
+    text = said("run", "m.toml", "--set", told, "--set", "policy.kind=random", "--out", "r")
+    assert {p.name for p in Path("r").iterdir()} == {*FILES, "tiny"}
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert f"{side} by the model {rows_of('r/curve.csv')[-1]['reported_value'][:4]}" in text
+    assert f"{summary['regret']:.3g} against the truth" in text
+    assert f"{summary['reported_value']:.4g} mg m-3 (" in text
+    assert f"at along {summary['reported_site'][0]:.4g} m, depth {summary['reported_site'][1]:.4g} m" in text
+    with xarray.open_dataset("r/map.nc", engine="scipy") as data:
+        assert set(data.data_vars) == {"mean", "sd", "exceedance"}
+        assert data.attrs["reported_value"] == pytest.approx(summary["reported_value"])
+        assert (">=" if goal == "maximise" else "<=") in data["exceedance"].attrs["long_name"]
+    with Record(Path("r/run.sqlite")) as record:
+        assert record.end_reason == "battery spent"
+
+
+def test_a_run_for_a_share_of_the_maximum_tells_the_threshold(said):
+    told = "question={kind='level-set',threshold={of_maximum=0.5}}"
+    Path("m.toml").write_text(MISSION.replace("threshold = 0.2", "threshold = { of_maximum = 0.4 }"))
+    text = said("run", "m.toml", "--set", "policy.kind=random", "--set", told, "--out", "r")
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["threshold_of_maximum"] == 0.5
+    assert f"above {summary['threshold']:.4g} mg m-3 (50% of the maximum):" in text
+
+
+def test_the_map_of_a_box_runs_along_its_sites(said):
+    world = WORLD.replace('kind = "grid"', 'kind = "box"').replace(", count = 5", "")
+    Path("worlds/tiny/world.toml").write_text(world.replace("]\n[field]", "]\nrepresenters = 32\n[field]"))
+    said("run", "m.toml", "--set", "policy.kind=random", "--out", "r")
+    with xarray.open_dataset("r/map.nc", engine="scipy") as data:
+        assert dict(data.sizes) == {"site": 32}
+        assert data["along"].dims == data["depth"].dims == data["mean"].dims == ("site",)
+
+
+def test_the_first_run_says_once_that_loops_are_compiled(said, monkeypatch):
+    real = runner.run
+
+    def compiling(*args, **options):
+        for _ in range(3):
+            for listener in loops._listeners:
+                listener()
+        return real(*args, **options)
+
+    monkeypatch.setattr(runner, "run", compiling)
+    text = said("run", "m.toml", "--out", "r")
+    assert text.count("compiling the fast loops, once on this machine") == 1
+    assert loops._listeners == []
 
 
 def test_run_folders_count_up(said):

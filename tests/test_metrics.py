@@ -5,10 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score as reference_f1
+from sklearn.metrics import precision_score, recall_score
 
-from fieldbo.gp import Belief
+from fieldbo.gp import Belief, ValueScale
 from fieldbo.kernels import Matern52
-from fieldbo.metrics import confidence, expected_f1, f1_score, score_at_costs, unclassified
+from fieldbo.metrics import (
+    F1,
+    REGRET,
+    confidence,
+    cost_to_target,
+    coverage,
+    expected_f1,
+    f1_score,
+    match,
+    optimum_confidence,
+    score_at_costs,
+    unclassified,
+)
 from fieldbo.surface import Surface
 
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12)), axis=-1).reshape(-1, 2)
@@ -28,6 +41,17 @@ def test_f1_agrees_with_scikit_learn_and_counts_both_sets_alike(pairs):
     expected = reference_f1(true, predicted, zero_division=1.0)
     assert f1_score(predicted, true) == pytest.approx(expected)
     assert f1_score(true, predicted) == f1_score(predicted, true)
+
+
+@property_test
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_precision_and_recall_agree_with_scikit_learn_and_f1_is_their_harmonic_mean(pairs):
+    predicted, true = np.array(pairs).T
+    found = match(predicted, true)
+    assert found.precision == pytest.approx(precision_score(true, predicted, zero_division=1.0))
+    assert found.recall == pytest.approx(recall_score(true, predicted, zero_division=1.0))
+    both = found.precision + found.recall
+    assert found.f1 == pytest.approx(2 * found.precision * found.recall / both if both else 0.0)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +148,69 @@ def test_the_score_at_a_cost_is_the_last_one_paid_for(steps, at):
 def test_of_two_scores_at_one_cost_the_later_counts():
     assert score_at_costs([1, 2, 2], [0.1, 0.2, 0.3], [2]).tolist() == [0.3]
     assert np.isnan(score_at_costs([], [], [1.0, 2.0])).tolist() == [True, True]
+
+
+def test_coverage_counts_ends_and_either_order_of_them():
+    truth, low, high = np.array([0.0, 1.0, 2.0, 3.0, np.nan]), np.full(5, 1.0), np.full(5, 2.0)
+    assert coverage(truth, low, high) == coverage(truth, high, low) == 0.4
+
+
+def test_about_nine_tenths_of_a_well_calibrated_belief_s_intervals_hold_the_truth():
+    rng = np.random.default_rng(0)
+    shares = []
+    for seed in range(20):
+        s = surface(seed)
+        truth = rng.multivariate_normal(s.mean, s.covariance(), method="svd")
+        shares.append(coverage(truth, s.mean - 1.645 * s.sd, s.mean + 1.645 * s.sd))
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.03)
+
+
+@property_test
+@given(
+    steps=st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), max_size=12),
+    target=st.floats(0, 1),
+)
+def test_the_cost_to_a_target_is_that_of_the_first_score_as_good(steps, target):
+    costs, scores = np.cumsum([c for c, _ in steps]), [s for _, s in steps]
+    reached = [c for c, s in zip(costs, scores, strict=True) if s >= target]
+    found = F1.cost_to(costs, scores, target)
+    assert (found == reached[0]) if reached else np.isnan(found)
+    fallen = [c for c, s in zip(costs, scores, strict=True) if s <= target]
+    found = REGRET.cost_to(costs, scores, target)
+    assert (found == fallen[0]) if fallen else np.isnan(found)
+
+
+def test_scores_that_are_not_known_reach_no_target():
+    assert np.isnan(cost_to_target([1, 2], [np.nan, np.nan], 0.0))
+    assert np.isnan(cost_to_target([], [], 0.5))
+
+
+@pytest.mark.parametrize(
+    "scale", [ValueScale(), ValueScale(shift=3.0, scale=-2.0), ValueScale("log")], ids=str
+)
+def test_expected_values_of_an_optimum_s_confidence_are_the_means_of_draws_in_the_user_s_unit(scale):
+    s = surface()
+    best = int(np.argmax(s.mean))
+    found = optimum_confidence(s, GRID[best], scale, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    draws = rng.multivariate_normal(s.mean, s.covariance(), size=4000)
+    top, there = scale.to_user(draws.max(axis=1)), scale.to_user(draws[:, best])
+    spread = np.abs(top - there).std()
+    assert found.regret.value == pytest.approx(np.abs(top - there).mean(), abs=0.2 * spread)
+    assert found.optimum.value == pytest.approx(top.mean(), abs=0.2 * top.std())
+    assert found.optimum.low == pytest.approx(np.quantile(top, 0.05), abs=0.3 * top.std())
+    assert found.value.value == pytest.approx(float(scale.to_user(s.mean[best])))
+    assert found.value.low == pytest.approx(np.quantile(there, 0.05), abs=0.1 * there.std())
+    assert found.value.high == pytest.approx(np.quantile(there, 0.95), abs=0.15 * there.std())
+    for interval in (found.regret, found.value, found.optimum):
+        assert interval.low <= interval.value <= interval.high
+
+
+def test_an_optimum_may_be_reported_between_sites_and_on_many_of_them():
+    s = surface(candidates=np.random.default_rng(0).random((2400, 2)))
+    one, two = (
+        optimum_confidence(s, np.array([0.51, 0.49]), ValueScale(), np.random.default_rng(7)) for _ in "ab"
+    )
+    assert one == two
+    assert one.value.value == pytest.approx(float(s.belief.mean([[0.51, 0.49]])[0]))
+    assert one.regret.low >= 0

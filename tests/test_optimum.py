@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -45,7 +44,7 @@ class Seen(Policy):
     states: list = field(default_factory=list, hash=False)
 
     def suggest(self, state, memory):
-        self.states.append(replace(state, surface=state.surface.copy(), rng=deepcopy(state.rng)))
+        self.states.append(replace(state, surface=state.surface.copy()))
         return Random().suggest(state, memory)
 
 
@@ -64,7 +63,7 @@ def with_values(state, mean, variance):
 
 
 def chosen(policy, state):
-    decision = policy.suggest(replace(state, rng=deepcopy(state.rng)), None)
+    decision = policy.suggest(replace(state), None)
     assert isinstance(decision.choice, Query)
     return decision.why["site"]
 

@@ -3,7 +3,7 @@
 import io
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,11 +18,14 @@ from fieldbo import plot
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain import Axis, Domain
 from fieldbo.fields.gp_draw import GPDraw
+from fieldbo.metrics import REGRET
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
+from fieldbo.plot.ground import laid_out
+from fieldbo.policies.base import Decision, Policy
 from fieldbo.policies.coverage import Random
-from fieldbo.question import LevelSet
-from fieldbo.sensors import Sensor
+from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.sensors import Level, Sensor
 from fieldbo.world import Quantity, World
 
 PICTURES = [plot.path_picture, plot.map_picture, plot.curve_picture]
@@ -39,10 +42,23 @@ DOMAINS = {
     "scattered": Domain(AXES, np.random.default_rng(0).uniform([0, 0], [100, 60], (60, 2))),
     "box": Domain.grid([*AXES, Axis("depth", "m", 0, 5, "down")], (6, 5, 3)),
     "four axes": Domain.grid([Axis(n, "", 0, 1) for n in "abcd"], (3, 3, 2, 2)),
+    **{
+        f"continuous {d}": Domain.box([*AXES, *(Axis(n, "m", 0, 5) for n in "cdef")][:d], 90)
+        for d in (1, 2, 3, 6)
+    },
 }
+QUESTIONS = {
+    "level set": LevelSet(6.0),
+    "share": ShareOfMaximum(0.8),
+    "maximum": Optimum(),
+    "minimum": Optimum("minimise"),
+}
+LEVELS = Sensor(levels=(Level(1e-6, 6.0), Level(0.01, 3.0), Level(0.1, 1.0)))
 
 
-def small_mission(name="grid", *, battery=400.0, transform="none", axes=None):
+def small_mission(
+    name="grid", *, battery=400.0, transform="none", axes=None, question=QUESTIONS["level set"], sensor=None
+):
     domain = DOMAINS[name] if axes is None else Domain.grid(axes, (6, 5))
     scales = tuple(0.3 * domain.extent)
     world = World(
@@ -51,18 +67,31 @@ def small_mission(name="grid", *, battery=400.0, transform="none", axes=None):
         domain,
         Euclidean(1.0, sampling=5.0),
         "Wh",
-        Sensor(0.05),
+        sensor or Sensor(0.05),
         Quantity("nitrate", "umol L-1"),
         GPDraw(scales, mean=6.0).realise(domain, 0, None),
     )
     model = Model(length_scales=scales, learn=False, transform=transform)
     crew = (Crew(battery, domain.sites[0]),)
-    return Mission("small", world, LevelSet(6.0), Random(), model, crew, max_steps=15)
+    policy = Random() if sensor is None else EveryLevel()
+    return Mission("small", world, question, policy, model, crew, max_steps=15)
+
+
+@dataclass(frozen=True)
+class EveryLevel(Policy):
+    """Reads at random, at the levels in turn."""
+
+    def suggest(self, state, memory):
+        told = Random().suggest(state, memory)
+        if not isinstance(told.choice, fieldbo.Query):
+            return told
+        return Decision(replace(told.choice, level=len(state.history) % state.sensor.settings))
 
 
 def live(result):
     world = replace(result.mission.world, field=None)
-    curve = tuple(replace(s, f1=float("nan")) for s in result.curve)
+    nothing = dict.fromkeys(("f1", "precision", "recall", "regret", "coverage90"), float("nan"))
+    curve = tuple(replace(s, **nothing) for s in result.curve)
     return replace(result, mission=replace(result.mission, world=world), curve=curve)
 
 
@@ -87,19 +116,22 @@ def grid():
 
 
 @pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("question", ["level set", "maximum"])
 @pytest.mark.parametrize("known", [True, False], ids=["truth", "live"])
 @pytest.mark.filterwarnings("error")
-def test_every_kind_of_domain_draws(name, known):
-    result = fieldbo.run(small_mission(name))
+def test_every_kind_of_domain_draws(name, question, known):
+    result = fieldbo.run(small_mission(name, question=QUESTIONS[question]))
     result = result if known else live(result)
     for picture in PICTURES:
         assert png(picture(result)).startswith(b"\x89PNG")
     assert png(plot.world_picture(result.mission.world, 6.0)).startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.filterwarnings("error")
-def test_a_run_without_readings_draws(grid):
-    empty = replace(grid, observations=(), curve=())
+def test_a_run_without_readings_draws(grid, question):
+    asked = replace(grid.mission, question=QUESTIONS[question])
+    empty = replace(grid, mission=asked, observations=(), curve=())
     for picture in PICTURES:
         assert png(picture(empty)).startswith(b"\x89PNG")
 
@@ -279,6 +311,132 @@ def test_a_comparison_draws_one_named_line_a_rule_and_its_names_do_not_overlap()
     assert all(low + h <= above for (low, h), (above, _) in pairwise(heights))
     assert "(Wh)" in ax.get_xlabel()
     png(plot.comparison_picture({}, unit="Wh"))
+
+
+@pytest.fixture(scope="module", params=["maximum", "minimum"])
+def optimum(request):
+    return fieldbo.run(small_mission("continuous 2", question=QUESTIONS[request.param]))
+
+
+def test_both_optima_are_marked_on_path_and_maps(optimum):
+    answer = optimum.answer
+    for label, place in (("true optimum", answer.optimum), ("reported optimum", answer.reported)):
+        figures = plot.path_picture(optimum), plot.map_picture(optimum)
+        for figure, marks in zip(figures, (1, 4), strict=True):
+            found = labelled(figure, label)
+            assert len(found) == marks
+            for mark in found:
+                np.testing.assert_array_equal(mark.get_xydata(), [place.point])
+            (legend,) = figure.legends
+            assert [t.get_text() for t in legend.get_texts()].count(label) == 1
+
+
+def test_a_live_world_marks_no_true_optimum(optimum):
+    figure = plot.path_picture(live(optimum))
+    assert labelled(figure, "reported optimum")
+    assert not labelled(figure, "true optimum")
+
+
+def test_along_one_axis_the_optima_lie_on_their_curves():
+    result = fieldbo.run(small_mission("continuous 1", question=Optimum()))
+    figure = plot.path_picture(result)
+    ((x, y),) = labelled(figure, "true optimum")[0].get_xydata()
+    assert y == pytest.approx(result.answer.truth.at(np.array([x])))
+    ((x, y),) = labelled(figure, "reported optimum")[0].get_xydata()
+    scale = result.hyperparameters.scale
+    assert y == pytest.approx(scale.to_user(result.surface.belief.mean([[x]]))[0])
+
+
+def test_the_maps_of_an_optimum_tell_how_likely_and_how_much_better_a_site_may_be(optimum):
+    figure = plot.map_picture(optimum)
+    sign = optimum.mission.question.sign
+    mean, sd = (optimum.maps()[name].values for name in ("mean", "sd"))
+    for ax, values in (
+        (figure.axes[2], optimum.maps()["exceedance"].values),
+        (figure.axes[3], mean + sign * 1.96 * sd),
+    ):
+        (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
+        drawn = np.asarray(mesh.get_array())
+        assert values.min() - 1e-9 <= drawn.min()
+        assert drawn.max() <= values.max() + 1e-9
+    assert ("mean + 1.96" if sign > 0 else "mean − 1.96") in figure.axes[3].get_title()
+
+
+def test_the_ground_of_a_box_agrees_with_its_sites_and_covers_it(optimum):
+    domain = optimum.mission.world.domain
+    linear = domain.sites @ [0.3, -0.2] + 1
+    x, y, ground = laid_out(domain, linear)
+    assert not np.ma.getmaskarray(ground).any()
+    inside = np.ix_((y > 10) & (y < 50), (x > 15) & (x < 85))
+    np.testing.assert_allclose(ground[inside], (0.3 * x[None] - 0.2 * y[:, None] + 1)[inside], atol=1e-9)
+    _, _, classes = laid_out(domain, np.arange(domain.size) % 4)
+    assert set(np.unique(classes)) <= {0.0, 1.0, 2.0, 3.0}
+
+
+def test_the_curve_of_an_optimum_is_its_regret_on_a_log_scale_or_live_the_reported_value(optimum):
+    figure = plot.curve_picture(optimum)
+    (line,) = figure.axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), [s.regret for s in optimum.curve])
+    assert figure.axes[0].get_yscale() == "log"
+    (line,) = plot.curve_picture(live(optimum)).axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), [s.reported_value for s in optimum.curve])
+
+
+def test_a_regret_of_nothing_is_drawn_at_the_lower_edge_and_the_legend_says_so(optimum):
+    found = replace(optimum, curve=(*optimum.curve[:-1], replace(optimum.curve[-1], regret=0.0)))
+    figure = plot.curve_picture(found)
+    (line,) = figure.axes[0].lines
+    assert line.get_ydata()[-1] == figure.axes[0].get_ylim()[0] > 0
+    assert "lower edge" in line.get_label()
+
+
+def test_precision_and_recall_are_drawn_beside_f1(lake):
+    figure = plot.curve_picture(lake)
+    for name in ("precision", "recall"):
+        (line,) = labelled(figure, name)
+        np.testing.assert_array_equal(line.get_ydata(), [getattr(s, name) for s in lake.curve])
+    assert not labelled(plot.curve_picture(live(lake)), "precision")
+
+
+@pytest.mark.parametrize("name", ["line", "grid", "box"])
+def test_readings_are_marked_by_level_the_finest_largest(name):
+    result = fieldbo.run(small_mission(name, sensor=LEVELS))
+    assert set(result.levels) == {0, 1, 2}
+    figure = plot.path_picture(result)
+    sizes = []
+    for level, sd in enumerate(("0.001", "0.1", "0.32")):
+        (dots,) = labelled(figure, f"reading at level {level} (noise sd {sd})")
+        np.testing.assert_array_equal(dots.get_xdata(), result.sites[result.levels == level, 0])
+        sizes.append((dots.get_markersize(), dots.get_marker()))
+    assert sorted({size for size, _ in sizes}, reverse=True) == [size for size, _ in sizes]
+    assert len({marker for _, marker in sizes}) == 3
+
+
+def test_a_share_of_the_maximum_draws_the_true_level_and_the_classified_one():
+    result = fieldbo.run(small_mission(question=ShareOfMaximum(0.9)))
+    figure = plot.path_picture(result)
+    assert labelled(figure, f"true level {result.answer.truth.threshold:.4g}")
+    assert labelled(figure, f"classified level {result.answer.user_threshold:.4g}")
+    assert "at or above 90% of its maximum?" in figure.axes[0].get_title()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_comparison_by_regret_has_a_log_scale_and_says_that_less_is_better():
+    cost = np.linspace(1, 100, 10)
+    table = {
+        "fast": (cost, np.append(np.geomspace(2, 0.01, 9), 0.0), np.full(10, 0.5)),
+        "slow": (cost, np.geomspace(2, 0.1, 10), np.full(10, 0.05)),
+    }
+    figure = plot.comparison_picture(table, "s", REGRET)
+    png(figure)
+    ax = figure.axes[0]
+    assert ax.get_yscale() == "log"
+    assert ax.get_ylim()[0] > 0
+    assert "smaller is better" in ax.get_ylabel()
+    assert [line.get_label() for line in ax.lines] == ["fast", "slow"]
+    heights = [t.xyann[1] for t in ax.texts]
+    assert heights[0] < heights[1], "names stand as high as their lines end"
+    png(plot.comparison_picture({}, "s", REGRET))
 
 
 @pytest.mark.parametrize("picture", PICTURES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -326,7 +325,7 @@ class Seen(Policy):
     states: list = field(default_factory=list, hash=False)
 
     def suggest(self, state, memory):
-        self.states.append(replace(state, surface=state.surface.copy(), rng=deepcopy(state.rng)))
+        self.states.append(replace(state, surface=state.surface.copy()))
         return Random().suggest(state, memory)
 
 
@@ -339,7 +338,7 @@ def state_after(readings, noise_sd=0.05):
 
 
 def chosen_by(policy, state):
-    decision = policy.suggest(replace(state, rng=deepcopy(state.rng)), None)
+    decision = policy.suggest(replace(state), None)
     assert isinstance(decision.choice, Query)
     assert np.isfinite(decision.why["score"])
     return decision.why["site"]

@@ -18,7 +18,8 @@ from fieldbo.exchange import EndReason, Fitted, Observation
 from fieldbo.fields import Field
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
-from fieldbo.policies.truvar import Epoch, Sets, TruVaR, advanced_epoch, beta_at, updated_sets
+from fieldbo.policies.sets import Epoch, Sets, advanced_epoch, beta_at, updated_sets
+from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import LevelSet
 from fieldbo.sensors import Sensor
 from fieldbo.testing import small_mission

@@ -12,7 +12,7 @@ torch.set_grad_enabled(False)
 
 
 def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
-    """The answer is the mean at the last site."""
+    """Return the work; its answer is the mean at the last site."""
     torch.set_num_threads(threads)
     x, y = torch.tensor(data["x"]), torch.tensor(data["y"][:, None])
     noise = torch.full_like(y, float(data["noise"]))

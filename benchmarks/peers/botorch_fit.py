@@ -14,7 +14,7 @@ from serving import Answer, Data, Work, serve
 
 
 def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
-    """The answer is the log likelihood."""
+    """Return the work; its answer is the log likelihood."""
     torch.set_num_threads(threads)
     x, y = torch.tensor(data["x"]), torch.tensor(data["y"])
 
@@ -25,7 +25,12 @@ def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
         kernel.outputscale = 1.0
         kernel.base_kernel.lengthscale = 0.3
         model = SingleTaskGP(
-            x, y[:, None], likelihood=noise, covar_module=kernel, mean_module=ZeroMean(), outcome_transform=None
+            x,
+            y[:, None],
+            likelihood=noise,
+            covar_module=kernel,
+            mean_module=ZeroMean(),
+            outcome_transform=None,
         )
         return fit_gpytorch_mll(ExactMarginalLogLikelihood(noise, model))
 

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 
 def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
-    """Its BLAS takes the number of threads from the environment; the answer is the mean at the last site."""
+    """Return the work; its answer is the mean at the last site. BLAS asks the environment for its threads."""
     x, y = data["x"], data["y"]
     kernel = ConstantKernel(float(data["variance"])) * Matern(data["length_scales"], nu=2.5)
     model = GaussianProcessRegressor(kernel, alpha=float(data["noise"]), optimizer=None)

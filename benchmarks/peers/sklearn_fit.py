@@ -13,7 +13,7 @@ warnings.simplefilter("ignore")  # of parameters at their bounds
 
 
 def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
-    """Its BLAS takes the number of threads from the environment; the answer is the log likelihood."""
+    """Return the work; BLAS takes its threads from the environment. The answer is the log likelihood."""
     x, y = data["x"], data["y"]
     kernel = ConstantKernel(1.0, (1e-4, 1e4)) * Matern(np.full(x.shape[1], 0.3), (1e-3, 1e3), nu=2.5)
     model = GaussianProcessRegressor(

@@ -117,7 +117,12 @@ def _table(
 
     table = Table(box=None, pad_edge=False)
     table.add_column("mission", no_wrap=True)
-    heads = (*(f"{c:g} {unit}" for c in costs), *(f"to {t:g} ({unit})" for t in targets), "in 90%", "runs")
+    heads = (
+        *(f"{c:g} {unit}" for c in costs),
+        *(f"to {t:g} ({unit})" for t in targets),
+        "coverage90",
+        "runs",
+    )
     for head in heads:
         table.add_column(head)
     for mission, score in scores.items():

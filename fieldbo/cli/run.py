@@ -187,12 +187,18 @@ def _level_set(told: dict[str, Any], result: Result) -> list[str]:
     low, high = told["area_above_interval90"]
     scored = "" if told["f1"] is None else f"{told['f1']:.3f} against the truth; "
     share = told.get("threshold_of_maximum")
-    of = "" if share is None else f" ({share:.0%} of the maximum)"
+    of = "" if share is None else f" ({100 * share:g}% of the maximum)"
     return [
         f"F1       {scored}{told['expected_f1']:.3f} expected by the model ({f1_low:.3f} to {f1_high:.3f})",
         f"above {amount(told['threshold'], result.mission.world.quantity)}{of}: "
-        f"{told['area_above']:,.4g} {told['area_unit']} ({low:,.4g} to {high:,.4g})".replace("  ", " "),
+        f"{_rounded(told['area_above'])} {told['area_unit']}".rstrip()
+        + f" ({_rounded(low)} to {_rounded(high)})",
     ]
+
+
+def _rounded(area: float) -> str:
+    """Return an area to a whole number, a small one to three digits."""
+    return f"{area:,.0f}" if area >= 100 else f"{area:.3g}"
 
 
 def _optimum(told: dict[str, Any], result: Result) -> list[str]:

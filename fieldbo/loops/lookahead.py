@@ -87,9 +87,9 @@ def prior(kind: int, scaled: Any, variance: Any, rows: Any, out: Any) -> None:
 
 
 @compiled()
-def _add_four(C: Any, a: int, b: int, c: int, d: int, room: Any, z: Any, sums: Any) -> None:
+def _add_four(C: Any, at: Any, room: Any, z: Any, sums: Any) -> None:
     """Add ``min(C^2 z, room)`` to `sums` (W,) for four rows of C (., W): one pass over four streams."""
-    r0, r1, r2, r3 = C[a], C[b], C[c], C[d]
+    r0, r1, r2, r3 = C[at[0]], C[at[1]], C[at[2]], C[at[3]]
     t0, t1, t2, t3 = room[0], room[1], room[2], room[3]
     for x in range(len(sums)):
         zx = z[x]
@@ -111,10 +111,29 @@ def _add_one(row: Any, room: Any, z: Any, sums: Any) -> None:
         sums[x] += a if a < room else room
 
 
+@compiled()
+def _add_terms(C: Any, at: Any, room: Any, scale: Any, low: int, sums: Any) -> None:
+    """Add the terms of up to four members, in rows `at` of C (., W), to `sums` (K, W)."""
+    for level in range(len(scale)):
+        z = scale[level, low : low + sums.shape[1]]
+        if len(at) == 4:
+            _add_four(C, at, room, z, sums[level])
+        else:
+            for k in range(len(at)):
+                _add_one(C[at[k]], room[k], z, sums[level])
+
+
+@compiled()
+def _bring_up_to_date(row: Any, m: int, since: int, n: int, V: Any) -> None:
+    """Take rows `since` to n of V out of site m's row of the covariance."""
+    for j in range(since, n):
+        v, f = V[j], V[j, m]
+        for x in range(len(row)):
+            row[x] -= f * v[x]
+
+
 @compiled(parallel=True)
-def add_gains(
-    C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale: Any, out: Any
-) -> None:
+def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale: Any, out: Any) -> None:
     """Bring rows of C up to date, and add their terms ``min(C^2 scale, room)`` to each candidate's sum.
 
     Both in one pass over C, which is what the time goes into: each thread reads whole rows.
@@ -145,21 +164,10 @@ def add_gains(
             stop = min(start + _TERMS, (p + 1) * share, R)
             sums[:] = np.float32(0.0)
             for k in range(start, stop, 4):
-                for i in range(k, min(k + 4, stop)):
-                    m = members[i]
-                    row = C[m]
-                    for j in range(since[i], n):
-                        v, f = V[j], V[j, m]
-                        for x in range(N):
-                            row[x] -= f * v[x]
-                if k + 4 <= stop:
-                    a, b, c, d = members[k], members[k + 1], members[k + 2], members[k + 3]
-                    for level in range(levels):
-                        _add_four(C, a, b, c, d, room[k : k + 4], scale[level], sums[level])
-                else:
-                    for i in range(k, stop):
-                        for level in range(levels):
-                            _add_one(C[members[i]], room[i], scale[level], sums[level])
+                end = min(k + 4, stop)
+                for i in range(k, end):
+                    _bring_up_to_date(C[members[i]], members[i], since[i], n, V)
+                _add_terms(C, members[k:end], room[k:end], scale, 0, sums)
             for level in range(levels):
                 for x in range(N):
                     partial[p, level, x] += sums[level, x]
@@ -184,6 +192,7 @@ def add_gains_of_tiles(
     V : (n, N) float32 array
     """
     N, n = V.shape[1], len(V)
+    rows = np.arange(_TERMS)
     own = np.empty((len(members), n), np.float32)
     for k in range(len(members)):
         for j in range(n):
@@ -193,7 +202,7 @@ def add_gains_of_tiles(
         others = V[:, low:high].copy()
         explained = np.empty((_TERMS, high - low), np.float32)
         tile = np.empty((_TERMS, high - low), np.float32)
-        sums = np.empty(high - low, np.float32)
+        sums = np.empty((len(scale), high - low), np.float32)
         for start in range(0, len(members), _TERMS):
             stop = min(start + _TERMS, len(members))
             if n:
@@ -205,12 +214,10 @@ def add_gains_of_tiles(
                 _fill(kind, scaled, variance, members[start + k], low, line)
                 for x in range(high - low):
                     line[x] -= less[x]
+            sums[:] = np.float32(0.0)
+            for k in range(0, stop - start, 4):
+                end = min(k + 4, stop - start)
+                _add_terms(tile, rows[k:end], room[start + k : start + end], scale, low, sums)
             for level in range(len(scale)):
-                sums[:] = np.float32(0.0)
-                z = scale[level, low:high]
-                for k in range(0, stop - start - 3, 4):
-                    _add_four(tile, k, k + 1, k + 2, k + 3, room[start + k : start + k + 4], z, sums)
-                for k in range((stop - start) // 4 * 4, stop - start):
-                    _add_one(tile[k], room[start + k], z, sums)
                 for x in range(high - low):
-                    out[low + x, level] += sums[x]
+                    out[low + x, level] += sums[level, x]

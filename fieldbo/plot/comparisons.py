@@ -42,10 +42,7 @@ def comparison_picture(
     floor = -np.inf
     if score.better == "smaller":
         floor = floor_of(np.concatenate([np.empty(0), *(mean for _, mean, _ in lines.values())]))
-        ax.set(yscale="log")
-        ax.set_ylim(bottom=floor)
-    else:
-        ax.set_ylim(0, 1)
+        ax.set_yscale("log")
     ends: list[tuple[float, float, str, str]] = []
     for number, (rule, (cost, mean, error)) in enumerate(lines.items()):
         colour, style = _COLOURS[number % 7], ("-", "--", ":")[number // 7 % 3]
@@ -55,6 +52,7 @@ def comparison_picture(
         known = np.flatnonzero(np.isfinite(mean))
         ends += [(float(cost[k]), max(float(mean[k]), floor), rule, colour) for k in known[-1:]]
     ax.set_xlim(0, max((end[0] for end in ends), default=1.0))
+    ax.set_ylim(*((floor, None) if score.better == "smaller" else (0, 1)))
     _name(ax, ends)
     better = "" if score.better == "larger" else "; smaller is better"
     ax.set(xlabel=f"cost ({unit})", ylabel=f"mean {score.name}, ± one standard error{better}")

@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,8 +83,8 @@ class State:
     provisional : bool
         Whether they are still to be fitted for the first time: until then the model's scale is a guess,
         and nothing can be concluded from how sure it is.
-    rng : numpy.random.Generator
-        The policy's stream for this ask.
+    draw : Callable
+        ``draw() -> numpy.random.Generator``, the policy's stream for this ask from its beginning; see `rng`.
     return_cost : Callable
         ``return_cost(sites) -> (N,)``, the cost of the way home (zeros without a home).
     affordable : Callable
@@ -109,10 +110,15 @@ class State:
     threshold_if: Callable[[float], float]
     fixed_model: bool
     provisional: bool
-    rng: np.random.Generator
+    draw: Callable[[], np.random.Generator]
     return_cost: Callable[[Array], Array]
     affordable: Callable[..., Mask]
     rejected: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The policy's random stream for this ask."""
+        return self.draw()
 
     @property
     def belief(self) -> Belief:

@@ -75,7 +75,7 @@ def outcomes(n: int) -> tuple[Array, Array]:
     Examples
     --------
     >>> outcomes(4)
-    (array([-1.35..., -0.37..., 0.37..., 1.35...]), array([0.25, 0.25, 0.25, 0.25]))
+    (array([-1.36..., -0.37...,  0.37...,  1.36...]), array([0.25, 0.25, 0.25, 0.25]))
     """
     nodes = ndtri((np.arange(n) + 0.5) / n)
     spread = np.sqrt(np.mean(np.square(nodes)))
@@ -238,7 +238,7 @@ class _Lookahead(PerCost):
         """Return the affordable site of the highest score (per unit of cost)."""
         surface = state.surface
         chosen = representers(surface.mean, surface.sd, self.representers, state.rng)
-        cross = state.belief.covariance(surface.candidates[chosen], surface.candidates)
+        cross = surface.covariance(chosen)
         prospect = Prospect.drawn(
             surface.mean[chosen],
             cross[:, chosen],

@@ -146,8 +146,8 @@ class PolicyContract(ABC):
         """Nothing but the arguments decides; draws come from the state's own stream."""
 
         def twice(call: Callable[..., Any], state: State, *rest: Any) -> Any:
-            first = call(replace(state, rng=deepcopy(state.rng)), *deepcopy(rest))
-            again = call(replace(state, rng=deepcopy(state.rng)), *deepcopy(rest))
+            first = call(replace(state), *deepcopy(rest))
+            again = call(replace(state), *deepcopy(rest))
             assert _text(first) == _text(again), f"{call.__name__} answered twice, differently"
             return first
 

@@ -16,7 +16,8 @@ from fieldbo.kernels import Stationary, kernel
 from fieldbo.metrics import f1_score
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
-from fieldbo.policies import acquisition, truvar
+from fieldbo.policies import acquisition, reduction, sets
+from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Level, Sensor
 from fieldbo.surface import Surface
@@ -150,15 +151,15 @@ def _truvar_acquisition(case: Case) -> Answer:
 
 def _truvar_beta(case: Case) -> Answer:
     i = case["inputs"]
-    return {"beta": np.vectorize(truvar.beta_at)(i["a"], i["nD"], i["t"]).tolist()}
+    return {"beta": np.vectorize(sets.beta_at)(i["a"], i["nD"], i["t"]).tolist()}
 
 
 def _truvar_epoch(case: Case) -> Answer:
     i = case["inputs"]
-    epoch = truvar.advanced_epoch(
+    epoch = sets.advanced_epoch(
         _array(i["sigma"]),
         _mask(i["M"]),
-        truvar.Epoch(int(i["i"]), float(i["beta"]), float(i["eta"])),
+        sets.Epoch(int(i["i"]), float(i["beta"]), float(i["eta"])),
         int(i["t"]),
         a=float(i["a"]),
         n_candidates=int(i["nD"]),
@@ -170,37 +171,37 @@ def _truvar_epoch(case: Case) -> Answer:
 
 def _truvar_update_lse(case: Case) -> Answer:
     i = case["inputs"]
-    sets = truvar.updated_sets(
+    found = sets.updated_sets(
         _array(i["mu"]),
         _array(i["sigma"]),
         float(i["h"]),
         float(i["beta"]),
-        truvar.Sets(_mask(i["M"]), _mask(i["H"]), _mask(i["L"])),
+        sets.Sets(_mask(i["M"]), _mask(i["H"]), _mask(i["L"])),
         monotone=bool(i["monotone"]),
     )
-    return {name: mask.tolist() for name, mask in sets._asdict().items()}
+    return {name: mask.tolist() for name, mask in found._asdict().items()}
 
 
 def _truvar_beta_theory(case: Case) -> Answer:
     i = case["inputs"]
-    return {"beta": truvar.beta_in_theory(int(i["nD"]), i["cum"], i["cmin"], i["delta"])}
+    return {"beta": sets.beta_in_theory(int(i["nD"]), i["cum"], i["cmin"], i["delta"])}
 
 
 def _truvar_update_bo(case: Case) -> Answer:
     i = case["inputs"]
     among = _mask(i["M"]) if i["monotone"] else None
-    M = truvar.potential_maximisers(_array(i["mu"]), _array(i["sigma"]), float(i["beta"]), among)
+    M = sets.potential_maximisers(_array(i["mu"]), _array(i["sigma"]), float(i["beta"]), among)
     return {"M": M.tolist()}
 
 
 def _truvar_update_lse_implicit(case: Case) -> Answer:
     i = case["inputs"]
     mu, s, beta = _array(i["mu"]), _array(i["sigma"]), float(i["beta"])
-    h = truvar.threshold_bounds(mu, s, ShareOfMaximum(float(i["omega"])).level, beta)
-    before = truvar.Sets(_mask(i["M"]), _mask(i["H"]), _mask(i["L"]))
-    sets = truvar.updated_sets(mu, s, h, beta, before, monotone=True)
-    P = truvar.potential_maximisers(mu, s, beta)
-    named = {name: mask.tolist() for name, mask in sets._asdict().items()}
+    h = sets.threshold_bounds(mu, s, ShareOfMaximum(float(i["omega"])).level, beta)
+    before = sets.Sets(_mask(i["M"]), _mask(i["H"]), _mask(i["L"]))
+    found = sets.updated_sets(mu, s, h, beta, before, monotone=True)
+    P = sets.potential_maximisers(mu, s, beta)
+    named = {name: mask.tolist() for name, mask in found._asdict().items()}
     return {**named, "P": P.tolist(), "h_pes": h[0], "h_opt": h[1]}
 
 
@@ -210,7 +211,7 @@ def _truvar_batch(case: Case) -> Answer:
     candidates, members = _points(i["cand"], d), _points(i["M"], d)
     n, m = len(candidates), len(members)
     noise, cost = (np.broadcast_to(_array(i[k]), n) for k in ("cand_noise", "cand_cost"))
-    reduction = truvar.Reduction(
+    cover = reduction.Reduction(
         members=np.arange(n + m) >= n,
         noise=np.append(noise, np.ones(m))[:, None],
         cost=np.append(cost, np.ones(m))[:, None],
@@ -219,7 +220,7 @@ def _truvar_batch(case: Case) -> Answer:
         eta=float(i["eta"]),
     )
     surface = Surface(belief, np.concatenate([candidates, members]))
-    return {"chosen": [site for site, _, _ in reduction.batch(surface, int(i["k"]))]}
+    return {"chosen": [site for site, _, _ in cover.batch(surface, int(i["k"]))]}
 
 
 def _mission(case: Case) -> Mission:
@@ -244,9 +245,7 @@ def _mission(case: Case) -> Mission:
             quantity=Quantity(),
         ),
         question=question,
-        policy=truvar.TruVaR(
-            a=i["a"], eta=i["eta1"], r=i["r"], monotone=i.get("monotone", True), answered_at=0
-        ),
+        policy=TruVaR(a=i["a"], eta=i["eta1"], r=i["r"], monotone=i.get("monotone", True), answered_at=0),
         model=Model(
             kernel=i["kernel"]["kind"],
             learn=False,

@@ -1,0 +1,73 @@
+"""Speed, side by side with peers: ``python benchmarks/run.py NAME... [--no-peers] [--json FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from timing import Plan, Row, thread_limits
+
+Benchmark = Callable[[str, Plan], list[Row]]
+
+
+def benchmarks() -> dict[str, Benchmark]:
+    """Return all benchmarks by name, in order."""
+    import gp
+    import mission
+    import truvar
+
+    return {
+        "truvar-50": partial(truvar.against_trieste, 50),
+        "truvar-100": partial(truvar.against_memory, 100),
+        "truvar-200": partial(truvar.against_memory, 200),
+        "truvar-200-lowmem": partial(truvar.in_little_memory, 200),
+        "gp-append-500": partial(gp.append, 500),
+        "gp-append-2000": partial(gp.append, 2000),
+        "gp-append-5000": partial(gp.append, 5000),
+        "gp-fit": gp.fitted,
+        "mission-100": mission.plain,
+        "mission-100-recorded": mission.recorded,
+    }
+
+
+def line(row: Row) -> str:
+    """Return a row as one line of text."""
+    peer = "" if row.peer is None else f"  {row.peer} {row.peer_s:.4g} s, {row.ratio:.2f} times"
+    note = f"  ({row.note})" if row.note else ""
+    return f"{row.name:<21} {row.fieldbo_s:10.4g} s{peer}{note}  [runs {row.runs}, threads {row.threads}]"
+
+
+def main() -> None:
+    """Run what the command line names; everything, where it names nothing."""
+    parser = argparse.ArgumentParser(description="Time fieldbo side by side with peers.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which benchmarks (default: all)")
+    parser.add_argument("--no-peers", action="store_true", help="time fieldbo alone")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument(
+        "--runs", type=int, metavar="N", help="how many runs to time (default: as each sees fit)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=2, metavar="N", help="threads of each side (default: 2)"
+    )
+    told = parser.parse_args()
+    os.environ.update(thread_limits(told.threads))  # before numpy and numba are loaded
+    every = benchmarks()
+    for name in told.names:
+        if name not in every:
+            parser.error(f"no benchmark is called {name}; there are {', '.join(every)}")
+    rows: list[Row] = []
+    for name in told.names or every:
+        for row in every[name](name, Plan(not told.no_peers, told.runs, told.threads)):
+            print(line(row), flush=True)
+            rows.append(row)
+        if told.json:
+            told.json.write_text(json.dumps([asdict(r) for r in rows], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

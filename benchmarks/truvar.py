@@ -1,0 +1,147 @@
+"""Truncated variance reduction of every site of a square grid, over all sites."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import numpy as np
+from timing import HERE, Plan, Row, Timings, alternate, peer, thread_limits, timed
+
+from fieldbo.gp import Belief
+from fieldbo.kernels import Matern52
+from fieldbo.surface import Surface
+from fieldbo.threads import one_blas_thread
+
+READINGS = 100
+NOISE = 0.01
+LENGTH_SCALES = np.array([0.1, 0.1])
+LOW_MEMORY_BYTES = 2_000_000_000
+
+
+def grid(side: int) -> np.ndarray:
+    """Return the sites (side^2, 2) of a grid on the unit square."""
+    axis = np.linspace(0.0, 1.0, side)
+    return np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def readings(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n sites (n, 2) and what is read there (n,); the first of more are those of fewer."""
+    rng = np.random.default_rng(0)
+    x = rng.random((1000, 2))[:n]
+    return x, np.sin(6 * x[:, 0]) * np.cos(4 * x[:, 1]) + np.sqrt(NOISE) * rng.standard_normal(1000)[:n]
+
+
+class Scoring:
+    """A surface over a grid that has taken in 100 readings; `memory_bytes` is how much it may keep."""
+
+    def __init__(self, side: int, memory_bytes: int | None = None) -> None:
+        x, y = readings(READINGS)
+        belief = Belief(Matern52(LENGTH_SCALES)).given(x, y, np.full(READINGS, NOISE))
+        self.surface = Surface(belief, grid(side), memory_bytes)
+
+    def gains(self) -> np.ndarray:
+        """Return the reduction (N,) that a reading of each site would bring."""
+        size = self.surface.size
+        every, noise = np.ones(size, dtype=bool), np.full((size, 1), NOISE)
+        return self.surface.truncated_gains(every, noise, 0.0).value[:, 0]
+
+    def seconds(self) -> float:
+        """Take in one reading more, as each step of a mission does, and score every site: what is timed."""
+        x, y = readings(self.surface.belief.size + 1)
+
+        def step() -> np.ndarray:
+            self.surface.append(x[-1:], y[-1:], NOISE)
+            return self.gains()
+
+        return timed(step)[0]
+
+
+def against_trieste(side: int, name: str, plan: Plan) -> list[Row]:
+    """Score every site; the peer is Trieste's integrated variance reduction."""
+    x, y = readings(READINGS)
+    data = {
+        "x": x,
+        "y": y,
+        "noise": NOISE,
+        "variance": 1.0,
+        "length_scales": LENGTH_SCALES,
+        "sites": grid(side),
+    }
+    with ExitStack() as stack:
+        stack.enter_context(one_blas_thread())
+        own = Scoring(side)
+        found = own.gains()
+        peers = {}
+        if plan.peers:
+            trieste = stack.enter_context(peer("trieste_reduction", data, plan.threads))
+            np.testing.assert_allclose(found, trieste.answer, rtol=1e-3, atol=1e-3)
+            peers["trieste"] = trieste.seconds
+        own.seconds()  # the first compiles
+        return alternate(plan.runs or 20, own.seconds, peers).rows(name, plan)
+
+
+def against_memory(side: int, name: str, plan: Plan) -> list[Row]:
+    """Score every site; the peer is how long the memory takes to deliver all covariances once."""
+    with one_blas_thread():
+        own = Scoring(side)
+        own.gains()
+        own.seconds()
+        peers = {"memory bandwidth": Reading(4 * own.surface.size**2).seconds} if plan.peers else {}
+        return alternate(plan.runs or (7 if side <= 100 else 3), own.seconds, peers).rows(name, plan)
+
+
+class Reading:
+    """Memory read by all threads at once, as fast as it goes."""
+
+    def __init__(self, n_bytes: int) -> None:
+        from numba import njit, prange
+
+        @njit(parallel=True, fastmath=True)
+        def total(numbers):  # type: ignore[no-untyped-def]
+            found = np.float32(0.0)
+            for i in prange(len(numbers)):
+                found += numbers[i]
+            return found
+
+        self._total = total
+        self._numbers = np.ones(min(n_bytes, 400_000_000) // 4, dtype=np.float32)  # far beyond every cache
+        self._times = n_bytes / self._numbers.nbytes
+        self._total(self._numbers)
+
+    def seconds(self) -> float:
+        """Return how long all bytes take."""
+        return self._times * timed(lambda: self._total(self._numbers))[0]
+
+
+def in_little_memory(side: int, name: str, plan: Plan) -> list[Row]:
+    """Score every site in a process of its own that may keep 2 GB."""
+    found = subprocess.run(
+        [sys.executable, HERE / "truvar.py", str(side), str(plan.runs or 3)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=os.environ | thread_limits(plan.threads),
+    )
+    told = json.loads(found.stdout.splitlines()[-1])
+    note = f"peak resident memory {told['peak_gb']:.2f} GB"
+    return Timings(told["seconds"], {}).rows(name, plan, {"": note})
+
+
+def _main(side: int, runs: int) -> None:
+    """Measure in this process, and print the seconds and the peak memory."""
+    import resource
+
+    with one_blas_thread():
+        own = Scoring(side, LOW_MEMORY_BYTES)
+        own.gains()
+        spent = [own.seconds() for _ in range(runs)]
+    peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(json.dumps({"seconds": spent, "peak_gb": peak_gb}))
+
+
+if __name__ == "__main__":
+    _main(*map(int, sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""The fast sums agree with the literal ones, and lead to the same sites."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldbo.costs import Transect, Unit
+from fieldbo.domain import Axis, Domain
+from fieldbo.exchange import Query
+from fieldbo.fields.gp_draw import GPDraw
+from fieldbo.gp import Belief
+from fieldbo.kernels import Matern32, Matern52, SquaredExponential
+from fieldbo.lookahead import Lookahead
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies.truvar import TruVaR
+from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.runner import run
+from fieldbo.sensors import Level, Sensor
+from fieldbo.surface import Surface
+from fieldbo.world import Quantity, World
+
+KERNELS = [
+    SquaredExponential([0.3, 0.2], 2.0),
+    Matern32([0.3, 0.2], 2.0),
+    Matern52([0.3, 0.2], 2.0),
+    Matern52([0.3, 0.2]) + SquaredExponential([0.1, 0.1], 0.2),
+]
+GRID = np.stack(np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 1, 19)), axis=-1).reshape(-1, 2)
+N = len(GRID)
+
+
+def surface_of(kernel, n=30, memory_bytes=None, seed=0):
+    rng = np.random.default_rng(seed)
+    belief = Belief(kernel)
+    if n:
+        belief = belief.given(rng.random((n, 2)), rng.standard_normal(n), 1e-4)
+    return Surface(belief, GRID, memory_bytes)
+
+
+def literal_gains(surface, members, noise, floor):
+    covariance = surface.belief.covariance(GRID, GRID)
+    v = np.diag(covariance)
+    out = np.empty(noise.shape)
+    for x in range(N):
+        for level in range(noise.shape[1]):
+            after = v - covariance[x] ** 2 / (noise[x, level] + v[x])
+            out[x, level] = np.sum(np.maximum(v, floor)[members] - np.maximum(after, floor)[members])
+    return out
+
+
+NOISE = np.stack([np.full(N, 1e-4), 0.05 + 0.1 * GRID[:, 0]], axis=1)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["se", "matern32", "matern52", "sum"])
+@pytest.mark.parametrize("memory_bytes", [None, 0.0], ids=["kept", "anew"])
+@pytest.mark.parametrize("n", [0, 30])
+def test_gains_agree_with_the_literal_sums_within_their_stated_error(kernel, memory_bytes, n):
+    surface = surface_of(kernel, n, memory_bytes)
+    members = np.random.default_rng(1).random(N) < 0.6
+    for floor in (0.0, 0.05):
+        exact = literal_gains(surface, members, NOISE, floor)
+        found = surface.truncated_gains(members, NOISE, floor)
+        assert np.all(np.abs(found.value - exact) <= found.error + 1e-12)
+        assert found.error.max() < 1e-3 * exact.max()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(0, 60),
+    steps=st.integers(1, 12),
+    noise_sd=st.sampled_from([0.0, 1e-3, 0.3]),
+    anew=st.booleans(),
+)
+def test_the_error_bound_holds_as_readings_come_and_members_go(seed, n, steps, noise_sd, anew):
+    rng = np.random.default_rng(seed)
+    surface = surface_of(KERNELS[seed % 3], n, 0.0 if anew else None, seed)
+    for _ in range(steps):
+        surface.append(rng.random((1, 2)), rng.standard_normal(1), noise_sd**2)
+        members = rng.random(N) < rng.random()
+        noise = np.full((N, 1), noise_sd**2)
+        floor = float(10.0 ** rng.uniform(-6, 0))
+        found = surface.truncated_gains(members, noise, floor)
+        exact = literal_gains(surface, members, np.maximum(noise, 1e-300), floor)
+        assert np.all(np.abs(found.value - exact) <= found.error + 1e-9)
+
+
+def test_the_digits_do_not_depend_on_the_number_of_threads():
+    import numba
+
+    before = numba.get_num_threads()
+    found = {}
+    try:
+        for threads in {1, before}:
+            numba.set_num_threads(threads)
+            for memory_bytes in (None, 0.0):
+                surface = surface_of(KERNELS[2], 30, memory_bytes)
+                gains = surface.truncated_gains(np.ones(N, dtype=bool), NOISE, 0.01)
+                found.setdefault(memory_bytes, []).append(gains.value)
+    finally:
+        numba.set_num_threads(before)
+    for values in found.values():
+        assert all(np.array_equal(values[0], other) for other in values)
+
+
+def test_nothing_is_kept_where_memory_does_not_allow_it():
+    small, large = (Lookahead(KERNELS[0], GRID, most_bytes=b) for b in (4 * N * N - 1, 4 * N * N))
+    for lookahead in (small, large):
+        lookahead.gains(np.empty((0, N)), np.full(N, 2.0), np.arange(N), NOISE, 0.1)
+    assert small._kept is None
+    assert large._kept is not None
+
+
+def test_a_copy_goes_its_own_way():
+    surface = surface_of(KERNELS[2])
+    members = np.ones(N, dtype=bool)
+    before = surface.truncated_gains(members, NOISE, 0.01)
+    other = surface.believing([0.5, 0.5], 1e-4)
+    assert not np.allclose(other.truncated_gains(members, NOISE, 0.01).value, before.value)
+    again = surface.truncated_gains(members, NOISE, 0.01)
+    np.testing.assert_array_equal(again.value, before.value)
+
+
+# -- whole runs -------------------------------------------------------------------------------------------
+
+
+def world_of(cost, draw, sensor, length_scales=(200.0, 3.0), kernel="matern52"):
+    domain = Domain.grid([Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")], (20, 16))
+    field = GPDraw(length_scales, kernel).realise(domain, draw)
+    return World("w", "", domain, cost, "s", sensor, Quantity(), field, start=domain.sites[5])
+
+
+LEVELS = Sensor(levels=(Level(1e-6, 15.0), Level(1e-3, 10.0), Level(0.05, 2.0)))
+RUNS = {
+    "travel": (Transect(), Sensor(1e-3), LevelSet(0.4), TruVaR(), "matern52"),
+    "unit cost": (Unit(), Sensor(1e-3), LevelSet(0.4), TruVaR(), "matern32"),
+    "noisy, sets afresh": (Transect(), Sensor(0.2), LevelSet(0.4), TruVaR(), "matern52"),
+    "noise growing with depth": (Unit(), Sensor(0.01, slope=(0, 0.03)), LevelSet(0.4), TruVaR(), "matern52"),
+    "three levels": (Unit(sampling=0.0), LEVELS, LevelSet(0.4), TruVaR(), "se"),
+    "optimum": (Unit(), Sensor(1e-3), Optimum(), TruVaR(a=0.5, answered_at=0), "matern52"),
+    "share of the maximum": (Transect(), Sensor(1e-3), ShareOfMaximum(0.6), TruVaR(), "matern52"),
+    "pure variance": (Transect(), Sensor(1e-3), LevelSet(0.4), TruVaR(eta=0.0), "matern52"),
+}
+
+
+class Literal:
+    """Algorithm 1 as it is written: everything from scratch at every step, site by site."""
+
+    def __init__(self, mission):
+        self.mission, self.world = mission, mission.world
+        self.sites = self.world.domain.sites
+        self.policy, self.question = mission.policy, mission.question
+        self.kernel = mission.model.initial(self.world.domain, self.question).kernel
+        self.levels = range(self.world.sensor.settings)
+        self.a = self.policy.a
+        self.pairs = len(self.sites) * len(self.levels)
+        noise = [self.world.sensor.variance(self.sites, k) for k in self.levels]
+        self.monotone = bool(np.all(np.array(noise) <= 1e-4))
+        self.M = np.ones(len(self.sites), dtype=bool)
+        self.i, self.beta, self.eta = 1, self.a * np.log(self.pairs), self.policy.eta
+        self.X, self.y, self.v = [], [], []
+
+    def posterior(self):
+        X, y, v = np.array(self.X), np.array(self.y), np.array(self.v)
+        inverse = np.linalg.inv(self.kernel(X, X) + np.diag(np.maximum(v, 1e-10)))
+        cross = self.kernel(X, self.sites)
+        covariance = self.kernel(self.sites, self.sites) - cross.T @ inverse @ cross
+        return cross.T @ inverse @ y, covariance
+
+    def tell(self, site, value, noise):
+        self.X.append(site)
+        self.y.append(value)
+        self.v.append(noise)
+        mu, covariance = self.posterior()
+        s = np.sqrt(np.maximum(np.diag(covariance), 0))
+        u, low = mu + np.sqrt(self.beta) * s, mu - np.sqrt(self.beta) * s
+        before = self.M if self.monotone else np.ones_like(self.M)
+        if isinstance(self.question, Optimum):
+            self.M = before & (u >= low[before].max())
+        else:
+            top, bottom = (self.question.level(x.max()) for x in (u, low))
+            self.M = before & (u >= bottom) & (low <= top)
+        t = len(self.y)
+        while self.M.any() and self.eta > 0 and np.sqrt(self.beta) * s[self.M].max() <= self.eta:
+            self.i, self.eta = self.i + 1, self.eta * self.policy.r
+            self.beta = self.a * np.log(self.pairs * (t + 1) ** 2)
+
+    def choice(self, position, spendable):
+        mu, covariance = self.posterior()
+        v = np.diag(covariance)
+        members = self.M.copy()
+        if isinstance(self.question, ShareOfMaximum):
+            s = np.sqrt(np.maximum(v, 0))
+            u, low = mu + np.sqrt(self.beta) * s, mu - np.sqrt(self.beta) * s
+            members |= u >= low.max()
+        scores = np.full((len(self.sites), len(self.levels)), -np.inf)
+        for level in self.levels:
+            cost = self.world.cost.to(position, self.sites, level=level)
+            noise = self.world.sensor.variance(self.sites, level)
+            for x in np.flatnonzero(cost <= spendable):
+                after = v - covariance[x] ** 2 / (noise[x] + v[x])
+                now = np.maximum(self.beta * v, self.eta**2)[members]
+                then = np.maximum(self.beta * after, self.eta**2)[members]
+                scores[x, level] = np.sum(now - then) / cost[x]
+        best = scores.max()
+        return divmod(int(np.argmax(scores >= best - 1e-9 * abs(best))), len(self.levels))
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("memory_gb", [None, 0.0], ids=["kept", "anew"])
+def test_a_whole_run_visits_the_sites_of_a_literal_one(name, memory_gb):
+    cost, sensor, question, policy, kernel = RUNS[name]
+    world = world_of(cost, 3, sensor, kernel=kernel)
+    model = Model(
+        kernel=kernel, learn=False, length_scales=(200.0, 3.0), variance=1.0, mean=0.0, memory_gb=memory_gb
+    )
+    battery = {Transect: 3000.0, Unit: 40.0}[type(cost)] * (6 if len(sensor.levels) else 1)
+    mission = Mission("m", world, question, policy, model, (Crew(battery, world.start),), max_steps=45)
+    result = run(mission)
+    literal, position, spent = Literal(mission), world.start, 0.0
+    assert len(result.queries) > 15
+    for n, (query, seen) in enumerate(zip(result.queries, result.observations, strict=True)):
+        assert isinstance(query, Query)
+        if n:
+            site, level = literal.choice(position, battery - spent)
+            assert (site, level) == (world.domain.nearest(query.site), query.level), f"order {n}"
+        literal.tell(seen.sites[0], seen.values[0], seen.noise_variances[0])
+        position, spent = seen.position, spent + seen.cost

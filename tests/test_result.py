@@ -1,0 +1,275 @@
+"""What came of a run, for every kind of question: answers, scores, summary and tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain import Axis, Domain
+from fieldbo.fields.base import Field
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies.base import Decision, Policy
+from fieldbo.policies.coverage import Random
+from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.result import Result, Scorer, Step, truth_of
+from fieldbo.sensors import Level, Sensor
+from fieldbo.world import Quantity, World
+
+AXES = Axis("east", "m", 0, 4), Axis("north", "m", 0, 4)
+PEAK = np.array([1.234, 2.345])
+ONE, RANDOM = Sensor(0.01), Random()
+LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.04, 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Hill(Field):
+    """A hill of height 5 over a plain of 1, and how often all sites were looked up."""
+
+    sites: int
+    looked_up: list
+
+    def values(self, sites, time_s=0.0):
+        if len(sites) == self.sites:
+            self.looked_up.append(1)
+        return 1.0 + 4.0 * np.exp(-0.5 * np.sum((sites - PEAK) ** 2, axis=1))
+
+
+def mission(question, domain=None, *, sensor=ONE, policy=RANDOM, transform="none", **settings):
+    domain = domain or Domain.grid(AXES, (13, 13))
+    world = World(
+        "hill",
+        "A hill",
+        domain,
+        Euclidean(1.0, sampling=1.0),
+        "s",
+        sensor,
+        Quantity("height", "m"),
+        Hill(domain.size, []),
+        start=domain.sites[0],
+    )
+    model = Model(length_scales=(1.2,) * domain.dimension, learn=False, mean=2.0, transform=transform)
+    crew = (Crew(settings.pop("battery", 120.0), domain.sites[0]),)
+    return Mission("hill", world, question, policy, model, crew, **settings)
+
+
+def live(result):
+    world = replace(result.mission.world, field=None)
+    return replace(result, mission=replace(result.mission, world=world))
+
+
+@dataclass(frozen=True)
+class BothLevels(Policy):
+    """Reads at random, at one level and the other in turn."""
+
+    def suggest(self, state, memory):
+        told = Random().suggest(state, memory)
+        if not isinstance(told.choice, fieldbo.Query):
+            return told
+        return Decision(replace(told.choice, level=len(state.history) % 2))
+
+
+QUESTIONS = {
+    "level set": LevelSet(2.0),
+    "share of the maximum": ShareOfMaximum(0.6),
+    "maximum": Optimum(),
+    "minimum": Optimum("minimise"),
+}
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {name: fieldbo.run(mission(question)) for name, question in QUESTIONS.items()}
+
+
+# -- answers ---------------------------------------------------------------------------------------------
+
+
+def test_a_share_of_the_maximum_goes_by_that_of_the_mean_and_of_the_truth(results):
+    result = results["share of the maximum"]
+    mean = result.hyperparameters.scale.to_user(result.surface.mean)
+    np.testing.assert_array_equal(result.answer.above, mean >= 0.6 * mean.max())
+    truth = result.truth
+    np.testing.assert_array_equal(result.answer.truth.above, truth >= 0.6 * truth.max())
+    told = result.summary()
+    assert told["threshold"] == pytest.approx(0.6 * mean.max())
+    assert told["threshold_of_maximum"] == 0.6
+    assert told["threshold_true"] == pytest.approx(0.6 * truth.max())
+
+
+def test_the_share_is_of_the_value_also_where_its_log_is_modelled():
+    result = fieldbo.run(mission(ShareOfMaximum(0.6), transform="log"))
+    median = result.hyperparameters.scale.to_user(result.surface.mean)
+    np.testing.assert_array_equal(result.answer.above, median >= 0.6 * median.max())
+    assert result.f1 > 0.8
+
+
+@pytest.mark.parametrize(("name", "sign"), [("maximum", 1), ("minimum", -1)])
+def test_an_optimum_is_reported_where_the_mean_is_best_and_its_regret_is_by_the_truth(results, name, sign):
+    result = results[name]
+    mean = result.hyperparameters.scale.to_user(result.surface.mean)
+    at = int(np.argmax(sign * mean))
+    told = result.summary()
+    assert told["reported_site"] == result.mission.world.domain.sites[at].tolist()
+    assert told["reported_value"] == pytest.approx(mean[at])
+    best = int(np.argmax(sign * result.truth))
+    assert told["optimum_true_site"] == result.mission.world.domain.sites[best].tolist()
+    assert told["regret"] == result.regret == pytest.approx(abs(result.truth[best] - result.truth[at]))
+    assert told["goal"] == ("maximise" if sign > 0 else "minimise")
+    for key in ("reported_value", "expected_regret"):
+        low, high = told[f"{key}_interval90"]
+        assert low <= told[key] <= high
+    assert told["optimum_interval90"][0] <= told["optimum_expected"] <= told["optimum_interval90"][1]
+
+
+def test_in_a_box_the_reported_optimum_and_the_true_one_lie_between_the_sites():
+    result = fieldbo.run(mission(Optimum(), Domain.box(AXES, 128), battery=150.0))
+    truth = result.answer.truth
+    np.testing.assert_allclose(truth.optimum.point, PEAK, atol=1e-3)
+    assert truth.optimum.value == pytest.approx(5.0, abs=1e-6)
+    at = result.answer.reported.point
+    belief = result.surface.belief
+    assert belief.mean(at[None])[0] >= max(result.surface.mean.max(), belief.mean(result.sites).max()) - 1e-9
+    np.testing.assert_allclose(belief.mean_gradient(at[None])[0], 0, atol=1e-3)
+    assert result.regret == pytest.approx(5.0 - truth.at(at))
+    assert result.regret <= result.curve[-1].regret + 1e-9, "the curve reports sites and readings alone"
+
+
+def test_in_a_box_a_step_reports_the_reading_that_is_better_than_all_sites():
+    told = mission(Optimum(), Domain.box(AXES, 16))
+    agent = fieldbo.Agent(told)
+    first = agent.ask()
+    agent.tell(replace(first.observed(5.0, noise_variance=1e-4, cost=1.0), sites=PEAK[None], position=PEAK))
+    step = Scorer(told).step(agent)
+    assert step.regret == pytest.approx(0.0, abs=1e-6)
+    assert step.reported_value == pytest.approx(float(agent.surface.belief.mean(PEAK[None])[0] + 2.0))
+
+
+def test_a_reading_better_than_all_that_was_climbed_to_is_the_true_optimum():
+    result = fieldbo.run(mission(Optimum(), Domain.box(AXES, 16), max_steps=3))
+    answer = replace(result.answer, place=None, target=None)
+    answer.truth.__dict__["optimum"] = replace(answer.truth.optimum, value=4.0)
+    assert answer.polished(PEAK[None]).optimum.value == pytest.approx(5.0)
+
+
+# -- scores ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_last_step_scores_what_the_result_does(results, name):
+    result = results[name]
+    last, told = result.curve[-1], result.summary()
+    for column in set(Step.columns(result.mission.question)) & set(told) - {"steps", "expected_f1"}:
+        assert getattr(last, column) == pytest.approx(told[column]), column
+    applies = set(Step.columns(result.mission.question))
+    for column in set(Step.__dataclass_fields__) - applies:
+        assert np.isnan(getattr(last, column))
+    assert all(0 <= s.coverage90 <= 1 for s in result.curve)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_live_world_has_no_score_against_the_truth(results, name):
+    told = live(results[name]).summary()
+    for key in ("f1", "precision", "recall", "regret", "coverage90", "threshold_true", "optimum_true"):
+        assert told.get(key) is None
+    assert live(results[name]).truth is None
+    assert told.get("expected_f1", told.get("expected_regret")) >= 0
+
+
+def test_the_coverage_is_the_share_of_true_values_in_the_belief_s_middle_90_percent():
+    result = fieldbo.run(mission(LevelSet(2.0), transform="log"))
+    scale, s = result.hyperparameters.scale, result.surface
+    low, high = scale.to_user(s.mean - 1.6449 * s.sd), scale.to_user(s.mean + 1.6449 * s.sd)
+    expected = np.mean((low <= result.truth) & (result.truth <= high))
+    assert result.summary()["coverage90"] == pytest.approx(expected, abs=0.01)
+
+
+def test_the_truth_is_looked_up_once_for_all_runs_in_a_world():
+    told = mission(LevelSet(2.0))
+    for seed in range(3):
+        result = fieldbo.run(replace(told, seed=seed))
+        result.summary()
+    assert len(told.world.field.looked_up) == 1
+
+
+def test_the_truth_of_two_questions_differs():
+    world = mission(LevelSet(2.0)).world
+    one, two = (truth_of(world, LevelSet(h)) for h in (2.0, 3.0))
+    assert one.above.sum() > two.above.sum()
+    assert truth_of(world, LevelSet(2.0)) is one
+    assert truth_of(replace(world, field=None), LevelSet(2.0)) is None
+
+
+# -- summary, notes and tables ---------------------------------------------------------------------------
+
+
+def test_a_summary_holds_what_applies_to_its_question_and_is_plain_json(results):
+    for name, result in results.items():
+        told = json.loads(json.dumps(result.summary(), allow_nan=False))
+        assert told["question"] == ("optimum" if "imum" in name and "share" not in name else "level-set")
+        assert told["batch"] == 1
+        assert "levels" not in told, "a sensor with one setting"
+        assert ("f1" in told) != ("regret" in told)
+        assert ("threshold" in told) == ("area_above" in told) == ("f1" in told)
+
+
+def test_the_cost_to_a_target_is_read_off_the_curve(results):
+    result = results["level set"]
+    for target, cost in result.summary()["cost_to_target"].items():
+        reached = [s.cost for s in result.curve if s.f1 >= float(target)]
+        assert cost == (reached[0] if reached else None)
+
+
+def test_a_threshold_beyond_all_readings_is_told_with_their_range():
+    (note,) = [n for n in fieldbo.run(mission(LevelSet(7.5))).notes if "threshold 7.5" in n]
+    assert "lies above all values that were read, 1." in note
+    assert note.endswith(" m")
+    (note,) = [n for n in fieldbo.run(mission(LevelSet(0.1))).notes if "threshold 0.1" in n]
+    assert "lies below all values that were read" in note
+    assert not [n for n in fieldbo.run(mission(LevelSet(2.0))).notes if "threshold" in n]
+    assert not [n for n in fieldbo.run(mission(Optimum())).notes if "threshold" in n]
+
+
+def rows_of(file):
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_curve_s_table_has_the_columns_that_apply(results, name, tmp_path):
+    result = results[name]
+    result.save(tmp_path)
+    rows = rows_of(tmp_path / "curve.csv")
+    assert tuple(rows[0]) == Step.columns(result.mission.question)
+    assert ("regret" in rows[0]) == isinstance(result.mission.question, Optimum)
+    assert [float(r["coverage90"]) for r in rows] == [s.coverage90 for s in result.curve]
+    assert "level" not in rows_of(tmp_path / "observations.csv")[0]
+
+
+def test_readings_and_their_cost_are_told_by_level(tmp_path):
+    result = fieldbo.run(mission(LevelSet(2.0), sensor=LEVELS, policy=BothLevels()))
+    assert set(result.levels) == {0, 1}
+    result.save(tmp_path)
+    rows = rows_of(tmp_path / "observations.csv")
+    assert [int(r["level"]) for r in rows] == result.levels.tolist()
+    assert {float(r["noise_sd"]) for r in rows if r["level"] == "1"} == {0.2}
+    fine, coarse = result.summary()["levels"]
+    assert (fine["noise_variance"], coarse["noise_variance"]) == (1e-6, 0.04)
+    for one in (fine, coarse):
+        mine = [r for r in rows if int(r["level"]) == one["level"]]
+        assert one["readings"] == len(mine)
+        assert one["cost"] == pytest.approx(sum(float(r["cost"]) for r in mine))
+    assert fine["cost"] + coarse["cost"] == pytest.approx(result.cost)
+
+
+def test_a_result_of_an_agent_that_has_read_nothing_can_be_told():
+    for question in QUESTIONS.values():
+        told = Result.of(fieldbo.Agent(mission(question))).summary()
+        assert told["readings"] == 0
+        assert told["complete"] is False
