@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import sgemm
 
 from fieldbo.domain import Array
 from fieldbo.kernels import Kernel, Stationary
@@ -116,13 +115,16 @@ class Lookahead:
         self._n = n
 
     def _add_from_kept(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
-        from fieldbo.loops.lookahead import add_gains
+        from fieldbo.loops.lookahead import add_gains, make_rows
 
         if self._kept is None:
             self._kept = np.empty((len(self.candidates),) * 2, np.float32)
         missing = members[self._since[members] < 0]
-        for start in range(0, len(missing), _ROWS):
-            self._kept[missing[start : start + _ROWS]] = self._posterior(missing[start : start + _ROWS])
+        if len(missing) and isinstance(self.kernel, Stationary):
+            make_rows(*self._prior, missing, self._V[: self._n], self._kept)
+        else:
+            for some in np.array_split(missing, len(missing) // _ROWS + 1):
+                self._kept[some] = self._rows(some)
         self._since[missing] = self._n
         add_gains(self._kept, members, self._since[members], self._V, self._n, room, scale, out)
         self._since[members] = self._n
@@ -130,28 +132,20 @@ class Lookahead:
     def _add_anew(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
         from fieldbo.loops.lookahead import add_gains, add_gains_of_tiles
 
-        V = self._V[: self._n]
         if isinstance(self.kernel, Stationary):
-            add_gains_of_tiles(*self._prior, members, V, room, scale, out)
+            add_gains_of_tiles(*self._prior, members, self._V[: self._n], room, scale, out)
             return
         for start in range(0, len(members), _ROWS):
-            rows = members[start : start + _ROWS]
-            own = np.arange(len(rows))
-            add_gains(self._posterior(rows), own, own, V, 0, room[start : start + _ROWS], scale, out)
+            some = slice(start, start + _ROWS)
+            rows = self._rows(members[some])
+            every = np.arange(len(rows))
+            add_gains(rows, every, every, self._V, 0, room[some], scale, out)  # already up to date
 
-    def _posterior(self, rows: Whole) -> Single:
-        """Return the posterior covariances (R, N) of `rows` with all candidates."""
-        from fieldbo.loops.lookahead import prior
-
-        if isinstance(self.kernel, Stationary):
-            found = np.empty((len(rows), len(self.candidates)), np.float32)
-            prior(*self._prior, rows, found)
-        else:
-            found = np.ascontiguousarray(self.kernel(self.candidates[rows], self.candidates), np.float32)
-        if self._n:
-            own = np.asfortranarray(self._V[: self._n, rows])
-            sgemm(-1.0, self._V[: self._n].T, own, 1.0, found.T, overwrite_c=1)  # in place, without a copy
-        return found
+    def _rows(self, members: Whole) -> Single:
+        """Return the posterior covariances (R, N) of members with all candidates, for any kernel."""
+        V = self._V[: self._n]
+        prior = self.kernel(self.candidates[members], self.candidates)
+        return np.ascontiguousarray(prior - V[:, members].T @ V, np.float32)
 
     def copy(self) -> Lookahead:
         """Return a look-ahead of its own; it keeps covariances only where there is room for both."""

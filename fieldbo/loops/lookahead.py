@@ -68,24 +68,6 @@ def _fill(kind: int, scaled: Any, variance: Any, m: int, low: int, line: Any) ->
             line[x] = variance * polynomial * _exp2(-_LOG2E * s)
 
 
-@compiled(parallel=True)
-def prior(kind: int, scaled: Any, variance: Any, rows: Any, out: Any) -> None:
-    """Fill `out` (R, N) with prior covariances between the sites in `rows` and all sites.
-
-    Parameters
-    ----------
-    kind : int
-        SE, MATERN32 or MATERN52.
-    scaled : (d, N) array
-        Sites in length scales; double, as differences of single ones would lose digits.
-    variance : float32
-    rows : (R,) int array
-    out : (R, N) float32 array
-    """
-    for r in prange(len(rows)):
-        _fill(kind, scaled, variance, rows[r], 0, out[r])
-
-
 @compiled()
 def _add_four(C: Any, at: Any, room: Any, z: Any, sums: Any) -> None:
     """Add ``min(C^2 z, room)`` to `sums` (W,) for four rows of C (., W): one pass over four streams."""
@@ -177,6 +159,66 @@ def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale
                 out[x, level] += partial[p, level, x]
 
 
+@compiled()
+def _own(V: Any, members: Any) -> Any:
+    """Return the members' columns of V as rows (R, n)."""
+    own = np.empty((len(members), len(V)), np.float32)
+    for k in range(len(members)):
+        for j in range(len(V)):
+            own[k, j] = V[j, members[k]]
+    return own
+
+
+@compiled()
+def _fill_tile(
+    kind: int, scaled: Any, variance: Any, members: Any, own: Any, others: Any, low: int, tile: Any
+) -> None:
+    """Fill `tile` (R, W) with posterior covariances between members and candidates from low on.
+
+    `own` (R, n) and `others` (n, W) are the members' and the candidates' parts of V.
+    """
+    width = tile.shape[1]
+    if len(others):
+        explained = np.dot(own, others)
+    for k in range(len(members)):
+        line = tile[k]
+        _fill(kind, scaled, variance, members[k], low, line)
+        if len(others):
+            less = explained[k]
+            for x in range(width):
+                line[x] -= less[x]
+
+
+@compiled(parallel=True)
+def make_rows(kind: int, scaled: Any, variance: Any, members: Any, V: Any, C: Any) -> None:
+    """Fill the members' rows of C (N, N) with posterior covariances.
+
+    Parameters
+    ----------
+    kind : int
+        SE, MATERN32 or MATERN52.
+    scaled : (d, N) array
+        Sites in length scales; double, as differences of single ones would lose digits.
+    variance : float32
+        Of the prior.
+    members : (R,) int array
+    V : (n, N) float32 array
+    C : (N, N) float32 array
+    """
+    N = V.shape[1]
+    own = _own(V, members)
+    for b in prange((N + _CHUNK - 1) // _CHUNK):
+        low, high = b * _CHUNK, min((b + 1) * _CHUNK, N)
+        others = V[:, low:high].copy()
+        tile = np.empty((_TERMS, high - low), np.float32)
+        for start in range(0, len(members), _TERMS):
+            stop = min(start + _TERMS, len(members))
+            some = members[start:stop]
+            _fill_tile(kind, scaled, variance, some, own[start:stop], others, low, tile)
+            for k in range(stop - start):
+                C[some[k], low:high] = tile[k]
+
+
 @compiled(parallel=True)
 def add_gains_of_tiles(
     kind: int, scaled: Any, variance: Any, members: Any, V: Any, room: Any, scale: Any, out: Any
@@ -185,35 +227,21 @@ def add_gains_of_tiles(
 
     Parameters
     ----------
-    kind, scaled, variance
-        As for `prior`.
+    kind, scaled, variance, V
+        As for `make_rows`.
     members, room, scale, out
         As for `add_gains`.
-    V : (n, N) float32 array
     """
-    N, n = V.shape[1], len(V)
-    rows = np.arange(_TERMS)
-    own = np.empty((len(members), n), np.float32)
-    for k in range(len(members)):
-        for j in range(n):
-            own[k, j] = V[j, members[k]]
+    N = V.shape[1]
+    rows, own = np.arange(_TERMS), _own(V, members)
     for b in prange((N + _CHUNK - 1) // _CHUNK):
         low, high = b * _CHUNK, min((b + 1) * _CHUNK, N)
         others = V[:, low:high].copy()
-        explained = np.empty((_TERMS, high - low), np.float32)
         tile = np.empty((_TERMS, high - low), np.float32)
         sums = np.empty((len(scale), high - low), np.float32)
         for start in range(0, len(members), _TERMS):
             stop = min(start + _TERMS, len(members))
-            if n:
-                np.dot(own[start:stop], others, explained[: stop - start])
-            else:
-                explained[:] = np.float32(0.0)
-            for k in range(stop - start):
-                line, less = tile[k], explained[k]
-                _fill(kind, scaled, variance, members[start + k], low, line)
-                for x in range(high - low):
-                    line[x] -= less[x]
+            _fill_tile(kind, scaled, variance, members[start:stop], own[start:stop], others, low, tile)
             sums[:] = np.float32(0.0)
             for k in range(0, stop - start, 4):
                 end = min(k + 4, stop - start)
