@@ -53,7 +53,7 @@ def plain(name: str, plan: Plan) -> list[Row]:
         "y": np.concatenate([o.values for o in result.observations]),
         "noise": np.concatenate([o.noise_variances for o in result.observations]),
         "length_scales": result.hyperparameters.kernel.length_scales,
-        "threshold": result.threshold,
+        "threshold": result.answer.threshold,
     }
     with peer("literal_truvar", data, plan.threads, sys.executable) as literal:
         same = int(np.sum(literal.answer == chosen))

@@ -99,7 +99,7 @@ class Agent:
         self._initial = self._initial_sites()
         self._apply(mission.model.initial(self.domain, mission.question))
         self.memory: Memory = mission.policy.start(self._seen())
-        self.warnings: tuple[str, ...] = tuple(mission.policy.warnings(self._seen()))
+        self.warnings = (*mission.policy.warnings(self._seen()), *self._batch_warnings())
 
     # -- what it knows ---------------------------------------------------------------------------------
 
@@ -157,6 +157,16 @@ class Agent:
         return self.hyperparameters.noise_to_model(
             self.mission.world.sensor.variance(self.domain.sites, level), expected
         )
+
+    def _batch_warnings(self) -> list[str]:
+        start, sites = self.mission.crew[0].start, self.domain.sites
+        if self.mission.batch == 1 or not np.any(self.mission.world.cost.travel(start, sites)):
+            return []
+        return [
+            f"batches of {self.mission.batch} where a move's price depends on the one before: each query is "
+            "chosen at its cost from where its batch begins, and the batch is carried out in the order of "
+            "the shortest way"
+        ]
 
     def _initial_sites(self) -> list[Array]:
         """Return the start, then random sites, each time the cheapest to go to."""

@@ -46,8 +46,10 @@ _ENDINGS = (".toml", ".sqlite")
 _BATTERY = re.compile(r"\s*(\S+?)\s+(\S+)\s*")
 _MOST = 100_000  # sites of a world, and readings before a policy takes over
 
+_VALUES = ("threshold", "learn")  # tables of which one key decides what the value means
+
 _AXES_TAKEN = frozenset(
-    ("order", "value", "noise_sd", "time_s", "cost", "mean", "sd", "exceedance", "class", "site")
+    ("order", "value", "noise_sd", "level", "time_s", "cost", "mean", "sd", "exceedance", "class", "site")
 )
 """Columns and variables of a run's tables and maps, next to its axes."""
 
@@ -326,7 +328,8 @@ def _name_of(file: Path) -> str:
 def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return `content` with `overrides` laid over it, table by table.
 
-    A table that names another ``kind`` replaces the old one whole, whose other keys were the old kind's.
+    A table that names another ``kind`` replaces the old one whole, whose other keys were the old kind's; so
+    does one that stands for a single value.
     """
     out = dict(content)
     for key, value in overrides.items():
@@ -336,7 +339,7 @@ def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
             and "kind" in value
             and value["kind"] != (old.get("kind") if isinstance(old, Mapping) else None)
         )
-        if isinstance(value, Mapping) and isinstance(old, Mapping) and not other_kind:
+        if isinstance(value, Mapping) and isinstance(old, Mapping) and key not in _VALUES and not other_kind:
             out[key] = merged(old, value)
         else:
             out[key] = value

@@ -97,7 +97,8 @@ def made(registry: Registry, content: Mapping[str, Any], where: str) -> Any:
 
 def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], where: str) -> InputError:
     """Turn pydantic's first complaint into ours."""
-    complaints = error.errors()
+    # Where a table may be one of several, a key of one of them is no wrong key.
+    complaints = [c for c in error.errors() if not _fits_another(c, shape, content)] or error.errors()
     # A wrong key in a table says more than that the table is no number.
     first = next((c for c in complaints if c["type"] in _WRONG_KEY), None) or _deepest(complaints, content)
     context = first.get("ctx") or {}
@@ -108,17 +109,37 @@ def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], w
         valid = re.findall(r"'([^']*)'", str(context.get("expected", "")))
         return UnknownNameError.of("key", path[-1], valid, where=_place(where, path))
     if first["type"] in _WRONG_KEY:
-        return UnknownNameError.of("key", path[-1], _keys(shape, path[:-1]), where=_place(where, path))
+        return UnknownNameError.of(
+            "key", path[-1], _keys(shape, path[:-1], content), where=_place(where, path)
+        )
     if first["type"].startswith("missing"):
         name = str(first["loc"][-1])
         place = _place(where, [*path, name])
         return InputError(f"{name} is missing", expected=f"a value for {name}", where=place)
+    if first["type"] == "union_tag_invalid":
+        valid = re.findall(r"'([^']*)'", str(context["expected_tags"]))
+        return UnknownNameError.of("kind", str(context["tag"]), valid, where=f"{_place(where, path)}.kind")
+    if first["type"] == "union_tag_not_found":
+        return InputError("kind is missing", expected="a value for kind", where=f"{_place(where, path)}.kind")
     # A value that may be of several kinds draws a complaint for each.
     told = [c["msg"] for c in complaints if _path_in(content, c["loc"]) == path]
     wanted = dict.fromkeys(m.removeprefix("Input should be ").replace("an object", "a table") for m in told)
     name = _dotted(path[-2:]).split(".")[-1] or "value"
     received = json.dumps(first["input"], default=str)
     return InputError(f"{name} = {received}", expected=", or ".join(wanted), where=_place(where, path))
+
+
+def _quoted(names: object) -> list[str]:
+    """Return the names that pydantic lists in quotes."""
+    return re.findall(r"'([^']*)'", str(names))
+
+
+def _fits_another(complaint: Any, shape: Any, content: Mapping[str, Any]) -> bool:
+    """Say whether a key that is wrong in one of several tables is right in another of them."""
+    if complaint["type"] not in _WRONG_KEY or complaint["loc"][-1] == "[key]":
+        return False
+    path = _path_in(content, complaint["loc"])
+    return path[-1] in _keys(shape, path[:-1], content)
 
 
 def _deepest(complaints: Sequence[Any], content: Mapping[str, Any]) -> Any:
@@ -160,13 +181,33 @@ def _dotted(path: Sequence[str]) -> str:
     return re.sub(r"\.(\d+)\b", r"[\1]", ".".join(path))
 
 
-def _keys(shape: Any, path: list[str]) -> list[str]:
-    """Return the keys that the table at `path` may have."""
-    for name in (p for p in path if not p.isdigit()):
-        fields_of = getattr(shape, "model_fields", {})
-        shape = fields_of[name].annotation if name in fields_of else None
-        tables = [a for a in (shape, *get_args(shape)) if isinstance(a, type) and issubclass(a, BaseModel)]
-        shape = tables[0] if tables else shape
-    if isinstance(shape, type) and issubclass(shape, BaseModel):
-        return list(shape.model_fields)
-    return [f.name for f in fields(shape) if f.init] if is_dataclass(shape) else []
+def _keys(shape: Any, path: list[str], content: Any) -> list[str]:
+    """Return the keys that the table at `path` of `content` may have."""
+    shapes = [shape]
+    for name in path:
+        content = content[int(name) if isinstance(content, list) else name]
+        if name.isdigit():
+            continue
+        of_key = [s.model_fields[name].annotation for s in shapes if name in getattr(s, "model_fields", {})]
+        shapes = [table for annotation in of_key for table in _tables(annotation)]
+        shapes = [s for s in shapes if _of_kind(s, content)] or shapes
+    names: list[str] = []
+    for table in shapes:
+        names += table.model_fields if hasattr(table, "model_fields") else []
+        names += [f.name for f in fields(table) if f.init] if is_dataclass(table) else []
+    return list(dict.fromkeys(names))
+
+
+def _tables(annotation: Any) -> list[Any]:
+    """Return the shapes of tables that an annotation names, anywhere in it."""
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation)):
+        return [annotation]
+    return [table for part in get_args(annotation) for table in _tables(part)]
+
+
+def _of_kind(table: Any, content: Any) -> bool:
+    """Say whether a table with a ``kind`` has the one that the content names."""
+    kind = getattr(table, "model_fields", {}).get("kind")
+    return (
+        kind is not None and isinstance(content, Mapping) and content.get("kind") in get_args(kind.annotation)
+    )
