@@ -197,7 +197,7 @@ class Domain:
                 f"{what} on {self.size} sites takes {8e-9 * self.size**2:,.0f} GB",
                 expected=f"at most {MOST_PAIRS} sites",
                 where="domain.axes",
-                mend="lower the counts of the axes, or take a field that is not drawn over all sites, as gp-mean",
+                mend="lower the counts of the axes, or take a field that needs no such pairs, as gp-mean",
             )
 
     @property

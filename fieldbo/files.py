@@ -104,29 +104,44 @@ def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], w
     context = first.get("ctx") or {}
     if isinstance(cause := context.get("error"), InputError):
         return placed(cause, where)
-    path = _path_in(content, first["loc"])
-    if first["loc"][-1] == "[key]":
-        valid = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-        return UnknownNameError.of("key", path[-1], valid, where=_place(where, path))
-    if first["type"] in _WRONG_KEY:
-        return UnknownNameError.of(
-            "key", path[-1], _keys(shape, path[:-1], content), where=_place(where, path)
-        )
-    if first["type"].startswith("missing"):
-        name = str(first["loc"][-1])
+    path, kind = _path_in(content, first["loc"]), first["type"]
+    named = _unknown_name(first, shape, content, where)
+    if named is not None:
+        return named
+    if kind.startswith("missing") or kind == "union_tag_not_found":
+        name = "kind" if kind == "union_tag_not_found" else str(first["loc"][-1])
         place = _place(where, [*path, name])
         return InputError(f"{name} is missing", expected=f"a value for {name}", where=place)
-    if first["type"] == "union_tag_invalid":
-        valid = re.findall(r"'([^']*)'", str(context["expected_tags"]))
-        return UnknownNameError.of("kind", str(context["tag"]), valid, where=f"{_place(where, path)}.kind")
-    if first["type"] == "union_tag_not_found":
-        return InputError("kind is missing", expected="a value for kind", where=f"{_place(where, path)}.kind")
     # A value that may be of several kinds draws a complaint for each.
     told = [c["msg"] for c in complaints if _path_in(content, c["loc"]) == path]
     wanted = dict.fromkeys(m.removeprefix("Input should be ").replace("an object", "a table") for m in told)
     name = _dotted(path[-2:]).split(".")[-1] or "value"
     received = json.dumps(first["input"], default=str)
     return InputError(f"{name} = {received}", expected=", or ".join(wanted), where=_place(where, path))
+
+
+def _quoted(names: object) -> list[str]:
+    """Return the names that pydantic lists in quotes."""
+    return re.findall(r"'([^']*)'", str(names))
+
+
+def _unknown_name(
+    complaint: Any, shape: Any, content: Mapping[str, Any], where: str
+) -> UnknownNameError | None:
+    """Return the error of a key or a kind that there is not; None if that is not what is wrong."""
+    path, context = _path_in(content, complaint["loc"]), complaint.get("ctx") or {}
+    if complaint["loc"][-1] == "[key]":
+        return UnknownNameError.of("key", path[-1], _quoted(context["expected"]), where=_place(where, path))
+    if complaint["type"] in _WRONG_KEY:
+        return UnknownNameError.of(
+            "key", path[-1], _keys(shape, path[:-1], content), where=_place(where, path)
+        )
+    if complaint["type"] == "union_tag_invalid":
+        place = _place(where, [*path, "kind"])
+        return UnknownNameError.of(
+            "kind", str(context["tag"]), _quoted(context["expected_tags"]), where=place
+        )
+    return None
 
 
 def _quoted(names: object) -> list[str]:
