@@ -144,11 +144,6 @@ def _unknown_name(
     return None
 
 
-def _quoted(names: object) -> list[str]:
-    """Return the names that pydantic lists in quotes."""
-    return re.findall(r"'([^']*)'", str(names))
-
-
 def _fits_another(complaint: Any, shape: Any, content: Mapping[str, Any]) -> bool:
     """Say whether a key that is wrong in one of several tables is right in another of them."""
     if complaint["type"] not in _WRONG_KEY or complaint["loc"][-1] == "[key]":
