@@ -243,8 +243,8 @@ def fit(
 ) -> Fit:
     """Find the hyperparameters of highest (penalised) marginal likelihood.
 
-    Eight quasi-random starts from the prior, and `present`; L-BFGS with the analytic gradient. Of many
-    readings (100 or more) the search ends as soon as two climbs agree on the highest peak so far.
+    Eight quasi-random starts from the prior, and `present`; L-BFGS with the analytic gradient. Where readings
+    are many (100 or more) the search ends as soon as two climbs agree on the highest peak so far.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def fit(
     penalised : bool
         Whether the prior's density counts; it draws the starts and bounds the search in any case.
     present : (p,) array, optional
-        Values of theta to start from as well.
+        Values of theta to start from as well; by default the prior's medians.
 
     Raises
     ------
@@ -283,9 +283,8 @@ def fit(
             value, gradient = value + density, gradient + slope
         return -value, -gradient
 
-    starts = prior.starts(STARTS, rng)
-    if present is not None:
-        starts = np.concatenate([present[None], starts])
+    first = np.log(prior.medians) if present is None else present
+    starts = np.concatenate([first[None], prior.starts(STARTS, rng)])
     best = _highest(objective, starts, prior, _AGREED if len(values) >= _MANY else np.inf)
     value, _ = likelihood(best)
     if not np.isfinite(value):

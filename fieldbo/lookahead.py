@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo.domain import Array
-from fieldbo.kernels import Kernel, Stationary
+from fieldbo.kernels import Kernel, Matern32, Matern52, SquaredExponential, Stationary
 
 _UNIT = 2.0**-24  # of single precision
 _ROWS = 256  # that are made at once
-_KINDS = {"se": 0, "matern32": 1, "matern52": 2}  # as the loops call them
+_KINDS: dict[type, int] = {SquaredExponential: 0, Matern32: 1, Matern52: 2}  # as the loops call them
 
 Single = NDArray[np.float32]
 Whole = NDArray[np.int64]
@@ -38,6 +38,17 @@ def free_bytes() -> float:
         return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
         return 4e9
+
+
+def _compiled(kernel: Kernel, candidates: Array) -> tuple[int, Array, np.float32] | None:
+    """Return a kernel as the loops know it: kind, candidates (d, N) in length scales, and variance.
+
+    None for any other kernel, whose covariances are computed as it says.
+    """
+    kind = _KINDS.get(type(kernel))
+    if kind is None or not isinstance(kernel, Stationary):
+        return None
+    return kind, np.ascontiguousarray((candidates / kernel.length_scales).T), np.float32(kernel.variance)
 
 
 class Gains(NamedTuple):
@@ -65,9 +76,7 @@ class Lookahead:
         self.kernel, self.candidates = kernel, candidates
         self.most_bytes = free_bytes() / 2 if most_bytes is None else most_bytes
         self._prior_variance = float(np.max(kernel.diagonal(candidates)))
-        if isinstance(kernel, Stationary):
-            scaled = np.ascontiguousarray((candidates / kernel.length_scales).T)
-            self._prior = (_KINDS[kernel.name], scaled, np.float32(kernel.variance))
+        self._compiled = _compiled(kernel, candidates)
         self._V: Single = np.empty((0, len(candidates)), np.float32)
         self._n = 0
         self._kept: Single | None = None
@@ -120,8 +129,8 @@ class Lookahead:
         if self._kept is None:
             self._kept = np.empty((len(self.candidates),) * 2, np.float32)
         missing = members[self._since[members] < 0]
-        if len(missing) and isinstance(self.kernel, Stationary):
-            make_rows(*self._prior, missing, self._V[: self._n], self._kept)
+        if len(missing) and self._compiled is not None:
+            make_rows(*self._compiled, missing, self._V[: self._n], self._kept)
         else:
             for some in np.array_split(missing, len(missing) // _ROWS + 1):
                 self._kept[some] = self._rows(some)
@@ -132,8 +141,8 @@ class Lookahead:
     def _add_anew(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
         from fieldbo.loops.lookahead import add_gains, add_gains_of_tiles
 
-        if isinstance(self.kernel, Stationary):
-            add_gains_of_tiles(*self._prior, members, self._V[: self._n], room, scale, out)
+        if self._compiled is not None:
+            add_gains_of_tiles(*self._compiled, members, self._V[: self._n], room, scale, out)
             return
         for start in range(0, len(members), _ROWS):
             some = slice(start, start + _ROWS)

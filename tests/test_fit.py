@@ -158,6 +158,24 @@ def test_a_fit_is_the_same_for_the_same_stream_and_no_worse_with_a_start_of_its_
     assert score[1] >= score[0] - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fit_to_many_readings_may_end_early_but_not_lower(seed, monkeypatch):
+    x, y, _ = readings(seed, n=110)
+    prior = LogNormalPrior.standard(np.ones(2), with_noise=True)
+
+    def found():
+        counted.clear()
+        return fit(Matern52([1, 1]), x, y, None, prior, np.random.default_rng(0)).log_likelihood
+
+    counted = []
+    evaluate = Likelihood.__call__
+    monkeypatch.setattr(Likelihood, "__call__", lambda self, t: counted.append(t) or evaluate(self, t))
+    early, evaluations = found(), len(counted)
+    monkeypatch.setattr("fieldbo.fit._MANY", np.inf)
+    assert early == pytest.approx(found(), abs=1e-2)
+    assert evaluations < 0.6 * len(counted)
+
+
 def test_a_fit_does_not_depend_on_the_number_of_threads():
     x, y, _ = readings(6, n=120)
     prior = LogNormalPrior.standard(np.ones(2), with_noise=True)

@@ -239,8 +239,8 @@ def test_readings_that_are_no_readings_are_refused(site, value, noise):
 class NoCovariance(SquaredExponential):
     """A function of distance that is no covariance: its matrices are not positive definite."""
 
-    def _profile(self, r2):
-        return 1.0 - r2
+    def _shape(self, r2):
+        return 1.0 - r2, np.full_like(r2, 2.0)
 
 
 def test_a_matrix_that_has_no_factor_is_an_error_that_says_what_to_change():

@@ -1,0 +1,33 @@
+"""Benchmarks run, and write what they measured; how fast anything is, is not tested here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def run(*arguments):
+    command = [sys.executable, BENCHMARKS / "run.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_benchmark_prints_and_writes_one_row(tmp_path):
+    file = tmp_path / "rows.json"
+    done = run("gp-append-500", "gp-fit", "--no-peers", "--runs", "1", "--threads", "1", "--json", file)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(file.read_text())
+    assert [row["name"] for row in rows] == ["gp-append-500", "gp-fit"]
+    for row in rows:
+        assert row["fieldbo_s"] > 0
+        assert (row["peer"], row["peer_s"], row["ratio"]) == (None, None, None)
+        assert (row["runs"], row["threads"]) == (1, 1)
+        assert row["name"] in done.stdout
+
+
+def test_an_unknown_benchmark_is_refused_with_the_names_there_are():
+    done = run("gp-apend-500", "--no-peers")
+    assert done.returncode == 2
+    assert "gp-apend-500" in done.stderr
+    assert "gp-append-500, gp-append-2000" in done.stderr
