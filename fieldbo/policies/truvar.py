@@ -51,7 +51,7 @@ def _candidates(state: State) -> int:
 
 @dataclass(frozen=True)
 class TruVaR(Policy):
-    """Truncated variance reduction for level sets and optima.
+    """Shrink the truncated variance of what is in question, per unit of cost (Bogunovic et al. 2016).
 
     Where the sensor has several settings, each (site, level) pair is a candidate.
 
