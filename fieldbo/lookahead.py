@@ -87,6 +87,11 @@ class Lookahead:
         """What the covariances of all candidates take."""
         return 4 * len(self.candidates) ** 2
 
+    @property
+    def keeps(self) -> bool:
+        """Whether they fit in the memory that they may take."""
+        return self.kept_bytes <= self.most_bytes
+
     def gains(self, V: Array, variance: Array, members: Whole, noise: Array, floor: float) -> Gains:
         """Return ``sum_M min(cov(x, m)^2 / (noise + s^2_x), max(s^2_m - floor, 0))`` for all candidates x.
 
@@ -106,7 +111,7 @@ class Lookahead:
         scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         room = (variance[members] - floor).astype(np.float32)
         value = np.zeros_like(noise)
-        add = self._add_from_kept if self.kept_bytes <= self.most_bytes else self._add_anew
+        add = self._add_from_kept if self.keeps else self._add_anew
         add(members, room, np.ascontiguousarray(scale.T, np.float32), value)
         # Rounding of the covariances (seven of their standard deviations), and of sums of 64 terms.
         e = _UNIT * self._prior_variance * (6.0 + 2.0 * np.sqrt(self._n))

@@ -58,7 +58,7 @@ class Surface:
     def _begin(self, belief: Belief) -> None:
         """Take everything from a belief, as if no reading had come one by one."""
         self.belief = belief
-        self._lookahead: Lookahead | None = None
+        self._own_lookahead: Lookahead | None = None
         self._distinct = {site.tobytes() for site in belief.sites}
         self._rows = np.empty((max(16, 2 * belief.size), len(self.candidates)))
         if belief.size:
@@ -78,6 +78,13 @@ class Surface:
     def sd(self) -> Array:
         """Posterior standard deviation (N,)."""
         return np.sqrt(self.variance)
+
+    @property
+    def lookahead(self) -> Lookahead:
+        """What `truncated_gains` works on; made when it is first asked for."""
+        if self._own_lookahead is None:
+            self._own_lookahead = Lookahead(self.belief.kernel, self.candidates, self.memory_bytes)
+        return self._own_lookahead
 
     def covariance(self, rows: Any = slice(None), columns: Any = slice(None)) -> Array:
         """Return the covariances between the candidates in `rows` and those in `columns`; O(n) each.
@@ -131,12 +138,10 @@ class Surface:
         Gains
             Both parts (N, K).
         """
-        if self._lookahead is None:
-            self._lookahead = Lookahead(self.belief.kernel, self.candidates, self.memory_bytes)
         levels = np.asarray(noise, dtype=float).reshape(self.size, -1)
         # What is below the floor already can't gain.
         counted = np.flatnonzero(members & (self.variance > floor))
-        return self._lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
+        return self.lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
 
     def append(
         self,
@@ -197,7 +202,7 @@ class Surface:
         other.belief, other.candidates, other.memory_bytes = self.belief, self.candidates, self.memory_bytes
         other._distinct = set(self._distinct)
         other._rows, other.mean, other.variance = self._rows.copy(), self.mean.copy(), self.variance.copy()
-        other._lookahead = None if self._lookahead is None else self._lookahead.copy()
+        other._own_lookahead = None if self._own_lookahead is None else self._own_lookahead.copy()
         return other
 
     def believing(self, sites: ArrayLike, noise_variances: ArrayLike) -> Surface:

@@ -251,7 +251,10 @@ class TruVaR(Policy):
         return replace(decision, choice=replace(query, site=site), why=why)
 
     def warnings(self, state: State) -> list[str]:
-        """Warn where the prior alone is sure of every site."""
+        """Warn where the prior alone is sure of every site, and where memory makes decisions slow."""
+        return [*self._sure_at_once(state), *self._short_of_memory(state)]
+
+    def _sure_at_once(self, state: State) -> list[str]:
         if np.isnan(state.threshold):
             return []
         root = np.sqrt(beta_at(self.a, _candidates(state), 1))
@@ -264,6 +267,16 @@ class TruVaR(Policy):
             "the prior classifies every site before the first reading: the threshold lies more than "
             f"sqrt(beta) = {root:.2f} prior standard deviations from the prior mean; set model.mean and "
             "model.variance nearer to the values"
+        ]
+
+    def _short_of_memory(self, state: State) -> list[str]:
+        lookahead = state.surface.lookahead
+        if lookahead.keeps:
+            return []
+        return [
+            f"covariances between {state.domain.size} sites take {lookahead.kept_bytes / 1e9:.2g} GB, and "
+            f"may take {lookahead.most_bytes / 1e9:.2g} GB: they are computed anew at each decision, which "
+            "is slower and chooses the same; model.memory_gb allows more"
         ]
 
 
