@@ -52,7 +52,11 @@ class Scoring:
         return self.surface.truncated_gains(every, noise, 0.0).value[:, 0]
 
     def seconds(self) -> float:
-        """Take in one reading more, as each step of a mission does, and score every site: what is timed."""
+        """Score every site: what is timed."""
+        return timed(self.gains)[0]
+
+    def step_seconds(self) -> float:
+        """Take in one reading more, and score every site: what each step of a mission does."""
         x, y = readings(self.surface.belief.size + 1)
 
         def step() -> np.ndarray:
@@ -60,6 +64,11 @@ class Scoring:
             return self.gains()
 
         return timed(step)[0]
+
+    def note(self, runs: int) -> str:
+        """Say how long a whole step takes."""
+        self.step_seconds()  # the first compiles
+        return f"{np.median([self.step_seconds() for _ in range(runs)]) * 1e3:.3g} ms with a reading taken in"
 
 
 def against_trieste(side: int, name: str, plan: Plan) -> list[Row]:
@@ -76,14 +85,15 @@ def against_trieste(side: int, name: str, plan: Plan) -> list[Row]:
     with ExitStack() as stack:
         stack.enter_context(one_blas_thread())
         own = Scoring(side)
-        found = own.gains()
+        gains = own.gains()
         peers = {}
         if plan.peers:
             trieste = stack.enter_context(peer("trieste_reduction", data, plan.threads))
-            np.testing.assert_allclose(found, trieste.answer, rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(gains, trieste.answer, rtol=1e-3, atol=1e-3)
             peers["trieste"] = trieste.seconds
         own.seconds()  # the first compiles
-        return alternate(plan.runs or 20, own.seconds, peers).rows(name, plan)
+        found = alternate(runs := plan.runs or 20, own.seconds, peers)
+        return found.rows(name, plan, dict.fromkeys(["", *peers], own.note(runs)))
 
 
 def against_memory(side: int, name: str, plan: Plan) -> list[Row]:
@@ -93,7 +103,8 @@ def against_memory(side: int, name: str, plan: Plan) -> list[Row]:
         own.gains()
         own.seconds()
         peers = {"memory bandwidth": Reading(4 * own.surface.size**2).seconds} if plan.peers else {}
-        return alternate(plan.runs or (7 if side <= 100 else 3), own.seconds, peers).rows(name, plan)
+        found = alternate(runs := plan.runs or (9 if side <= 100 else 5), own.seconds, peers)
+        return found.rows(name, plan, dict.fromkeys(["", *peers], own.note(runs)))
 
 
 class Reading:

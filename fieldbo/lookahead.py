@@ -147,7 +147,15 @@ class Lookahead:
         from fieldbo.loops.lookahead import add_gains, add_gains_of_tiles
 
         if self._compiled is not None:
-            add_gains_of_tiles(*self._compiled, members, self._V[: self._n], room, scale, out)
+            others = np.ones(len(self.candidates), dtype=bool)
+            others[members] = False
+            order = np.concatenate([members, np.flatnonzero(others)])  # members first
+            kind, scaled, variance = self._compiled
+            found = np.zeros_like(out)
+            V = np.ascontiguousarray(self._V[: self._n, order])
+            scaled, scale = np.ascontiguousarray(scaled[:, order]), np.ascontiguousarray(scale[:, order])
+            add_gains_of_tiles(kind, scaled, variance, V, room, scale, found)
+            out[order] += found
             return
         for start in range(0, len(members), _ROWS):
             some = slice(start, start + _ROWS)

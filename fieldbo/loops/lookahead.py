@@ -219,33 +219,74 @@ def make_rows(kind: int, scaled: Any, variance: Any, members: Any, V: Any, C: An
                 C[some[k], low:high] = tile[k]
 
 
+@compiled()
+def _add_back(tile: Any, first: int, rows: int, room: Any, scale: Any, sums: Any) -> None:
+    """Add, for each of the rows first to first + rows, the terms of the tile's columns as members.
+
+    The covariance is symmetric: what a column's reading tells of a row, a row's tells of the column.
+    """
+    for level in range(len(scale)):
+        for k in range(rows):
+            line, z = tile[k], scale[level, first + k]
+            for start in range(0, len(room), _TERMS):
+                total = np.float32(0.0)
+                for x in range(start, min(start + _TERMS, len(room))):
+                    a = line[x] * line[x] * z
+                    total += a if a < room[x] else room[x]
+                sums[level, first + k] += total
+
+
 @compiled(parallel=True)
 def add_gains_of_tiles(
-    kind: int, scaled: Any, variance: Any, members: Any, V: Any, room: Any, scale: Any, out: Any
+    kind: int, scaled: Any, variance: Any, V: Any, room: Any, scale: Any, out: Any
 ) -> None:
     """Do as `add_gains` does, with covariances that are made tile by tile and kept nowhere.
+
+    The members are the first R candidates. A tile of members with members counts both ways, so that each
+    covariance is made once.
 
     Parameters
     ----------
     kind, scaled, variance, V
         As for `make_rows`.
-    members, room, scale, out
+    room : (R,) float32 array
+    scale, out
         As for `add_gains`.
     """
-    N = V.shape[1]
-    rows, own = np.arange(_TERMS), _own(V, members)
-    for b in prange((N + _CHUNK - 1) // _CHUNK):
-        low, high = b * _CHUNK, min((b + 1) * _CHUNK, N)
+    N, R, levels = V.shape[1], len(room), len(scale)
+    members = np.arange(R)
+    own = _own(V, members)
+    # Chunks end with the members; the last members' chunk meets most tiles, so they are dealt from both ends.
+    inside = (R + _CHUNK - 1) // _CHUNK
+    chunks = inside + (N - R + _CHUNK - 1) // _CHUNK
+    back = np.zeros((inside, levels, R))
+    for turn in prange(chunks):
+        b = turn // 2 if turn % 2 == 0 else chunks - 1 - turn // 2
+        among = b < inside
+        low = b * _CHUNK if among else R + (b - inside) * _CHUNK
+        high = min(low + _CHUNK, R if among else N)
         others = V[:, low:high].copy()
         tile = np.empty((_TERMS, high - low), np.float32)
-        sums = np.empty((len(scale), high - low), np.float32)
-        for start in range(0, len(members), _TERMS):
-            stop = min(start + _TERMS, len(members))
+        sums = np.empty((levels, high - low), np.float32)
+        # Of members, the rows before the chunk count both ways; those of the chunk meet each other here.
+        end = high if among else R
+        start = 0
+        while start < end:
+            stop = min(start + _TERMS, end)
+            if among and start < low:
+                stop = min(stop, low)
             _fill_tile(kind, scaled, variance, members[start:stop], own[start:stop], others, low, tile)
             sums[:] = np.float32(0.0)
             for k in range(0, stop - start, 4):
-                end = min(k + 4, stop - start)
-                _add_terms(tile, rows[k:end], room[start + k : start + end], scale, low, sums)
-            for level in range(len(scale)):
+                last = min(k + 4, stop - start)
+                _add_terms(tile, members[k:last], room[start + k : start + last], scale, low, sums)
+            for level in range(levels):
                 for x in range(high - low):
                     out[low + x, level] += sums[level, x]
+            if among and start < low:
+                _add_back(tile, start, stop - start, room[low:high], scale, back[b])
+            start = stop
+    for b in range(inside):
+        for level in range(levels):
+            for m in range(R):
+                out[m, level] += back[b, level, m]
