@@ -266,8 +266,13 @@ class Domain:
 
     def nearest(self, point: ArrayLike) -> int:
         """Return the index of the site nearest to `point` (d,), distances in shares of the axes' lengths."""
-        gap = (self.sites - np.asarray(point, dtype=float)) / self.extent
-        return int(np.argmin(np.einsum("nd,nd->n", gap, gap)))
+        gap = self._shares - (np.asarray(point, dtype=float) / self.extent)[:, None]
+        return int(np.argmin(np.einsum("dn,dn->n", gap, gap)))
+
+    @cached_property
+    def _shares(self) -> Array:
+        """Sites (d, N) in shares of the axes' lengths."""
+        return frozen_array((self.sites / self.extent).T)
 
     def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values (N,) of the sites laid out on the grid; NaN (-1 for whole numbers) between.

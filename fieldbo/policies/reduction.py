@@ -41,9 +41,10 @@ class Reduction:
     eta: float
 
     def scores(self, surface: Surface) -> Array:
-        """Return the scores (N, K): exact for the best pairs, minus infinity for pairs that can't be it.
+        """Return the scores (N, K), minus infinity for pairs that can be had and can't be the best.
 
-        Single precision finds the pairs that may be the best within its error; they are scored again.
+        Single precision finds the pairs that may be the best within its error; if they are several, they are
+        scored again in double precision.
         """
         if not self.members.any():
             return np.zeros_like(self.cost)
@@ -57,7 +58,8 @@ class Reduction:
         if least > 0 or gains.value[self.able].any():
             scores[self.able & ~in_question] = -np.inf
             rows, levels = np.nonzero(in_question)
-            scores[rows, levels] = self.exact(surface, rows, levels)
+            if len(rows) > 1:
+                scores[rows, levels] = self.exact(surface, rows, levels)
         return scores
 
     def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:
