@@ -29,7 +29,9 @@ def benchmarks() -> dict[str, Benchmark]:
         "gp-append-500": partial(gp.append, 500),
         "gp-append-2000": partial(gp.append, 2000),
         "gp-append-5000": partial(gp.append, 5000),
-        "gp-fit": gp.fitted,
+        "gp-fit": partial(gp.fitted, 200),
+        "gp-fit-50": partial(gp.fitted, 50),
+        "gp-fit-1000": partial(gp.fitted, 1000),
         "mission-100": mission.plain,
         "mission-100-recorded": mission.recorded,
     }

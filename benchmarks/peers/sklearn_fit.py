@@ -18,9 +18,9 @@ def prepare(data: Data, threads: int) -> tuple[Work, Answer]:
     threadpool_limits(1, "blas")  # it is several times slower with two at these sizes
     x, y = data["x"], data["y"]
     kernel = ConstantKernel(1.0, (1e-4, 1e4)) * Matern(np.full(x.shape[1], 0.3), (1e-3, 1e3), nu=2.5)
-    model = GaussianProcessRegressor(
-        kernel + WhiteKernel(0.01, (1e-8, 1e2)), alpha=0.0, n_restarts_optimizer=8, random_state=0
-    )
+    restarts = int(data["restarts"])
+    kernel = kernel + WhiteKernel(0.01, (1e-8, 1e2))
+    model = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=restarts, random_state=0)
     return lambda: model.fit(x, y), lambda fitted: fitted.log_marginal_likelihood_value_
 
 
