@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+import fieldbo
 from fieldbo.agent import Agent
 from fieldbo.costs import Euclidean
 from fieldbo.domain import Axis, Domain
@@ -31,6 +32,7 @@ from fieldbo.policies import Decision, Policy
 from fieldbo.policies.levelset import MaximumVariance
 from fieldbo.question import LevelSet
 from fieldbo.sensors import Sensor
+from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world import Quantity, World
 
 
@@ -620,3 +622,45 @@ def test_without_learning_values_are_never_rescaled():
     assert agent.hyperparameters.scale.scale == 1.0
     assert agent.surface.mean[3] == pytest.approx(48.0)
     assert agent.hyperparameters.scale.to_user(agent.surface.mean[3:4])[0] == pytest.approx(50.0)
+
+
+# -- absurd readings --------------------------------------------------------------------------------------
+
+
+def spoiled_run(outliers, every=12, off=30.0):
+    """A lake mission in which each twelfth reading is off by ten standard deviations of the field."""
+    settings = {"model": {"outliers": outliers}, "agent": {"battery": 3000}}
+    the_mission = fieldbo.load_mission("lake-level-set", settings)
+    agent, vehicle = Agent(the_mission), Simulated(the_mission)
+    while isinstance(order := agent.ask(), Query):
+        vehicle.send(order)
+        (event,) = vehicle.events(0.0)
+        if agent.asks % every == 0:
+            event = replace(event, values=event.values + off)
+        agent.tell(event)
+    return agent
+
+
+def test_absurd_readings_do_not_ruin_a_model_that_tests_them():
+    ruined, sound = spoiled_run("kept"), spoiled_run("tested")
+
+    assert ruined.disbelieved == 0
+    assert sound.disbelieved == sound.asks // 12
+    assert fieldbo.Result.of(sound).f1 > 0.9 > 0.7 > fieldbo.Result.of(ruined).f1
+    assert any("taken for outliers" in note for note in fieldbo.Result.of(sound).notes)
+
+
+def test_a_reading_that_is_doubted_comes_back_when_another_confirms_it():
+    the_mission = replace(
+        mission(*np.linspace(0.0, 10.0, 11), battery=1e6),
+        model=Model(learn=False, length_scales=(0.3,), mean=0.0, outliers="tested"),
+    )
+    agent, doubted = Agent(the_mission), []
+    for site, value in [*((float(x), 0.0) for x in range(8)), (3.5, 5.0), (3.52, 5.0), (3.48, 5.0)]:
+        query = agent.ask()
+        agent.tell(query.observed(value, noise_variance=1e-4, position=[site]))
+        doubted.append(agent.disbelieved)
+
+    assert doubted[8] == 1
+    assert doubted[-1] == 0
+    assert agent.surface.belief.size == 11

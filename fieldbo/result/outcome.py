@@ -269,5 +269,7 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     yield from answer_of(mission, agent.surface, agent.hyperparameters.scale).notes(values, reason)
     if reason is EndReason.BATTERY_SPENT and not agent.readings:
         yield "the battery pays for no reading at all"
+    if agent.disbelieved:
+        yield f"{agent.disbelieved} of {agent.readings} readings are taken for outliers, and left out"
     if agent.left_out:
         yield f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
