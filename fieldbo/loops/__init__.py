@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, wraps
+from threading import Lock
 from typing import Any, TypeVar, cast
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 _listeners: list[Callable[[], object]] = []
+_one_at_a_time = Lock()
 
 
 @lru_cache(maxsize=1)
@@ -36,19 +38,38 @@ def _listen() -> None:
 
 
 def compiled(*, parallel: bool = False) -> Callable[[Loop], Loop]:
-    """Return a decorator that compiles a loop at its first call, and keeps the code on disk.
+    """Return a decorator that compiles a loop at its first call, and keeps the code on disk if it can.
 
-    Sums may be reordered to fit vector registers; NaN and infinity keep their meaning.
+    Sums may be reordered to fit vector registers; NaN and infinity keep their meaning. Of parallel loops one
+    runs at a time, which not all of numba's ways to run threads see to.
     """
     # Threads that wait for work sleep, and leave the cores to whatever else runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import numba
 
     _listen()
-    decorator: Any = numba.njit(
-        cache=True, nogil=True, parallel=parallel, fastmath={"reassoc", "contract", "arcp", "nsz"}
-    )
-    return cast(Callable[[Loop], Loop], decorator)
+    options: dict[str, Any] = {
+        "nogil": True,
+        "parallel": parallel,
+        "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    }
+
+    def decorate(loop: Loop) -> Loop:
+        try:
+            fast: Any = numba.njit(cache=True, **options)(loop)
+        except RuntimeError:  # there is no folder that can be written to
+            fast = numba.njit(**options)(loop)
+        if not parallel:
+            return cast(Loop, fast)
+
+        @wraps(loop)
+        def alone(*args: Any) -> Any:
+            with _one_at_a_time:
+                return fast(*args)
+
+        return cast(Loop, alone)
+
+    return decorate
 
 
 @contextmanager
