@@ -1,0 +1,60 @@
+"""Questions, and what they are in model units."""
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.errors import InputError
+from fieldbo.gp import ValueScale
+from fieldbo.policies.levelset import Straddle
+from fieldbo.policies.optimum import EI
+from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.testing import small_mission
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_a_threshold_in_model_units_is_the_same_threshold(transform):
+    scale = ValueScale(transform, 0.7, 1.9)
+    values = np.array([0.5, 2.0, 3.0, 8.0])
+    model = scale.to_model(values)
+
+    for question in (LevelSet(2.5), ShareOfMaximum(0.3)):
+        above = values >= question.level(values.max())
+        assert np.array_equal(above, model >= question.level(model.max(), scale))
+
+
+def test_an_optimum_has_no_threshold():
+    assert np.isnan(Optimum().level(3.0))
+
+
+def test_what_is_minimised_is_largest_in_model_units():
+    scale = ValueScale("none", 2.0, 3.0 * Optimum("minimise").sign)
+    values = np.array([5.0, -1.0, 2.0])
+
+    assert np.argmax(scale.to_model(values)) == np.argmin(values)
+    np.testing.assert_allclose(scale.to_user(scale.to_model(values)), values)
+    mean, sd = scale.moments(scale.to_model(values), np.full(3, 4.0))
+    np.testing.assert_allclose(mean, values)
+    np.testing.assert_allclose(sd, 6.0)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, np.nan])
+def test_a_share_is_between_nothing_and_all(share):
+    with pytest.raises(InputError, match="share of the maximum"):
+        ShareOfMaximum(share)
+
+
+@pytest.mark.parametrize(("policy", "question"), [(EI(), LevelSet(0.3)), (Straddle(), Optimum())])
+def test_a_policy_is_not_asked_what_it_can_not_answer(policy, question):
+    with pytest.raises(InputError, match="for a question of kind"):
+        small_mission(policy, question=question)
+
+
+@pytest.mark.parametrize("goal", ["maximise", "minimise"])
+def test_both_optima_of_a_field_are_found(goal):
+    result = fieldbo.run(small_mission(EI(), question=Optimum(goal), battery=70.0))
+    truth = result.mission.world.truth(result.mission.world.domain.sites)
+    best = truth.max() if goal == "maximise" else truth.min()
+
+    assert result.regret == pytest.approx(0.0, abs=1e-9)
+    assert result.mission.world.truth(result.answer.reported.site[None])[0] == pytest.approx(best)

@@ -1,0 +1,100 @@
+"""Sensors: noise by place and by setting, and what a setting costs."""
+
+import numpy as np
+import pytest
+
+from fieldbo.costs import Euclidean, Unit
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError
+from fieldbo.exchange import Query
+from fieldbo.runner import run
+from fieldbo.sensors import Level, Sensor
+from fieldbo.testing import small_mission, small_world
+from fieldbo.world import Quantity, World
+
+DOMAIN = Domain.grid([Axis("x", "m", 0, 4), Axis("depth", "m", 0, 10, "down")], (5, 3))
+LEVELS = (Level(1e-4, 5.0), Level(0.25, 1.0))
+
+
+def world(sensor, cost=None):
+    return World("w", "", DOMAIN, cost or Euclidean(rate=1.0, sampling=2.0), "s", sensor, Quantity())
+
+
+def test_noise_grows_along_the_axes_as_the_slope_says():
+    variance = Sensor(0.1, slope=(0.0, 0.05)).variance(DOMAIN.sites)
+
+    np.testing.assert_allclose(np.sqrt(variance), 0.1 + 0.05 * DOMAIN.sites[:, 1])
+
+
+def test_a_slope_adds_to_each_level():
+    sensor = Sensor(levels=LEVELS, slope=(0.1, 0.0))
+
+    assert sensor.settings == 2
+    for level, expected in enumerate((0.01, 0.5)):
+        found = np.sqrt(sensor.variance(DOMAIN.sites, level))
+        np.testing.assert_allclose(found, expected + 0.1 * DOMAIN.sites[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Sensor(-0.1), "noise -0.1"),
+        (lambda: Sensor(0.1, levels=LEVELS), "beside levels"),
+        (lambda: Level(-1.0, 1.0), "variance = -1.0"),
+        (lambda: Level(1.0, -1.0), "cost = -1.0"),
+        (lambda: Level(1.0, np.inf), "cost = inf"),
+        (lambda: Sensor(0.1, slope=(np.nan, 0)), "slope"),
+        (lambda: world(Sensor(0.1, slope=(0.1,))), "a slope of 1 numbers"),
+        (lambda: world(Sensor(0.1, slope=(0.0, -0.02))), "standard deviation of -0.1"),
+    ],
+)
+def test_a_sensor_that_makes_no_sense_is_refused(make, said):
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+def test_a_move_costs_its_level_too():
+    cost = world(Sensor(levels=LEVELS)).cost
+    here, there = DOMAIN.sites[0], DOMAIN.sites[3:4]
+
+    assert cost.to(here, there, level=1)[0] - cost.travel(here, there)[0] == 2.0 + 1.0
+    assert cost.to(here, there, level=0)[0] - cost.to(here, there, level=1)[0] == 4.0
+    assert cost.least_sampling_cost(DOMAIN.sites) == 3.0
+    assert cost.duration_s(here, there, level=0)[0] == cost.to(here, there, level=0)[0]
+
+
+def test_a_world_without_levels_keeps_its_costs_as_they_are():
+    cost = Unit()
+
+    assert world(Sensor(0.1), cost).cost is cost
+
+
+def test_a_reading_has_the_noise_of_its_level():
+    sensor = Sensor(levels=(Level(0.0, 5.0), Level(4.0, 1.0)))
+    base = small_world()
+    there = World("w", "", base.domain, base.cost, "s", sensor, base.quantity, base.field)
+    site = base.domain.sites[7]
+    exact, noisy = (
+        [
+            there.evaluate(Query(site, level=level, id="r/0"), site, 0.0, np.random.default_rng(k)).values[0]
+            for k in range(200)
+        ]
+        for level in (0, 1)
+    )
+
+    assert np.ptp(exact) == 0
+    assert np.std(noisy) == pytest.approx(2.0, rel=0.2)
+    assert there.evaluate(Query(site, level=1, id="r/0"), site, 0.0, np.random.default_rng(0)).cost == 2.0
+
+
+def test_the_level_is_charged_to_the_battery():
+    base = small_world()
+    there = World("w", "", base.domain, base.cost, "s", Sensor(levels=LEVELS), base.quantity, base.field)
+    result = run(small_mission(world=there, battery=40.0))
+    moved = [
+        there.cost.to(a, b.site[None], level=b.level)[0]
+        for a, b in zip([there.start, *(q.site for q in result.queries)], result.queries, strict=False)
+    ]
+
+    np.testing.assert_allclose([o.cost for o in result.observations][: len(moved)], moved)
+    assert result.cost <= 40.0
