@@ -57,4 +57,4 @@ def test_both_optima_of_a_field_are_found(goal):
     best = truth.max() if goal == "maximise" else truth.min()
 
     assert result.regret == pytest.approx(0.0, abs=1e-9)
-    assert result.mission.world.truth(result.answer.reported.site[None])[0] == pytest.approx(best)
+    assert result.mission.world.truth(result.answer.reported.point[None])[0] == pytest.approx(best)
