@@ -33,8 +33,8 @@ from fieldbo.exchange import (
 from fieldbo.gp import Belief
 from fieldbo.mission import Mission
 from fieldbo.model import LEAST_READINGS, Hyperparameters
-from fieldbo.policies import State
-from fieldbo.policies.base import Memory
+from fieldbo.policies import Decision, State
+from fieldbo.policies.base import Memory, Policy
 from fieldbo.streams import stream
 from fieldbo.surface import Surface
 from fieldbo.threads import on_one_blas_thread
@@ -59,17 +59,18 @@ class Agent:
     why : mapping or None
         Why the last order is what it is: the policy's scores, sets and bounds, and on the way home the
         ``end_reason``; None for initial readings.
-    whys : dict of str to mapping or None
-        The same for each order, by id.
     memory : plain data
         The policy's.
+    whys, memories : dict of str to mapping or None, to plain data
+        Both as they were when each order left, by its id.
     orders : dict of str to Order
         All that left, by id, in order.
     history : list of Event
     warnings : tuple of str
         What a user should know before the mission starts.
     left_out : int
-        Readings that the model could not take (NaN, or not above 0 under a log); they are recorded.
+        Readings that the model could not take (NaN, or not above 0 under a log); they are recorded, and
+        their sites passed over.
 
     Examples
     --------
@@ -89,6 +90,7 @@ class Agent:
         self.left_out = 0
         self.why: Mapping[str, Any] | None = None
         self.whys: dict[str, Mapping[str, Any] | None] = {}
+        self.memories: dict[str, Memory] = {}
         self._sites: list[Array] = []
         self._values: list[float] = []
         self._noises: list[float] = []
@@ -118,6 +120,11 @@ class Agent:
         return len(self._values)
 
     @property
+    def believed(self) -> Mask:
+        """Which of them the model believes at present, (n,) bool."""
+        return self._believed.copy()
+
+    @property
     def disbelieved(self) -> int:
         """How many of them it takes for outliers at present."""
         return int((~self._believed).sum())
@@ -135,6 +142,7 @@ class Agent:
     def _apply(self, hyperparameters: Hyperparameters) -> None:
         """Take hyperparameters over, and rebuild the belief from all readings."""
         self.hyperparameters = hyperparameters
+        self._rebuilt = True
         belief = Belief(hyperparameters.kernel)
         self._believed = self._believed_now()
         if self._believed.any():
@@ -160,7 +168,8 @@ class Agent:
 
     def _batch_warnings(self) -> list[str]:
         start, sites = self.mission.crew[0].start, self.domain.sites
-        if self.mission.batch == 1 or not np.any(self.mission.world.cost.travel(start, sites)):
+        chooses = type(self.mission.policy).suggest_batch is not Policy.suggest_batch
+        if self.mission.batch == 1 or not chooses or not np.any(self.mission.world.cost.travel(start, sites)):
             return []
         return [
             f"batches of {self.mission.batch} where a move's price depends on the one before: each query is "
@@ -212,6 +221,7 @@ class Agent:
             threshold_if=self.threshold_if,
             fixed_model=self.mission.model.every is None,
             provisional=self.mission.model.every is not None and not self._fitted_at,
+            rebuilt=self._rebuilt,
             draw=draw,
             return_cost=craft.return_cost,
             affordable=craft.affordable,
@@ -237,6 +247,7 @@ class Agent:
             np.array(self._values),
             np.array(self._noises),
             stream(self.mission.seed, "model", self.asks),
+            noise_varies=self.mission.world.sensor.varies,
         )
         return Fitted(found.to_plain())
 
@@ -277,6 +288,9 @@ class Agent:
             raise PolicyError(
                 f"{type(self.mission.policy).__name__} proposed {choice.site.tolist()}, outside the domain"
             )
+        if choice.level not in range(settings := self.mission.world.sensor.settings):
+            name = type(self.mission.policy).__name__
+            raise PolicyError(f"{name} proposed level {choice.level} of a sensor with {settings}")
         if not craft.affordable(choice.site[None], choice.controls, choice.level)[0]:
             return None
         query = replace(
@@ -339,7 +353,7 @@ class Agent:
         assert order.id is not None
         self.crafts[order.vehicle].send(order)
         self.orders[order.id] = order
-        self.whys[order.id] = self.why
+        self.whys[order.id], self.memories[order.id] = self.why, self.memory
         self.asks += 1
         return order
 
@@ -398,15 +412,23 @@ class Agent:
         if not queries:
             return []
         self.memory = queries[-1].memory
-        sites = np.stack([d.choice.site for d in queries if isinstance(d.choice, Query)])
         orders: list[Order] = []
-        for n in shortest_order(self.mission.world.cost, craft.end, sites):
-            choice, self.why = queries[n].choice, queries[n].why
-            assert isinstance(choice, Query)
-            query = self._paid_for(choice, craft, vehicle)
+        for decision in self._payable_route(craft, queries):
+            self.why = decision.why
+            assert isinstance(decision.choice, Query)
+            query = self._paid_for(decision.choice, craft, vehicle)
             if query is not None:
                 orders.append(query)
         return orders
+
+    def _payable_route(self, craft: Craft, decisions: list[Decision]) -> list[Decision]:
+        """Return decisions in the order of the shortest way, less those chosen last if it can't be paid."""
+        for k in range(len(decisions), 0, -1):
+            choices = [d.choice for d in decisions[:k] if isinstance(d.choice, Query)]
+            order = shortest_order(craft.cost, craft.end, np.stack([c.site for c in choices]))
+            if craft.can_pay([choices[n] for n in order]):
+                return [decisions[n] for n in order]
+        return []
 
     # -- tell ------------------------------------------------------------------------------------------
 
@@ -423,6 +445,7 @@ class Agent:
             was taken in.
         """
         vehicle = self._vehicle_of(event)
+        self._rebuilt = False
         if isinstance(event, Observation):
             if (event.order, event.part) in self._told:
                 return
@@ -468,9 +491,13 @@ class Agent:
             return
         craft.settle(event.order)
         if isinstance(order, Query):
-            rejected = self._rejected.copy()
-            rejected[self.domain.nearest(order.site)] = True
-            self._rejected = rejected
+            self._pass_over(order.site)
+
+    def _pass_over(self, site: Array) -> None:
+        """Propose the site nearest to `site` no more."""
+        rejected = self._rejected.copy()
+        rejected[self.domain.nearest(site)] = True
+        self._rejected = rejected
 
     def _observed(self, event: Observation) -> None:
         craft = self.crafts[self.orders[event.order].vehicle]
@@ -486,6 +513,8 @@ class Agent:
         self.left_out += int((~good).sum())
         sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
         if not len(values):
+            if len(event.sites):  # nothing can be read there, or not with this model
+                self._pass_over(event.sites[-1])
             return
         self._sites.extend(sites)
         self._values.extend(values.tolist())

@@ -6,6 +6,7 @@ when all its orders are done.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -140,6 +141,17 @@ class Craft:
             seconds = seconds + self.cost.seconds_per_unit * (back + spent)
             able &= self.time_s + (self.queue_s + seconds) * margin <= limit
         return able
+
+    def can_pay(self, queries: Sequence[Query]) -> bool:
+        """Say whether all of `queries` can be paid for, one after the other from the end of the queue."""
+        at, spent = self.end, 0.0
+        for query in queries:
+            site = query.site[None]
+            if not self.affordable(site, query.controls, query.level, at, spent)[0]:
+                return False
+            spent += float(self.cost.to(at, site, query.controls, query.level, self.time_s)[0])
+            at = query.site
+        return True
 
     def done_s(self, query: Query) -> float:
         """Return when a query would be done if it left now, on the vehicle's clock."""

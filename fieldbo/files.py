@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import tomli_w
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -198,14 +198,20 @@ def _keys(shape: Any, path: list[str], content: Any) -> list[str]:
         content = content[int(name) if isinstance(content, list) else name]
         if name.isdigit():
             continue
-        of_key = [s.model_fields[name].annotation for s in shapes if name in getattr(s, "model_fields", {})]
+        of_key = [fields_of[name] for fields_of in map(_annotations, shapes) if name in fields_of]
         shapes = [table for annotation in of_key for table in _tables(annotation)]
         shapes = [s for s in shapes if _of_kind(s, content)] or shapes
-    names: list[str] = []
-    for table in shapes:
-        names += table.model_fields if hasattr(table, "model_fields") else []
-        names += [f.name for f in fields(table) if f.init] if is_dataclass(table) else []
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name for table in shapes for name in _annotations(table)))
+
+
+def _annotations(table: Any) -> dict[str, Any]:
+    """Return the keys that a table's shape has, and what each may hold."""
+    if hasattr(table, "model_fields"):
+        return {name: field.annotation for name, field in table.model_fields.items()}
+    if not is_dataclass(table):
+        return {}
+    hints = get_type_hints(table)
+    return {field.name: hints[field.name] for field in fields(table) if field.init}
 
 
 def _tables(annotation: Any) -> list[Any]:

@@ -86,7 +86,9 @@ class Likelihood:
     values : (n,) array
         Model units.
     noise_variances : (n,) array, optional
-        None: one noise variance for all is learned, and is theta's last entry.
+        None: one noise variance is learned, and is theta's last entry.
+    relative : (n,) array, optional
+        How many times the learned noise variance each reading has; by default all have it.
 
     Notes
     -----
@@ -95,20 +97,25 @@ class Likelihood:
     """
 
     def __init__(
-        self, kernel: Kernel, sites: Array, values: Array, noise_variances: Array | None = None
+        self,
+        kernel: Kernel,
+        sites: Array,
+        values: Array,
+        noise_variances: Array | None = None,
+        relative: Array | None = None,
     ) -> None:
         self.kernel = kernel
         self.learns_noise = noise_variances is None
-        ones = np.ones(len(values)) if noise_variances is None else noise_variances
-        if self.learns_noise:
-            pooled, self.values, inverse_counts, _ = pool(sites, values, ones)
-            self.inverse_counts = inverse_counts
+        if noise_variances is None:
+            times = np.ones(len(values)) if relative is None else relative
+            pooled, self.values, self.relative, _ = pool(sites, values, times)
             extra = len(values) - len(self.values)
-            squares = float(values @ values - np.sum(self.values**2 / inverse_counts))
-            self._extra = (extra, max(squares, 0.0), float(np.sum(np.log(inverse_counts))))
+            squares = float(np.sum(values**2 / times) - np.sum(self.values**2 / self.relative))
+            logs = float(np.sum(np.log(self.relative)) - np.sum(np.log(times)))
+            self._extra = (extra, max(squares, 0.0), logs)
             self.scatter = 0.0
         else:
-            floored = np.maximum(ones, NOISE_FLOOR)
+            floored = np.maximum(noise_variances, NOISE_FLOOR)
             pooled, self.values, self.noise_variances, self.scatter = pool(sites, values, floored)
         self._rows, self._columns, self._diagonal = _packed(len(pooled))
         self._squares = np.stack([(x[self._rows] - x[self._columns]) ** 2 for x in pooled.T])
@@ -123,9 +130,9 @@ class Likelihood:
         n = len(self.values)
         if self.learns_noise:
             noise = float(np.exp(theta[-1]))
-            v = noise * self.inverse_counts
-            extra, squares, log_counts = self._extra
-            scatter = -0.5 * (extra * np.log(2 * np.pi * noise) - log_counts + squares / noise)
+            v = noise * self.relative
+            extra, squares, logs = self._extra
+            scatter = -0.5 * (extra * np.log(2 * np.pi * noise) - logs + squares / noise)
         else:
             v, scatter = self.noise_variances, self.scatter
         K, pullback = kernel.of_gaps(self._squares)
@@ -240,6 +247,7 @@ def fit(
     *,
     penalised: bool = True,
     present: Array | None = None,
+    relative: Array | None = None,
 ) -> Fit:
     """Find the hyperparameters of highest (penalised) marginal likelihood.
 
@@ -262,6 +270,8 @@ def fit(
         Whether the prior's density counts; it draws the starts and bounds the search in any case.
     present : (p,) array, optional
         Values of theta to start from as well; by default the prior's medians.
+    relative : (n,) array, optional
+        How many times the learned noise variance each reading has; by default all have it.
 
     Raises
     ------
@@ -272,7 +282,7 @@ def fit(
     """
     if len(values) < 2:
         raise InputError(f"a fit to {len(values)} readings", expected="at least two readings")
-    likelihood = Likelihood(kernel, sites, values, noise_variances)
+    likelihood = Likelihood(kernel, sites, values, noise_variances, relative)
 
     def objective(theta: Array) -> tuple[float, Array]:
         value, gradient = likelihood(theta)

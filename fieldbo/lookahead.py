@@ -14,8 +14,8 @@ tile. Single precision only finds who is in question: every answer comes with a 
 
 from __future__ import annotations
 
-import os
 from copy import copy
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -32,23 +32,28 @@ Single = NDArray[np.float32]
 Whole = NDArray[np.int64]
 
 
+_REMADE = 128  # a row that was brought up to date so often is made anew: rounding adds up
+_SOME = 16  # rows up to which numpy is as fast as a loop
+
+
 def free_bytes() -> float:
-    """Return how much memory the machine has free."""
+    """Return how much memory there is to be had, as far as the system says so; else 4 GB."""
     try:
-        return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
+        told = Path("/proc/meminfo").read_text(encoding="ascii")
+        return 1024.0 * int(told.split("MemAvailable:")[1].split()[0])
+    except (OSError, IndexError, ValueError):
         return 4e9
 
 
-def _compiled(kernel: Kernel, candidates: Array) -> tuple[int, Array, np.float32] | None:
-    """Return a kernel as the loops know it: kind, candidates (d, N) in length scales, and variance.
+def _compiled(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
+    """Return a kernel as the loops know it: its kind, and the candidates (d, N) in length scales.
 
     None for any other kernel, whose covariances are computed as it says.
     """
     kind = _KINDS.get(type(kernel))
     if kind is None or not isinstance(kernel, Stationary):
         return None
-    return kind, np.ascontiguousarray((candidates / kernel.length_scales).T), np.float32(kernel.variance)
+    return kind, np.ascontiguousarray((candidates / kernel.length_scales).T)
 
 
 class Gains(NamedTuple):
@@ -75,12 +80,14 @@ class Lookahead:
     def __init__(self, kernel: Kernel, candidates: Array, most_bytes: float | None = None) -> None:
         self.kernel, self.candidates = kernel, candidates
         self.most_bytes = free_bytes() / 2 if most_bytes is None else most_bytes
-        self._prior_variance = float(np.max(kernel.diagonal(candidates)))
+        # All is reckoned in units of the prior's variance: single precision has no digits for 1e-24.
+        self._unit = float(np.max(kernel.diagonal(candidates)))
         self._compiled = _compiled(kernel, candidates)
         self._V: Single = np.empty((0, len(candidates)), np.float32)
         self._n = 0
         self._kept: Single | None = None
         self._since: Whole = np.full(len(candidates), -1)  # rows of V in each kept row; -1: not made yet
+        self._made: Whole = np.full(len(candidates), -1)  # as many were in it when it was made
 
     @property
     def kept_bytes(self) -> int:
@@ -106,17 +113,62 @@ class Lookahead:
             What falls below it does not count: ``eta^2 / beta``.
         """
         self._read(V)
+        unit = self._unit
         # A candidate that is known exactly and read without noise has nothing to tell.
-        total = noise + variance[:, None]
+        total = (noise + variance[:, None]) / unit
         scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        room = (variance[members] - floor).astype(np.float32)
+        room = ((variance[members] - floor) / unit).astype(np.float32)
         value = np.zeros_like(noise)
         add = self._add_from_kept if self.keeps else self._add_anew
         add(members, room, np.ascontiguousarray(scale.T, np.float32), value)
-        # Rounding of the covariances (seven of their standard deviations), and of sums of 64 terms.
-        e = _UNIT * self._prior_variance * (6.0 + 2.0 * np.sqrt(self._n))
+        e = self._rounding(members)
         rounding = 2.0 * e * np.sqrt(scale * len(members) * value) + scale * len(members) * e**2
-        return Gains(value, rounding + 70.0 * _UNIT * value)
+        return Gains(unit * value, unit * (rounding + 70.0 * _UNIT * value))  # sums of 64 terms
+
+    def _rounding(self, members: Whole) -> float:
+        """Return a bound of the covariances' errors: of the prior, of sums over readings, of updates.
+
+        Roundings of a sum are independent (seven of their standard deviations are allowed for); updates that
+        are too small to change anything all err in one direction, by half a unit each.
+        """
+        updates = int(np.max(self._n - self._made[members], initial=0)) if self.keeps else 0
+        return _UNIT * (6.0 + 2.0 * float(np.sqrt(self._n)) + 0.5 * updates)
+
+    def exact_gains(
+        self, V: Array, variance: Array, rows: Whole, noise: Array, members: Whole, floor: float
+    ) -> Array:
+        """Return the same sums (n,) in double precision, for the candidates `rows` read with `noise` (n,).
+
+        Parameters
+        ----------
+        V, variance, members, floor
+            As for `gains`.
+        rows : (n,) int array
+        noise : (n,) array
+        """
+        from fieldbo.loops.lookahead import exact_gains
+
+        total = noise + variance[rows]
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        room = np.maximum(variance[members] - floor, 0.0)
+        if self._compiled is not None and len(rows) > _SOME:
+            own = np.ascontiguousarray(V[:, members].T)
+            others = np.ascontiguousarray(V[:, rows].T)
+            found: Array = exact_gains(*self._compiled, self._unit, rows, members, others, own, scale, room)
+            return found
+        found = np.empty(len(rows))
+        for start in range(0, len(rows), _ROWS):
+            some = slice(start, start + _ROWS)
+            covariance = self._covariance(V, rows[some], members)
+            found[some] = np.minimum(np.square(covariance) * scale[some, None], room).sum(axis=1)
+        return found
+
+    def _covariance(self, V: Array, rows: Whole, members: Whole) -> Array:
+        """Return posterior covariances (n, m) in double precision, for any kernel."""
+        prior = self.kernel(self.candidates[rows], self.candidates[members])
+        if 4 * len(members) < len(self.candidates):
+            return prior - V[:, rows].T @ V[:, members]
+        return prior - (V[:, rows].T @ V)[:, members]  # which saves a copy of most of V
 
     def _read(self, V: Array) -> None:
         """Take over the rows of V that came since the last time."""
@@ -125,23 +177,31 @@ class Lookahead:
             grown = np.empty((max(16, n + n // 2), V.shape[1]), np.float32)
             grown[: self._n] = self._V[: self._n]
             self._V = grown
-        self._V[self._n : n] = V[self._n :]
+        self._V[self._n : n] = V[self._n :] / np.sqrt(self._unit)
         self._n = n
 
     def _add_from_kept(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
-        from fieldbo.loops.lookahead import add_gains, make_rows
+        from fieldbo.loops.lookahead import add_gains
 
         if self._kept is None:
             self._kept = np.empty((len(self.candidates),) * 2, np.float32)
-        missing = members[self._since[members] < 0]
-        if len(missing) and self._compiled is not None:
-            make_rows(*self._compiled, missing, self._V[: self._n], self._kept)
-        else:
-            for some in np.array_split(missing, len(missing) // _ROWS + 1):
-                self._kept[some] = self._rows(some)
-        self._since[missing] = self._n
+        stale = (self._made[members] < 0) | (self._n - self._made[members] > _REMADE)
+        missing = members[stale]
+        if len(missing):
+            self._make(missing, self._kept)
         add_gains(self._kept, members, self._since[members], self._V, self._n, room, scale, out)
         self._since[members] = self._n
+
+    def _make(self, members: Whole, kept: Single) -> None:
+        from fieldbo.loops.lookahead import make_rows
+
+        if self._compiled is not None:
+            make_rows(*self._compiled, members, self._V[: self._n], kept)
+        else:
+            for start in range(0, len(members), _ROWS):
+                some = members[start : start + _ROWS]
+                kept[some] = self._rows(some)
+        self._since[members] = self._made[members] = self._n
 
     def _add_anew(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
         from fieldbo.loops.lookahead import add_gains, add_gains_of_tiles
@@ -150,11 +210,11 @@ class Lookahead:
             others = np.ones(len(self.candidates), dtype=bool)
             others[members] = False
             order = np.concatenate([members, np.flatnonzero(others)])  # members first
-            kind, scaled, variance = self._compiled
+            kind, scaled = self._compiled
             found = np.zeros_like(out)
             V = np.ascontiguousarray(self._V[: self._n, order])
             scaled, scale = np.ascontiguousarray(scaled[:, order]), np.ascontiguousarray(scale[:, order])
-            add_gains_of_tiles(kind, scaled, variance, V, room, scale, found)
+            add_gains_of_tiles(kind, scaled, V, room, scale, found)
             out[order] += found
             return
         for start in range(0, len(members), _ROWS):
@@ -166,15 +226,17 @@ class Lookahead:
     def _rows(self, members: Whole) -> Single:
         """Return the posterior covariances (R, N) of members with all candidates, for any kernel."""
         V = self._V[: self._n]
-        prior = self.kernel(self.candidates[members], self.candidates)
+        prior = self.kernel(self.candidates[members], self.candidates) / self._unit
         return np.ascontiguousarray(prior - V[:, members].T @ V, np.float32)
 
     def copy(self) -> Lookahead:
-        """Return a look-ahead of its own; it keeps covariances only where there is room for both."""
+        """Return a look-ahead of its own, which takes what memory this one leaves."""
         other = copy(self)
-        other._V, other._since = self._V.copy(), self._since.copy()
-        if 2 * self.kept_bytes > self.most_bytes:
-            other.most_bytes, other._kept = 0.0, None
+        other._V = self._V[: self._n].copy()
+        other._since, other._made = self._since.copy(), self._made.copy()
+        other.most_bytes = max(0.0, self.most_bytes - self.kept_bytes)
+        if not other.keeps:
+            other._kept = None
         elif self._kept is not None:
             other._kept = self._kept.copy()
         return other

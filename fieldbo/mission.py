@@ -17,6 +17,9 @@ from fieldbo.policies import Policy
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.world import World
 
+MOST_AT_ONCE = 100
+"""Queries of a batch: each is chosen after the ones before it."""
+
 _KINDS: dict[type, str] = {LevelSet: "level-set", ShareOfMaximum: "level-set", Optimum: "optimum"}
 
 
@@ -120,14 +123,12 @@ class Mission:
                 expected=f"0 to {self.world.domain.size}, the number of sites",
                 where="initial.count",
             )
-        if not 0 <= self.initial_level < self.world.sensor.settings:
+        self._check_level(self.initial_level, "initial.level")
+        self._check_level(getattr(self.policy, "level", 0), "policy.level")
+        if not 1 <= self.batch <= MOST_AT_ONCE:
             raise InputError(
-                f"level = {self.initial_level}",
-                expected=f"0 to {self.world.sensor.settings - 1}, the number of a setting of the sensor",
-                where="initial.level",
+                f"batch = {self.batch}", expected=f"at least 1, at most {MOST_AT_ONCE}", where="agent.batch"
             )
-        if self.batch < 1:
-            raise InputError(f"batch = {self.batch}", expected="at least 1", where="agent.batch")
         if self.max_steps is not None and self.max_steps < 1:
             raise InputError(f"max_steps = {self.max_steps}", expected="at least 1", where="agent.max_steps")
         if self.seed < 0:
@@ -142,6 +143,17 @@ class Mission:
         self._check_end()
         self.model.initial(self.world.domain, self.question)
 
+    def _check_level(self, level: int, where: str) -> None:
+        settings = self.world.sensor.settings
+        if not 0 <= level < settings:
+            raise InputError(
+                f"level = {level}",
+                expected="0, the sensor's only setting"
+                if settings == 1
+                else f"0 to {settings - 1}, a setting of the sensor",
+                where=where,
+            )
+
     def _check_question(self) -> None:
         answers = self.policy.answers
         if not isinstance(self.question, answers):
@@ -152,6 +164,15 @@ class Mission:
                 where="policy.kind",
                 mend="choose another policy: fieldbo policies lists what each of them answers",
             )
+        if isinstance(self.question, ShareOfMaximum) and not self.world.live:
+            highest = float(self.world.truth(self.world.domain.sites).max())
+            if highest <= 0:
+                raise InputError(
+                    f"a share of a maximum of {highest:g}, which lies at or above all values",
+                    expected="a field whose maximum is above 0",
+                    where="question.threshold.of_maximum",
+                    mend="ask for a threshold instead",
+                )
         if isinstance(self.question, LevelSet):
             try:
                 ValueScale(self.model.transform).to_model([self.question.threshold])

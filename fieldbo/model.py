@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.fit import LogNormalPrior, fit
+from fieldbo.fit import Fit, LogNormalPrior, fit
 from fieldbo.gp import Transform, ValueScale
 from fieldbo.kernels import KERNELS, Stationary, kernel
 from fieldbo.outliers import believable, believable_at_first, fit_believed
@@ -36,17 +36,24 @@ class Hyperparameters:
     scale : ValueScale
     noise_variance : float, optional
         In model units; None: what the sensor declares holds.
+    declared : float, optional
+        The declared noise variance, in model units, that turned out to be the learned one: others are in
+        proportion. None: all readings have the learned one.
     """
 
     kernel: Stationary
     scale: ValueScale
     noise_variance: float | None = None
+    declared: float | None = None
 
     def noise_to_model(self, noise_variances: Array, values: Array) -> Array:
-        """Return the noise variances (n,) of readings in model units: the learned one, or as declared."""
-        if self.noise_variance is not None:
+        """Return the noise variances (n,) of readings in model units: as declared, or as learned."""
+        told = self.scale.noise_to_model(noise_variances, values)
+        if self.noise_variance is None:
+            return told
+        if self.declared is None:
             return np.full(len(values), self.noise_variance)
-        return self.scale.noise_to_model(noise_variances, values)
+        return told * (self.noise_variance / self.declared)
 
     def to_plain(self) -> dict[str, Any]:
         """Return them as strings, numbers and lists."""
@@ -58,6 +65,7 @@ class Hyperparameters:
             "shift": self.scale.shift,
             "scale": self.scale.scale,
             "noise_variance": self.noise_variance,
+            "declared": self.declared,
         }
 
     @classmethod
@@ -67,6 +75,7 @@ class Hyperparameters:
             kernel(plain["kernel"], plain["length_scales"], plain["variance"]),
             ValueScale(plain["transform"], plain["shift"], plain["scale"]),
             plain["noise_variance"],
+            plain["declared"],
         )
 
 
@@ -83,7 +92,8 @@ class Model:
         Whether hyperparameters are fitted on the way: true is after each ten readings (and after the
         initial ones); at least five readings are needed.
     noise : {"declared", "learned"}
-        Whether the sensor's noise is believed, or fitted with the rest.
+        Whether the sensor's noise is believed, or fitted with the rest: one factor on what it declares,
+        where that differs between places or settings.
     outliers : {"kept", "tested"}
         Whether every reading is believed, or only those that agree with the others: see
         :mod:`fieldbo.outliers`.
@@ -225,6 +235,8 @@ class Model:
         values: Array,
         noise_variances: Array,
         rng: np.random.Generator,
+        *,
+        noise_varies: bool = False,
     ) -> Hyperparameters:
         """Fit to the readings that are believed, in the user's units.
 
@@ -239,11 +251,13 @@ class Model:
             In the user's units.
         rng : numpy.random.Generator
             Scrambles the starts; each fit of a test takes the same ones.
+        noise_varies : bool
+            Whether the sensor's noise differs between places or settings.
         """
 
         def fit_to(kept: Mask) -> Hyperparameters:
             some = sites[kept], values[kept], noise_variances[kept]
-            return self._fitted_to(present, domain, question, *some, deepcopy(rng))
+            return self._fitted_to(present, domain, question, *some, deepcopy(rng), noise_varies)
 
         if self.outliers == "kept":
             return fit_to(np.ones(len(values), dtype=bool))
@@ -265,18 +279,27 @@ class Model:
         values: Array,
         noise_variances: Array,
         rng: np.random.Generator,
+        noise_varies: bool,
     ) -> Hyperparameters:
         """Standardise, then maximise the penalised likelihood."""
-        plain = ValueScale(self.transform)
-        scale = self._standardised(plain.to_model(values), question)
-        noise = None if self.noise == "learned" else scale.noise_to_model(noise_variances, values)
-        prior = LogNormalPrior.standard(domain.extent, with_noise=noise is None)
+        scale = self._standardised(ValueScale(self.transform).to_model(values), question)
+        told = scale.noise_to_model(noise_variances, values)
+        y, learns = scale.to_model(values), self.noise == "learned"
+        prior = LogNormalPrior.standard(domain.extent, with_noise=learns)
         rescale = 2 * np.log(present.scale.scale / scale.scale)
         theta = present.kernel.theta.copy()
         theta[-1] += rescale
-        if noise is None:
-            known = present.noise_variance
-            theta = np.append(theta, np.log(0.01 if known is None else known) + (rescale if known else 0.0))
-        found = fit(present.kernel, sites, scale.to_model(values), noise, prior, rng, present=theta)
-        assert isinstance(found.kernel, Stationary)
-        return replace(present, kernel=found.kernel, scale=scale, noise_variance=found.noise_variance)
+        if not learns:
+            found = fit(present.kernel, sites, y, told, prior, rng, present=theta)
+            return replace(present, kernel=_stationary(found), scale=scale)
+        typical = float(np.exp(np.log(told).mean())) if noise_varies and np.all(told > 0) else None
+        known = present.noise_variance
+        theta = np.append(theta, np.log(0.01) if known is None else np.log(known) + rescale)
+        relative = None if typical is None else told / typical
+        found = fit(present.kernel, sites, y, None, prior, rng, present=theta, relative=relative)
+        return Hyperparameters(_stationary(found), scale, found.noise_variance, typical)
+
+
+def _stationary(found: Fit) -> Stationary:
+    assert isinstance(found.kernel, Stationary)
+    return found.kernel

@@ -147,6 +147,7 @@ class _Run:
         reason = self.reasons[-1]
         if self.record is not None:
             self.record.end(reason)
+        self.agent.surface.release()
         return Result.of(self.agent, self.curve, reason)
 
     def _order(self, number: int) -> None:
@@ -167,7 +168,7 @@ class _Run:
             for order in orders:
                 assert order.id is not None
                 if self.record is not None:
-                    self.record.order(order, agent.memory, agent.whys[order.id])
+                    self.record.order(order, agent.memories[order.id], agent.whys[order.id])
                 self.waiting[order.id] = number
         for order in orders:
             self.vehicles[number].send(order)

@@ -86,12 +86,25 @@ class Sensor:
         return max(1, len(self.levels))
 
     @property
+    def varies(self) -> bool:
+        """Whether the noise differs between places or settings."""
+        return self.settings > 1 or bool(np.any(self.slope))
+
+    @property
     def level_costs(self) -> tuple[float, ...]:
         """What each setting costs on top of the move; empty where there is one without a cost of its own."""
         return tuple(level.cost for level in self.levels)
 
     def variance(self, sites: Array, level: int = 0) -> Array:
-        """Return the noise variance (N,) of a reading at each site (N, d), in squared units of the value."""
+        """Return the noise variance (N,) of a reading at each site (N, d), in squared units of the value.
+
+        Raises
+        ------
+        InputError
+            There is no such level.
+        """
+        if level not in range(self.settings):
+            raise InputError(f"level {level}", expected=f"0 to {self.settings - 1}", where="sensor.levels")
         sd = np.sqrt(self.levels[level].variance) if self.levels else self.noise_sd
         return np.asarray(np.square(sd + (sites @ self.slope if self.slope else np.zeros(len(sites)))))
 

@@ -196,6 +196,17 @@ class Surface:
         belief = Belief(b.kernel, scatter=b.scatter).given(b.sites, b.values, b.noise_variances)
         self._begin(belief)
 
+    def exact_gains(self, rows: ArrayLike, noise: ArrayLike, members: Mask, floor: float) -> Array:
+        """Return the same (n,) in double precision, for the candidates `rows` read with `noise` (n,)."""
+        counted = np.flatnonzero(members & (self.variance > floor))
+        V = self._rows[: self.belief.size]
+        at, v = np.asarray(rows), np.asarray(noise, dtype=float)
+        return self.lookahead.exact_gains(V, self.variance, at, v, counted, floor)
+
+    def release(self) -> None:
+        """Give back what the look-ahead takes; it is made again when it is asked for."""
+        self._own_lookahead = None
+
     def copy(self) -> Surface:
         """Return a surface that may be changed without touching this one."""
         other = object.__new__(Surface)

@@ -44,7 +44,8 @@ class World:
     field : Field, optional
         The truth; a live world has none.
     start : (d,) array, optional
-        Where vehicles start unless a mission says otherwise; by default the first site.
+        Where vehicles start unless a mission says otherwise; by default the first site, in a continuous
+        domain its middle.
     draw : int
         Which field, where the kind is random.
     """
@@ -61,7 +62,10 @@ class World:
     draw: int = 0
 
     def __post_init__(self) -> None:
-        start = self.domain.sites[0] if self.start is None else self.start
+        start = self.start
+        if start is None:
+            low, high = self.domain.low, self.domain.high
+            start = (low + high) / 2.0 if self.domain.continuous else self.domain.sites[0]
         object.__setattr__(self, "start", frozen_array(start))
         self.cost.check(self.domain)
         self.sensor.check(self.domain)

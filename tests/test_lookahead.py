@@ -16,6 +16,7 @@ from fieldbo.kernels import Matern32, Matern52, SquaredExponential
 from fieldbo.lookahead import Lookahead
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
+from fieldbo.policies.reduction import Anticipation
 from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.runner import run
@@ -133,6 +134,86 @@ def test_a_copy_goes_its_own_way():
     assert not np.allclose(other.truncated_gains(members, NOISE, 0.01).value, before.value)
     again = surface.truncated_gains(members, NOISE, 0.01)
     np.testing.assert_array_equal(again.value, before.value)
+
+
+@pytest.mark.parametrize("unit", [1e-24, 1e-8, 1e8, 1e24])
+@pytest.mark.parametrize("memory_bytes", [None, 0.0], ids=["kept", "anew"])
+def test_the_unit_of_the_values_does_not_matter(unit, memory_bytes):
+    plain, other = (surface_of(Matern52([0.3, 0.2], v), 0, memory_bytes) for v in (1.0, unit))
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        x, y = rng.random((1, 2)), rng.standard_normal(1)
+        plain.append(x, y, 1e-4)
+        other.append(x, y * np.sqrt(unit), 1e-4 * unit)
+    members = np.ones(N, dtype=bool)
+    expected = plain.truncated_gains(members, NOISE, 0.01)
+    found = other.truncated_gains(members, NOISE * unit, 0.01 * unit)
+    np.testing.assert_allclose(found.value / unit, expected.value, rtol=1e-4)
+    np.testing.assert_allclose(found.error / unit, expected.error, rtol=1e-2)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["se", "matern32", "matern52", "sum", "own"])
+@pytest.mark.parametrize("rows", [3, 200])
+def test_exact_gains_are_the_literal_sums(kernel, rows):
+    surface = surface_of(kernel)
+    members = np.random.default_rng(1).random(N) < 0.6
+    at = np.random.default_rng(2).permutation(N)[:rows]
+    exact = literal_gains(surface, members, NOISE, 0.02)[at, 1]
+    found = surface.exact_gains(at, NOISE[at, 1], members, 0.02)
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
+
+
+def test_the_error_bound_holds_where_updates_are_too_small_to_count():
+    surface = surface_of(KERNELS[2], 0)
+    members, noise = np.ones(N, dtype=bool), np.full((N, 1), 1e6)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        surface.append(rng.random((1, 2)), [0.0], 2e6)
+        found = surface.truncated_gains(members, noise, 0.0)
+    exact = literal_gains(surface, members, noise, 0.0)
+    assert np.all(np.abs(found.value - exact) <= found.error)
+
+
+def test_copies_of_copies_keep_to_the_memory_that_there_is():
+    surface = surface_of(KERNELS[2], 5, memory_bytes=2.5 * 4 * N * N)
+    members = np.ones(N, dtype=bool)
+    held = []
+    for _ in range(4):
+        surface.truncated_gains(members, NOISE, 0.0)
+        held.append(surface.lookahead._kept is not None)
+        surface = surface.believing([0.5, 0.5], 1e-4)
+    assert held == [True, True, False, False]
+
+
+def test_what_counts_as_won_already_is_not_won_again():
+    surface = surface_of(KERNELS[2])
+    members = np.ones(N, dtype=bool)
+    one = np.ones((N, 1))
+    anticipation = Anticipation(
+        members, 1e-4 * one, one, one > 0, beta=4.0, eta=0.0, leaves_below=2.0 * surface.variance
+    )
+    np.testing.assert_allclose(anticipation.scores(surface), 0.0, atol=1e-12)
+
+
+def literal_anticipation(surface, members, noise, leaves, beta, eta):
+    covariance = surface.belief.covariance(GRID, GRID)
+    v = np.diag(covariance)
+
+    def left(variance):
+        return np.where(variance < leaves, 0.0, np.maximum(beta * variance, eta**2))[members].sum()
+
+    after = [v - covariance[x] ** 2 / (noise[x] + v[x]) for x in range(N)]
+    return np.array([left(v) - left(a) for a in after])
+
+
+def test_anticipation_counts_what_a_reading_would_classify():
+    surface = surface_of(KERNELS[2])
+    rng = np.random.default_rng(3)
+    members, leaves = rng.random(N) < 0.5, surface.variance * rng.uniform(0.2, 1.5, N)
+    one = np.ones((N, 1))
+    found = Anticipation(members, 1e-4 * one, one, one > 0, beta=4.0, eta=0.3, leaves_below=leaves)
+    expected = literal_anticipation(surface, members, np.full(N, 1e-4), leaves, 4.0, 0.3)
+    np.testing.assert_allclose(found.scores(surface)[:, 0], expected, rtol=1e-8, atol=1e-10)
 
 
 # -- whole runs -------------------------------------------------------------------------------------------

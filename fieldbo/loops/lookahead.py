@@ -1,4 +1,6 @@
-"""Covariances in single precision, and the sums over them that truncated variance reduction needs.
+"""Covariances, and the sums over them that truncated variance reduction needs.
+
+In single precision, and in units of the prior's variance, unless it says otherwise.
 
 ===========  ==================================================================================
 ``C``        rows of the posterior covariance, (R, W): members by candidates
@@ -10,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,8 +47,8 @@ def _exp2(x: Any) -> Any:
 
 
 @compiled()
-def _fill(kind: int, scaled: Any, variance: Any, m: int, low: int, line: Any) -> None:
-    """Fill `line` (W,) with prior covariances between site m and sites low to low + W."""
+def _fill(kind: int, scaled: Any, m: int, low: int, line: Any) -> None:
+    """Fill `line` (W,) with prior correlations between site m and sites low to low + W."""
     width = len(line)
     for x in range(width):
         gap = scaled[0, low + x] - scaled[0, m]
@@ -56,16 +59,16 @@ def _fill(kind: int, scaled: Any, variance: Any, m: int, low: int, line: Any) ->
             line[x] += np.float32(gap * gap)
     if kind == SE:
         for x in range(width):
-            line[x] = variance * _exp2(np.float32(-0.5) * _LOG2E * line[x])
+            line[x] = _exp2(np.float32(-0.5) * _LOG2E * line[x])
     elif kind == MATERN32:
         for x in range(width):
             s = np.sqrt(np.float32(3.0) * line[x])
-            line[x] = variance * (np.float32(1.0) + s) * _exp2(-_LOG2E * s)
+            line[x] = (np.float32(1.0) + s) * _exp2(-_LOG2E * s)
     else:
         for x in range(width):
             s = np.sqrt(np.float32(5.0) * line[x])
             polynomial = np.float32(1.0) + s + s * s * np.float32(1.0 / 3.0)
-            line[x] = variance * polynomial * _exp2(-_LOG2E * s)
+            line[x] = polynomial * _exp2(-_LOG2E * s)
 
 
 @compiled()
@@ -170,9 +173,7 @@ def _own(V: Any, members: Any) -> Any:
 
 
 @compiled()
-def _fill_tile(
-    kind: int, scaled: Any, variance: Any, members: Any, own: Any, others: Any, low: int, tile: Any
-) -> None:
+def _fill_tile(kind: int, scaled: Any, members: Any, own: Any, others: Any, low: int, tile: Any) -> None:
     """Fill `tile` (R, W) with posterior covariances between members and candidates from low on.
 
     `own` (R, n) and `others` (n, W) are the members' and the candidates' parts of V.
@@ -182,7 +183,7 @@ def _fill_tile(
         explained = np.dot(own, others)
     for k in range(len(members)):
         line = tile[k]
-        _fill(kind, scaled, variance, members[k], low, line)
+        _fill(kind, scaled, members[k], low, line)
         if len(others):
             less = explained[k]
             for x in range(width):
@@ -190,7 +191,7 @@ def _fill_tile(
 
 
 @compiled(parallel=True)
-def make_rows(kind: int, scaled: Any, variance: Any, members: Any, V: Any, C: Any) -> None:
+def make_rows(kind: int, scaled: Any, members: Any, V: Any, C: Any) -> None:
     """Fill the members' rows of C (N, N) with posterior covariances.
 
     Parameters
@@ -199,8 +200,6 @@ def make_rows(kind: int, scaled: Any, variance: Any, members: Any, V: Any, C: An
         SE, MATERN32 or MATERN52.
     scaled : (d, N) array
         Sites in length scales; double, as differences of single ones would lose digits.
-    variance : float32
-        Of the prior.
     members : (R,) int array
     V : (n, N) float32 array
     C : (N, N) float32 array
@@ -214,7 +213,7 @@ def make_rows(kind: int, scaled: Any, variance: Any, members: Any, V: Any, C: An
         for start in range(0, len(members), _TERMS):
             stop = min(start + _TERMS, len(members))
             some = members[start:stop]
-            _fill_tile(kind, scaled, variance, some, own[start:stop], others, low, tile)
+            _fill_tile(kind, scaled, some, own[start:stop], others, low, tile)
             for k in range(stop - start):
                 C[some[k], low:high] = tile[k]
 
@@ -237,9 +236,7 @@ def _add_back(tile: Any, first: int, rows: int, room: Any, scale: Any, sums: Any
 
 
 @compiled(parallel=True)
-def add_gains_of_tiles(
-    kind: int, scaled: Any, variance: Any, V: Any, room: Any, scale: Any, out: Any
-) -> None:
+def add_gains_of_tiles(kind: int, scaled: Any, V: Any, room: Any, scale: Any, out: Any) -> None:
     """Do as `add_gains` does, with covariances that are made tile by tile and kept nowhere.
 
     The members are the first R candidates. A tile of members with members counts both ways, so that each
@@ -247,7 +244,7 @@ def add_gains_of_tiles(
 
     Parameters
     ----------
-    kind, scaled, variance, V
+    kind, scaled, V
         As for `make_rows`.
     room : (R,) float32 array
     scale, out
@@ -275,7 +272,7 @@ def add_gains_of_tiles(
             stop = min(start + _TERMS, end)
             if among and start < low:
                 stop = min(stop, low)
-            _fill_tile(kind, scaled, variance, members[start:stop], own[start:stop], others, low, tile)
+            _fill_tile(kind, scaled, members[start:stop], own[start:stop], others, low, tile)
             sums[:] = np.float32(0.0)
             for k in range(0, stop - start, 4):
                 last = min(k + 4, stop - start)
@@ -290,3 +287,55 @@ def add_gains_of_tiles(
         for level in range(levels):
             for m in range(R):
                 out[m, level] += back[b, level, m]
+
+
+@compiled(parallel=True)
+def exact_gains(
+    kind: int,
+    scaled: Any,
+    variance: float,
+    rows: Any,
+    members: Any,
+    others: Any,
+    own: Any,
+    scale: Any,
+    room: Any,
+) -> Any:
+    """Return the sums (n,) of the candidates `rows` in double precision.
+
+    Parameters
+    ----------
+    kind, scaled
+        As for `make_rows`.
+    variance : float
+        Of the prior, in whose unit all else is.
+    rows, members : (n,) and (R,) int arrays
+    others, own : (n, .) and (R, .) arrays
+        Their parts of V, a row each.
+    scale, room : (n,) and (R,) arrays
+    """
+    d, readings = scaled.shape[0], own.shape[1]
+    found = np.empty(len(rows))
+    for i in prange(len(rows)):
+        total = 0.0
+        for k in range(len(members)):
+            r2 = 0.0
+            for j in range(d):
+                gap = scaled[j, rows[i]] - scaled[j, members[k]]
+                r2 += gap * gap
+            if kind == SE:
+                c = math.exp(-0.5 * r2)
+            elif kind == MATERN32:
+                s = math.sqrt(3.0 * r2)
+                c = (1.0 + s) * math.exp(-s)
+            else:
+                s = math.sqrt(5.0 * r2)
+                c = (1.0 + s + s * s / 3.0) * math.exp(-s)
+            explained = 0.0
+            for j in range(readings):
+                explained += others[i, j] * own[k, j]
+            c = variance * c - explained
+            a = c * c * scale[i]
+            total += a if a < room[k] else room[k]
+        found[i] = total
+    return found

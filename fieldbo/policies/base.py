@@ -80,6 +80,9 @@ class State:
         both in model units.
     fixed_model : bool
         Whether hyperparameters stay as they are.
+    rebuilt : bool
+        Whether the belief was built anew at this event, by a fit or because an older reading is judged
+        otherwise: what was concluded from the one before no longer holds.
     provisional : bool
         Whether they are still to be fitted for the first time: until then the model's scale is a guess,
         and nothing can be concluded from how sure it is.
@@ -109,6 +112,7 @@ class State:
     noise: Callable[..., Array]
     threshold_if: Callable[[float], float]
     fixed_model: bool
+    rebuilt: bool
     provisional: bool
     draw: Callable[[], np.random.Generator]
     return_cost: Callable[[Array], Array]
@@ -221,13 +225,6 @@ class PerCost(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if a cost is to be divided by, and is missing or can be 0."""
-        settings = max(1, len(cost.level_costs)) if cost is not None else self.level + 1
-        if not 0 <= self.level < settings:
-            raise InputError(
-                f"level = {self.level}",
-                expected=f"0 to {settings - 1}: the world's sensor has {settings} settings",
-                where="policy.level",
-            )
         if self.per_cost:
             needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
 

@@ -9,24 +9,16 @@ import numpy as np
 from fieldbo.domain import Array, Domain
 from fieldbo.errors import InputError
 from fieldbo.exchange import EndReason, Query, Stop
-from fieldbo.policies.base import Decision, Memory, Policy, State, best_affordable
+from fieldbo.policies.base import Decision, Memory, PerCost, Policy, State
 
 
 @dataclass(frozen=True)
-class Random(Policy):
-    """Sample a site drawn at random from those that can be paid for.
-
-    Parameters
-    ----------
-    level : int
-        The sensor's setting to read with.
-    """
-
-    level: int = 0
+class Random(PerCost):
+    """Sample a site drawn at random from those that can be paid for; per cost, the cheap ones more often."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return a random affordable site."""
-        return best_affordable(state, state.rng.random(state.domain.size), memory, self.level)
+        return self.best(state, state.rng.random(state.domain.size), memory)
 
 
 def sweep(domain: Domain, lines: int, along: int = 0) -> Array:
@@ -73,11 +65,14 @@ class Lawnmower(Policy):
         At most so many samples on a line, evenly spread.
     along : int
         The axis along which the lines are spaced.
+    level : int
+        The sensor's setting to read with.
     """
 
     lines: int = 10
     samples: int = 10
     along: int = 0
+    level: int = 0
 
     def __post_init__(self) -> None:
         for name in ("lines", "samples"):
@@ -102,7 +97,13 @@ class Lawnmower(Policy):
         return np.concatenate(thin)
 
     def check(self, cost: object, domain: Domain) -> None:
-        """Raise an `InputError` if the axis does not exist."""
+        """Raise an `InputError` if the axis does not exist, or the domain has no lines of sites."""
+        if domain.continuous:
+            raise InputError(
+                "a lawnmower in a continuous domain",
+                expected="a grid, whose lines of sites it follows",
+                where="policy.kind",
+            )
         self._route(domain)
 
     def start(self, state: State) -> Memory:
@@ -121,6 +122,6 @@ class Lawnmower(Policy):
         if at >= len(route):
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         why = {"next": at, "of": len(route)}
-        if not state.affordable(route[at : at + 1])[0]:
+        if not state.affordable(route[at : at + 1], level=self.level)[0]:
             return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
-        return Decision(Query(route[at]), at + 1, why)
+        return Decision(Query(route[at], level=self.level), at + 1, why)

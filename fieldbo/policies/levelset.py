@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fieldbo.domain import Mask
 from fieldbo.errors import InputError
 from fieldbo.exchange import EndReason, Event, Fitted, Observation, Stop
 from fieldbo.policies.acquisition import Ambiguity, ambiguity, straddle
@@ -72,10 +73,10 @@ class GCHK(PerCost):
         _above_zero("kappa", self.kappa)
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Tighten the bounds, where they are kept; a fit starts them anew."""
+        """Tighten the bounds, where they are kept; a belief that was rebuilt starts them anew."""
         if not self.intersect or not isinstance(event, Observation | Fitted):
             return memory
-        past = None if isinstance(event, Fitted) else memory
+        past = None if state.rebuilt else memory
         found = self._ambiguity(state, past)
         return {
             name: base64.b64encode(bound.tobytes()).decode()
@@ -88,24 +89,28 @@ class GCHK(PerCost):
         found = ambiguity(surface.mean, surface.sd, state.threshold, self.kappa, **bounds)
         if not isinstance(state.question, ShareOfMaximum):
             return found
+        may_be_maximum = found.upper >= found.lower.max()
+        wanted = self._unclassified(state, found) | may_be_maximum
+        return found._replace(score=np.where(wanted, found.upper - found.lower, -np.inf))
+
+    def _unclassified(self, state: State, found: Ambiguity) -> Mask:
+        """Return the sites (N,) that the bounds do not classify."""
+        if not isinstance(state.question, ShareOfMaximum):
+            return found.score >= 0
         pessimistic = state.threshold_if(float(found.lower.max()))
         optimistic = state.threshold_if(float(found.upper.max()))
-        unclassified = (found.upper >= pessimistic) & (found.lower <= optimistic)
-        may_be_maximum = found.upper >= found.lower.max()
-        width = found.upper - found.lower
-        # Once all is classified, the search for the maximum has nothing to answer any more.
-        wanted = (unclassified | may_be_maximum) & unclassified.any()
-        return found._replace(score=np.where(wanted, width, -np.inf))
+        return np.asarray((found.upper >= pessimistic) & (found.lower <= optimistic))
 
     def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the most ambiguous affordable site (per unit of cost); Stop when none is ambiguous."""
-        scores = self._ambiguity(state, memory).score
+        """Return the most ambiguous affordable site (per unit of cost); Stop when all are classified."""
+        found = self._ambiguity(state, memory)
+        unclassified = self._unclassified(state, found)
+        why = {"unclassified": int(unclassified.sum())}
         # A provisional model's scale is a guess, and says of no site that it is classified.
-        open_sites = (scores >= 0) | state.provisional
-        why = {"unclassified": int(open_sites.sum())}
-        if state.steps and not open_sites.any():
+        if state.steps and not unclassified.any() and not state.provisional:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
-        return self.best(state, np.where(open_sites, scores, -np.inf), memory, **why)
+        wanted = (found.score >= 0) | state.provisional
+        return self.best(state, np.where(wanted, found.score, -np.inf), memory, **why)
 
 
 def _above_zero(name: str, value: float) -> None:

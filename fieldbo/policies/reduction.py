@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fieldbo.domain import Array, Mask
-from fieldbo.policies.acquisition import truncated_variance_reduction
 from fieldbo.policies.base import highest
 from fieldbo.surface import Surface
 
@@ -64,20 +63,8 @@ class Reduction:
 
     def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:
         """Return the scores (n,) of the pairs (`rows`, `levels`), in double precision."""
-        found = np.empty(len(rows))
-        for start in range(0, len(rows), _BLOCK):
-            some = slice(start, start + _BLOCK)
-            at = rows[some]
-            found[some] = truncated_variance_reduction(
-                surface.covariance(at, self.members),
-                surface.variance[at],
-                self.noise[at, levels[some]],
-                surface.variance[self.members],
-                self.cost[at, levels[some]],
-                self.beta,
-                self.eta,
-            )
-        return found
+        gains = surface.exact_gains(rows, self.noise[rows, levels], self.members, self.eta**2 / self.beta)
+        return np.asarray(self.beta * gains / self.cost[rows, levels])
 
     def batch(self, surface: Surface, k: int) -> list[tuple[int, int, float]]:
         """Return the first k steps of the greedy cover as (site, level, score); a pair may come twice.
@@ -124,7 +111,9 @@ class Anticipation(Reduction):
     def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:
         """Return the scores (n,) of the pairs (`rows`, `levels`)."""
         floor = self.eta**2 / self.beta
-        now = surface.variance[self.members]
+        now, leaves = surface.variance[self.members], self.leaves_below[self.members]
+        # A site that counts as won already has nothing left to win.
+        before = np.where(now < leaves, 0.0, np.maximum(now, floor))
         found = np.empty(len(rows))
         for start in range(0, len(rows), _BLOCK):
             some = slice(start, start + _BLOCK)
@@ -133,7 +122,7 @@ class Anticipation(Reduction):
             drop = (
                 np.square(surface.covariance(at, self.members)) / np.where(total > 0, total, np.inf)[:, None]
             )
-            after = np.where(now - drop < self.leaves_below[self.members], 0.0, np.maximum(now - drop, floor))
-            gain = np.sum(np.maximum(now, floor) - after, axis=1)
+            after = np.where(now - drop < leaves, 0.0, np.maximum(now - drop, floor))
+            gain = np.sum(before - after, axis=1)
             found[some] = self.beta * gain / self.cost[at, levels[some]]
         return found

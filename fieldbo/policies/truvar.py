@@ -53,7 +53,9 @@ def _candidates(state: State) -> int:
 class TruVaR(Policy):
     """Shrink the truncated variance of what is in question, per unit of cost (Bogunovic et al. 2016).
 
-    Where the sensor has several settings, each (site, level) pair is a candidate.
+    Where the sensor has several settings, each (site, level) pair is a candidate. In a continuous domain
+    the best representer is then moved within its cell to where the score is highest; batches and the
+    variants `within` and `anticipate` keep to representers.
 
     Parameters
     ----------
@@ -129,14 +131,14 @@ class TruVaR(Policy):
         return int(self._recall(memory, n)[0].M.sum())
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Update the sets and the epoch after a reading or a fit.
+        """Update the sets and the epoch after a reading or a fit; afresh where the belief was rebuilt.
 
         While the model is provisional nothing is classified.
         """
         if not isinstance(event, Observation | Fitted) or state.provisional:
             return memory
         before, epoch = self._recall(memory, state.domain.size)
-        afresh = isinstance(event, Fitted) or not memory["monotone"]
+        afresh = state.rebuilt or not memory["monotone"]
         sd = state.surface.sd
         sets = self._sets(state, sd, epoch.beta, before, monotone=not afresh)
         epoch = advanced_epoch(
@@ -170,7 +172,8 @@ class TruVaR(Policy):
         if self.within:
             scores[~sets.M] = -np.inf
         decision = best_pair(state, scores, reduction.able, memory, **why)
-        return self._polished(state, reduction, decision) if state.domain.continuous else decision
+        keeps_to_sites = not state.domain.continuous or self.within or self.anticipate
+        return decision if keeps_to_sites else self._polished(state, reduction, decision)
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
         """Return the first `k` steps of the greedy cover, each at its cost from the present position."""
@@ -245,7 +248,10 @@ class TruVaR(Policy):
         bounds = [(max(0.0, u - cell), min(1.0, u + cell)) for u in start]
         found = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
         site = np.clip(domain.low + found.x * domain.extent, domain.low, domain.high)
-        if not found.fun < -decision.why["score"] or not state.affordable(site[None], level=level)[0]:
+        # A place that is turned down takes its cell out of the choice: it has to be the representer's own.
+        own = domain.nearest(site) == decision.why["site"]
+        better = found.fun < -decision.why["score"]
+        if not (own and better and state.affordable(site[None], level=level)[0]):
             return decision
         why = {**decision.why, "score": -float(found.fun)}
         return replace(decision, choice=replace(query, site=site), why=why)
