@@ -721,3 +721,94 @@ def test_a_batch_where_moves_depend_on_the_one_before_is_said():
     assert any("batches of 4" in w for w in Agent(lake()).warnings)
     unit = fieldbo.load_mission("gp-lake-truvar-batch", {"world": "gp-lake-unit-cost"})
     assert not any("batches" in w for w in Agent(unit).warnings)
+
+
+def test_a_batch_that_can_not_be_paid_gives_up_what_was_chosen_last():
+    for battery in (520, 640, 760, 880):
+        agent = Agent(lake(battery=battery, batch=6))
+        agent.tell(agent.ask_batch(6)[0].observed(0.5, noise_variance=1e-6))
+        chosen = sorted(agent.whys[q.id]["batch"] for q in agent.ask_batch(6))
+        assert chosen == list(range(len(chosen)))
+
+
+def test_a_site_that_gave_nothing_is_passed_over():
+    agent = Agent(fieldbo.load_mission("gp-lake-truvar", {"agent": {"battery": 1500}}))
+    asked = []
+    while isinstance(order := agent.ask(), Query):
+        asked.append(tuple(order.site))
+        agent.tell(order.observed(np.nan if order.site[0] > 100 else 0.3, noise_variance=1e-6))
+
+    assert len(asked) == len(set(asked)) > 10
+    assert agent.left_out > 0
+
+
+def test_a_place_in_a_box_that_is_turned_down_is_not_proposed_again():
+    agent = Agent(fieldbo.load_mission("se-optimum-truvar"))
+    agent.tell(agent.ask().observed(0.5, noise_variance=1e-6))
+    places = []
+    for _ in range(6):
+        query = agent.ask()
+        places.append(tuple(query.site))
+        agent.tell(Rejected(query.id, "no"))
+
+    assert len(set(places)) == 6
+
+
+def test_sites_are_classified_afresh_once_a_reading_is_no_longer_believed():
+    settings = {"model": {"outliers": "tested"}, "policy": {"monotone": True}}
+    the_mission = fieldbo.load_mission("gp-lake-truvar", settings)
+    agent, vehicle = Agent(the_mission), Simulated(the_mission)
+    believed = []
+    while isinstance(order := agent.ask(), Query) and agent.asks < 30:
+        vehicle.send(order)
+        (event,) = vehicle.events(0.0)
+        if agent.asks == 6:
+            event = replace(event, values=event.values + 10.0)
+        agent.tell(event)
+        believed.append(agent.disbelieved)
+    high = agent.mission.policy._recall(agent.memory, agent.domain.size)[0].H
+    truth = the_mission.world.truth(agent.domain.sites)
+
+    assert believed[-1] == 1
+    assert np.mean(truth[high] >= the_mission.question.threshold) > 0.95
+
+
+def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
+    settings = {
+        "model": {"learn": True, "noise": "learned"},
+        "agent": {"battery": 400},
+        "initial": {"count": 6},
+    }
+    the_mission = fieldbo.load_mission("gp-level-noise-truvar", settings)
+    agent, vehicle = Agent(the_mission), Simulated(the_mission)
+    for _ in range(15):
+        vehicle.send(agent.ask())
+        agent.tell(vehicle.events(0.0)[0])
+
+    assert agent.hyperparameters.noise_variance is not None
+    variances = [agent._noise(level)[0] for level in range(3)]
+    np.testing.assert_allclose(np.array(variances) / variances[0], [1.0, 1e3, 5e4])
+
+
+def test_gchk_waits_for_the_first_fit_before_it_takes_a_share_of_the_maximum_for_settled():
+    settings = {"model": {"learn": True}, "agent": {"battery": 4000}}
+    result = fieldbo.run(fieldbo.load_mission("gp-lake-share-gchk-per-cost", settings))
+
+    assert len(result.queries) > 10
+
+
+@pytest.mark.parametrize("policy", ["random", "lawnmower", "gchk"])
+def test_a_setting_that_the_sensor_does_not_have_is_refused(policy):
+    for level in (-1, 3):
+        with pytest.raises(InputError, match="a setting of the sensor"):
+            fieldbo.load_mission("gp-level-noise-truvar", {"policy": {"kind": policy, "level": level}})
+
+
+def test_a_policy_that_proposes_a_setting_that_there_is_not_is_stopped():
+    @dataclass(frozen=True)
+    class Wrong(MaximumVariance):
+        def suggest(self, state, memory):
+            return Decision(Query(state.domain.sites[0], level=-1), memory)
+
+    with pytest.raises(PolicyError, match="level -1"):
+        Agent(mission(policy=Wrong())).ask()

@@ -61,10 +61,18 @@ def test_every_file_that_the_readme_promises_is_in_a_run_folder(tmp_path):
     assert {name for name in promised if not (tmp_path / "run" / name).exists()} == set()
 
 
-@pytest.mark.parametrize("text", blocks("toml"))
-def test_the_mission_file_of_the_readme_loads(text, tmp_path):
+def test_the_mission_file_of_the_readme_loads(tmp_path):
+    (text,) = [t for t in blocks("toml") if "[question]" in t]
     (tmp_path / "my-lake.toml").write_text(text)
     assert fieldbo.load_mission(tmp_path / "my-lake.toml").name == "my-lake"
+
+
+def test_the_tables_of_a_world_in_the_readme_load(tmp_path):
+    (text,) = [t for t in blocks("toml") if "[domain]" in t]
+    head = 'format = 1\nversion = "1"\ntitle = "t"\ncost_unit = "s"\n[cost]\nkind = "euclidean"\n'
+    (tmp_path / "world.toml").write_text(head + text)
+    world = fieldbo.load_world(tmp_path)
+    assert (world.domain.size, world.domain.continuous, world.sensor.settings) == (2000, True, 2)
 
 
 @pytest.mark.parametrize("text", blocks("python"))
