@@ -20,7 +20,9 @@ def policies(
         console().print(_listed())
         return
     kind = POLICIES.get(name)
-    console().print(f"{name}: for {_answered(kind)}\n\n{inspect.cleandoc(kind.__doc__ or '')}\n", markup=False)
+    console().print(
+        f"{name}: for {_answered(kind)}\n\n{inspect.cleandoc(kind.__doc__ or '')}\n", markup=False
+    )
     told = [f'kind = "{name}"', *(_line(field) for field in fields(kind))]
     console().print("[policy]\n" + "\n".join(told), markup=False)
 
