@@ -49,7 +49,20 @@ _MOST = 100_000  # sites of a world, and readings before a policy takes over
 _VALUES = ("threshold", "learn")  # tables of which one key decides what the value means
 
 _AXES_TAKEN = frozenset(
-    ("order", "value", "noise_sd", "level", "time_s", "cost", "mean", "sd", "exceedance", "class", "site")
+    (
+        "order",
+        "value",
+        "noise_sd",
+        "level",
+        "believed",
+        "time_s",
+        "cost",
+        "mean",
+        "sd",
+        "exceedance",
+        "class",
+        "site",
+    )
 )
 """Columns and variables of a run's tables and maps, next to its axes."""
 

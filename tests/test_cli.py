@@ -196,7 +196,7 @@ def test_policies_lists_what_each_does_and_answers(said):
         kind = POLICIES.get(name)
         assert f" {name} " in f" {text}"
         assert " ".join(kind.__doc__.split()[:4]) in text
-    assert "truvar Truncated variance reduction" in text
+    assert "truvar Shrink the truncated variance" in text
     assert "level-set" in text
     assert "optimum" in text
 
@@ -210,9 +210,11 @@ def test_show_says_what_a_world_is_and_draws_it(said):
     assert Path("other.png").read_bytes() != Path("tiny.png").read_bytes()
 
 
-def test_show_of_a_live_world_draws_nothing(said):
-    assert "none: a live world" in said("show", "live")
-    assert not list(Path().glob("*.png"))
+def test_show_of_a_live_world_draws_its_sites(said):
+    text = said("show", "live", "--out", "sites.png")
+    assert "none: a live world" in text
+    assert "picture of the sites in sites.png" in text
+    assert Path("sites.png").read_bytes().startswith(PNG)
 
 
 @pytest.mark.parametrize("name", ["m.toml", "./m.toml", "lake-level-set", "mine"])
@@ -284,6 +286,36 @@ def test_check_tells_a_sensor_s_settings_and_a_box(said):
     text = said("check", "worlds/tiny")
     assert "noise sd by level: 0.01 mg m-3 for 5 s, 0.2 mg m-3 for 1 s" in text
     assert "sites 32, standing for a box: along 0 to 10 m" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        (["battery=1"], "1 units pays for no reading at all: the cheapest, at setting 2, takes 2 units"),
+        (
+            ["battery=14"],
+            "14 units does not pay for the initial reading at the start, which takes 15 units at setting 0",
+        ),
+        (
+            ["battery=4", "reserve=2", "margin=0.5", "home=[0, 0]"],
+            "takes 5 units with the way home and margin and reserve",
+        ),
+        (["battery=15"], None),
+    ],
+)
+def test_check_warns_where_the_battery_pays_for_no_reading_or_not_for_the_first(said, settings, warned):
+    text = said(
+        "check", "gp-level-noise-truvar", *(part for s in settings for part in ("--set", f"agent.{s}"))
+    )
+    assert "from the start to a site 2 to 15 units, over all settings" in text
+    assert ("warning: the battery of" in text) == (warned is not None)
+    assert (warned or "") in text
+
+
+def test_check_of_a_world_takes_no_settings(command):
+    code, _, err = command("check", "tiny", "--set", "agent.battery=1")
+    assert code != 0
+    assert "for a world" in err
 
 
 # -- the schema ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import shapely
+from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
@@ -297,6 +298,36 @@ def test_a_world_shows_all_its_sites_and_its_start(grid):
     assert not labelled(plot.world_picture(world), "level 6")
 
 
+def test_a_world_of_three_axes_has_a_panel_for_each_of_the_few_values_of_the_third():
+    world = small_mission("box").world
+    figure = plot.world_picture(world, threshold=6.0)
+    truth = world.truth(world.domain.sites).reshape(world.domain.shape)
+    assert [ax.get_title() for ax in figure.axes] == ["depth 0 m", "depth 2.5 m", "depth 5 m"]
+    for k, ax in enumerate(figure.axes):
+        (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
+        np.testing.assert_allclose(mesh.get_array().T, truth[:, :, k])
+        assert mesh.get_clim() == (truth.min(), truth.max())
+    assert "true field by depth (m)" in figure.get_suptitle()
+
+
+def test_a_world_of_four_axes_shows_the_mean_over_the_others():
+    world = small_mission("four axes").world
+    figure = plot.world_picture(world)
+    (dots,) = [c for c in figure.axes[0].collections if c.get_array() is not None]
+    truth = world.truth(world.domain.sites).reshape(world.domain.shape)
+    np.testing.assert_allclose(dots.get_array(), truth.mean(axis=(2, 3)).ravel())
+    assert "mean over c, d" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize("name", ["line", "grid", "box"])
+def test_a_live_world_shows_its_sites_alone(name):
+    world = replace(small_mission(name).world, field=None)
+    figure = plot.world_picture(world)
+    (sites,) = labelled(figure, "site")
+    np.testing.assert_array_equal(sites.get_xdata(), world.domain.sites[:, 0])
+    assert "live: the truth is not known" in figure.get_suptitle()
+
+
 def test_a_comparison_draws_one_named_line_a_rule_and_its_names_do_not_overlap():
     cost = np.linspace(0, 100, 11)
     curve = np.concatenate([[np.nan], np.linspace(0.2, 0.99, 10)])
@@ -359,7 +390,8 @@ def test_the_maps_of_an_optimum_tell_how_likely_and_how_much_better_a_site_may_b
         drawn = np.asarray(mesh.get_array())
         assert values.min() - 1e-9 <= drawn.min()
         assert drawn.max() <= values.max() + 1e-9
-    assert ("mean + 1.96" if sign > 0 else "mean − 1.96") in figure.axes[3].get_title()
+    side = "upper" if sign > 0 else "lower"
+    assert figure.axes[3].get_title().startswith(f"{side} end of the 95% interval")
 
 
 def test_the_ground_of_a_box_agrees_with_its_sites_and_covers_it(optimum):
@@ -410,6 +442,79 @@ def test_readings_are_marked_by_level_the_finest_largest(name):
         sizes.append((dots.get_markersize(), dots.get_marker()))
     assert sorted({size for size, _ in sizes}, reverse=True) == [size for size, _ in sizes]
     assert len({marker for _, marker in sizes}) == 3
+    assert min(size for size, _ in sizes) >= 5
+    (start,) = labelled(figure, "start")
+    assert start.get_markersize() > max(size for size, _ in sizes)
+    assert start.get_zorder() < labelled(figure, "reading at level 0 (noise sd 0.001)")[0].get_zorder()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("continuous 1", {"sensor": LEVELS}),
+        ("continuous 1", {"sensor": LEVELS, "question": QUESTIONS["maximum"]}),
+        ("square", {}),
+        ("square", {"sensor": LEVELS}),
+        ("outline", {"question": QUESTIONS["minimum"]}),
+        ("box", {}),
+        ("continuous 3", {}),
+        ("four axes", {}),
+    ],
+)
+def test_nothing_is_cut_off_at_the_edges_of_a_picture(name, settings):
+    square = (Axis("x", "", 0, 1), Axis("y", "", 0, 1)) if name == "square" else None
+    result = fieldbo.run(small_mission("grid" if square else name, axes=square, **settings))
+    figures = [picture(result) for picture in PICTURES]
+    figures += [plot.world_picture(world) for world in (result.mission.world, live(result).mission.world)]
+    for figure in figures:
+        png(figure)
+        within, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+        assert min(within.x0, within.y0, width - within.x1, height - within.y1) >= 0
+
+
+def test_the_legend_of_a_line_with_many_entries_takes_more_rows_and_names_all():
+    figure = plot.path_picture(fieldbo.run(small_mission("continuous 1", sensor=LEVELS)))
+    (legend,) = figure.legends
+    assert {"start", "end"} <= {t.get_text() for t in legend.get_texts()}
+    assert legend.get_tightbbox().width <= figure.bbox.width
+
+
+def test_numbers_stay_within_the_axes(lake):
+    figure = plot.path_picture(lake)
+    png(figure)
+    ax = figure.axes[0]
+    box = Axes.get_window_extent(ax)
+    for number in ax.texts:
+        told = Text.get_window_extent(number)
+        assert told.y1 <= box.y1
+        assert told.x1 <= box.x1
+
+
+def test_readings_that_the_model_leaves_out_are_crossed():
+    told = small_mission(battery=4000.0)
+    model = replace(told.model, outliers="tested")
+    ok = fieldbo.run(replace(told, model=model, max_steps=30))
+    assert ok.believed.all()
+    assert not labelled(plot.path_picture(ok), "reading left out by the model")
+    spoilt = list(ok.observations)
+    for n, value in ((9, 500.0), (12, np.nan)):
+        spoilt[n] = replace(spoilt[n], values=np.array([value]))
+    (cross,) = labelled(
+        plot.path_picture(replace(ok, observations=tuple(spoilt))), "reading left out by the model"
+    )
+    np.testing.assert_array_equal(cross.get_xydata(), ok.sites[[9, 12]])
+
+
+def test_under_a_log_the_band_lies_between_quantiles_and_above_0():
+    result = fieldbo.run(small_mission("line", transform="log", battery=60.0))
+    scale, s = result.hyperparameters.scale, result.surface
+    low, high = scale.to_user(s.mean - 1.96 * s.sd), scale.to_user(s.mean + 1.96 * s.sd)
+    for figure in (plot.map_picture(result), plot.path_picture(result)):
+        (band,) = labelled(figure, "95% interval")
+        drawn = band.get_paths()[0].vertices[:, 1]
+        assert drawn.min() == pytest.approx(low.min(), rel=1e-3)
+        assert drawn.max() == pytest.approx(high.max(), rel=1e-3)
+        assert drawn.min() > 0
 
 
 def test_a_share_of_the_maximum_draws_the_true_level_and_the_classified_one():

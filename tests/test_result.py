@@ -12,6 +12,7 @@ import pytest
 import fieldbo
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain import Axis, Domain
+from fieldbo.exchange import EndReason
 from fieldbo.fields.base import Field
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
@@ -266,6 +267,49 @@ def test_readings_and_their_cost_are_told_by_level(tmp_path):
         assert one["readings"] == len(mine)
         assert one["cost"] == pytest.approx(sum(float(r["cost"]) for r in mine))
     assert fine["cost"] + coarse["cost"] == pytest.approx(result.cost)
+
+
+def told_to(question, values, **settings):
+    """An agent that has read at every other site, and was told these values."""
+    told = mission(question, battery=1e4, **settings)
+    told = replace(told, model=replace(told.model, outliers="tested"))
+    agent = fieldbo.Agent(told)
+    for value in values:
+        query = agent.ask()
+        agent.tell(query.observed(value, noise_variance=1e-4, cost=1.0))
+    return agent
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_outliers_are_told_and_marked_in_the_table(transform, tmp_path):
+    values = np.full(25, 2.0)
+    values[[7, 20]] = 900.0, -1.0 if transform == "log" else np.nan
+    agent = told_to(LevelSet(2.0), values, transform=transform)
+    result = Result.of(agent)
+    assert np.flatnonzero(~result.believed).tolist() == [7, 20]
+    np.testing.assert_array_equal(result.believed[result.usable], agent.believed)
+    assert result.summary()["outliers"] == agent.disbelieved == 1
+    result.save(tmp_path)
+    rows = rows_of(tmp_path / "observations.csv")
+    assert [int(r["believed"]) for r in rows] == result.believed.tolist()
+
+
+def test_where_every_reading_is_kept_nothing_is_said_of_outliers(results, tmp_path):
+    result = results["level set"]
+    assert result.believed.all()
+    assert len(result.believed) == len(result.values)
+    assert "outliers" not in result.summary()
+    result.save(tmp_path)
+    assert "believed" not in rows_of(tmp_path / "observations.csv")[0]
+
+
+def test_a_battery_that_paid_for_readings_is_not_said_to_pay_for_none():
+    agent = told_to(LevelSet(2.0), [np.nan])
+    (note,) = Result.of(agent, reason=EndReason.BATTERY_SPENT).notes
+    assert "1 readings could not be modelled" in note
+    nothing = fieldbo.run(mission(LevelSet(2.0), battery=0.5))
+    assert nothing.end_reason is EndReason.BATTERY_SPENT
+    assert "the battery pays for no reading at all" in nothing.notes
 
 
 def test_a_result_of_an_agent_that_has_read_nothing_can_be_told():

@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from fieldbo.domain import Array
     from fieldbo.mission import Mission
     from fieldbo.world import World
 
 
 def check(
     file: Annotated[str, typer.Argument(help="A mission or world: a TOML file, a folder, or a name.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replace a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"),
+    ] = None,
 ) -> None:
     """Say what a mission or world file was understood as, or what is wrong and how to mend it."""
     from fieldbo.agent import Agent
     from fieldbo.catalogue import list_missions, list_worlds, load_mission, load_world
+    from fieldbo.cli.settings import overrides
+    from fieldbo.errors import InputError
     from fieldbo.files import read_toml
 
     path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
@@ -26,11 +33,19 @@ def check(
     else:
         is_world = file in list_worlds() and file not in list_missions()
     if is_world:
+        if set_:
+            raise InputError(
+                f"--set {set_[0]} for a world",
+                expected="a mission",
+                where="--set",
+                mend="edit the world's file",
+            )
         lines = _world(load_world(path if path.exists() else file))
     else:
-        mission = load_mission(path if path.exists() else file)
+        mission = load_mission(path if path.exists() else file, overrides(set_ or []))
         lines = [*_mission(mission), *_world(mission.world)]
-        lines += [f"warning: {w}" for w in [*_beyond_truth(mission), *Agent(mission).warnings]]
+        warnings = [*_unpayable(mission), *_beyond_truth(mission), *Agent(mission).warnings]
+        lines += [f"warning: {w}" for w in warnings]
     typer.echo("\n".join(lines))
 
 
@@ -52,6 +67,44 @@ def _mission(mission: Mission) -> list[str]:
     ]
 
 
+def _unpayable(mission: Mission) -> list[str]:
+    """Return a warning where the battery pays for no reading, or not for the first one."""
+    from fieldbo.craft import Craft
+
+    world, crew = mission.world, mission.crew[0]
+    craft, unit, several = Craft(crew, world.cost), world.cost_unit, world.sensor.settings > 1
+
+    def needed(sites: Array, level: int) -> float:
+        """Return what must be left beside the reserve for the cheapest of `sites` (N, d)."""
+        costs = world.cost.to(crew.start, sites, level=level) + craft.return_cost(sites)
+        return float(costs.min()) * (1.0 + crew.margin)
+
+    parts = {"the way home": crew.home is not None, "margin": crew.margin, "reserve": crew.reserve}
+    included = " and ".join(part for part, there in parts.items() if there)
+
+    def price(sites: Array, level: int) -> str:
+        told = f"{needed(sites, level) + crew.reserve:.4g} {unit}"
+        return f"{told} with {included}" if included else told
+
+    sites, start, first = world.domain.sites, crew.start[None], mission.initial_level
+    free, battery = crew.battery - crew.reserve, f"the battery of {crew.battery:g} {unit}"
+    begins = mission.initial > 0 and needed(start, first) <= free
+    fixed = getattr(mission.policy, "level", None)  # a policy without one chooses the setting
+    levels = range(world.sensor.settings) if fixed is None else [int(fixed)]
+    least = min(levels, key=lambda k: needed(sites, k))
+    if needed(sites, least) > free:
+        return [
+            f"{battery} pays for no reading {'but the initial one' if begins else 'at all'}: the cheapest"
+            f"{f', at setting {least},' if several else ''} takes {price(sites, least)}"
+        ]
+    if mission.initial > 0 and not begins:
+        return [
+            f"{battery} does not pay for the initial reading at the start, which takes {price(start, first)}"
+            f"{f' at setting {first}' if several else ''}: the policy begins without it"
+        ]
+    return []
+
+
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning where a simulated world has nothing on one side of the threshold."""
     from fieldbo.result import amount, truth_of
@@ -67,16 +120,19 @@ def _beyond_truth(mission: Mission) -> list[str]:
 
 
 def _world(world: World) -> list[str]:
+    import numpy as np
+
     domain = world.domain
     axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes)
     assert world.start is not None
-    costs = world.cost.to(world.start, domain.sites)
+    settings = world.sensor.settings
+    costs = np.concatenate([world.cost.to(world.start, domain.sites, level=k) for k in range(settings)])
     lines = [
         f"world {world.name}: valid",
         f"  title     {world.title}",
         f"  sites     {domain.size}{', standing for a box' if domain.continuous else ''}: {axes}",
         f"  cost      {type(world.cost).__name__.lower()}; from the start to a site {costs.min():.4g} to "
-        f"{costs.max():.4g} {world.cost_unit}",
+        f"{costs.max():.4g} {world.cost_unit}" + (", over all settings" if settings > 1 else ""),
         f"  sensor    {_sensor(world)}",
     ]
     if world.field is None:

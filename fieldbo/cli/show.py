@@ -14,7 +14,7 @@ def show(
     out: Annotated[Path | None, typer.Option(help="The picture; by default *WORLD.png* here.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Draw this level as a line.")] = None,
 ) -> None:
-    """Say what a world is, and draw its field."""
+    """Say what a world is, and draw its field; of a live world, which has none, its sites."""
     from fieldbo import plot
     from fieldbo.catalogue import load_world
     from fieldbo.cli.check import _world
@@ -23,10 +23,9 @@ def show(
     told = load_world(world, draw)
     typer.echo("\n".join(_world(told)))
     file = out or Path(f"{told.name}.png")
-    if told.field is None:
-        return
     try:
         plot.save(plot.world_picture(told, threshold), file)
     except OSError as error:
         raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None
-    typer.echo(f"picture in {file}")
+    what = "picture of the sites" if told.live else "picture"
+    typer.echo(f"{what} in {file}")

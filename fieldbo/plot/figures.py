@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from fieldbo.result import Result
 
 DPI = 150
+
+_PASSES = 8
+_SETTLED = 1e-3  # share of the figure
 
 Look = dict[str, Any]
 
@@ -52,23 +56,32 @@ def legend_below(figure: Figure) -> None:
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    if named:
-        columns = len(named) if len(named) < 5 else (len(named) + 1) // 2
-        figure.legend(
+    for columns in range(len(named) if len(named) < 5 else (len(named) + 1) // 2, 0, -1):
+        legend = figure.legend(
             list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False
         )
+        room = legend.get_tightbbox()
+        if columns == 1 or room is None or room.width <= figure.bbox.width:
+            break
+        legend.remove()  # wider than the figure: fewer columns, more rows
 
 
 def save(figure: Figure, target: Path | str | IO[bytes]) -> None:
     """Write a figure as PNG, 150 dots an inch; the same figure gives the same bytes.
 
-    The layout is settled at the first save: a later one does not move anything.
+    The layout is settled at the first save: a later one does not move anything. Where axes keep their
+    aspect, room for labels is found in several passes: each starts from the size that the last one left.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
     target : path or binary file object
     """
-    figure.draw_without_rendering()
+    placed = np.empty(0)
+    for _ in range(_PASSES):
+        figure.draw_without_rendering()
+        before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
+        if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
+            break
     figure.set_layout_engine("none")
     figure.savefig(target, format="png", dpi=DPI, metadata={"Software": "fieldbo"})

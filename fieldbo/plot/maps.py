@@ -73,7 +73,8 @@ def map_picture(result: Result) -> Figure:
 
 def _last_title(answer: LevelSetAnswer | OptimumAnswer) -> str:
     if isinstance(answer, OptimumAnswer):
-        return f"mean {'+' if answer.mission.question.sign > 0 else '−'} {SURE:g} sd: what it may yet be"
+        side = "upper" if answer.mission.question.sign > 0 else "lower"
+        return f"{side} end of the 95% interval: what it may yet be"
     wrong = answer.wrong
     return "classes" + ("" if wrong is None else f"; {wrong.mean():.1%} of sites misclassified (black dots)")
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import AbstractPathEffect, withStroke
-from numpy.typing import NDArray
 
 from fieldbo.domain import Array
-from fieldbo.plot.figures import ORANGE, PINK, SKY, YELLOW, Look
+from fieldbo.plot.figures import ORANGE, PINK, RED, SKY, YELLOW, Look
 from fieldbo.sensors import Sensor
+
+if TYPE_CHECKING:
+    from fieldbo.result import Result
 
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
 _SHAPES = "oDv^sP"
+_EDGE = 0.05  # share of the axes within which a number would stick out
 _MARKS: dict[str, Look] = {
-    "start": {"marker": "^", "color": SKY, "markersize": 9},
-    "end": {"marker": "s", "color": ORANGE, "markersize": 9},
+    # larger than any reading and below it: one taken there shows its own mark
+    "start": {"marker": "^", "color": SKY, "markersize": 14, "zorder": 3.5},
+    "end": {"marker": "s", "color": ORANGE, "markersize": 11, "zorder": 3.5},
     "true optimum": {"marker": "*", "color": YELLOW, "markersize": 15},
     "reported optimum": {  # a ring: the star may lie in it
         "marker": "o",
@@ -29,19 +35,42 @@ _MARKS: dict[str, Look] = {
 }
 
 
-def readings(ax: Axes, x: Array, y: Array, levels: NDArray[np.int64], sensor: Sensor) -> None:
-    """Draw readings (n,), at most twelve of them numbered; each of a sensor's settings has its shape.
+def readings(ax: Axes, x: Array, y: Array, result: Result) -> None:
+    """Draw a result's readings at (n,) places, at most twelve numbered; each sensor setting has its shape.
 
-    The finer the setting, the larger the mark.
+    The finer the setting, the larger the mark. Those that the model does not believe, or could not take, are
+    crossed. Draw them last: numbers stay within the axes as they are.
     """
+    levels, sensor = result.levels, result.mission.world.sensor
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
     for level, (label, size) in enumerate(_settings(sensor)):
         at = levels == level
         ax.plot(x[at], y[at], _SHAPES[level % len(_SHAPES)], label=label, markersize=size, **dots)
+    if not (believed := result.believed).all():
+        cross: Look = {"color": RED, "markersize": 9, "markeredgewidth": 2.0, "path_effects": _HALO}
+        out = ~believed
+        ax.plot(x[out], y[out], "x", label="reading left out by the model", zorder=5.5, **cross)
     step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(x) <= 12 * k * 10**e)
-    near: Look = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": 8, "path_effects": _HALO}
     for n in range(step, len(x) + 1, step):
-        ax.annotate(str(n), (x[n - 1], y[n - 1]), zorder=6, **near)
+        _number(ax, n, (float(x[n - 1]), float(y[n - 1])))
+
+
+def _number(ax: Axes, n: int, at: tuple[float, float]) -> None:
+    """Write a number beside a place, above it and to the right unless it is near that edge."""
+    ax.autoscale_view()  # limits are otherwise settled only when drawn
+    across, up = (ax.transScale + ax.transLimits).transform(at)
+    left, below = across > 1 - _EDGE, up > 1 - _EDGE
+    ax.annotate(
+        str(n),
+        at,
+        (-4 if left else 4, -4 if below else 4),
+        textcoords="offset points",
+        horizontalalignment="right" if left else "left",
+        verticalalignment="top" if below else "bottom",
+        fontsize=8,
+        path_effects=_HALO,
+        zorder=6,
+    )
 
 
 def _settings(sensor: Sensor) -> list[tuple[str, float]]:
@@ -50,7 +79,7 @@ def _settings(sensor: Sensor) -> list[tuple[str, float]]:
         return [("reading (numbers: order)", 4.5)]
     variances = [level.variance for level in sensor.levels]
     rank = np.argsort(np.argsort(np.negative(variances), kind="stable"), kind="stable")  # 0: the coarsest
-    sizes = 3.0 + 4.0 * rank / (len(rank) - 1)
+    sizes = 6.0 + 2.5 * rank / (len(rank) - 1)
     return [
         (f"reading at level {k} (noise sd {np.sqrt(v):.2g})", float(size))
         for k, (v, size) in enumerate(zip(variances, sizes, strict=True))

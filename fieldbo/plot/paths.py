@@ -33,18 +33,19 @@ def path_picture(result: Result) -> Figure:
     matplotlib.figure.Figure
         Axes in the domain's units, values in the quantity's; with the level set's true edge and the
         classified one, or the true optimum and the reported one. Readings are numbered sparsely, in order;
-        the settings of a sensor differ in shape. Of one axis: a profile above the path.
+        the settings of a sensor differ in shape, and those that the model left out are crossed. Of one axis:
+        a profile above the path.
     """
     domain, way = result.mission.world.domain, result.path
     over = "posterior mean: the truth is not known" if result.truth is None else "true field"
-    sensor, answer = result.mission.world.sensor, result.answer
+    answer = result.answer
     if domain.dimension == 1:
         figure = new_figure(8, 7)
         top, ax = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         profile(top, result, domain.sites[:, 0])
-        readings(top, result.sites[:, 0], result.values, result.levels, sensor)
         if isinstance(answer, OptimumAnswer):
             optima(top, answer)
+        readings(top, result.sites[:, 0], result.values, result)
         way = np.column_stack([way, np.arange(len(way))])
         ax.set(xlabel=domain.axes[0].label, ylabel="leg")
         ax.yaxis.set_inverted(True)
@@ -55,7 +56,7 @@ def path_picture(result: Result) -> Figure:
         top = ax = figure.subplots()
         frame(ax, domain)
         _backdrop(ax, result)
-        readings(ax, result.sites[:, 0], result.sites[:, 1], result.levels, sensor)
+        readings(ax, result.sites[:, 0], result.sites[:, 1], result)
         over = over if domain.dimension == 2 else f"first two of {domain.dimension} axes"
         line = {"color": "white", "linewidth": 0.8, "alpha": 0.75, "path_effects": _THIN}
     ax.plot(way[:, 0], way[:, 1], label="path", zorder=3, **line)

@@ -22,6 +22,13 @@ def moments(result: Result) -> tuple[Array, Array]:
     return result.hyperparameters.scale.moments(result.surface.mean, result.surface.variance)
 
 
+def interval95(result: Result) -> tuple[Array, Array]:
+    """Return both ends (N,) of the belief's central 95%, in the quantity's unit; of a log, its quantiles."""
+    surface, user = result.surface, result.hyperparameters.scale.to_user
+    one, other = user(surface.mean - SURE * surface.sd), user(surface.mean + SURE * surface.sd)
+    return np.minimum(one, other), np.maximum(one, other)  # the model of a minimum counts downwards
+
+
 def line(ax: Axes, x: Array, y: Array | None, **look: Any) -> None:
     """Draw y (N,) against x (N,) in order of x; nothing where there is no y."""
     if y is not None:
@@ -36,11 +43,10 @@ def level(ax: Axes, threshold: float) -> None:
 
 def profile(ax: Axes, result: Result, x: Array, **look: Any) -> None:
     """Draw mean, its 95% band, the threshold and the truth against x (N,)."""
-    mean, sd = moments(result)
     order = np.argsort(x, kind="stable")
-    low, high = (mean - SURE * sd)[order], (mean + SURE * sd)[order]
-    ax.fill_between(x[order], low, high, color=BLUE, alpha=0.2, linewidth=0, label=f"mean ± {SURE:g} sd")
-    line(ax, x, mean, color=BLUE, linewidth=1.8, label="posterior mean")
+    low, high = (end[order] for end in interval95(result))
+    ax.fill_between(x[order], low, high, color=BLUE, alpha=0.2, linewidth=0, label="95% interval")
+    line(ax, x, moments(result)[0], color=BLUE, linewidth=1.8, label="posterior mean")
     line(ax, x, result.truth, color="black", linewidth=1.2, label="true field", **look)
     if isinstance(result.answer, LevelSetAnswer):
         level(ax, result.answer.user_threshold)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo.agent import Agent
-from fieldbo.domain import Array
+from fieldbo.domain import Array, Mask
 from fieldbo.exchange import EndReason, Lost, Observation, Query, Rejected
 from fieldbo.metrics import Confidence, OptimumConfidence
 from fieldbo.mission import Mission
@@ -24,6 +24,7 @@ from fieldbo.result.answers import Answer, LevelSetAnswer, OptimumAnswer, answer
 from fieldbo.result.steps import Step
 from fieldbo.result.tables import table, write_whole
 from fieldbo.surface import Surface
+from fieldbo.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray
@@ -146,6 +147,22 @@ class Result:
         return np.array([level.get(o.order, 0) for o in self.observations for _ in o.values], dtype=np.int64)
 
     @cached_property
+    def usable(self) -> Mask:
+        """Which readings the model could take, (n,) bool: finite, and above 0 under a log."""
+        return self.hyperparameters.scale.usable(self.values)
+
+    @cached_property
+    def believed(self) -> Mask:
+        """Which readings the final model goes by, (n,) bool: usable, and not taken for outliers."""
+        noises = np.concatenate([np.empty(0), *(o.noise_variances for o in self.observations)])
+        believed, good = self.usable.copy(), self.usable
+        with one_blas_thread():
+            believed[good] = self.mission.model.believed(
+                self.hyperparameters, self.sites[good], self.values[good], noises[good]
+            )
+        return believed
+
+    @cached_property
     def _level_of_order(self) -> dict[str, int]:
         return {str(q.id): q.level for q in self.queries}
 
@@ -186,11 +203,16 @@ class Result:
             "batch": mission.batch,
             "steps": self.steps,
             "readings": len(self.values),
+            **({"outliers": int(np.count_nonzero(self.usable & ~self.believed))} if self._tested else {}),
             **({"levels": self._by_level()} if world.sensor.settings > 1 else {}),
             "start": mission.crew[0].start.tolist(),
             "hyperparameters": self.hyperparameters.to_plain(),
             "notes": list(self.notes),
         }
+
+    @property
+    def _tested(self) -> bool:
+        return self.mission.model.outliers == "tested"
 
     def _by_level(self) -> list[dict[str, Any]]:
         """Return readings, and the cost of their orders, for each of the sensor's settings."""
@@ -243,6 +265,8 @@ class Result:
         channels = sorted({c for o in self.observations for c in (o.channels or {})})
         several = self.mission.world.sensor.settings > 1
         header = ["order", *axes, "value", "noise_sd", *(["level"] if several else []), "time_s", "cost"]
+        header += ["believed"] if self._tested else []
+        believed = iter(self.believed)
         rows = []
         for o in self.observations:
             level = [self._level_of_order.get(o.order)] if several else []
@@ -252,7 +276,8 @@ class Result:
                 ]
                 noise = float(np.sqrt(o.noise_variances[k]))
                 paid = o.cost if k == len(o.values) - 1 else 0.0
-                rows.append([o.order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid, *extra])
+                row = [o.order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid]
+                rows.append([*row, *([int(next(believed))] if self._tested else []), *extra])
         return table([*header, *channels], rows)
 
 
@@ -267,7 +292,8 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     read = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([np.empty(0), *read])
     yield from answer_of(mission, agent.surface, agent.hyperparameters.scale).notes(values, reason)
-    if reason is EndReason.BATTERY_SPENT and not agent.readings:
+    left = any(isinstance(o, Query) for o in agent.orders.values())
+    if reason is EndReason.BATTERY_SPENT and not left:
         yield "the battery pays for no reading at all"
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings are taken for outliers, and left out"

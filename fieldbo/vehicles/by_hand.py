@@ -73,13 +73,21 @@ class ByHand(Vehicle):
             self._write(f"\n{order.id}: go home, to {self._place(self.crew.home)}")
         else:
             price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
-            self._write(f"\n{order.id}: go to {self._place(order.site)}{price}")
+            self._write(f"\n{order.id}: go to {self._place(order.site)}{self._setting(order)}{price}")
 
     def _place(self, site: Array | None) -> str:
         assert site is not None
         return ", ".join(
-            f"{a.name} {x:g} {a.unit}" for a, x in zip(self.world.domain.axes, site, strict=True)
+            f"{a.name} {x:g} {a.unit}".rstrip() for a, x in zip(self.world.domain.axes, site, strict=True)
         )
+
+    def _setting(self, query: Query) -> str:
+        """Return which setting of the sensor is to be used; nothing where there is only one."""
+        sensor, unit = self.world.sensor, self.world.quantity.unit
+        if sensor.settings == 1:
+            return ""
+        sd = float(np.sqrt(sensor.variance(query.site[None], query.level)[0]))
+        return f" with setting {query.level} (noise sd {sd:.2g}{'' if unit in ('', '1') else f' {unit}'})"
 
     def _price(self, cost: float) -> str:
         return f"{cost:g} {self.world.cost_unit}"

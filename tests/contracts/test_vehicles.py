@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from fieldbo.testing import VehicleContract
+from fieldbo.exchange import Query
+from fieldbo.sensors import Level, Sensor
+from fieldbo.testing import VehicleContract, small_mission, small_world
 from fieldbo.vehicles import VEHICLES
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.simulated import Simulated
+
+LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.05, 1.0)))
 
 
 def typist(value="1.5"):
@@ -28,6 +34,25 @@ class TestByHand(VehicleContract):
 class TestByHandWhereEverySiteIsSkipped(VehicleContract):
     def vehicle(self, mission):
         return ByHand(mission, read=typist("skip"), write=lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("sensor", "level", "said"),
+    [
+        (Sensor(0.05), 0, "go to x 2 m, y 1 m  (about 3 s)"),
+        (LEVELS, 1, "go to x 2 m, y 1 m with setting 1 (noise sd 0.22 m)  (about 3 s)"),
+        (LEVELS, 0, "go to x 2 m, y 1 m with setting 0 (noise sd 0.001 m)  (about 3 s)"),
+        (replace(LEVELS, slope=(0.5, 0.0)), 0, "with setting 0 (noise sd 1 m)"),
+    ],
+    ids=["one setting", "coarse", "fine", "noise that grows"],
+)
+def test_an_order_by_hand_says_which_setting_to_use_where_there_are_several(sensor, level, said):
+    lines = []
+    mission = small_mission(world=replace(small_world(), sensor=sensor))
+    with ByHand(mission, read=typist(), write=lines.append) as vehicle:
+        vehicle.send(Query([2.0, 1.0], level=level, expected_cost=3.0, id="run/0"))
+    assert said in lines[-1]
+    assert ("setting" in lines[-1]) == (sensor.settings > 1)
 
 
 def test_every_registered_vehicle_is_tested():
