@@ -23,7 +23,7 @@ from fieldbo.loops import compiled
 SE, MATERN32, MATERN52 = 0, 1, 2
 
 _CHUNK = 1024  # candidates of a tile, which stays in the cache
-_PARTS = 16
+_PARTS = 8
 _TERMS = 64  # as many are summed in single precision before they go into a double
 _LOG2E = np.float32(1.4426950408889634)
 _LEAST = np.float32(-126.0)
