@@ -197,6 +197,25 @@ def check_that_it_goes_on(agent, rows, end_reason):
     assert agent.ask() == Stop(end_reason)
 
 
+@pytest.mark.parametrize("policy", [TruVaR(), Straddle(), Lawnmower(lines=3, samples=3)], ids=repr)
+def test_a_run_in_batches_goes_on_from_any_of_its_batches(record, policy):
+    mission = replace(small_mission(policy, battery=40.0), batch=3)
+    run(mission, record=record)
+    rows = [row for row in record.rows() if row.kind not in ("stop", "end")]
+    orders = [row.message for row in rows if row.kind in ORDERS]
+    told = {row.message.order: row.message for row in rows if row.kind == "observation"}
+    settled = [k for k in range(1, len(rows)) if rows[k - 1].kind == "observation" and rows[k].kind in ORDERS]
+    assert len(settled) > 2
+    for cut in settled:
+        agent = replayed(Agent(mission, record.name), rows[:cut])
+        assert not agent.pending
+        while batch := agent.ask_batch(3):
+            for order in batch:
+                agent.tell(told[order.id])
+        assert [to_plain(o) for o in agent.orders.values()] == [to_plain(o) for o in orders]
+        assert agent.ask() == Stop(record.end_reason)
+
+
 def test_on_step_is_called_after_each_settled_order_with_what_the_curve_holds():
     steps = []
 
