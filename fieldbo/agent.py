@@ -30,7 +30,7 @@ from fieldbo.exchange import (
     Stop,
     Telemetry,
 )
-from fieldbo.gp import Belief
+from fieldbo.knowledge import Knowledge
 from fieldbo.mission import Mission
 from fieldbo.model import LEAST_READINGS, Hyperparameters
 from fieldbo.policies import Decision, State
@@ -53,9 +53,8 @@ class Agent:
 
     Attributes
     ----------
-    surface : Surface
-        The belief over the domain's sites, in model units.
-    hyperparameters : Hyperparameters
+    knowledge : Knowledge
+        The readings, the model, and the belief over the sites.
     why : mapping or None
         Why the last order is what it is: the policy's scores, sets and bounds, and on the way home the
         ``end_reason``; None for initial readings.
@@ -68,9 +67,6 @@ class Agent:
     history : list of Event
     warnings : tuple of str
         What a user should know before the mission starts.
-    left_out : int
-        Readings that the model could not take (NaN, or not above 0 under a log); they are recorded, and
-        their sites passed over.
 
     Examples
     --------
@@ -87,19 +83,14 @@ class Agent:
         self.asks = 0
         self.steps = 0
         self.history: list[Event] = []
-        self.left_out = 0
+        self.knowledge = Knowledge(mission)
         self.why: Mapping[str, Any] | None = None
         self.whys: dict[str, Mapping[str, Any] | None] = {}
         self.memories: dict[str, Memory] = {}
-        self._sites: list[Array] = []
-        self._values: list[float] = []
-        self._noises: list[float] = []
         self._told: set[tuple[str, int]] = set()
         self.orders: dict[str, Order] = {}
         self._rejected = np.zeros(self.domain.size, dtype=bool)
-        self._fitted_at = 0
         self._initial = self._initial_sites()
-        self._apply(mission.model.initial(self.domain, mission.question))
         self.memory: Memory = mission.policy.start(self._seen())
         self.warnings = (*mission.policy.warnings(self._seen()), *self._batch_warnings())
 
@@ -115,19 +106,34 @@ class Agent:
         return self.mission.question.level(maximum, self.hyperparameters.scale)
 
     @property
+    def surface(self) -> Surface:
+        """The belief over the domain's sites, in model units."""
+        return self.knowledge.surface
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """The model's, as they are."""
+        return self.knowledge.hyperparameters
+
+    @property
     def readings(self) -> int:
         """How many readings the model has been given."""
-        return len(self._values)
+        return self.knowledge.readings
 
     @property
     def believed(self) -> Mask:
         """Which of them the model believes at present, (n,) bool."""
-        return self._believed.copy()
+        return self.knowledge.believed.copy()
 
     @property
     def disbelieved(self) -> int:
         """How many of them it takes for outliers at present."""
-        return int((~self._believed).sum())
+        return int((~self.knowledge.believed).sum())
+
+    @property
+    def left_out(self) -> int:
+        """How many readings the model could not take; they are recorded, and their sites passed over."""
+        return self.knowledge.left_out
 
     @property
     def spent(self) -> float:
@@ -138,33 +144,6 @@ class Agent:
     def pending(self) -> tuple[Query, ...]:
         """Queries that are out, of all vehicles."""
         return tuple(o for craft in self.crafts for o in craft.queue if isinstance(o, Query))
-
-    def _apply(self, hyperparameters: Hyperparameters) -> None:
-        """Take hyperparameters over, and rebuild the belief from all readings."""
-        self.hyperparameters = hyperparameters
-        self._rebuilt = True
-        belief = Belief(hyperparameters.kernel)
-        self._believed = self._believed_now()
-        if self._believed.any():
-            values = np.array(self._values)[self._believed]
-            belief = belief.given(
-                np.array(self._sites)[self._believed],
-                hyperparameters.scale.to_model(values),
-                hyperparameters.noise_to_model(np.array(self._noises)[self._believed], values),
-            )
-        self.surface = Surface(belief, self.domain.sites, self.mission.model.memory_bytes)
-
-    def _believed_now(self) -> Mask:
-        """Return which of the readings (n,) the model believes."""
-        readings = np.array(self._sites), np.array(self._values), np.array(self._noises)
-        return self.mission.model.believed(self.hyperparameters, *readings)
-
-    def _noise(self, level: int = 0) -> Array:
-        """Noise variances (N,) that readings at the domain's sites would have, in model units."""
-        expected = self.hyperparameters.scale.to_user(self.surface.mean)
-        return self.hyperparameters.noise_to_model(
-            self.mission.world.sensor.variance(self.domain.sites, level), expected
-        )
 
     def _batch_warnings(self) -> list[str]:
         start, sites = self.mission.crew[0].start, self.domain.sites
@@ -195,7 +174,7 @@ class Agent:
         """Return what a policy sees when it is asked: the variances count pending queries as read."""
         surface, pending = self.surface, self.pending
         if pending:
-            noise = [self._noise(q.level)[self.domain.nearest(q.site)] for q in pending]
+            noise = [self.knowledge.noise(q.level)[self.domain.nearest(q.site)] for q in pending]
             surface = surface.believing(np.stack([q.site for q in pending]), noise)
         ask = self.asks
         return self._state(vehicle, surface, lambda: stream(self.mission.seed, "policy", ask))
@@ -217,11 +196,11 @@ class Agent:
             time_s=craft.time_s,
             cost=self.mission.world.cost,
             sensor=self.mission.world.sensor,
-            noise=self._noise,
+            noise=self.knowledge.noise,
             threshold_if=self.threshold_if,
             fixed_model=self.mission.model.every is None,
-            provisional=self.mission.model.every is not None and not self._fitted_at,
-            rebuilt=self._rebuilt,
+            provisional=self.knowledge.provisional,
+            rebuilt=self.knowledge.rebuilt,
             draw=draw,
             return_cost=craft.return_cost,
             affordable=craft.affordable,
@@ -233,23 +212,10 @@ class Agent:
     @on_one_blas_thread
     def refit(self) -> Fitted | None:
         """Return a fit of the model if one is due, without taking it over: tell it to do so."""
-        every = self.mission.model.every
         waiting = self.initial_left and self.mission.initial >= LEAST_READINGS
-        if every is None or self.readings < LEAST_READINGS or waiting:
+        if waiting or not self.knowledge.fit_is_due:
             return None
-        if self._fitted_at and self.readings - self._fitted_at < every:
-            return None
-        found = self.mission.model.fitted(
-            self.hyperparameters,
-            self.domain,
-            self.mission.question,
-            np.array(self._sites),
-            np.array(self._values),
-            np.array(self._noises),
-            stream(self.mission.seed, "model", self.asks),
-            noise_varies=self.mission.world.sensor.varies,
-        )
-        return Fitted(found.to_plain())
+        return self.knowledge.fitted(stream(self.mission.seed, "model", self.asks))
 
     @on_one_blas_thread
     def ask(self, vehicle: int = 0) -> Order | Stop:
@@ -445,7 +411,7 @@ class Agent:
             was taken in.
         """
         vehicle = self._vehicle_of(event)
-        self._rebuilt = False
+        self.knowledge.rebuilt = False
         if isinstance(event, Observation):
             if (event.order, event.part) in self._told:
                 return
@@ -457,8 +423,7 @@ class Agent:
         elif isinstance(event, Telemetry):
             self.crafts[event.vehicle].heard(event)
         else:
-            self._apply(Hyperparameters.from_plain(event.hyperparameters))
-            self._fitted_at = max(1, self.readings)
+            self.knowledge.refit(event)
         self.history.append(event)
         self.memory = self.mission.policy.observe(self._seen(vehicle), self.memory, event)
 
@@ -505,28 +470,5 @@ class Agent:
         self._told.add((event.order, event.part))
         if event.last and isinstance(self.orders[event.order], Query):
             self.steps += 1
-        self._learn(event)
-
-    def _learn(self, event: Observation) -> None:
-        scale = self.hyperparameters.scale
-        good = scale.usable(event.values)
-        self.left_out += int((~good).sum())
-        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
-        if not len(values):
-            if len(event.sites):  # nothing can be read there, or not with this model
-                self._pass_over(event.sites[-1])
-            return
-        self._sites.extend(sites)
-        self._values.extend(values.tolist())
-        self._noises.extend(noises.tolist())
-        before, self._believed = self._believed, self._believed_now()
-        if not np.array_equal(self._believed[: len(before)], before):
-            self._apply(self.hyperparameters)  # the new readings have shed another light on the old ones
-            return
-        new = self._believed[len(before) :]
-        self.surface.append(
-            sites[new],
-            scale.to_model(values)[new],
-            self.hyperparameters.noise_to_model(noises, values)[new],
-            event.times_s[good][new],
-        )
+        if not self.knowledge.learn(event) and len(event.sites):
+            self._pass_over(event.sites[-1])  # nothing can be read there, or not with this model

@@ -23,7 +23,7 @@ ORDER = """
     model  fields  metrics  policies
     world  forms
     mission
-    craft
+    craft  knowledge
     agent  vehicles
     result  catalogue
     runner  plot  maps  folder
