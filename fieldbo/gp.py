@@ -305,13 +305,21 @@ class Belief:
         prior = self.kernel(xa, xb)
         return prior - self._solve(xa).T @ self._solve(xb) if self.size else prior
 
+    def mean_at_sites(self) -> Array:
+        """Return the posterior mean (n,) at the sites that were read, in model units; O(n^2)."""
+        # (K + V) alpha = y, and the mean there is K alpha = y - V alpha.
+        return self.values - self.noise_variances * self._alpha() if self.size else np.empty(0)
+
+    def _alpha(self) -> Array:
+        """Return ``L^-T w``, (n,)."""
+        return solve_triangular(self.factor, self.weights, lower=True, trans="T", check_finite=False)
+
     def mean_gradient(self, points: ArrayLike) -> Array:
         """Return the gradient (P, d) of the posterior mean at `points` (P, d)."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
         if not self.size:
             return np.zeros_like(x)
-        alpha = solve_triangular(self.factor, self.weights, lower=True, trans="T", check_finite=False)
-        gradient: Array = np.einsum("pnd,n->pd", self.kernel.gradient(x, self.sites), alpha)
+        gradient: Array = np.einsum("pnd,n->pd", self.kernel.gradient(x, self.sites), self._alpha())
         return gradient
 
     def variance_gradient(self, points: ArrayLike) -> Array:

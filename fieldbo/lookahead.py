@@ -26,14 +26,12 @@ from fieldbo.kernels import Kernel, Matern32, Matern52, SquaredExponential, Stat
 
 _UNIT = 2.0**-24  # of single precision
 _ROWS = 256  # that are made at once
+_REMADE = 128  # a row that was brought up to date so often is made anew: rounding adds up
+_SOME = 16  # rows up to which numpy is as fast as a loop
 _KINDS: dict[type, int] = {SquaredExponential: 0, Matern32: 1, Matern52: 2}  # as the loops call them
 
 Single = NDArray[np.float32]
 Whole = NDArray[np.int64]
-
-
-_REMADE = 128  # a row that was brought up to date so often is made anew: rounding adds up
-_SOME = 16  # rows up to which numpy is as fast as a loop
 
 
 def free_bytes() -> float:
@@ -43,6 +41,25 @@ def free_bytes() -> float:
         return 1024.0 * int(told.split("MemAvailable:")[1].split()[0])
     except (OSError, IndexError, ValueError):
         return 4e9
+
+
+def posterior_covariance(kernel: Kernel, candidates: Array, V: Array, rows: Whole, columns: Whole) -> Array:
+    """Return posterior covariances (len(rows), len(columns)) between candidates, in double precision.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    candidates : (N, d) array
+    V : (n, N) array
+    rows, columns : int arrays
+        Which candidates.
+    """
+    prior = kernel(candidates[rows], candidates[columns])
+    if not len(V):
+        return prior
+    if 4 * len(columns) < len(candidates):
+        return prior - V[:, rows].T @ V[:, columns]
+    return prior - (V[:, rows].T @ V)[:, columns]  # which saves a copy of most of V
 
 
 def _compiled(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
@@ -111,6 +128,11 @@ class Lookahead:
             Of a reading at each candidate and level.
         floor : float
             What falls below it does not count: ``eta^2 / beta``.
+
+        Returns
+        -------
+        Gains
+            In the squared unit of the values, as the variances are.
         """
         self._read(V)
         unit = self._unit
@@ -159,16 +181,9 @@ class Lookahead:
         found = np.empty(len(rows))
         for start in range(0, len(rows), _ROWS):
             some = slice(start, start + _ROWS)
-            covariance = self._covariance(V, rows[some], members)
+            covariance = posterior_covariance(self.kernel, self.candidates, V, rows[some], members)
             found[some] = np.minimum(np.square(covariance) * scale[some, None], room).sum(axis=1)
         return found
-
-    def _covariance(self, V: Array, rows: Whole, members: Whole) -> Array:
-        """Return posterior covariances (n, m) in double precision, for any kernel."""
-        prior = self.kernel(self.candidates[rows], self.candidates[members])
-        if 4 * len(members) < len(self.candidates):
-            return prior - V[:, rows].T @ V[:, members]
-        return prior - (V[:, rows].T @ V)[:, members]  # which saves a copy of most of V
 
     def _read(self, V: Array) -> None:
         """Take over the rows of V that came since the last time."""

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from fieldbo.domain import Array, Mask
 from fieldbo.gp import Belief
-from fieldbo.lookahead import Gains, Lookahead
+from fieldbo.lookahead import Gains, Lookahead, posterior_covariance
 
 _REPEATS = 1.5
 """Rows for each distinct site at which repeated readings are pooled."""
@@ -87,7 +87,7 @@ class Surface:
         return self._own_lookahead
 
     def covariance(self, rows: Any = slice(None), columns: Any = slice(None)) -> Array:
-        """Return the covariances between the candidates in `rows` and those in `columns`; O(n) each.
+        """Return the covariances between the candidates in `rows` and those in `columns`; O(n) a pair.
 
         Parameters
         ----------
@@ -100,18 +100,23 @@ class Surface:
         """
         every = np.arange(self.size)
         a, b = np.atleast_1d(every[rows]), np.atleast_1d(every[columns])
-        prior = self.belief.kernel(self.candidates[a], self.candidates[b])
         V = self._rows[: self.belief.size]
-        if not len(V):
-            return prior
-        if 4 * len(b) < self.size:
-            return prior - V[:, a].T @ V[:, b]
-        return prior - (V[:, a].T @ V)[:, b]  # which saves a copy of most of V
+        return posterior_covariance(self.belief.kernel, self.candidates, V, a, b)
 
     def covariance_with(self, points: ArrayLike, columns: Any = slice(None)) -> Array:
-        """Return the covariances (P, len(columns)) between any `points` (P, d) and candidates.
+        """Return the covariances between any points and candidates.
 
         O(n^2) a point and O(n) a pair: what is known of the candidates is used again.
+
+        Parameters
+        ----------
+        points : (P, d) array
+        columns : index
+            Anything that indexes N candidates.
+
+        Returns
+        -------
+        (P, len(columns)) array
         """
         at, columns = np.atleast_2d(np.asarray(points, dtype=float)), np.arange(self.size)[columns]
         prior = self.belief.kernel(at, self.candidates[columns])
@@ -197,7 +202,21 @@ class Surface:
         self._begin(belief)
 
     def exact_gains(self, rows: ArrayLike, noise: ArrayLike, members: Mask, floor: float) -> Array:
-        """Return the same (n,) in double precision, for the candidates `rows` read with `noise` (n,)."""
+        """Return what `truncated_gains` does for some pairs of candidate and noise, in double precision.
+
+        Parameters
+        ----------
+        rows : (p,) int array
+            Which candidates.
+        noise : (p,) array
+            Noise variance of the reading of each.
+        members, floor
+            As for `truncated_gains`.
+
+        Returns
+        -------
+        (p,) array
+        """
         counted = np.flatnonzero(members & (self.variance > floor))
         V = self._rows[: self.belief.size]
         at, v = np.asarray(rows), np.asarray(noise, dtype=float)

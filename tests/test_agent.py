@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -33,7 +32,6 @@ from fieldbo.policies import Decision, Policy
 from fieldbo.policies.levelset import MaximumVariance
 from fieldbo.question import LevelSet
 from fieldbo.sensors import Sensor
-from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world import Quantity, World
 
 
@@ -625,176 +623,7 @@ def test_without_learning_values_are_never_rescaled():
     assert agent.hyperparameters.scale.to_user(agent.surface.mean[3:4])[0] == pytest.approx(50.0)
 
 
-# -- absurd readings --------------------------------------------------------------------------------------
-
-
-def spoiled_run(outliers, every=12, off=30.0):
-    """A lake mission in which each twelfth reading is off by ten standard deviations of the field."""
-    settings = {"model": {"outliers": outliers}, "agent": {"battery": 3000}}
-    the_mission = fieldbo.load_mission("lake-level-set", settings)
-    agent, vehicle = Agent(the_mission), Simulated(the_mission)
-    while isinstance(order := agent.ask(), Query):
-        vehicle.send(order)
-        (event,) = vehicle.events(0.0)
-        if agent.asks % every == 0:
-            event = replace(event, values=event.values + off)
-        agent.tell(event)
-    return agent
-
-
-def test_absurd_readings_do_not_ruin_a_model_that_tests_them():
-    ruined, sound = spoiled_run("kept"), spoiled_run("tested")
-
-    assert ruined.disbelieved == 0
-    assert sound.disbelieved == sound.asks // 12
-    assert fieldbo.Result.of(sound).f1 > 0.9
-    assert fieldbo.Result.of(ruined).f1 < 0.7
-    assert any("taken for outliers" in note for note in fieldbo.Result.of(sound).notes)
-
-
-def test_a_reading_that_is_doubted_comes_back_when_another_confirms_it():
-    the_mission = replace(
-        mission(*np.linspace(0.0, 10.0, 11), battery=1e6),
-        model=Model(learn=False, length_scales=(0.3,), mean=0.0, outliers="tested"),
-    )
-    agent, doubted = Agent(the_mission), []
-    for site, value in [*((float(x), 0.0) for x in range(8)), (3.5, 5.0), (3.52, 5.0), (3.48, 5.0)]:
-        query = agent.ask()
-        agent.tell(query.observed(value, noise_variance=1e-4, position=[site]))
-        doubted.append(agent.disbelieved)
-
-    assert doubted[8] == 1
-    assert doubted[-1] == 0
-    assert agent.surface.belief.size == 11
-
-
-# -- batches ----------------------------------------------------------------------------------------------
-
-
-def lake(**agent):
-    return fieldbo.load_mission("gp-lake-truvar-batch", {"agent": agent})
-
-
-def test_the_policys_batch_is_carried_out_in_the_order_of_the_way_and_remembers_why():
-    agent = Agent(lake(battery=8000))
-    agent.tell(agent.ask_batch(4)[0].observed(0.5, noise_variance=1e-6))
-    batch = agent.ask_batch(4)
-    chosen = [agent.whys[q.id]["batch"] for q in batch]
-    cost, start = agent.mission.world.cost, agent.crafts[0].position
-
-    assert sorted(chosen) == [0, 1, 2, 3]
-    in_order = [start, *(q.site for q in batch)]
-    as_chosen = [start, *(q.site for _, q in sorted(zip(chosen, batch, strict=True)))]
-    way, other = (sum(cost.travel(a, b[None])[0] for a, b in pairwise(p)) for p in (in_order, as_chosen))
-    assert way <= other
-    assert sum(q.expected_cost for q in batch) == pytest.approx(sum(ledger(agent).reserved.values()))
-
-
-@pytest.mark.parametrize("home", [None, [0, 0]])
-def test_a_run_in_batches_never_overdraws_and_comes_home(home):
-    mission_ = lake(battery=700, home=home, reserve=50.0, margin=0.1)
-    result = fieldbo.run(mission_)
-
-    assert result.cost <= 650
-    assert result.end_reason is EndReason.BATTERY_SPENT
-    if home is not None:
-        assert np.array_equal(result.observations[-1].position, home)
-
-
-def test_a_batch_keeps_to_the_limit_of_orders():
-    result = fieldbo.run(lake(max_steps=7))
-
-    assert len(result.queries) == 7
-    assert result.end_reason is EndReason.STEP_LIMIT
-
-
-def test_a_policy_without_batches_of_its_own_is_asked_one_by_one():
-    agent = Agent(fieldbo.load_mission("gp-lake-straddle", {"agent": {"batch": 3}}))
-    agent.tell(agent.ask_batch(3)[0].observed(0.5, noise_variance=1e-6))
-    batch = agent.ask_batch(3)
-
-    assert len({q.site.tobytes() for q in batch}) == 3
-    assert len(agent.pending) == 3
-
-
-def test_a_batch_where_moves_depend_on_the_one_before_is_said():
-    assert any("batches of 4" in w for w in Agent(lake()).warnings)
-    unit = fieldbo.load_mission("gp-lake-truvar-batch", {"world": "gp-lake-unit-cost"})
-    assert not any("batches" in w for w in Agent(unit).warnings)
-
-
-def test_a_batch_that_can_not_be_paid_gives_up_what_was_chosen_last():
-    for battery in (520, 640, 760, 880):
-        agent = Agent(lake(battery=battery, batch=6))
-        agent.tell(agent.ask_batch(6)[0].observed(0.5, noise_variance=1e-6))
-        chosen = sorted(agent.whys[q.id]["batch"] for q in agent.ask_batch(6))
-        assert chosen == list(range(len(chosen)))
-
-
-def test_a_site_that_gave_nothing_is_passed_over():
-    agent = Agent(fieldbo.load_mission("gp-lake-truvar", {"agent": {"battery": 1500}}))
-    asked = []
-    while isinstance(order := agent.ask(), Query):
-        asked.append(tuple(order.site))
-        agent.tell(order.observed(np.nan if order.site[0] > 100 else 0.3, noise_variance=1e-6))
-
-    assert len(asked) == len(set(asked)) > 10
-    assert agent.left_out > 0
-
-
-def test_a_place_in_a_box_that_is_turned_down_is_not_proposed_again():
-    agent = Agent(fieldbo.load_mission("se-optimum-truvar"))
-    agent.tell(agent.ask().observed(0.5, noise_variance=1e-6))
-    places = []
-    for _ in range(6):
-        query = agent.ask()
-        places.append(tuple(query.site))
-        agent.tell(Rejected(query.id, "no"))
-
-    assert len(set(places)) == 6
-
-
-def test_sites_are_classified_afresh_once_a_reading_is_no_longer_believed():
-    settings = {"model": {"outliers": "tested"}, "policy": {"monotone": True}}
-    the_mission = fieldbo.load_mission("gp-lake-truvar", settings)
-    agent, vehicle = Agent(the_mission), Simulated(the_mission)
-    believed = []
-    while isinstance(order := agent.ask(), Query) and agent.asks < 30:
-        vehicle.send(order)
-        (event,) = vehicle.events(0.0)
-        if agent.asks == 6:
-            event = replace(event, values=event.values + 10.0)
-        agent.tell(event)
-        believed.append(agent.disbelieved)
-    high = agent.mission.policy._recall(agent.memory, agent.domain.size)[0].H
-    truth = the_mission.world.truth(agent.domain.sites)
-
-    assert believed[-1] == 1
-    assert np.mean(truth[high] >= the_mission.question.threshold) > 0.95
-
-
-def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
-    settings = {
-        "model": {"learn": True, "noise": "learned"},
-        "agent": {"battery": 400},
-        "initial": {"count": 6},
-    }
-    the_mission = fieldbo.load_mission("gp-level-noise-truvar", settings)
-    agent, vehicle = Agent(the_mission), Simulated(the_mission)
-    for _ in range(15):
-        vehicle.send(agent.ask())
-        agent.tell(vehicle.events(0.0)[0])
-
-    assert agent.hyperparameters.noise_variance is not None
-    variances = [agent.knowledge.noise(level)[0] for level in range(3)]
-    np.testing.assert_allclose(np.array(variances) / variances[0], [1.0, 1e3, 5e4])
-
-
-def test_gchk_waits_for_the_first_fit_before_it_takes_a_share_of_the_maximum_for_settled():
-    settings = {"model": {"learn": True}, "agent": {"battery": 4000}}
-    result = fieldbo.run(fieldbo.load_mission("gp-lake-share-gchk-per-cost", settings))
-
-    assert len(result.queries) > 10
+# -- what a policy may not propose -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", ["random", "lawnmower", "gchk"])
@@ -812,3 +641,15 @@ def test_a_policy_that_proposes_a_setting_that_there_is_not_is_stopped():
 
     with pytest.raises(PolicyError, match="level -1"):
         Agent(mission(policy=Wrong())).ask()
+
+
+def test_a_place_in_a_box_that_is_turned_down_is_not_proposed_again():
+    agent = Agent(fieldbo.load_mission("se-optimum-truvar"))
+    agent.tell(agent.ask().observed(0.5, noise_variance=1e-6))
+    places = []
+    for _ in range(6):
+        query = agent.ask()
+        places.append(tuple(query.site))
+        agent.tell(Rejected(query.id, "no"))
+
+    assert len(set(places)) == 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fieldbo import campaign, cli
+from fieldbo import campaign
 from fieldbo.campaign import (
     COLUMNS,
     Case,
@@ -332,15 +331,10 @@ def test_a_target_that_no_f1_can_have_is_refused(command, target):
     assert not Path("t.csv").exists()
 
 
-def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(monkeypatch, capsys):
-    args = ["compare", *MISSIONS, "--starts", "2", "--jobs", "1", "--out", "t.csv", "--at", "5", "--at", "20"]
-    monkeypatch.setattr(sys, "argv", ["fieldbo", *args])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as end:
-        code = end.code or 0
-    out, err = capsys.readouterr()
+def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(command):
+    code, out, err = command(
+        "compare", *MISSIONS, "--starts", 2, "--jobs", 1, "--out", "t.csv", "--at", 5, "--at", 20
+    )
     assert (code, err) == (0, "")
     scores = scores_at(rows_of("t.csv"), [5, 20])
     for mission in ("truvar", "random"):

@@ -16,7 +16,6 @@ from fieldbo.errors import InputError
 from fieldbo.exchange import Query
 from fieldbo.gp import Belief
 from fieldbo.kernels import Matern52
-from fieldbo.mission import Mission
 from fieldbo.policies import POLICIES, Policy
 from fieldbo.policies.acquisition import expected_improvement, gp_ucb_beta, max_value_entropy
 from fieldbo.policies.coverage import Random
@@ -30,7 +29,7 @@ from fieldbo.policies.optimum import (
 )
 from fieldbo.question import LevelSet, Optimum
 from fieldbo.surface import Surface
-from fieldbo.testing import PolicyContract, drive, small_mission, small_world
+from fieldbo.testing import drive, small_mission, small_world
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)
 
@@ -68,23 +67,7 @@ def chosen(policy, state):
     return decision.why["site"]
 
 
-# -- the contract ----------------------------------------------------------------------------------------
-
-
-class TestRulesForAnOptimum(PolicyContract):
-    @pytest.fixture(
-        autouse=True,
-        params=[*RULES, *(type(r)(per_cost=True) for r in RULES), GPUCB(delta=0.01)],
-        ids=repr,
-    )
-    def settings(self, request):
-        self.chosen = request.param
-
-    def policy(self):
-        return type(self.chosen)(**vars(self.chosen))
-
-    def mission(self, policy, **changes) -> Mission:
-        return replace(small_mission(**changes), question=Optimum(), policy=policy)
+# -- all of them -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from fieldbo.policies.search import (
     representers,
 )
 from fieldbo.question import LevelSet, Optimum
-from fieldbo.testing import PolicyContract, drive, small_mission, small_world
+from fieldbo.testing import drive, small_mission, small_world
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)
 
@@ -59,27 +59,6 @@ def prospect_of(belief, sites, chosen, noise, draws, rng):
 
 
 # -- the contract ----------------------------------------------------------------------------------------
-
-
-class TestRulesThatSearch(PolicyContract):
-    @pytest.fixture(
-        autouse=True,
-        params=[
-            EntropySearch(draws=64),
-            EntropySearch(per_cost=True, representers=8, draws=64, outcomes=3),
-            MinimumRegretSearch(draws=64, representers=8),
-            MinimumRegretSearch(draws=64, point=True, per_cost=True),
-        ],
-        ids=repr,
-    )
-    def settings(self, request):
-        self.chosen = request.param
-
-    def policy(self):
-        return type(self.chosen)(**vars(self.chosen))
-
-    def mission(self, policy, **changes):
-        return replace(small_mission(**changes), question=Optimum(), policy=policy)
 
 
 @pytest.mark.parametrize(

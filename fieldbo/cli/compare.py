@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fieldbo.campaign import Scores, Target
+    from fieldbo.metrics import Score
 
 EXAMPLES = """
 **Examples**
@@ -62,21 +63,10 @@ def compare(
     from fieldbo import campaign, plot
     from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
-    from fieldbo.errors import InputError
-    from fieldbo.metrics import F1
 
-    picture = out.with_suffix(".png")
-    if picture == out:
-        raise InputError(f"the table {out} would be a picture", expected="a .csv file", where="--out")
-    for cost in at or []:
-        if not 0 < cost < float("inf"):
-            raise InputError(f"a cost of {cost}", expected="finite numbers above 0", where="--at")
-    told = overrides(set_ or [])
+    picture, told = out.with_suffix(".png"), overrides(set_ or [])
     score = campaign.score_of(missions[0], told)
-    most, said = (1.0, "a score above 0, of at most 1") if score is F1 else (1e300, "a regret above 0")
-    for one in target or []:
-        if not 0 < one <= most:
-            raise InputError(f"a target of {one}", expected=said, where="--target")
+    _check(out, at or [], target or [], score)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out_to) as progress:
@@ -102,6 +92,22 @@ def compare(
     curves = {m: (grid, s.mean, s.error) for m, s in campaign.scores_at(rows, grid.tolist(), score).items()}
     plot.save(plot.comparison_picture(curves, unit, score), picture)
     out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True, markup=False)
+
+
+def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: Score) -> None:
+    """Raise an `InputError` if an option makes no sense."""
+    from fieldbo.errors import InputError
+    from fieldbo.metrics import F1
+
+    if out.with_suffix(".png") == out:
+        raise InputError(f"the table {out} would be a picture", expected="a .csv file", where="--out")
+    for cost in costs:
+        if not 0 < cost < float("inf"):
+            raise InputError(f"a cost of {cost}", expected="finite numbers above 0", where="--at")
+    most, said = (1.0, "a score above 0, of at most 1") if score is F1 else (1e300, "a regret above 0")
+    for target in targets:
+        if not 0 < target <= most:
+            raise InputError(f"a target of {target}", expected=said, where="--target")
 
 
 def _table(

@@ -18,8 +18,8 @@ noise), and larger is always better.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -262,12 +262,18 @@ def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0,
         A Stop where there is none: "battery spent" if a site with a score, not rejected, is only too dear,
         else "stopped by policy".
     """
-    chosen = best_pair(state, scores[:, None], state.choosable(level)[:, None], memory, **why)
-    choice = chosen.choice
-    return replace(chosen, choice=replace(choice, level=level)) if isinstance(choice, Query) else chosen
+    able = state.choosable(level)[:, None]
+    return best_pair(state, scores[:, None], able, memory, levels=(level,), **why)
 
 
-def best_pair(state: State, scores: Array, able: Mask, memory: Memory, **why: Any) -> Decision:
+def best_pair(
+    state: State,
+    scores: Array,
+    able: Mask,
+    memory: Memory,
+    levels: Sequence[int] | None = None,
+    **why: Any,
+) -> Decision:
     """Return the decision for the (site, level) pair of the highest score among those that can be had.
 
     Ties go to the lowest site, then to the lowest level.
@@ -276,10 +282,12 @@ def best_pair(state: State, scores: Array, able: Mask, memory: Memory, **why: An
     ----------
     state : State
     scores : (N, K) array
-        One column for each of the sensor's settings; minus infinity rules a pair out.
+        One column a level; minus infinity rules a pair out.
     able : (N, K) bool array
         Which pairs can be paid for, and were not rejected.
     memory : plain data
+    levels : sequence of K int, optional
+        The sensor's settings that the columns stand for; by default all of them.
     **why
         Added to the decision's `why`.
 
@@ -295,9 +303,10 @@ def best_pair(state: State, scores: Array, able: Mask, memory: Memory, **why: An
             wanted &= ~state.rejected
         reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
         return Decision(Stop(reason), memory, why)
-    index, level = divmod(flat, scores.shape[1])
-    said = {"score": float(scores[index, level]), "site": index}
-    if scores.shape[1] > 1:
+    index, column = divmod(flat, scores.shape[1])
+    level = (state.levels if levels is None else levels)[column]
+    said = {"score": float(scores[index, column]), "site": index}
+    if len(state.levels) > 1:
         said["level"] = level
     return Decision(Query(state.domain.sites[index], level=level), memory, {**said, **why})
 

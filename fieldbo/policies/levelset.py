@@ -54,7 +54,7 @@ class GCHK(PerCost):
     """Sample the most ambiguous site that is not yet classified (Gotovos et al. 2013).
 
     Where the threshold is a share of the unknown maximum, the widest interval among the sites that are not
-    yet classified, and those that may be the maximum (their section 4).
+    yet classified, and those that may be the maximum.
 
     Parameters
     ----------

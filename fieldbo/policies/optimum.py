@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr, ndtri
 
 from fieldbo.domain import Array
@@ -50,9 +49,7 @@ def incumbent(surface: Surface) -> float:
     belief = surface.belief
     if not belief.size:
         return float(surface.mean.max())
-    # With alpha = (K + V)^-1 y the mean at the sites read is K alpha = y - V alpha: O(n^2).
-    alpha = solve_triangular(belief.factor, belief.weights, lower=True, trans="T", check_finite=False)
-    return float(np.max(belief.values - belief.noise_variances * alpha))
+    return float(np.max(belief.mean_at_sites()))
 
 
 def maximum_quantiles(mu: Array, s: Array, shares: Array) -> Array:

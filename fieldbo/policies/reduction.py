@@ -54,7 +54,7 @@ class Reduction:
         slack = self.beta * gains.error / self.cost
         least = np.max((scores - slack)[self.able])
         in_question = self.able & (scores + slack >= least)
-        if least > 0 or gains.value[self.able].any():
+        if least > 0 or gains.value[self.able].any():  # else nothing can be won anywhere: all are equal
             scores[self.able & ~in_question] = -np.inf
             rows, levels = np.nonzero(in_question)
             if len(rows) > 1:
@@ -62,7 +62,7 @@ class Reduction:
         return scores
 
     def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:
-        """Return the scores (n,) of the pairs (`rows`, `levels`), in double precision."""
+        """Return the scores (p,) of the pairs `rows` (p,), `levels` (p,), in double precision."""
         gains = surface.exact_gains(rows, self.noise[rows, levels], self.members, self.eta**2 / self.beta)
         return np.asarray(self.beta * gains / self.cost[rows, levels])
 
@@ -101,28 +101,19 @@ class Anticipation(Reduction):
     leaves_below: Array
 
     def scores(self, surface: Surface) -> Array:
-        """Return the scores (N, K)."""
-        found = np.empty_like(self.cost)
-        for level in range(self.cost.shape[1]):
-            rows = np.arange(surface.size)
-            found[:, level] = self.exact(surface, rows, np.full(surface.size, level))
-        return found
-
-    def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:
-        """Return the scores (n,) of the pairs (`rows`, `levels`)."""
+        """Return the scores (N, K), in double precision."""
         floor = self.eta**2 / self.beta
         now, leaves = surface.variance[self.members], self.leaves_below[self.members]
         # A site that counts as won already has nothing left to win.
         before = np.where(now < leaves, 0.0, np.maximum(now, floor))
-        found = np.empty(len(rows))
-        for start in range(0, len(rows), _BLOCK):
-            some = slice(start, start + _BLOCK)
-            at = rows[some]
-            total = surface.variance[at] + self.noise[at, levels[some]]
-            drop = (
-                np.square(surface.covariance(at, self.members)) / np.where(total > 0, total, np.inf)[:, None]
-            )
-            after = np.where(now - drop < leaves, 0.0, np.maximum(now - drop, floor))
-            gain = np.sum(before - after, axis=1)
-            found[some] = self.beta * gain / self.cost[at, levels[some]]
-        return found
+        total = surface.variance[:, None] + self.noise
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        gain = np.empty_like(self.cost)
+        for start in range(0, surface.size, _BLOCK):
+            some = np.arange(start, min(start + _BLOCK, surface.size))
+            squares = np.square(surface.covariance(some, self.members))
+            for level in range(self.cost.shape[1]):
+                left = now - squares * scale[some, level, None]
+                after = np.where(left < leaves, 0.0, np.maximum(left, floor))
+                gain[some, level] = np.sum(before - after, axis=1)
+        return np.asarray(self.beta * gain / self.cost)

@@ -75,7 +75,7 @@ class TruVaR(Policy):
     within : bool
         Whether only sites still in question are read.
     anticipate : bool
-        Whether a site that a reading is expected to classify counts as won; ten times slower.
+        Whether a site that a reading is expected to classify counts as won; some fifteen times slower.
     answered_at : int
         The question for an optimum is answered once so few potential maximisers are left; 0 is never. In
         a continuous domain it never is.

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from fieldbo.domain import Array, Mask
 from fieldbo.exchange import EndReason
@@ -204,8 +203,7 @@ class OptimumAnswer(_Answer):
         best = int(np.argmax(mean))
         place = Place(sites[best], float(mean[best]), best)
         if self.mission.world.domain.continuous and belief.size:
-            alpha = solve_triangular(belief.factor, belief.weights, lower=True, trans="T", check_finite=False)
-            at_readings = belief.values - belief.noise_variances * alpha  # K alpha, as (K + V) alpha = y
+            at_readings = belief.mean_at_sites()
             best = int(np.argmax(at_readings))
             if at_readings[best] > place.value:
                 place = Place(belief.sites[best], float(at_readings[best]))

@@ -41,12 +41,15 @@ SETTINGS: list[Policy] = [
     EI(per_cost=True),
     GPUCB(),
     GPUCB(per_cost=True),
+    GPUCB(delta=0.01),
     MaxValueEntropySearch(),
     MaxValueEntropySearch(per_cost=True),
     EntropySearch(representers=12, draws=32),
     EntropySearch(representers=12, draws=32, per_cost=True),
     MinimumRegretSearch(representers=12, draws=32),
+    EntropySearch(representers=8, draws=64, outcomes=3),
     MinimumRegretSearch(representers=12, draws=32, per_cost=True),
+    MinimumRegretSearch(representers=12, draws=64, point=True),
 ]
 
 OTHER_QUESTIONS = [

@@ -1,0 +1,70 @@
+"""Batches: chosen together, carried out in the order of the shortest way, paid for as a whole."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.agent import Agent
+from fieldbo.exchange import EndReason
+
+
+def lake(**agent):
+    return fieldbo.load_mission("gp-lake-truvar-batch", {"agent": agent})
+
+
+def test_the_policys_batch_is_carried_out_in_the_order_of_the_way_and_remembers_why():
+    agent = Agent(lake(battery=8000))
+    agent.tell(agent.ask_batch(4)[0].observed(0.5, noise_variance=1e-6))
+    batch = agent.ask_batch(4)
+    chosen = [agent.whys[q.id]["batch"] for q in batch]
+    cost, start = agent.mission.world.cost, agent.crafts[0].position
+
+    assert sorted(chosen) == [0, 1, 2, 3]
+    in_order = [start, *(q.site for q in batch)]
+    as_chosen = [start, *(q.site for _, q in sorted(zip(chosen, batch, strict=True)))]
+    way, other = (sum(cost.travel(a, b[None])[0] for a, b in pairwise(p)) for p in (in_order, as_chosen))
+    assert way <= other
+    assert sum(q.expected_cost for q in batch) == pytest.approx(sum(agent.crafts[0].ledger.reserved.values()))
+
+
+@pytest.mark.parametrize("home", [None, [0, 0]])
+def test_a_run_in_batches_never_overdraws_and_comes_home(home):
+    mission_ = lake(battery=700, home=home, reserve=50.0, margin=0.1)
+    result = fieldbo.run(mission_)
+
+    assert result.cost <= 650
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    if home is not None:
+        assert np.array_equal(result.observations[-1].position, home)
+
+
+def test_a_batch_keeps_to_the_limit_of_orders():
+    result = fieldbo.run(lake(max_steps=7))
+
+    assert len(result.queries) == 7
+    assert result.end_reason is EndReason.STEP_LIMIT
+
+
+def test_a_policy_without_batches_of_its_own_is_asked_one_by_one():
+    agent = Agent(fieldbo.load_mission("gp-lake-straddle", {"agent": {"batch": 3}}))
+    agent.tell(agent.ask_batch(3)[0].observed(0.5, noise_variance=1e-6))
+    batch = agent.ask_batch(3)
+
+    assert len({q.site.tobytes() for q in batch}) == 3
+    assert len(agent.pending) == 3
+
+
+def test_a_batch_where_moves_depend_on_the_one_before_is_said():
+    assert any("batches of 4" in w for w in Agent(lake()).warnings)
+    unit = fieldbo.load_mission("gp-lake-truvar-batch", {"world": "gp-lake-unit-cost"})
+    assert not any("batches" in w for w in Agent(unit).warnings)
+
+
+def test_a_batch_that_can_not_be_paid_gives_up_what_was_chosen_last():
+    for battery in (520, 640, 760, 880):
+        agent = Agent(lake(battery=battery, batch=6))
+        agent.tell(agent.ask_batch(6)[0].observed(0.5, noise_variance=1e-6))
+        chosen = sorted(agent.whys[q.id]["batch"] for q in agent.ask_batch(6))
+        assert chosen == list(range(len(chosen)))
