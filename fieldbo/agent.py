@@ -204,6 +204,7 @@ class Agent:
             draw=draw,
             return_cost=craft.return_cost,
             affordable=craft.affordable,
+            limits=craft.limits,
             rejected=self._rejected,
         )
 

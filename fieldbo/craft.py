@@ -14,7 +14,7 @@ import numpy as np
 from fieldbo.costs import CostModel
 from fieldbo.domain import Array, Mask
 from fieldbo.exchange import EndReason, GoHome, Observation, Order, Query, Telemetry
-from fieldbo.ledger import Ledger
+from fieldbo.ledger import Ledger, Limit
 from fieldbo.mission import Crew
 
 
@@ -104,13 +104,20 @@ class Craft:
             return np.zeros(len(sites))
         return self.cost.travel(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
 
+    def return_s(self, sites: Array) -> Array:
+        """Return how long the way home takes (N,) from `sites` (N, d), in seconds; zeros without a home."""
+        home = self.crew.home
+        if home is None:
+            return np.zeros(len(sites))
+        return self.cost.travel_s(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
+
     def affordable(
         self,
         sites: Array,
         controls: Mask | None = None,
         level: int = 0,
         position: Array | None = None,
-        spent: float = 0.0,
+        spent: float | Sequence[float] = 0.0,
     ) -> Mask:
         """Say which queries can be paid for: way home, reserve, margin and time limit included.
 
@@ -121,8 +128,8 @@ class Craft:
         level : int
         position : (d,) array, optional
             Where from; by default the end of the queue. A simulated path gives its own,
-        spent : float
-            and what it would have cost so far, as declared.
+        spent : float or sequence of float
+            and what it would have spent so far, as declared: in the cost unit, or of each of `limits`.
 
         Returns
         -------
@@ -131,25 +138,46 @@ class Craft:
         """
         ends = np.atleast_2d(sites)
         here = self.end if position is None else position
-        going = self.cost.to(here, ends, controls, level, self.time_s)
-        back = self.return_cost(ends)
-        margin = 1.0 + self.crew.margin
-        able: Mask = (spent + going + back) * margin <= self.free
-        limit = self.crew.time_limit_s
-        if limit is not None:
-            seconds = self.cost.duration_s(here, ends, controls, level, self.time_s)
-            seconds = seconds + self.cost.seconds_per_unit * (back + spent)
-            able &= self.time_s + (self.queue_s + seconds) * margin <= limit
+        able = np.ones(len(ends), dtype=bool)
+        for limit, before in zip(self.limits, self._each(spent), strict=True):
+            able &= before + limit.going(here, ends, controls, level) + limit.back(ends) <= limit.left
         return able
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What may be spent from the end of the queue on: of the battery, and of a limited time."""
+        margin = 1.0 + self.crew.margin
+
+        def price(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
+            return self.cost.to(positions, sites, controls, level, self.time_s)
+
+        battery = Limit("battery", self.free / margin, price, self.return_cost)
+        until = self.crew.time_limit_s
+        if until is None:
+            return (battery,)
+
+        def seconds(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
+            return self.cost.duration_s(positions, sites, controls, level, self.time_s)
+
+        left = (until - self.time_s) / margin - self.queue_s
+        return battery, Limit("time", left, seconds, self.return_s)
+
+    def _each(self, spent: float | Sequence[float]) -> Sequence[float]:
+        """Return what a simulated path would have spent of each limit; a number is in the cost unit."""
+        if not isinstance(spent, int | float):
+            return spent
+        return (spent,) if self.crew.time_limit_s is None else (spent, spent * self.cost.seconds_per_unit)
 
     def can_pay(self, queries: Sequence[Query]) -> bool:
         """Say whether all of `queries` can be paid for, one after the other from the end of the queue."""
-        at, spent = self.end, 0.0
+        at, limits = self.end, self.limits
+        spent = [0.0] * len(limits)
         for query in queries:
             site = query.site[None]
             if not self.affordable(site, query.controls, query.level, at, spent)[0]:
                 return False
-            spent += float(self.cost.to(at, site, query.controls, query.level, self.time_s)[0])
+            for k, limit in enumerate(limits):
+                spent[k] += float(limit.going(at, site, query.controls, query.level)[0])
             at = query.site
         return True
 

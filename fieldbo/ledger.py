@@ -3,7 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from fieldbo.domain import Array
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What may still be spent of one thing that runs out: the battery, or the time.
+
+    At declared prices: the reserve, orders that are out, and the margin by which moves may turn out dearer
+    are taken off already. A query at a site can be paid for while what was spent before it, `going` there
+    and `back` home are together at most `left`.
+
+    Attributes
+    ----------
+    name : str
+        ``"battery"``, in the world's cost unit, or ``"time"``, in seconds.
+    left : float
+    going : Callable
+        ``going(positions, sites, controls=None, level=0)``, the full price of a query; shapes as for
+        `CostModel.to`.
+    back : Callable
+        ``back(sites) -> (N,)``, the price of the way home; zeros without a home.
+    """
+
+    name: str
+    left: float
+    going: Callable[..., Array]
+    back: Callable[[Array], Array]
 
 
 @dataclass

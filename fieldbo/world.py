@@ -69,6 +69,7 @@ class World:
         object.__setattr__(self, "start", frozen_array(start))
         self.cost.check(self.domain)
         self.sensor.check(self.domain)
+        object.__setattr__(self, "cost", self.cost.within(self.domain))
         if self.sensor.level_costs != self.cost.level_costs:
             object.__setattr__(self, "cost", self.cost.with_level_costs(self.sensor.level_costs))
 

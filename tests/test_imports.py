@@ -15,9 +15,9 @@ PACKAGE = Path(fieldbo.__file__).parent
 # A room may import from any row above its own, from itself, and from nothing else.
 # A new room gets a place here.
 ORDER = """
-    errors  ledger  threads  loops
+    errors  threads  loops
     domain  registry  streams
-    exchange  kernels  files
+    exchange  kernels  files  ledger
     gp  costs  sensors  record  lookahead
     fit  surface  question  outliers
     model  fields  metrics  policies

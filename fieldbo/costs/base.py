@@ -95,7 +95,16 @@ class CostModel(ABC):
         time_s: float = 0.0,
     ) -> Array:
         """Return how long going there and sampling takes, in seconds; shapes as in `travel`."""
-        return self.seconds_per_unit * self.to(positions, sites, controls, level, time_s)
+        ends = np.atleast_2d(np.asarray(sites, dtype=float))
+        return np.asarray(self.travel_s(positions, ends, time_s) + self.sampling_s(ends, level))
+
+    def travel_s(self, positions: ArrayLike, sites: ArrayLike, time_s: float = 0.0) -> Array:
+        """Return how long the way alone takes, in seconds; shapes as in `travel`."""
+        return self.seconds_per_unit * self.travel(positions, sites, time_s)
+
+    def sampling_s(self, sites: ArrayLike, level: int = 0) -> Array:
+        """Return how long sampling takes (N,), once at each of `sites` (N, d), in seconds."""
+        return self.seconds_per_unit * self.sampling_cost(sites, level)
 
     def matrix(self, sites: ArrayLike, time_s: float = 0.0) -> Array:
         """Return the full costs (N, N) from each site (row) to each site (column).
@@ -117,6 +126,10 @@ class CostModel(ABC):
 
     def check(self, domain: Domain) -> None:
         """Raise an `InputError` if this cost model does not fit the domain."""
+
+    def within(self, domain: Domain) -> Self:
+        """Return the same costs for moves in that domain, which `check` has let pass."""
+        return self
 
 
 def not_negative(where: str, **rates: float) -> None:

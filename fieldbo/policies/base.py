@@ -31,6 +31,7 @@ from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.exchange import EndReason, Event, Query, Stop
 from fieldbo.gp import Belief
+from fieldbo.ledger import Limit
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Sensor
 from fieldbo.surface import Surface
@@ -93,6 +94,8 @@ class State:
     affordable : Callable
         ``affordable(sites, controls=None, level=0, position=None, spent=0) -> (N,) bool``, the agent's
         guard: whether a query can be paid for, way home, reserve and margin included.
+    limits : tuple of Limit
+        What that guard goes by, for rules that look further ahead.
     """
 
     domain: Domain
@@ -117,6 +120,7 @@ class State:
     draw: Callable[[], np.random.Generator]
     return_cost: Callable[[Array], Array]
     affordable: Callable[..., Mask]
+    limits: tuple[Limit, ...]
     rejected: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     @cached_property
