@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: mission test check pictures bench bench-peers svm-grid clean
+.PHONY: mission test check pictures bench bench-peers svm-grid mlp-breast-cancer clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -29,6 +29,9 @@ bench-peers: .venv/.installed-dev .venv-peers/.installed    ## measure it beside
 
 svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew
 	$(BIN)/python makers/svm_grid.py
+
+mlp-breast-cancer: .venv/.installed ## compute the table of worlds/mlp-breast-cancer anew
+	$(BIN)/python makers/mlp_breast_cancer.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
 	rm -rf .venv .venv-peers build dist

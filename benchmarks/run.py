@@ -19,6 +19,7 @@ def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, in order."""
     import gp
     import mission
+    import rollout
     import truvar
 
     return {
@@ -26,6 +27,9 @@ def benchmarks() -> dict[str, Benchmark]:
         "truvar-100": partial(truvar.against_memory, 100),
         "truvar-200": partial(truvar.against_memory, 200),
         "truvar-200-lowmem": partial(truvar.in_little_memory, 200),
+        "rollout-scatter500": partial(rollout.against_botorch, rollout.scattered(500), True),
+        "rollout-grid50": partial(rollout.against_botorch, truvar.grid(50), False),
+        "rollout-grid100": partial(rollout.alone, truvar.grid(100)),
         "gp-append-500": partial(gp.append, 500),
         "gp-append-2000": partial(gp.append, 2000),
         "gp-append-5000": partial(gp.append, 5000),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fieldbo.catalogue import list_missions, list_worlds, load_mission, load_world
     from fieldbo.errors import FieldboError, InputError
     from fieldbo.exchange import GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
+    from fieldbo.explanation import explain
     from fieldbo.gp import Belief
     from fieldbo.mission import Mission
     from fieldbo.record import Record
@@ -43,6 +44,7 @@ _PUBLIC = {
     "Surface": "surface",
     "Telemetry": "exchange",
     "World": "world",
+    "explain": "explanation",
     "list_missions": "catalogue",
     "list_worlds": "catalogue",
     "load_mission": "catalogue",
@@ -68,6 +70,7 @@ __all__ = [
     "Telemetry",
     "World",
     "__version__",
+    "explain",
     "list_missions",
     "list_worlds",
     "load_mission",

@@ -56,12 +56,15 @@ class Agent:
     knowledge : Knowledge
         The readings, the model, and the belief over the sites.
     why : mapping or None
-        Why the last order is what it is: the policy's scores, sets and bounds, and on the way home the
-        ``end_reason``; None for initial readings.
+        Why the last order is what it is: the policy's scores, sets and bounds; at the end the ``end_reason``
+        and, where nothing more could be paid for, which ``limit`` it was: battery or time. None for initial
+        readings.
     memory : plain data
         The policy's.
     whys, memories : dict of str to mapping or None, to plain data
         Both as they were when each order left, by its id.
+    endings : dict of int to mapping
+        The `why` with which each vehicle was told to go home or to stop.
     orders : dict of str to Order
         All that left, by id, in order.
     history : list of Event
@@ -87,12 +90,18 @@ class Agent:
         self.why: Mapping[str, Any] | None = None
         self.whys: dict[str, Mapping[str, Any] | None] = {}
         self.memories: dict[str, Memory] = {}
+        self.endings: dict[int, Mapping[str, Any]] = {}
         self._told: set[tuple[str, int]] = set()
         self.orders: dict[str, Order] = {}
         self._rejected = np.zeros(self.domain.size, dtype=bool)
         self._initial = self._initial_sites()
         self.memory: Memory = mission.policy.start(self._seen())
-        self.warnings = (*mission.policy.warnings(self._seen()), *self._batch_warnings())
+        self.warnings = (
+            *self._reach_warnings(),
+            *mission.policy.warnings(self._seen()),
+            *self._batch_warnings(),
+            *self._margin_warnings(),
+        )
 
     # -- what it knows ---------------------------------------------------------------------------------
 
@@ -145,6 +154,16 @@ class Agent:
         """Queries that are out, of all vehicles."""
         return tuple(o for craft in self.crafts for o in craft.queue if isinstance(o, Query))
 
+    def _reach_warnings(self) -> list[str]:
+        left_out, start = self.mission.unreachable, "start" if len(self.crafts) == 1 else "starts"
+        if not left_out:
+            return []
+        beyond = ", beyond obstacles," if self.domain.obstacles else ""
+        return [
+            f"{left_out} of {left_out + self.domain.size} sites can't be reached from the {start}{beyond} "
+            "and are left out"
+        ]
+
     def _batch_warnings(self) -> list[str]:
         start, sites = self.mission.crew[0].start, self.domain.sites
         chooses = type(self.mission.policy).suggest_batch is not Policy.suggest_batch
@@ -154,6 +173,20 @@ class Agent:
             f"batches of {self.mission.batch} where a move's price depends on the one before: each query is "
             "chosen at its cost from where its batch begins, and the batch is carried out in the order of "
             "the shortest way"
+        ]
+
+    def _margin_warnings(self) -> list[str]:
+        """Warn of moves that can be dearer than the margin allows for; no live vehicle meets conditions."""
+        world, crew = self.mission.world, self.mission.crew
+        margin = min(one.margin for one in crew)
+        if world.conditions is None or world.live or margin >= world.conditions.worst:
+            return []
+        worst, homes = world.conditions.worst, any(one.home is not None for one in crew)
+        enough = math.ceil(1000 * worst - 1e-9) / 1000
+        return [
+            f"moves can be {100 * worst:.3g}% dearer than declared ({world.conditions.told()}), and the "
+            f"margin is {100 * margin:.3g}%: the battery may be overdrawn"
+            f"{' on the way home' if homes else ''}; to rule that out, set agent.margin = {enough:g}"
         ]
 
     def _initial_sites(self) -> list[Array]:
@@ -289,10 +322,20 @@ class Agent:
         home = craft.crew.home
         craft.ended = reason
         self.why = {**(self.why or {}), "end_reason": reason.value}
-        if home is not None and not np.array_equal(craft.end, home):
+        if reason is EndReason.BATTERY_SPENT and (limit := self._short_of(craft)) is not None:
+            self.why = {**self.why, "limit": limit}
+        self.endings[vehicle] = self.why
+        # What is out may yet be turned down, and a vehicle that was to end at home be elsewhere.
+        if home is not None and (craft.queue or not np.array_equal(craft.position, home)):
             way = GoHome(vehicle, self._next_id(), home)
-            return self._let_out(replace(way, expected_cost=craft.price(way)))
+            when = craft.done_s(way)
+            return self._let_out(replace(way, expected_cost=craft.price(way), expected_time_s=when))
         return Stop(reason)
+
+    def _short_of(self, craft: Craft) -> str | None:
+        """Return which limit pays for no further site, or for the fewest; None if it is no matter of them."""
+        sites = self.domain.sites[~self._rejected]
+        return craft.short_of(sites) if len(sites) else None
 
     def _next_id(self) -> str:
         return f"{self.run}/{self.asks}"
@@ -312,6 +355,7 @@ class Agent:
             self._initial = self._initial[: self.asks]
             if "end_reason" in why:
                 self.crafts[order.vehicle].ended = EndReason(why["end_reason"])
+                self.endings[order.vehicle] = why
         self.memory, self.why = memory, why
         self._let_out(order)
 

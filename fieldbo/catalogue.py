@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import shapely
 
+from fieldbo.conditions import Conditions
 from fieldbo.costs import COSTS
 from fieldbo.domain import Axis, Domain, is_depth
 from fieldbo.errors import InputError, UnknownNameError
@@ -28,13 +28,15 @@ from fieldbo.forms import (
     GridFile,
     LevelSetFile,
     MissionFile,
+    ObstacleFile,
     OptimumFile,
     QuantileFile,
     ShareFile,
     WorldFile,
 )
-from fieldbo.mission import Crew, Mission
+from fieldbo.mission import Crew, Mission, within_reach
 from fieldbo.model import Model
+from fieldbo.obstacles import Obstacle, simple_polygon
 from fieldbo.policies import POLICIES
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Sensor
@@ -173,12 +175,8 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
     except InputError as error:
         raise placed(error, f"{where}: domain") from None
     start = None if told.start is None else np.array(told.start)
-    if start is not None and (len(start) != domain.dimension or not domain.contains(start[None])[0]):
-        raise InputError(
-            f"start {told.start} lies outside the domain",
-            expected=f"{domain.dimension} coordinates inside it",
-            where=f"{where}: start",
-        )
+    if start is not None:
+        domain.check_place("start", start, f"{where}: start")
     field = None if told.field is None else _field(told.field, domain, draw, file.parent, where)
     try:
         return World(
@@ -192,6 +190,9 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
             field=field,
             start=start,
             draw=draw,
+            conditions=None
+            if told.conditions is None
+            else validated(Conditions, told.conditions, f"{where}: conditions"),
         )
     except InputError as error:
         raise error if error.where and where in error.where else error.at(where) from None
@@ -239,25 +240,25 @@ def _domain(told: GridFile | BoxFile) -> Domain:
                 expected=f"a name that is not empty, nor one of {', '.join(sorted(_AXES_TAKEN))}",
                 where="domain.axes",
             )
+    obstacles = [_obstacle(one, k) for k, one in enumerate(told.obstacles)]
     if isinstance(told, BoxFile):
-        return Domain.box(axes, told.representers)
+        return Domain.box(axes, told.representers, obstacles, told.clearance)
     sites = math.prod(a.count for a in told.axes)
     if sites > _MOST:
         raise InputError(f"a grid of {sites} sites", expected=f"at most {_MOST}", where="domain.axes")
     outline = None
     if told.outline is not None:
-        if not np.isfinite(told.outline).all():
-            raise InputError(
-                "a corner is not finite", expected="corners as finite numbers", where="domain.outline"
-            )
-        outline = shapely.Polygon(told.outline)
-        if not outline.is_valid:
-            raise InputError(
-                f"the outline is no simple polygon: {shapely.is_valid_reason(outline)}",
-                expected="corners in order around the region, edges that do not cross",
-                where="domain.outline",
-            )
-    return Domain.grid(axes, [a.count for a in told.axes], outline)
+        outline = simple_polygon(told.outline, "the outline", "domain.outline")
+    return Domain.grid(axes, [a.count for a in told.axes], outline, obstacles, told.clearance)
+
+
+def _obstacle(told: ObstacleFile, number: int) -> Obstacle:
+    corners = tuple(tuple(c) for c in told.corners)
+    try:
+        return Obstacle(told.name, tuple(told.low), tuple(told.high), corners)
+    except InputError as error:
+        place = f"domain.obstacles[{number}].{error.where}"
+        raise InputError(error.problem, expected=error.expected, where=place, mend=error.mend) from None
 
 
 # -- missions --------------------------------------------------------------------------------------------
@@ -302,13 +303,15 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     policy = made(POLICIES, told.policy, f"{where}: policy")
     model = validated(Model, told.model, f"{where}: model")
     try:
+        crew = (_crew(told.agent, world),)
+        world = within_reach(world, crew)
         return Mission(
             name=_name_of(file),
             world=world,
             question=_question(told.question, world),
             policy=policy,
             model=model,
-            crew=(_crew(told.agent, world),),
+            crew=crew,
             initial=told.initial.count,
             initial_level=told.initial.level,
             batch=told.agent.batch,

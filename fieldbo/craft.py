@@ -1,4 +1,4 @@
-"""One vehicle as the agent sees it: position, clock, ledger and queue, and what it can still afford.
+"""One vehicle as the agent sees it: position, clock, ledgers and queue, and what it can still afford.
 
 Everything is reckoned from the end of the queue: where the vehicle will be, and what it will have left,
 when all its orders are done.
@@ -6,6 +6,7 @@ when all its orders are done.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,9 @@ class Craft:
     position : (d,) array
         Where it was last reported.
     ledger : Ledger
+        The battery's books, in the cost unit.
+    hours : Ledger
+        The same of the time limit, in seconds; without end where there is none.
     time_s : float
         Its clock, seconds since the start.
     queue : list of Order
@@ -50,6 +54,7 @@ class Craft:
     cost: CostModel
     position: Array = field(init=False)
     ledger: Ledger = field(init=False)
+    hours: Ledger = field(init=False)
     time_s: float = 0.0
     queue: list[Order] = field(default_factory=list)
     latest: tuple[int, int] = (-1, 0)
@@ -58,21 +63,24 @@ class Craft:
 
     def __post_init__(self) -> None:
         self.position, self.ledger = self.crew.start, Ledger(self.crew.battery)
+        self.hours = Ledger(np.inf if self.crew.time_limit_s is None else self.crew.time_limit_s)
 
     @property
     def end(self) -> Array:
         """Where it will be (d,) when its queue is done."""
-        for order in reversed(self.queue):
-            if isinstance(order, Query):
-                return order.site
-            if self.crew.home is not None:
-                return self.crew.home
-        return self.position
+        return self._after(self.queue[-1]) if self.queue else self.position
+
+    def _after(self, order: Order) -> Array:
+        """Return where an order ends (d,)."""
+        if isinstance(order, Query):
+            return order.site
+        assert self.crew.home is not None
+        return self.crew.home
 
     @property
     def free(self) -> float:
         """What is left after the reserve, and after the queue, should it be dearer by the margin."""
-        return self.ledger.available - self.crew.reserve - self.crew.margin * self.ledger.held
+        return self.ledger.free(self.crew.margin) - self.crew.reserve
 
     @property
     def spendable(self) -> float:
@@ -81,21 +89,23 @@ class Craft:
 
     @property
     def queue_s(self) -> float:
-        """How long the queue will take, in seconds."""
-        at, seconds = self.position, 0.0
-        for order in self.queue:
-            if isinstance(order, Query):
-                now = self.time_s + seconds
-                took = self.cost.duration_s(at, order.site[None], order.controls, order.level, now)
-                at, seconds = order.site, seconds + float(took[0])
-        return seconds
+        """How long the queue will take as declared, in seconds."""
+        held = self.hours.reserved
+        return math.fsum(held[str(order.id)] for order in self.queue)
 
-    def price(self, order: Query | GoHome) -> float:
-        """Return the declared cost of an order from the end of the queue."""
+    def price(self, order: Order, start: Array | None = None) -> float:
+        """Return the declared cost of an order, by default from the end of the queue."""
+        at = self.end if start is None else start
         if isinstance(order, GoHome):
-            return float(self.return_cost(self.end[None])[0])
-        site = order.site[None]
-        return float(self.cost.to(self.end, site, order.controls, order.level, self.time_s)[0])
+            return float(self.return_cost(at[None])[0])
+        return float(self.cost.to(at, order.site[None], order.controls, order.level, self.time_s)[0])
+
+    def seconds(self, order: Order, start: Array | None = None) -> float:
+        """Return how long an order is declared to take, by default from the end of the queue."""
+        at = self.end if start is None else start
+        if isinstance(order, GoHome):
+            return float(self.return_s(at[None])[0])
+        return float(self.cost.duration_s(at, order.site[None], order.controls, order.level, self.time_s)[0])
 
     def return_cost(self, sites: Array) -> Array:
         """Return the cost (N,) of the way home from `sites` (N, d); zeros without a home."""
@@ -152,21 +162,33 @@ class Craft:
             return self.cost.to(positions, sites, controls, level, self.time_s)
 
         battery = Limit("battery", self.free / margin, price, self.return_cost)
-        until = self.crew.time_limit_s
-        if until is None:
+        if self.crew.time_limit_s is None:
             return (battery,)
 
         def seconds(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
             return self.cost.duration_s(positions, sites, controls, level, self.time_s)
 
-        left = (until - self.time_s) / margin - self.queue_s
-        return battery, Limit("time", left, seconds, self.return_s)
+        return battery, Limit("time", self.hours.free(self.crew.margin) / margin, seconds, self.return_s)
+
+    def short_of(self, sites: Array, level: int = 0) -> str | None:
+        """Return the limit that refuses most of `sites` (N, d), the first of them if equal; None: no one.
+
+        A site to which there is no way at any price is no matter of limits.
+        """
+        refused: dict[str, int] = {}
+        for limit in self.limits:
+            needed = limit.going(self.end, sites, None, level) + limit.back(sites)
+            refused[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))
+        most = max(refused, key=lambda name: refused[name])
+        return most if refused[most] else None
 
     def _each(self, spent: float | Sequence[float]) -> Sequence[float]:
         """Return what a simulated path would have spent of each limit; a number is in the cost unit."""
         if not isinstance(spent, int | float):
             return spent
-        return (spent,) if self.crew.time_limit_s is None else (spent, spent * self.cost.seconds_per_unit)
+        if self.crew.time_limit_s is None:
+            return (spent,)
+        return spent, spent * self.cost.seconds_per_unit if spent else 0.0
 
     def can_pay(self, queries: Sequence[Query]) -> bool:
         """Say whether all of `queries` can be paid for, one after the other from the end of the queue."""
@@ -181,39 +203,71 @@ class Craft:
             at = query.site
         return True
 
-    def done_s(self, query: Query) -> float:
-        """Return when a query would be done if it left now, on the vehicle's clock."""
-        start = self.time_s + self.queue_s
-        took = self.cost.duration_s(self.end, query.site[None], query.controls, query.level, start)
-        return start + float(took[0])
+    def done_s(self, order: Order) -> float:
+        """Return when an order would be done if it left now, on the vehicle's clock."""
+        return self.time_s + self.queue_s + self.seconds(order)
 
-    def send(self, order: Query | GoHome) -> None:
-        """Put an order at the end of the queue, and set its cost aside."""
+    def send(self, order: Order) -> None:
+        """Put an order at the end of the queue, and set aside what it takes."""
         assert order.id is not None
         self.ledger.reserve(order.id, self.price(order))
+        self.hours.reserve(order.id, self.seconds(order))
         self.queue.append(order)
 
     def settle(self, order: str) -> None:
         """Take an order out of the queue; nothing is set aside for it any more."""
-        self.ledger.release(order)
-        self.queue = [o for o in self.queue if o.id != order]
+        for book in (self.ledger, self.hours):
+            book.release(order)
+        self._dequeue(order)
 
     def lose(self, order: str) -> None:
         """Take an order out of the queue whose outcome is not known; its cost stays set aside."""
-        if order in self.ledger.reserved:  # not one that was settled before
-            self.ledger.lost.add(order)
-        self.queue = [o for o in self.queue if o.id != order]
+        for book in (self.ledger, self.hours):
+            book.lose(order)
+        self._dequeue(order)
+
+    def _dequeue(self, order: str) -> None:
+        """Take an order out of the queue, and reckon the one behind it from where that now begins.
+
+        As long as no way is longer than one by a site between, the two together took more before: what was
+        let out can still be paid for.
+        """
+        at, queue, self.queue = self.position, self.queue, []
+        moved = False
+        for one in queue:
+            if one.id == order:
+                moved = not np.array_equal(at, self._after(one))
+                continue
+            if moved and math.isnan(self.ledger.entries[str(one.id)].spent):  # not one under way
+                self.ledger.redeclare(str(one.id), self.price(one, at))
+                self.hours.redeclare(str(one.id), self.seconds(one, at))
+            at, moved = self._after(one), False
+            self.queue.append(one)
 
     def observed(self, event: Observation, number: int) -> None:
         """Pay for what was done, and move; `number` is the order's."""
         self.ledger.charge(event.order, event.cost, settles=event.last)
-        told_s = float(event.times_s.max()) if len(event.times_s) else self.time_s
-        if (number, event.part) >= self.latest and told_s >= self.heard_s:
+        told = [*event.times_s, *([] if event.time_s is None else [event.time_s])]
+        now = float(max([self.time_s, *told]))
+        self._pass(event, now - self.time_s if told else None)
+        if (number, event.part) >= self.latest and now >= self.heard_s:
             self.position = event.position  # what comes late says where the vehicle once was
         self.latest = max(self.latest, (number, event.part))
-        self.time_s = max(self.time_s, told_s)
+        self.time_s = now
         if event.last:
             self.settle(event.order)
+
+    def _pass(self, event: Observation, seconds: float | None) -> None:
+        """Charge the time that passed; None where it was not told."""
+        if seconds is None:
+            return
+        if seconds > 0:  # the clock has gone on, whatever became of lost orders
+            for order in sorted(self.hours.lost - {event.order}):
+                self.hours.release(order)
+        if event.order in self.hours.reconciled:
+            self.hours.settle_lost(seconds)
+        else:
+            self.hours.charge(event.order, seconds, settles=event.last)
 
     def heard(self, telemetry: Telemetry) -> None:
         """Take over clock and position; settle lost orders by what is left in the battery.
@@ -224,6 +278,8 @@ class Craft:
         if telemetry.time_s < self.time_s or self.queue:
             return
         later = telemetry.time_s > self.time_s
+        if later:
+            self.hours.settle_lost(telemetry.time_s - self.time_s)
         self.time_s = self.heard_s = telemetry.time_s
         self.position = telemetry.position
         if later and telemetry.remaining is not None:

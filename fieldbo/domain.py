@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import shapely
 from numpy.typing import ArrayLike, NDArray
 
 from fieldbo.errors import InputError
+from fieldbo.obstacles import Obstacle, Region, Space
 
 MOST_PAIRS = 20_000
 """Sites up to which all pairs of them fit in memory: 3.2 GB."""
@@ -92,10 +93,15 @@ class Domain:
         Counts along each axis where the sites come from a grid (before the region was cut out).
     grid_index : (N,) int array, optional
         Flat index of each site in that grid; all of them in order where nothing was cut out.
-    region : shapely.Polygon, optional
-        Outline of a 2-d domain, in the axes' units; None is the whole box.
+    region : shapely.Polygon or shapely.MultiPolygon, optional
+        Of a 2-d domain, in the axes' units: where samples can be taken and vehicles move, obstacles cut
+        out; None is the whole box.
     continuous : bool
         Whether samples can be taken anywhere between the axes' ends; the sites then only stand for them.
+    obstacles : sequence of Obstacle
+        Boxes or, over two axes, polygons, as vehicles keep out of them: clearance included.
+    dropped : int
+        How many sites `restricted` has left out.
 
     Raises
     ------
@@ -115,17 +121,23 @@ class Domain:
     sites: Array
     shape: tuple[int, ...] | None = None
     grid_index: NDArray[np.int64] | None = None
-    region: shapely.Polygon | None = field(default=None, repr=False)
+    region: Region | None = field(default=None, repr=False)
     continuous: bool = False
+    obstacles: tuple[Obstacle, ...] = ()
+    dropped: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
+        object.__setattr__(self, "obstacles", tuple(self.obstacles))
+        if self.obstacles and self.region is None:
+            object.__setattr__(self, "region", _space(self.axes, None, self.obstacles).region)
         object.__setattr__(self, "sites", frozen_array(np.atleast_2d(self.sites)))
         if self.sites.size == 0:
             raise InputError(
                 "the domain has no sites",
                 expected="at least one candidate site",
-                mend="widen the region or refine the grid",
+                mend="widen the region or refine the grid"
+                + (", make obstacles smaller, or lower the clearance" if self.obstacles else ""),
             )
         if self.sites.shape[1] != len(self.axes):
             raise InputError(
@@ -143,8 +155,13 @@ class Domain:
 
     @classmethod
     def grid(
-        cls, axes: Sequence[Axis], shape: Sequence[int], region: shapely.Polygon | None = None
-    ) -> Domain:
+        cls,
+        axes: Sequence[Axis],
+        shape: Sequence[int],
+        region: Region | None = None,
+        obstacles: Sequence[Obstacle] = (),
+        clearance: float = 0.0,
+    ) -> Self:
         """Make sites at the nodes of a regular grid; the last axis varies fastest.
 
         Parameters
@@ -153,21 +170,39 @@ class Domain:
         shape : sequence of d int
             Number of nodes along each axis, ends included.
         region : shapely.Polygon, optional
-            Only nodes in it or on its edge become sites (2-d only).
+            The outline: only nodes in it or on its edge become sites (2-d only).
+        obstacles : sequence of Obstacle
+            Nodes strictly inside one are left out.
+        clearance : float
+            By how much obstacles are grown first.
+
+        Examples
+        --------
+        >>> axes = [Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)]
+        >>> Domain.grid(axes, (5, 3), obstacles=[Obstacle("pillar", (0.5, 0.5), (2.5, 1.5))]).size
+        13
         """
         if len(shape) != len(axes) or min(shape) < 1:
             raise InputError(f"grid counts {tuple(shape)}", expected=f"{len(axes)} counts of at least 1")
         ticks = [np.linspace(a.low, a.high, n) for a, n in zip(axes, shape, strict=True)]
         nodes = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        index = np.arange(len(nodes))
-        if region is not None:
-            if len(axes) != 2:
-                raise InputError("an outline was given", expected="a domain of two axes for an outline")
-            index = index[shapely.intersects_xy(region, nodes[:, 0], nodes[:, 1])]
-        return cls(tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), region)
+        if region is not None and len(axes) != 2:
+            raise InputError("an outline was given", expected="a domain of two axes for an outline")
+        kept = _grown(axes, obstacles, clearance)
+        space = _space(axes, region, kept)
+        index = np.flatnonzero(space.contains(nodes))
+        return cls(
+            tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), space.region, obstacles=kept
+        )
 
     @classmethod
-    def box(cls, axes: Sequence[Axis], representers: int = 1000) -> Domain:
+    def box(
+        cls,
+        axes: Sequence[Axis],
+        representers: int = 1000,
+        obstacles: Sequence[Obstacle] = (),
+        clearance: float = 0.0,
+    ) -> Self:
         """Make a continuous domain: the box between the axes' ends, and points that stand for it.
 
         Parameters
@@ -175,6 +210,10 @@ class Domain:
         axes : sequence of d Axis
         representers : int
             How many quasi-random (Sobol) points become the sites.
+        obstacles : sequence of Obstacle
+            Points strictly inside one are left out.
+        clearance : float
+            By how much obstacles are grown first.
 
         Examples
         --------
@@ -185,10 +224,13 @@ class Domain:
 
         if representers < 1:
             raise InputError(f"{representers} representers", expected="at least 1")
-        low, high = np.array([a.low for a in axes]), np.array([a.high for a in axes])
+        kept = _grown(axes, obstacles, clearance)
+        space = _space(axes, None, kept)
         power = int(np.ceil(np.log2(representers)))  # Sobol points are even in powers of two
         points = qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random_base2(power)[:representers]
-        return cls(tuple(axes), low + points * (high - low), continuous=True)
+        sites = space.low + points * (space.high - space.low)
+        sites = sites[space.contains(sites)]
+        return cls(tuple(axes), sites, region=space.region, continuous=True, obstacles=kept)
 
     def check_pairs(self, what: str) -> None:
         """Raise an `InputError` if a covariance between all pairs of sites would not fit in memory."""
@@ -221,11 +263,17 @@ class Domain:
         return frozen_array([a.high for a in self.axes])
 
     @property
+    def middle(self) -> Array:
+        """(d,) middle of the axes; where that is not free, the site nearest to it."""
+        middle: Array = (self.low + self.high) / 2.0
+        return middle if self.contains(middle)[0] else self.sites[self.nearest(middle)]
+
+    @property
     def extent(self) -> Array:
         """(d,) lengths of the axes."""
         return self.high - self.low
 
-    @property
+    @cached_property
     def cell_size(self) -> float:
         """Length, area or volume that one site stands for, in the product of the axes' units.
 
@@ -234,8 +282,7 @@ class Domain:
         >>> Domain.grid([Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)], (5, 3)).cell_size
         0.5333333333333333
         """
-        total = self.region.area if self.region is not None else float(np.prod(self.extent))
-        return float(total) / self.size
+        return self._space.measure / self.size
 
     @property
     def cell_unit(self) -> str:
@@ -256,13 +303,78 @@ class Domain:
         -------
         (n,) bool array
         """
-        x = np.atleast_2d(np.asarray(points, dtype=float))
-        slack = 1e-9 * self.extent  # a coordinate that went through text and back still counts
-        inside: Mask = np.all((x >= self.low - slack) & (x <= self.high + slack), axis=1)
-        if self.region is not None:
-            near = float(1e-9 * self.extent.max())
-            inside &= shapely.dwithin(shapely.points(x), self.region, near)
-        return inside
+        return self._space.contains(points)
+
+    @cached_property
+    def _space(self) -> Space:
+        in_boxes = self.obstacles if self.region is None else ()  # of a region they are cut out already
+        return Space.around(in_boxes, self.low, self.high, self.region)
+
+    @property
+    def clear(self) -> bool:
+        """Whether every straight leg between two points of the domain stays inside it."""
+        return self._space.convex
+
+    def obstacle_at(self, point: ArrayLike) -> Obstacle | None:
+        """Return the obstacle that `point` (d,) lies strictly inside of; None if there is none."""
+        return next((o for o in self.obstacles if o.holds(point)[0]), None)
+
+    def check_place(self, what: str, place: Array, where: str) -> None:
+        """Raise an `InputError` unless a place is a point (d,) of the domain.
+
+        Parameters
+        ----------
+        what : str
+            For example ``"start"``.
+        place : (d,) array
+        where : str
+            Its key.
+        """
+        if len(place) != self.dimension:
+            raise InputError(
+                f"{what} has {len(place)} coordinates",
+                expected=f"{self.dimension}: {', '.join(a.name for a in self.axes)}",
+                where=where,
+            )
+        if self.contains(place[None])[0]:
+            return
+        inside = self.obstacle_at(place)
+        box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in self.axes)
+        raise InputError(
+            f"{what} {place.tolist()} lies "
+            + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
+            expected=box
+            + (" and within its outline" if self.region is not None and inside is None else "")
+            + (" outside all obstacles" if inside is not None else ""),
+            where=where,
+            mend=f"the nearest site is {self.sites[self.nearest(place)].tolist()}",
+        )
+
+    def restricted(self, mask: Mask) -> Self:
+        """Return the domain with some of its sites, (N,) bool, and the parts of its region that hold them.
+
+        Each of them stands for what it stood for before.
+
+        Examples
+        --------
+        >>> line = Domain.grid([Axis("x", "m", 0, 4)], (5,))
+        >>> line.restricted(line.sites[:, 0] > 1).sites.ravel().tolist()
+        [2.0, 3.0, 4.0]
+        """
+        sites = self.sites[mask]
+        region = self.region
+        if isinstance(region, shapely.MultiPolygon):
+            parts = [p for p in region.geoms if Space(self.low, self.high, p).contains(sites).any()]
+            region = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+        other = replace(
+            self,
+            sites=sites,
+            grid_index=None if self.grid_index is None else frozen_array(self.grid_index[mask], int),
+            region=region,
+            dropped=self.dropped + self.size - len(sites),
+        )
+        other.__dict__["cell_size"] = self.cell_size
+        return other
 
     def nearest(self, point: ArrayLike) -> int:
         """Return the index of the site nearest to `point` (d,), distances in shares of the axes' lengths."""
@@ -298,3 +410,25 @@ class Domain:
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Return `n` sites drawn at random, (n, d), each at most once where there are enough."""
         return self.sites[rng.choice(self.size, size=n, replace=n > self.size)]
+
+
+def _grown(axes: Sequence[Axis], obstacles: Sequence[Obstacle], clearance: float) -> tuple[Obstacle, ...]:
+    """Return obstacles with the clearance around them."""
+    if not (np.isfinite(clearance) and clearance >= 0):
+        raise InputError(
+            f"clearance = {clearance}", expected="a finite number of at least 0", where="domain.clearance"
+        )
+    if clearance > 0 and len(units := {a.unit for a in axes}) > 1:
+        raise InputError(
+            f"a clearance on axes in {' and '.join(sorted(units))}",
+            expected="one unit for all axes, in which distances are told",
+            where="domain.clearance",
+            mend="make the obstacles larger instead",
+        )
+    return tuple(o.grown(clearance) for o in obstacles)
+
+
+def _space(axes: Sequence[Axis], outline: Region | None, obstacles: Sequence[Obstacle]) -> Space:
+    """Return what obstacles leave of the box between the axes' ends, or of an outline."""
+    low, high = frozen_array([a.low for a in axes]), frozen_array([a.high for a in axes])
+    return Space.around(obstacles, low, high, outline)

@@ -123,12 +123,15 @@ class GoHome:
     site : (d,) array, optional
         Where home is.
     expected_cost : float, optional
+    expected_time_s : float, optional
+        When the agent reckons it there, in seconds since the start.
     """
 
     vehicle: int
     id: str
     site: Array | None = field(default=None, compare=False)
     expected_cost: float | None = field(default=None, compare=False)
+    expected_time_s: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.site is not None:
@@ -140,7 +143,14 @@ class GoHome:
         none = np.empty(0)
         paid = self.expected_cost if cost is None else cost
         return Observation(
-            self.id, np.empty((0, len(self.site))), none, none, none, self.site, 0.0 if paid is None else paid
+            order=self.id,
+            sites=np.empty((0, len(self.site))),
+            values=none,
+            noise_variances=none,
+            times_s=none,
+            position=self.site,
+            cost=0.0 if paid is None else paid,
+            time_s=self.expected_time_s,
         )
 
 
@@ -178,6 +188,9 @@ class Observation:
         False if the leg was cut short.
     channels : mapping of str to (k,) array, optional
         Other quantities read at the same sites; recorded, not modelled.
+    time_s : float, optional
+        When the vehicle was at `position`, seconds since the start; by default with the last reading. The
+        way home has none.
     """
 
     order: str
@@ -191,6 +204,7 @@ class Observation:
     last: bool = True
     complete: bool = True
     channels: Mapping[str, Array] | None = None
+    time_s: float | None = None
 
     def __post_init__(self) -> None:
         _freeze(self, "position", np.atleast_1d(self.position))
@@ -210,6 +224,7 @@ class Observation:
             ("times_s", self.times_s, -np.inf),
             ("position", self.position, -np.inf),
             ("cost", np.array([self.cost]), 0.0),
+            ("time_s", np.array([] if self.time_s is None else [self.time_s]), -np.inf),
         ):
             if not np.all(np.isfinite(numbers) & (numbers >= least)):
                 raise InputError(

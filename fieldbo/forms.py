@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from fieldbo.conditions import Conditions
 from fieldbo.costs import COSTS
 from fieldbo.fields import FIELDS
 from fieldbo.model import Model
@@ -34,6 +35,17 @@ class AxisFile(_Table):
     )
 
 
+class ObstacleFile(_Table):
+    """What lies in the domain and is no part of it: a box (low, high), or a polygon (corners)."""
+
+    name: str = Field(min_length=1, description="For example window 1; each has another")
+    low: list[float] = Field(default=[], description="One corner of a box, a coordinate an axis")
+    high: list[float] = Field(default=[], description="The opposite corner of a box")
+    corners: list[list[float]] = Field(
+        default=[], description="Instead of low and high: corners in order around a polygon (two axes only)"
+    )
+
+
 class GridFile(_Table):
     """Sites at the nodes of a regular grid."""
 
@@ -43,6 +55,12 @@ class GridFile(_Table):
         default=None,
         min_length=3,
         description="Corners of a polygon (two axes only); sites outside are left out",
+    )
+    obstacles: list[ObstacleFile] = Field(
+        default=[], description="Boxes and polygons that vehicles go round; sites inside are left out"
+    )
+    clearance: float = Field(
+        default=0.0, description="By how much every obstacle is grown, in the axes' unit"
     )
 
 
@@ -63,6 +81,12 @@ class BoxFile(_Table):
     axes: list[RangeFile] = Field(min_length=1)
     representers: int = Field(
         default=1000, ge=1, le=100_000, description="How many quasi-random points stand for the box"
+    )
+    obstacles: list[ObstacleFile] = Field(
+        default=[], description="Boxes and polygons that vehicles go round; points inside are left out"
+    )
+    clearance: float = Field(
+        default=0.0, description="By how much every obstacle is grown, in the axes' unit"
     )
 
 
@@ -92,6 +116,9 @@ class WorldFile(_Table):
     field: dict[str, Any] | None = Field(default=None, description="The truth; a live world has none")
     cost: dict[str, Any]
     sensor: dict[str, Any] = Field(default_factory=dict)
+    conditions: dict[str, Any] | None = Field(
+        default=None, description="What real costs differ by from declared ones, in simulation only"
+    )
 
 
 class QuantileFile(_Table):
@@ -169,7 +196,9 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
     schema = TypeAdapter(shape).json_schema()
     tables = {"field": FIELDS, "cost": COSTS} if what == "world" else {"policy": POLICIES}
     found = {name: _kinds(registry) for name, registry in tables.items()}
-    alone: dict[str, type] = {"sensor": Sensor} if what == "world" else {"model": Model}
+    alone: dict[str, type] = {"model": Model}
+    if what == "world":
+        alone = {"sensor": Sensor, "conditions": Conditions}
     found |= {name: TypeAdapter(cls).json_schema() for name, cls in alone.items()}
     for name, table in found.items():
         schema["$defs"] = {**schema.get("$defs", {}), **table.pop("$defs", {})}

@@ -105,11 +105,14 @@ class Knowledge:
         )
         return True
 
-    def noise(self, level: int = 0) -> Array:
-        """Return the noise variances (N,) that readings at the sites would have, in model units."""
-        world = self.mission.world
-        expected = self.hyperparameters.scale.to_user(self.surface.mean)
-        declared = world.sensor.variance(world.domain.sites, level)
+    def noise(self, level: int = 0, surface: Surface | None = None) -> Array:
+        """Return the noise variances (N,) that readings would have, in model units.
+
+        At the candidates of a surface; by default of the one over the domain's sites.
+        """
+        over = self.surface if surface is None else surface
+        expected = self.hyperparameters.scale.to_user(over.mean)
+        declared = self.mission.world.sensor.variance(over.candidates, level)
         return self.hyperparameters.noise_to_model(declared, expected)
 
     def _build(self, hyperparameters: Hyperparameters) -> None:

@@ -1,4 +1,18 @@
-"""What a battery holds, what was paid from it, and what is set aside for orders that are out."""
+"""What a vehicle has to spend, what was paid from it, and what is set aside for orders that are out.
+
+The same books are kept for each thing that runs out: the battery, in the world's cost unit, and the time,
+in seconds. The guard is one inequality, kept true all along. While an order that is declared at ``p`` takes
+at most ``(1 + m) p``, m being the margin,
+
+    (1 + m) (sum of p over orders that are out + way home from the last of them)
+        <= amount - what was spent - reserve                                                  (1)
+
+says that everything that is out can be done, and home reached, with the reserve untouched. A query is let
+out only if (1) holds with it. When an order that is out is done, the left side falls by ``(1 + m) p`` and the
+right side by no more than that, so that (1) stays true whatever the real costs are up to the margin; and
+with equality no query is refused that could have been paid for. What has been paid of an order that reports
+in parts is taken off its ``(1 + m) p``, not off its ``p``: a leg that is dearer so far may be so to its end.
+"""
 
 from __future__ import annotations
 
@@ -36,30 +50,69 @@ class Limit:
 
 
 @dataclass
+class Entry:
+    """One order in the books.
+
+    Attributes
+    ----------
+    planned : float
+        What it was declared to take when it left.
+    declared : float
+        What it is declared to take as things are now: an order before it may have been turned down.
+    spent : float
+        What it really took so far; NaN while nothing is known of that.
+    left : float
+        What was left in all when it was settled; NaN before.
+    out : bool
+        Whether something is set aside for it.
+    """
+
+    planned: float
+    declared: float
+    spent: float = math.nan
+    left: float = math.nan
+    out: bool = True
+
+    @property
+    def paid(self) -> float:
+        """What is known to be paid."""
+        return 0.0 if math.isnan(self.spent) else self.spent
+
+
+@dataclass
 class Ledger:
-    """What a vehicle's battery holds, in the world's cost unit.
+    """What a vehicle has of one thing that runs out, and where it went.
 
     Parameters
     ----------
     battery : float
+        How much there was, in the world's cost unit; of the time, how many seconds, possibly without end.
 
     Attributes
     ----------
+    entries : dict of str to Entry
+        All orders that left, by id, in order.
     charges : list of float
         What was really spent, in order.
-    reserved : dict of str to float
-        Declared costs of orders that are out, by id.
     lost : set of str
-        Those of them of which it is not known what became.
-    settled : set of str
+        Orders that are out of which it is not known what became.
+    reconciled : set of str
         Lost orders whose cost telemetry has told.
+
+    Examples
+    --------
+    >>> book = Ledger(60.0)
+    >>> book.reserve("run/0", 5.0)
+    >>> book.charge("run/0", 5.5, settles=True)
+    >>> book.entries["run/0"]
+    Entry(planned=5.0, declared=5.0, spent=5.5, left=54.5, out=False)
     """
 
     battery: float
+    entries: dict[str, Entry] = field(default_factory=dict)
     charges: list[float] = field(default_factory=list)
-    reserved: dict[str, float] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
-    settled: set[str] = field(default_factory=set)
+    reconciled: set[str] = field(default_factory=set)
 
     @property
     def spent(self) -> float:
@@ -67,40 +120,83 @@ class Ledger:
         return math.fsum(self.charges)
 
     @property
-    def available(self) -> float:
-        """What is left when all orders that are out are paid."""
-        return self.battery - math.fsum([*self.charges, *self.reserved.values()])
+    def left(self) -> float:
+        """What is left now, with nothing set aside."""
+        return self.battery - self.spent
+
+    @property
+    def reserved(self) -> dict[str, float]:
+        """What is set aside for each order that is out, as declared."""
+        return {order: max(0.0, e.declared - e.paid) for order, e in self.entries.items() if e.out}
 
     @property
     def held(self) -> float:
         """The sum of what is set aside for orders that are out."""
         return math.fsum(self.reserved.values())
 
+    @property
+    def available(self) -> float:
+        """What is left when all orders that are out are paid, as declared."""
+        return self.battery - math.fsum([*self.charges, *self.reserved.values()])
+
+    def free(self, margin: float) -> float:
+        """Return what is left when all orders that are out are paid, each dearer by `margin`."""
+        dearer = (max(0.0, (1.0 + margin) * e.declared - e.paid) for e in self.entries.values() if e.out)
+        return self.battery - math.fsum([*self.charges, *dearer])
+
     def reserve(self, order: str, cost: float) -> None:
         """Set aside the declared cost of an order."""
-        self.reserved[order] = cost
+        self.entries[order] = Entry(cost, cost)
+
+    def redeclare(self, order: str, cost: float) -> None:
+        """Set another declared cost aside for an order that is out: it begins elsewhere."""
+        self.entries[order].declared = cost
 
     def charge(self, order: str, cost: float, *, settles: bool) -> None:
         """Pay the real cost of (a part of) an order; nothing where telemetry has already settled it."""
-        if order in self.settled:
+        if order in self.reconciled:
             return
+        entry = self.entries[order]
         self.charges.append(cost)
+        entry.spent = entry.paid + cost
         if settles:
             self.release(order)
-        elif order in self.reserved:
-            self.reserved[order] = max(0.0, self.reserved[order] - cost)
 
     def release(self, order: str) -> None:
         """Set nothing aside for an order any more."""
-        self.reserved.pop(order, None)
         self.lost.discard(order)
+        if (entry := self.entries[order]).out:
+            entry.out, entry.left = False, self.left
+
+    def lose(self, order: str) -> None:
+        """Keep what is set aside for an order of which nothing more is known, unless it was settled."""
+        if self.entries[order].out:
+            self.lost.add(order)
 
     def reconcile(self, remaining: float) -> None:
-        """Settle lost orders by what the battery says is left."""
-        if not self.lost:
-            return
-        used = self.battery - self.spent - remaining
-        for order in sorted(self.lost):
-            self.settled.add(order)
-            self.release(order)
+        """Settle lost orders by what is left."""
+        if self.lost:
+            self.settle_lost(self.left - remaining)
+
+    def settle_lost(self, used: float) -> None:
+        """Charge what was used since the last charge: lost orders took it, shared as they were planned."""
         self.charges.append(used)
+        lost = sorted(self.lost)
+        whole = math.fsum(self.entries[order].planned for order in lost)
+        for order in lost:
+            entry = self.entries[order]
+            entry.spent = entry.paid + used * (entry.planned / whole if whole > 0 else 1.0 / len(lost))
+            self.reconciled.add(order)
+            self.release(order)
+
+
+def rounded(amount: float, whole: float) -> str:
+    """Return an amount as text, to three digits of the whole that it is a part of.
+
+    Examples
+    --------
+    >>> rounded(57.1234, 60), rounded(5997.3, 6000), rounded(0.0123, 0.5)
+    ('57.1', '5,997', '0.012')
+    """
+    decimals = max(0, 2 - math.floor(math.log10(whole))) if 0 < whole < math.inf else 0
+    return f"{amount:,.{decimals}f}"

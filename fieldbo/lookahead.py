@@ -62,7 +62,7 @@ def posterior_covariance(kernel: Kernel, candidates: Array, V: Array, rows: Whol
     return prior - (V[:, rows].T @ V)[:, columns]  # which saves a copy of most of V
 
 
-def _compiled(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
+def known_kernel(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
     """Return a kernel as the loops know it: its kind, and the candidates (d, N) in length scales.
 
     None for any other kernel, whose covariances are computed as it says.
@@ -99,7 +99,7 @@ class Lookahead:
         self.most_bytes = free_bytes() / 2 if most_bytes is None else most_bytes
         # All is reckoned in units of the prior's variance: single precision has no digits for 1e-24.
         self._unit = float(np.max(kernel.diagonal(candidates)))
-        self._compiled = _compiled(kernel, candidates)
+        self._compiled = known_kernel(kernel, candidates)
         self._V: Single = np.empty((0, len(candidates)), np.float32)
         self._n = 0
         self._kept: Single | None = None

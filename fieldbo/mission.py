@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,7 @@ class Mission:
     ----------
     name : str
     world : World
+        Less the sites that no vehicle can reach.
     question : Question
     policy : Policy
     policy_kind : str
@@ -117,6 +118,7 @@ class Mission:
     def __post_init__(self) -> None:
         if not self.crew:
             raise InputError("a mission without a vehicle", expected="at least one [agent]")
+        object.__setattr__(self, "world", within_reach(self.world, self.crew))
         if not 0 <= self.initial <= self.world.domain.size:
             raise InputError(
                 f"count = {self.initial}",
@@ -134,14 +136,17 @@ class Mission:
         if self.seed < 0:
             raise InputError(f"seed = {self.seed}", expected="a whole number of at least 0", where="seed")
         for one in self.crew:
-            self._check_place("start", one.start)
             if one.home is not None:
-                self._check_place("home", one.home)
                 self._check_way_home(one, one.home)
         self._check_question()
         self.policy.check(self.world.cost, self.world.domain)
         self._check_end()
         self.model.initial(self.world.domain, self.question)
+
+    @property
+    def unreachable(self) -> int:
+        """How many of the world's sites no vehicle can reach, and were left out."""
+        return self.world.domain.dropped
 
     def _check_level(self, level: int, where: str) -> None:
         settings = self.world.sensor.settings
@@ -179,23 +184,6 @@ class Mission:
             except InputError as error:
                 raise error.at("question.threshold") from None
 
-    def _check_place(self, name: str, place: Array) -> None:
-        domain = self.world.domain
-        if len(place) != domain.dimension:
-            raise InputError(
-                f"{name} has {len(place)} coordinates",
-                expected=f"{domain.dimension}: {', '.join(a.name for a in domain.axes)}",
-                where=f"agent.{name}",
-            )
-        if not domain.contains(place[None])[0]:
-            box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}" for a in domain.axes)
-            raise InputError(
-                f"{name} {place.tolist()} lies outside the domain",
-                expected=box + (" and within its outline" if domain.region is not None else ""),
-                where=f"agent.{name}",
-                mend=f"the nearest site is {domain.sites[domain.nearest(place)].tolist()}",
-            )
-
     def _check_way_home(self, one: Crew, home: Array) -> None:
         unit = self.world.cost_unit
         needed = float(self.world.cost.travel(one.start, home[None])[0]) * (1.0 + one.margin) + one.reserve
@@ -205,6 +193,14 @@ class Mission:
                 expected=f"at least {needed:g} {unit}, margin and reserve included",
                 where="agent.battery",
                 mend="raise the battery, or start nearer to home",
+            )
+        seconds = float(self.world.cost.travel_s(one.start, home[None])[0]) * (1.0 + one.margin)
+        if one.time_limit_s is not None and seconds > one.time_limit_s:
+            raise InputError(
+                f"time_limit_s = {one.time_limit_s:g} is over before the way from start to home is done",
+                expected=f"at least {seconds:g} s, margin included",
+                where="agent.time_limit_s",
+                mend="allow more time, or start nearer to home",
             )
 
     def _check_end(self) -> None:
@@ -216,3 +212,51 @@ class Mission:
                 where="cost",
                 mend="add sampling = ... to the world's [cost], or max_steps = ... to [agent]",
             )
+
+
+def within_reach(world: World, crew: Sequence[Crew]) -> World:
+    """Return the world less the sites that no vehicle of a crew can reach from its start.
+
+    Parameters
+    ----------
+    world : World
+        A site beyond obstacles has an infinite travel cost.
+    crew : sequence of Crew
+
+    Raises
+    ------
+    InputError
+        A start or home lies outside the domain or in an obstacle, or the one can't be reached from the other;
+        or no site can be reached.
+    """
+    domain = world.domain
+    reached = np.zeros(domain.size, dtype=bool)
+    for one in crew:
+        domain.check_place("start", one.start, "agent.start")
+        if one.home is not None:
+            domain.check_place("home", one.home, "agent.home")
+            if not np.isfinite(world.cost.travel(one.start, one.home[None])[0]):
+                raise InputError(
+                    f"home {one.home.tolist()} can't be reached from the start {one.start.tolist()}: "
+                    f"{_between(world)} between them",
+                    expected="a home to which there is a way",
+                    where="agent.home",
+                    mend="move the one to the other's side, or open a way",
+                )
+        reached |= np.isfinite(world.cost.travel(one.start, domain.sites))
+    if reached.all():
+        return world
+    if not reached.any():
+        raise InputError(
+            f"no site can be reached from the start {crew[0].start.tolist()}: {_between(world)} between",
+            expected="a start from which there is a way to a site",
+            where="agent.start",
+            mend="start elsewhere, or open a way",
+        )
+    return replace(world, domain=domain.restricted(reached))
+
+
+def _between(world: World) -> str:
+    """Return what may lie between two places without a way, in words."""
+    obstacles, outlined = world.domain.obstacles, world.domain.region is not None
+    return "obstacles lie" if obstacles else "the outline lies" if outlined else "no way leads"

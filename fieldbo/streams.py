@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-Stream = Literal["sensor", "policy", "model", "initial", "field", "start", "score", "observe"]
+Stream = Literal["sensor", "policy", "model", "initial", "field", "start", "score", "observe", "cost"]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
     "policy": 1,
@@ -20,6 +20,7 @@ _KEYS: dict[Stream, int] = {
     "start": 5,
     "score": 6,
     "observe": 7,
+    "cost": 8,
 }
 
 
@@ -32,7 +33,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
         The mission's seed (for a field: the world's draw).
     name : str
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
-        ``"score"`` or ``"observe"`` (a policy's, keyed by event).
+        ``"score"``, ``"observe"`` (a policy's, keyed by event) or ``"cost"`` (what a simulated order really
+        takes).
     ask : int
         Which ask of the agent it serves.
 

@@ -80,6 +80,11 @@ class Surface:
         return np.sqrt(self.variance)
 
     @property
+    def solved(self) -> Array:
+        """``V = L^-1 k(X, C)``, (n, N): the posterior covariance of candidates is ``k(C, C) - V^T V``."""
+        return self._rows[: self.belief.size]
+
+    @property
     def lookahead(self) -> Lookahead:
         """What `truncated_gains` works on; made when it is first asked for."""
         if self._own_lookahead is None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fieldbo.conditions import Conditions
 from fieldbo.costs import CostModel
 from fieldbo.domain import Array, Domain, frozen_array
 from fieldbo.errors import InputError
-from fieldbo.exchange import Observation, Query
+from fieldbo.exchange import Observation, Order, Query
 from fieldbo.fields import Field
 from fieldbo.sensors import Sensor
 
@@ -45,9 +46,11 @@ class World:
         The truth; a live world has none.
     start : (d,) array, optional
         Where vehicles start unless a mission says otherwise; by default the first site, in a continuous
-        domain its middle.
+        domain its middle, or the site nearest to it.
     draw : int
         Which field, where the kind is random.
+    conditions : Conditions, optional
+        What real costs differ by from declared ones, in simulation; None: nothing.
     """
 
     name: str
@@ -60,15 +63,17 @@ class World:
     field: Field | None = None
     start: Array | None = None
     draw: int = 0
+    conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
         start = self.start
         if start is None:
-            low, high = self.domain.low, self.domain.high
-            start = (low + high) / 2.0 if self.domain.continuous else self.domain.sites[0]
+            start = self.domain.middle if self.domain.continuous else self.domain.sites[0]
         object.__setattr__(self, "start", frozen_array(start))
         self.cost.check(self.domain)
         self.sensor.check(self.domain)
+        if self.conditions is not None:
+            self.conditions.check(self.domain)
         object.__setattr__(self, "cost", self.cost.within(self.domain))
         if self.sensor.level_costs != self.cost.level_costs:
             object.__setattr__(self, "cost", self.cost.with_level_costs(self.sensor.level_costs))
@@ -94,7 +99,44 @@ class World:
             )
         return self.field.values(np.atleast_2d(np.asarray(sites, dtype=float)), time_s)
 
-    def evaluate(self, query: Query, position: Array, time_s: float, rng: np.random.Generator) -> Observation:
+    def takes(
+        self, order: Order, position: Array, time_s: float, luck: np.random.Generator | None = None
+    ) -> tuple[float, float]:
+        """Return what an order really takes in simulation: its cost, and seconds.
+
+        Parameters
+        ----------
+        order : Query or GoHome
+            The way home says where home is.
+        position : (d,) array
+            Where the vehicle is.
+        time_s : float
+            When it sets out.
+        luck : numpy.random.Generator, optional
+            The noise on costs; without it there is none.
+        """
+        cost = self.cost
+        assert order.site is not None
+        a, b = position, order.site[None]
+        travel = np.array([cost.travel(a, b, time_s)[0], cost.travel_s(a, b, time_s)[0]])
+        whole = travel
+        if isinstance(order, Query):
+            controls, level = order.controls, order.level
+            price = cost.to(a, b, controls, level, time_s)[0]
+            whole = np.array([price, cost.duration_s(a, b, controls, level, time_s)[0]])
+        if self.conditions is not None:
+            wind = self.conditions.way(cost, position, order.site, time_s) - 1.0
+            whole = (whole + wind * travel) * (1.0 if luck is None else self.conditions.luck(luck))
+        return float(whole[0]), float(whole[1])
+
+    def evaluate(
+        self,
+        query: Query,
+        position: Array,
+        time_s: float,
+        rng: np.random.Generator,
+        luck: np.random.Generator | None = None,
+    ) -> Observation:
         """Carry a query out in simulation.
 
         Parameters
@@ -106,6 +148,8 @@ class World:
             When it sets out.
         rng : numpy.random.Generator
             The sensor's noise.
+        luck : numpy.random.Generator, optional
+            The noise on costs, where the world's conditions have some; without it there is none.
 
         Raises
         ------
@@ -117,9 +161,8 @@ class World:
             raise InputError(
                 f"a query at {site.tolist()}", expected="a site inside the domain", where=self.name
             )
-        arrived = time_s + float(
-            self.cost.duration_s(position, site[None], query.controls, query.level, time_s)[0]
-        )
+        paid, took_s = self.takes(query, position, time_s, luck)
+        arrived = time_s + took_s
         noise = self.sensor.variance(site[None], query.level)
         value = self.truth(site[None], arrived) + np.sqrt(noise) * rng.standard_normal()
         return Observation(
@@ -129,6 +172,6 @@ class World:
             noise_variances=noise,
             times_s=np.array([arrived]),
             position=site,
-            cost=float(self.cost.to(position, site[None], query.controls, query.level, time_s)[0]),
+            cost=paid,
             channels=self.field.channels(site[None]) or None if self.field is not None else None,
         )

@@ -275,7 +275,7 @@ WRONG_WORLDS = [
     in_tiny("sampling = 1", "sampling = -1", "sampling = -1.0", AT_LEAST_0, f"{TINY_FILE}: cost.sampling"),
     in_tiny("sampling = 1", "rate = inf", "rate = inf", AT_LEAST_0, f"{TINY_FILE}: cost.rate"),
     in_tiny("[domain]", "start = [30, 1]\n[domain]", "lies outside the domain", f"{TINY_FILE}: start"),
-    in_tiny("[domain]", "start = [1]\n[domain]", "lies outside the domain", "2 coordinates", ": start"),
+    in_tiny("[domain]", "start = [1]\n[domain]", "start has 1 coordinates", "2: x, y", ": start"),
     in_tiny("high = 10", "high = nan", "axis 'x' goes from 0.0 to nan", "low below high", ": domain"),
     in_tiny("high = 10", "high = 0", "axis 'x' goes from 0.0 to 0.0", "low below high", ": domain"),
     in_tiny("count = 5", "count = 0", "count = 0", "equal to 1", "domain.axes[0].count"),

@@ -31,3 +31,13 @@ def test_an_unknown_benchmark_is_refused_with_the_names_there_are():
     assert done.returncode == 2
     assert "gp-apend-500" in done.stderr
     assert "gp-append-500, gp-append-2000" in done.stderr
+
+
+def test_a_rollout_is_timed_without_its_peers(tmp_path):
+    file = tmp_path / "rows.json"
+    done = run("rollout-scatter500", "--no-peers", "--runs", "1", "--threads", "1", "--json", file)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(file.read_text())
+    assert row["name"] == "rollout-scatter500"
+    assert row["fieldbo_s"] > 0
+    assert row["peer"] is None

@@ -67,6 +67,7 @@ FILES = {
     "observations.csv",
     "path.csv",
     "curve.csv",
+    "ledger.csv",
     "map.nc",
     "path.png",
     "map.png",

@@ -16,10 +16,11 @@ PACKAGE = Path(fieldbo.__file__).parent
 # A new room gets a place here.
 ORDER = """
     errors  threads  loops
+    obstacles
     domain  registry  streams
-    exchange  kernels  files  ledger
+    exchange  kernels  files  ledger  maximise
     gp  costs  sensors  record  lookahead
-    fit  surface  question  outliers
+    fit  surface  question  outliers  conditions
     model  fields  metrics  policies
     world  forms
     mission
@@ -27,7 +28,7 @@ ORDER = """
     agent  vehicles
     result  catalogue
     runner  plot  maps  folder
-    campaign  survey  testing
+    campaign  survey  testing  explanation
     cli
     __main__
 """

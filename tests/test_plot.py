@@ -12,6 +12,7 @@ import shapely
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
+from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 
 import fieldbo
@@ -22,6 +23,7 @@ from fieldbo.fields.gp_draw import GPDraw
 from fieldbo.metrics import REGRET
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
+from fieldbo.obstacles import Obstacle
 from fieldbo.plot.ground import laid_out
 from fieldbo.policies.base import Decision, Policy
 from fieldbo.policies.coverage import Random
@@ -34,6 +36,12 @@ AXES = Axis("east", "m", 0, 100), Axis("north", "m", 0, 60)
 OUTLINE = shapely.Polygon(
     [(10, 5), (50, 0), (100, 20), (90, 60), (55, 35), (20, 60)], [[(60, 18), (70, 18), (70, 28), (60, 28)]]
 )
+OBSTACLES = (
+    Obstacle("a wall across", (62, -5), (70, 65)),
+    Obstacle("pond", corners=((15, 20), (45, 15), (35, 45))),
+    Obstacle("a well with a long name", (80, 30), (83, 33)),
+)
+TOWER = Obstacle("tower", (25, 10, 0), (65, 45, 3))
 DOMAINS = {
     "line": Domain.grid([AXES[0]], (41,)),
     "scattered line": Domain((AXES[0],), np.random.default_rng(0).uniform(0, 100, (30, 1))),
@@ -48,6 +56,11 @@ DOMAINS = {
         for d in (1, 2, 3, 6)
     },
 }
+CROWDED = {
+    "obstacles": Domain.grid(AXES, (26, 16), OUTLINE, OBSTACLES, 1.0),
+    "tower": Domain.grid([*AXES, Axis("depth", "m", 0, 5, "down")], (6, 5, 3), obstacles=[TOWER]),
+    "continuous, obstacles": Domain.box(AXES, 90, OBSTACLES),
+}
 QUESTIONS = {
     "level set": LevelSet(6.0),
     "share": ShareOfMaximum(0.8),
@@ -60,7 +73,7 @@ LEVELS = Sensor(levels=(Level(1e-6, 6.0), Level(0.01, 3.0), Level(0.1, 1.0)))
 def small_mission(
     name="grid", *, battery=400.0, transform="none", axes=None, question=QUESTIONS["level set"], sensor=None
 ):
-    domain = DOMAINS[name] if axes is None else Domain.grid(axes, (6, 5))
+    domain = (DOMAINS | CROWDED)[name] if axes is None else Domain.grid(axes, (6, 5))
     scales = tuple(0.3 * domain.extent)
     world = World(
         "small",
@@ -200,6 +213,81 @@ def test_cells_outside_an_outline_are_left_empty():
     for ax in plot.map_picture(result).axes:
         (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
         assert mesh.get_array().count() == result.mission.world.domain.size
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [("obstacles", "level set"), ("tower", "maximum"), ("continuous, obstacles", "maximum")],
+)
+@pytest.mark.filterwarnings("error")
+def test_every_kind_of_domain_draws_with_obstacles(name, question):
+    result = fieldbo.run(small_mission(name, question=QUESTIONS[question]))
+    for picture in PICTURES:
+        assert png(picture(result)).startswith(b"\x89PNG")
+    assert png(plot.world_picture(live(result).mission.world)).startswith(b"\x89PNG")
+
+
+def obstacles_on(ax):
+    return [a for a in ax.get_children() if isinstance(a, PathPatch) and a.get_zorder() == 1.5]
+
+
+@pytest.mark.parametrize("name", ["obstacles", "continuous, obstacles"])
+def test_obstacles_are_hatched_on_every_map_above_the_values_and_below_the_path(name):
+    result = fieldbo.run(small_mission(name))
+    for picture in (plot.path_picture(result), plot.map_picture(result)):
+        maps = [ax for ax in picture.axes if ax.get_xlabel() or ax.get_title()]
+        assert [len(obstacles_on(ax)) for ax in maps] == [len(OBSTACLES)] * len(maps)
+        assert all(o.get_hatch() and o.get_fill() for ax in maps for o in obstacles_on(ax))
+        for ax in maps:
+            meshes = [c for c in ax.collections if isinstance(c, QuadMesh)]
+            assert (
+                max(c.get_zorder() for c in ax.collections)
+                < 1.5
+                < min([a.get_zorder() for a in labelled(picture, "path")] or [2])
+            )
+            assert len(meshes) == 1
+    legend = [t.get_text() for t in plot.path_picture(result).legends[0].get_texts()]
+    assert legend.count("obstacle") == 1
+
+
+def test_an_obstacle_beyond_the_domain_does_not_widen_the_picture():
+    with_them = plot.world_picture(small_mission("obstacles").world).axes[0]
+    without = plot.world_picture(small_mission("outline").world).axes[0]
+    assert with_them.get_xlim() == without.get_xlim()
+    assert with_them.get_ylim() == without.get_ylim()
+
+
+def test_obstacles_are_named_where_the_name_fits():
+    figure = plot.world_picture(small_mission("obstacles").world)
+    png(figure)
+    texts = {t.get_text(): t for t in figure.axes[0].texts}
+    assert set(texts) == {"a wall across", "pond"}
+    for one in OBSTACLES[:2]:
+        box = texts[one.name].get_window_extent().transformed(figure.axes[0].transData.inverted())
+        assert one.grown(1.0).polygon.contains(shapely.box(box.x0, box.y0, box.x1, box.y1))
+    assert not plot.map_picture(fieldbo.run(small_mission("obstacles"))).axes[0].texts
+
+
+def test_values_go_on_behind_obstacles_and_stay_what_they_are_beside_them():
+    domain = CROWDED["obstacles"]
+    values = np.arange(float(domain.size))
+    x, y, drawn = laid_out(domain, values)
+    np.testing.assert_array_equal(drawn.T.ravel()[domain.grid_index], values)
+    nodes = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    more = np.flatnonzero(~drawn.mask.ravel() & ~domain.contains(nodes))
+    assert len(more) > 10
+    assert set(drawn.ravel()[more]) <= set(values)
+    taken = shapely.union_all([o.polygon for o in domain.obstacles])
+    assert shapely.intersects_xy(taken, nodes[more, 0], nodes[more, 1]).all()
+
+
+def test_of_more_axes_only_slices_through_an_obstacle_hatch_it_and_a_path_shows_its_shadow():
+    mission = small_mission("tower")
+    panels = [ax for ax in plot.world_picture(mission.world).axes if ax.get_title()]
+    assert [len(obstacles_on(ax)) for ax in panels] == [1, 1, 0]  # depths 0, 2.5 and 5 m, a tower down to 3 m
+    figure = plot.path_picture(fieldbo.run(mission))
+    (shadow,) = obstacles_on(figure.axes[0])
+    assert (shadow.get_fill(), shadow.get_label()) == (False, "obstacle, seen along depth")
 
 
 def test_colour_bars_carry_the_quantitys_name_and_unit(lake):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fieldbo import __version__
-from fieldbo.cli import check, compare, missions, new, policies, run, schema, show, worlds
+from fieldbo.cli import ask, check, compare, missions, new, policies, run, schema, show, worlds
 from fieldbo.errors import FieldboError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("ask", epilog=ask.EXAMPLES)(ask.ask)
 app.command("check")(check.check)
 app.command("worlds")(worlds.worlds)
 app.command("missions")(missions.missions)

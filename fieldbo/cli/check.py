@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from fieldbo.domain import Array
+    from fieldbo.ledger import Limit
     from fieldbo.mission import Mission
     from fieldbo.world import World
 
@@ -68,41 +69,46 @@ def _mission(mission: Mission) -> list[str]:
 
 
 def _unpayable(mission: Mission) -> list[str]:
-    """Return a warning where the battery pays for no reading, or not for the first one."""
+    """Return a warning for each limit that pays for no reading, or not for the first one."""
     from fieldbo.craft import Craft
 
-    world, crew = mission.world, mission.crew[0]
-    craft, unit, several = Craft(crew, world.cost), world.cost_unit, world.sensor.settings > 1
+    limits = Craft(mission.crew[0], mission.world.cost).limits
+    return [warning for limit in limits if (warning := _unpayable_by(limit, mission)) is not None]
+
+
+def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
+    world, crew, several = mission.world, mission.crew[0], mission.world.sensor.settings > 1
+    name, unit, reserve = f"the battery of {crew.battery:g} {world.cost_unit}", world.cost_unit, crew.reserve
+    if limit.name == "time":
+        name, unit, reserve = f"the time of {crew.time_limit_s:g} s", "s", 0.0
 
     def needed(sites: Array, level: int) -> float:
-        """Return what must be left beside the reserve for the cheapest of `sites` (N, d)."""
-        costs = world.cost.to(crew.start, sites, level=level) + craft.return_cost(sites)
-        return float(costs.min()) * (1.0 + crew.margin)
+        """Return what the cheapest of `sites` (N, d) takes as declared, and the way home from there."""
+        return float((limit.going(crew.start, sites, None, level) + limit.back(sites)).min())
 
-    parts = {"the way home": crew.home is not None, "margin": crew.margin, "reserve": crew.reserve}
+    parts = {"the way home": crew.home is not None, "margin": crew.margin, "reserve": reserve}
     included = " and ".join(part for part, there in parts.items() if there)
 
     def price(sites: Array, level: int) -> str:
-        told = f"{needed(sites, level) + crew.reserve:.4g} {unit}"
+        told = f"{needed(sites, level) * (1.0 + crew.margin) + reserve:.4g} {unit}"
         return f"{told} with {included}" if included else told
 
     sites, start, first = world.domain.sites, crew.start[None], mission.initial_level
-    free, battery = crew.battery - crew.reserve, f"the battery of {crew.battery:g} {unit}"
-    begins = mission.initial > 0 and needed(start, first) <= free
+    begins = mission.initial > 0 and needed(start, first) <= limit.left
     fixed = getattr(mission.policy, "level", None)  # a policy without one chooses the setting
     levels = range(world.sensor.settings) if fixed is None else [int(fixed)]
     least = min(levels, key=lambda k: needed(sites, k))
-    if needed(sites, least) > free:
-        return [
-            f"{battery} pays for no reading {'but the initial one' if begins else 'at all'}: the cheapest"
+    if needed(sites, least) > limit.left:
+        return (
+            f"{name} pays for no reading {'but the initial one' if begins else 'at all'}: the cheapest"
             f"{f', at setting {least},' if several else ''} takes {price(sites, least)}"
-        ]
+        )
     if mission.initial > 0 and not begins:
-        return [
-            f"{battery} does not pay for the initial reading at the start, which takes {price(start, first)}"
+        return (
+            f"{name} does not pay for the initial reading at the start, which takes {price(start, first)}"
             f"{f' at setting {first}' if several else ''}: the policy begins without it"
-        ]
-    return []
+        )
+    return None
 
 
 def _beyond_truth(mission: Mission) -> list[str]:
@@ -126,15 +132,23 @@ def _world(world: World) -> list[str]:
     axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes)
     assert world.start is not None
     settings = world.sensor.settings
-    costs = np.concatenate([world.cost.to(world.start, domain.sites, level=k) for k in range(settings)])
+    sites = domain.sites[np.isfinite(world.cost.travel(world.start, domain.sites))]
+    beyond = domain.size - len(sites)
+    costs = np.concatenate([world.cost.to(world.start, sites, level=k) for k in range(settings)])
+    moves = f"{costs.min():.4g} to {costs.max():.4g} {world.cost_unit}" if len(costs) else "no way"
     lines = [
         f"world {world.name}: valid",
         f"  title     {world.title}",
         f"  sites     {domain.size}{', standing for a box' if domain.continuous else ''}: {axes}",
-        f"  cost      {type(world.cost).__name__.lower()}; from the start to a site {costs.min():.4g} to "
-        f"{costs.max():.4g} {world.cost_unit}" + (", over all settings" if settings > 1 else ""),
+        f"  cost      {type(world.cost).__name__.lower()}; from the start to a site {moves}"
+        + (", over all settings" if settings > 1 else "")
+        + (f"; {beyond} of the sites can't be reached" if beyond else ""),
         f"  sensor    {_sensor(world)}",
     ]
+    if domain.obstacles:
+        named = ", ".join(o.name for o in domain.obstacles[:8])
+        more = len(domain.obstacles) - 8
+        lines.append(f"  obstacles {len(domain.obstacles)}: {named}{f' and {more} more' if more > 0 else ''}")
     if world.field is None:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)

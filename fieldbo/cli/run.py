@@ -28,7 +28,7 @@ EXAMPLES = """
 `fieldbo run my-survey.toml --by-hand` - you go, and type in what you read
 
 **Writes** `run.sqlite` (the record), `mission.toml` and the world (as run), `summary.json`,
-`observations.csv`, `path.csv`, `curve.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
+`observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
 
 **Exit codes** 0: done; 1: broken off by an error, everything read is kept; 2: something has to be mended
 first, nothing was started; 130: stopped by Ctrl-C, the run folder is complete up to the last observation.
@@ -99,13 +99,15 @@ def _simulated(mission: Mission, record: Record, console: Console) -> Result:
     """Run in simulation with a live line."""
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from fieldbo.ledger import rounded
     from fieldbo.loops import when_compiling
     from fieldbo.runner import run as run_mission
 
     battery, unit = mission.crew[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as progress:
-        line = progress.add_task(f"{battery:,.0f} {unit}", total=battery, completed=int(battery))
+        line = progress.add_task(f"{rounded(battery, battery)} {unit}", total=battery)
+        progress.update(line, completed=battery)
 
         def show(step: Step) -> None:
             progress.update(line, completed=max(0.0, step.remaining), description=_line(step, mission))
@@ -143,11 +145,13 @@ def _by_hand(mission: Mission, record: Record, console: Console) -> Result:
 
 def _line(step: Step, mission: Mission) -> str:
     """Return how things stand, in one line."""
+    from fieldbo.ledger import rounded
     from fieldbo.question import Optimum
     from fieldbo.result import amount
 
     question, world = mission.question, mission.world
-    head = f"{step.remaining:,.0f} {world.cost_unit} left, {step.step} sites visited, "
+    left = rounded(step.remaining, sum(c.battery for c in mission.crew))
+    head = f"{left} {world.cost_unit} left, {step.step} sites visited, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         side = "largest" if question.sign > 0 else "smallest"
@@ -158,25 +162,45 @@ def _line(step: Step, mission: Mission) -> str:
 
 def _report(result: Result, folder: Path, console: Console) -> None:
     """Print what came of the run, and where it is."""
+    from fieldbo.ledger import rounded
+
     told = result.summary()
-    unit = told["cost_unit"]
+    unit, battery = told["cost_unit"], told["battery"]
     if result.end_reason is None:
         console.print(
             f"[bold]Stopped by you.[/] The run folder is complete up to the last observation "
             f"({told['readings']} readings)."
         )
     else:
-        console.print(f"[bold]{result.end_reason.capitalize()}.[/] {told['steps']} sites visited.")
+        reason = "time is up" if told["limit"] == "time" else result.end_reason
+        console.print(f"[bold]{reason.capitalize()}.[/] {told['steps']} sites visited.")
     for line in _level_set(told, result) if told["question"] == "level-set" else _optimum(told, result):
         console.print(f"  {line}", markup=False)
-    console.print(f"  cost     {told['cost']:,.0f} of {told['battery']:,.0f} {unit}")
+    console.print(f"  cost     {_against_plan(told)}", markup=False)
+    if "time_limit_s" in told:
+        limit = told["time_limit_s"]
+        console.print(f"  time     {rounded(told['time_s'], limit)} of {limit:,g} s")
     for one in told.get("levels", []):
-        console.print(f"  level {one['level']}: {one['readings']} readings for {one['cost']:,.0f} {unit}")
+        paid = f"{rounded(one['cost'], battery)} {unit}"
+        console.print(f"  level {one['level']}: {one['readings']} readings for {paid}")
     for note in told["notes"]:
         console.print(f"  note: {note}", style="yellow", markup=False)
     console.print(
         f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
     )
+
+
+def _against_plan(told: dict[str, Any]) -> str:
+    """Return what was spent of the battery and, where it differs, what was planned."""
+    from fieldbo.ledger import rounded
+
+    cost, planned, battery = told["cost"], told["planned_cost"], told["battery"]
+    whole = f"{battery:,.10g}"
+    spent = f"{rounded(cost, battery)} of {whole} {told['cost_unit']}"
+    if abs(cost - planned) <= 1e-9 * planned:
+        return spent
+    more = f", {100 * abs(planned / cost - 1):.2g}% {'less' if planned < cost else 'more'}" if cost else ""
+    return f"{spent}; planned {rounded(planned, battery)}{more}"
 
 
 def _level_set(told: dict[str, Any], result: Result) -> list[str]:

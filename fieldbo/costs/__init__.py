@@ -2,6 +2,8 @@
 
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.costs.legs import Legs
 from fieldbo.costs.route import shortest_order
 from fieldbo.costs.transect import Transect
 from fieldbo.costs.unit import Unit
@@ -13,8 +15,9 @@ COSTS = Registry(
     {
         "unit": "fieldbo.costs.unit:Unit",
         "euclidean": "fieldbo.costs.euclidean:Euclidean",
+        "flight": "fieldbo.costs.flight:Flight",
         "transect": "fieldbo.costs.transect:Transect",
     },
 )
 
-__all__ = ["COSTS", "CostModel", "Euclidean", "Transect", "Unit", "shortest_order"]
+__all__ = ["COSTS", "CostModel", "Euclidean", "Flight", "Legs", "Transect", "Unit", "shortest_order"]

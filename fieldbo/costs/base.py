@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError
+
+_NAMED = 3  # obstacles in an error
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,9 @@ class CostModel(ABC):
 
     level_costs: ClassVar[tuple[float, ...]] = ()
     """What each of the sensor's settings adds to a sample; a world takes them from its sensor."""
+
+    _domain: ClassVar[Domain | None] = None
+    """What moves stay in; set by `within`."""
 
     seconds_per_unit: float = 1.0
 
@@ -55,9 +61,7 @@ class CostModel(ABC):
         -------
         (N,) or (P, N) array
         """
-        starts, ends = np.asarray(positions, dtype=float), np.atleast_2d(np.asarray(sites, dtype=float))
-        costs = self._travel(np.atleast_2d(starts), ends)
-        return costs[0] if starts.ndim == 1 else costs
+        return priced(self._travel, positions, sites)
 
     def sampling_cost(self, sites: ArrayLike, level: int = 0) -> Array:
         """Return what sampling costs (N,) where one is: at each of `sites` (N, d), without a way."""
@@ -70,8 +74,14 @@ class CostModel(ABC):
 
     def with_level_costs(self, costs: tuple[float, ...]) -> Self:
         """Return the same costs, with what each of the sensor's settings adds to a sample."""
+        return self._with(level_costs=costs)
+
+    def _with(self, **what: object) -> Self:
+        """Return a copy with attributes that are no settings."""
         other = copy(self)
-        object.__setattr__(other, "level_costs", costs)
+        other.__dict__.pop("_matrix", None)  # it may hold no longer
+        for name, value in what.items():
+            object.__setattr__(other, name, value)
         return other
 
     def to(
@@ -128,8 +138,46 @@ class CostModel(ABC):
         """Raise an `InputError` if this cost model does not fit the domain."""
 
     def within(self, domain: Domain) -> Self:
-        """Return the same costs for moves in that domain, which `check` has let pass."""
-        return self
+        """Return the same costs for moves in that domain, which `check` has let pass.
+
+        A kind that knows the way round obstacles overrides this; see `Legs`.
+
+        Raises
+        ------
+        InputError
+            The domain has obstacles, and this kind knows no way round.
+        """
+        if domain.obstacles:
+            names = ", ".join(o.name for o in domain.obstacles[:_NAMED])
+            more = f" and {len(domain.obstacles) - _NAMED} more" if len(domain.obstacles) > _NAMED else ""
+            raise InputError(
+                f"a {type(self).__name__.lower()} cost knows no way round {names}{more}",
+                expected="a cost of ways round obstacles, or a domain without any",
+                where="cost.kind",
+                mend='take kind = "euclidean" or "flight"',
+            )
+        return self._with(_domain=domain)
+
+    @property
+    def straight_rates(self) -> Array | None:
+        """Rates (d,) such that travel is ``norm(rates * displacement)`` everywhere in its domain.
+
+        What loops over many moves reckon by themselves; None where travel is anything else, or where no
+        domain is known.
+        """
+        return None
+
+    @property
+    def seconds_per_travel(self) -> float | None:
+        """Seconds for each unit of travel cost; None where the one does not follow from the other."""
+        return self.seconds_per_unit
+
+
+def priced(price: Callable[[Array, Array], Array], positions: ArrayLike, sites: ArrayLike) -> Array:
+    """Return prices (P, N) between arrays of points; (N,) from one position."""
+    starts, ends = np.asarray(positions, dtype=float), np.atleast_2d(np.asarray(sites, dtype=float))
+    costs = price(np.atleast_2d(starts), ends)
+    return costs[0] if starts.ndim == 1 else costs
 
 
 def not_negative(where: str, **rates: float) -> None:
@@ -139,3 +187,10 @@ def not_negative(where: str, **rates: float) -> None:
             raise InputError(
                 f"{name} = {rate}", expected="a finite number of at least 0", where=f"{where}.{name}"
             )
+
+
+def above_zero(where: str, **rates: float) -> None:
+    """Raise an `InputError` if a rate is not finite and above 0."""
+    for name, rate in rates.items():
+        if not (np.isfinite(rate) and rate > 0):
+            raise InputError(f"{name} = {rate}", expected="a finite number above 0", where=f"{where}.{name}")

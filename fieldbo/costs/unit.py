@@ -30,3 +30,8 @@ class Unit(CostModel):
 
     def _sampling(self, sites: Array) -> Array:
         return np.full(len(sites), self.sampling)
+
+    @property
+    def straight_rates(self) -> Array | None:
+        """Zeros (d,)."""
+        return None if self._domain is None else np.zeros(self._domain.dimension)

@@ -7,11 +7,14 @@ FIELDS = Registry(
     "field kind",
     "fieldbo.fields",
     {
+        "cracks": "fieldbo.fields.cracks:Cracks",
+        "function": "fieldbo.fields.function:Function",
         "gp-draw": "fieldbo.fields.gp_draw:GPDraw",
         "gp-mean": "fieldbo.fields.gp_mean:GPMean",
         "grid-table": "fieldbo.fields.grid_table:GridTable",
         "table": "fieldbo.fields.table:Table",
         "lake-chlorophyll": "fieldbo.fields.lake:LakeChlorophyll",
+        "mlp-training": "fieldbo.fields.mlp:MLPTraining",
     },
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from fieldbo.domain import Array, Domain
 
@@ -23,6 +23,10 @@ class Field(ABC):
     def channels(self, sites: Array) -> dict[str, Array]:
         """Return other quantities at `sites` (N, d), as name to (N,); by default none."""
         return {}
+
+    def optimum(self, goal: Literal["maximise", "minimise"]) -> Array | None:
+        """Return the point (d,) of a continuous domain where the value is best, where that is known."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,15 @@ def _listen() -> None:
     event.register("numba:compile", Heard())  # type: ignore[no-untyped-call]
 
 
-def compiled(*, parallel: bool = False) -> Callable[[Loop], Loop]:
+def compiled(
+    *, parallel: bool = False, numbers: bool = False, inline: bool = False
+) -> Callable[[Loop], Loop]:
     """Return a decorator that compiles a loop at its first call, and keeps the code on disk if it can.
 
-    Sums may be reordered to fit vector registers; NaN and infinity keep their meaning. Of parallel loops one
-    runs at a time, which not all of numba's ways to run threads see to.
+    Sums may be reordered to fit vector registers; infinity keeps its meaning, and so does NaN, unless the loop
+    promises that all it meets are `numbers`: only then can a maximum be found in vector registers. An `inline`
+    loop becomes part of its callers. Of parallel loops one runs at a time, which not all of numba's ways to run
+    threads see to.
     """
     # Threads that wait for work sleep, and leave the cores to whatever else runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -51,7 +55,8 @@ def compiled(*, parallel: bool = False) -> Callable[[Loop], Loop]:
     options: dict[str, Any] = {
         "nogil": True,
         "parallel": parallel,
-        "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+        "inline": "always" if inline else "never",
+        "fastmath": {"reassoc", "contract", "arcp", "nsz"} | ({"nnan"} if numbers else set()),
     }
 
     def decorate(loop: Loop) -> Loop:

@@ -54,7 +54,7 @@ def path_picture(result: Result) -> Figure:
     else:
         figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
         top = ax = figure.subplots()
-        frame(ax, domain)
+        frame(ax, domain, named=True)
         _backdrop(ax, result)
         readings(ax, result.sites[:, 0], result.sites[:, 1], result)
         over = over if domain.dimension == 2 else f"first two of {domain.dimension} axes"

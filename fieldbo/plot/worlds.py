@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fieldbo.domain import Array, Domain, Mask
+from fieldbo.obstacles import Obstacle
 from fieldbo.plot.figures import VALUE, Look, legend_below, new_figure, opened
 from fieldbo.plot.ground import edge, field, frame, ratio
 from fieldbo.plot.marks import mark
@@ -75,7 +76,7 @@ def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | Non
 def _map(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
     """Draw the field over two axes; without a truth, the sites alone."""
     domain = world.domain
-    frame(ax, domain)
+    frame(ax, domain, named=True)
     if truth is not None:
         field(ax, domain, truth, world.quantity.label, VALUE)
         if threshold is not None:
@@ -101,7 +102,7 @@ def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
     for k, value in enumerate(values):
         ax = figure.add_subplot(rows, columns, k + 1)
         flat, here = _slice(domain, value)
-        frame(ax, domain)
+        frame(ax, flat)
         label = world.quantity.label if k % columns == columns - 1 or k == len(values) - 1 else ""
         field(ax, flat, truth[here], label, look)
         if threshold is not None:
@@ -119,7 +120,14 @@ def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
 def _slice(domain: Domain, value: float) -> tuple[Domain, Mask]:
     """Return the first two axes at a value of the third, and which of the sites (N,) these are."""
     here: Mask = domain.sites[:, 2] == value
-    axes, shape, region = domain.axes[:2], domain.shape, domain.region
-    if shape is not None:
-        return Domain.grid(axes, shape[:2], region), here  # its sites come in the same order
-    return Domain(axes, domain.sites[here, :2], region=region), here
+    obstacles = tuple(
+        Obstacle(o.name, o.low[:2], o.high[:2])
+        for o in domain.obstacles
+        if (o.low[2] < value or o.low[2] <= domain.low[2])
+        and (value < o.high[2] or o.high[2] >= domain.high[2])
+    )
+    axes, sites = domain.axes[:2], domain.sites[here, :2]
+    if domain.shape is None or domain.grid_index is None:
+        return Domain(axes, sites, obstacles=obstacles), here
+    in_slice = domain.grid_index[here] // domain.shape[2]
+    return Domain(axes, sites, domain.shape[:2], in_slice, obstacles=obstacles), here

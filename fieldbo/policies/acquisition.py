@@ -6,12 +6,13 @@
 ``h``        threshold
 ``beta``     stands under the root of a confidence width, ``sqrt(beta) s``
 ``kappa``    a plain multiplier, ``kappa s``
+``d``        travel to a site, in the cost unit, (N,); ``d0`` the scale below which it is small
 ===========  =========================================================
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -19,6 +20,9 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from fieldbo.domain import Array
 
 _ROOT_2PI = np.sqrt(2.0 * np.pi)
+
+Convention = Literal["one_plus", "floor", "exclude", "literal"]
+"""What becomes of ``1 / d`` where d is small; see `per_travel`."""
 
 
 class Ambiguity(NamedTuple):
@@ -73,6 +77,95 @@ def expected_improvement(mu: Array, s: Array, best: float) -> Array:
         z = gain / s
         value = gain * ndtr(z) + s * np.exp(-0.5 * z**2) / _ROOT_2PI
     return np.where(s > 0, value, np.maximum(gain, 0.0))
+
+
+def per_travel(d: Array, d0: float, convention: Convention) -> Array:
+    """Return what takes the place of ``1 / d`` (N,).
+
+    Parameters
+    ----------
+    d : (N,) array
+    d0 : float
+        Above 0, in the unit of d.
+    convention : {"one_plus", "floor", "exclude", "literal"}
+        ``1 / (1 + d / d0)``; ``1 / max(d, d0)``; ``1 / d``, which at d = 0 is infinite for the last two.
+
+    Examples
+    --------
+    >>> per_travel(np.array([0.0, 1.0, 4.0]), 1.0, "one_plus")
+    array([1. , 0.5, 0.2])
+    """
+    if convention == "one_plus":
+        return np.asarray(d0 / (d0 + d))
+    if convention == "floor":
+        return 1.0 / np.maximum(d, d0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / d)
+
+
+def dist_ucb(
+    mu: Array, s: Array, d: Array, kappa: float = 2.0, d0: float = 1.0, convention: Convention = "one_plus"
+) -> Array:
+    """Return ``mu + kappa s / d`` (N,), the division by `convention` (Liu et al. 2023, eq. 10).
+
+    With ``exclude`` staying, ``d = 0``, scores minus infinity; with ``literal`` infinity, where s is above 0.
+
+    Parameters
+    ----------
+    mu, s, d : (N,) arrays
+    kappa : float
+    d0 : float
+    convention : {"one_plus", "floor", "exclude", "literal"}
+
+    Examples
+    --------
+    >>> dist_ucb(np.zeros(3), np.ones(3), np.array([0.0, 1.0, 3.0]))
+    array([2. , 1. , 0.5])
+    """
+    if convention == "exclude":
+        away = d > 0
+        return np.where(away, mu + kappa * s / np.where(away, d, 1.0), -np.inf)
+    certain = s <= 0
+    return np.where(certain, mu, mu + kappa * np.where(certain, 1.0, s) * per_travel(d, d0, convention))
+
+
+def ducb(mu: Array, s: Array, d: Array, kappa: float, rho: float) -> Array:
+    """Return ``mu + kappa s - rho d`` (N,) (Marchant and Ramos 2012; Liu et al. 2023, eq. 1)."""
+    return np.asarray(mu + kappa * s - rho * d)
+
+
+def expected_improvement_per_travel(
+    mu: Array, s: Array, best: float, d: Array, d0: float, convention: Convention = "floor"
+) -> Array:
+    """Return the expected improvement over the travel (N,), small travel by `convention`."""
+    return expected_improvement(mu, s, best) * per_travel(d, d0, convention)
+
+
+def dist_ucb_beta(
+    n: int, d: float, dimension: int, delta: float, a: float, b: float, r: float, pi_n: float
+) -> float:
+    """Return the theoretical ``beta`` of distUCB at step n (Liu et al. 2023, theorem 1).
+
+    ``2/d^2 log(4 pi_n / delta) + 2 p/d^2 log(n^2 b r p sqrt(log(4 p a / delta)))``
+
+    Parameters
+    ----------
+    n : int
+        The step, from 1.
+    d : float
+        Travel to the site.
+    dimension : int
+        p, of the domain ``[0, r]^p``.
+    delta : float
+        The probability with which the bound may fail.
+    a, b, r : float
+        Of the assumption on the field's derivatives, and the domain's side.
+    pi_n : float
+        With ``sum over n of 1 / pi_n = 1``; ``pi^2 n^2 / 6`` is usual.
+    """
+    p = dimension
+    root = np.sqrt(np.log(4.0 * p * a / delta))
+    return float(2.0 / d**2 * (np.log(4.0 * pi_n / delta) + p * np.log(n**2 * b * r * p * root)))
 
 
 def gp_ucb_beta(n_candidates: int, t: int, delta: float = 0.1) -> float:

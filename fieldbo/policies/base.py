@@ -42,6 +42,9 @@ Memory = Any
 TIE = 1e-9
 """Scores that differ by less than this share of the best are equal: rounding does not choose a site."""
 
+_LEADING = 3
+"""So many of the best are told with a decision."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -75,7 +78,8 @@ class State:
         The declared one; None where costs are unknown.
     sensor : Sensor
     noise : Callable
-        ``noise(level=0) -> (N,)``, the noise variance of a reading at each site, in model units.
+        ``noise(level=0, surface=None) -> (N,)``, the noise variance of a reading at each site, or at each
+        candidate of another surface, in model units.
     threshold_if : Callable
         ``threshold_if(maximum) -> float``, what the threshold would be if the field's maximum were that;
         both in model units.
@@ -300,19 +304,100 @@ def best_pair(
     Decision
         A Stop as for `best_affordable`.
     """
-    flat = highest(np.where(able, scores, -np.inf).ravel())
-    if flat is None:
-        wanted = np.isfinite(scores).any(axis=1)
+    pairs = _highest_pairs(scores, able)
+    if not pairs:
+        wanted = (scores > -np.inf).any(axis=1)
         if len(state.rejected):
             wanted &= ~state.rejected
         reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
         return Decision(Stop(reason), memory, why)
-    index, column = divmod(flat, scores.shape[1])
+    index, column = pairs[0]
     level = (state.levels if levels is None else levels)[column]
-    said = {"score": float(scores[index, column]), "site": index}
+    said: dict[str, Any] = {"score": _plain(scores[index, column]), "site": index}
     if len(state.levels) > 1:
         said["level"] = level
+    said["best"] = _told(state, scores, pairs, levels)
     return Decision(Query(state.domain.sites[index], level=level), memory, {**said, **why})
+
+
+def leading(
+    state: State,
+    scores: Array,
+    able: Mask,
+    levels: Sequence[int] | None = None,
+    sites: Array | None = None,
+) -> list[dict[str, Any]]:
+    """Return the best (site, level) pairs that can be had, up to three, as ``why["best"]`` tells them.
+
+    Parameters
+    ----------
+    state : State
+    scores : (N,) or (N, K) array
+        One column a level; minus infinity rules a pair out.
+    able : (N,) or (N, K) bool array
+        Which pairs can be paid for, and were not rejected.
+    levels : sequence of K int, optional
+        The sensor's settings that the columns stand for; by default the first K.
+    sites : (N, d) array, optional
+        Where they would be read; by default the domain's sites.
+
+    Returns
+    -------
+    list of dict
+        The best first, ties to the lowest site; plain data:
+
+        - ``site``: its coordinates,
+        - ``value``: its score,
+        - ``cost``: the full declared price of going there and sampling; None where costs are unknown,
+        - ``left``: what of `State.spendable` could still be spent on queries after it, the way home from
+          there set aside; 0 means that all that remains is to go home. None where costs are unknown,
+        - ``level``: the sensor's setting, where it has several.
+    """
+    scores, able = scores.reshape(len(scores), -1), able.reshape(len(scores), -1)
+    return _told(state, scores, _highest_pairs(scores, able), levels, sites)
+
+
+def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
+    """Return (site, column) of up to three best scores (N, K) that can be had, the best first."""
+    rest, pairs = np.where(able, scores, -np.inf).ravel(), list[tuple[int, int]]()
+    while len(pairs) < _LEADING and (flat := highest(rest)) is not None:
+        pairs.append(divmod(flat, scores.shape[1]))
+        rest[flat] = -np.inf
+    return pairs
+
+
+def _told(
+    state: State,
+    scores: Array,
+    pairs: list[tuple[int, int]],
+    levels: Sequence[int] | None,
+    sites: Array | None = None,
+) -> list[dict[str, Any]]:
+    """Return what there is to say of (site, column) pairs; see `leading`."""
+    if not pairs:
+        return []
+    numbers = state.levels if levels is None else levels
+    at = [numbers[column] for _, column in pairs]
+    sites = (state.domain.sites if sites is None else sites)[[index for index, _ in pairs]]
+    told: list[dict[str, Any]] = [
+        {"site": site, "value": _plain(scores[pair]), "cost": None, "left": None}
+        for site, pair in zip(sites.tolist(), pairs, strict=True)
+    ]
+    if state.cost is not None:
+        home = state.return_cost(sites)
+        prices = {k: state.cost.to(state.position, sites, level=k, time_s=state.time_s) for k in set(at)}
+        for n, one in enumerate(told):
+            cost = prices[at[n]][n]
+            one["cost"], one["left"] = _plain(cost), max(0.0, state.spendable - float(cost + home[n]))
+    if len(state.levels) > 1:
+        for one, level in zip(told, at, strict=True):
+            one["level"] = level
+    return told
+
+
+def _plain(score: float) -> float | str:
+    """Return a score as JSON can hold it: an infinite one as a word."""
+    return float(score) if np.isfinite(score) else str(float(score))
 
 
 def highest(scores: Array) -> int | None:
@@ -320,13 +405,14 @@ def highest(scores: Array) -> int | None:
 
     Examples
     --------
-    >>> highest(np.array([1.0, 3.0, 3.0 + 1e-12]))
-    1
+    >>> highest(np.array([1.0, 3.0, 3.0 + 1e-12])), highest(np.array([1.0, np.inf, np.inf]))
+    (1, 1)
     """
     best = float(scores.max())
     if best == -np.inf:
         return None
-    return int(np.argmax(scores >= best - TIE * abs(best)))
+    tie = TIE * abs(best) if best < np.inf else 0.0
+    return int(np.argmax(scores >= best - tie))
 
 
 def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:

@@ -249,7 +249,7 @@ class TruVaR(Policy):
         found = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
         site = np.clip(domain.low + found.x * domain.extent, domain.low, domain.high)
         # A place that is turned down takes its cell out of the choice: it has to be the representer's own.
-        own = domain.nearest(site) == decision.why["site"]
+        own = domain.nearest(site) == decision.why["site"] and domain.contains(site)[0]
         better = found.fun < -decision.why["score"]
         if not (own and better and state.affordable(site[None], level=level)[0]):
             return decision

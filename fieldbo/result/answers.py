@@ -12,6 +12,7 @@ import numpy as np
 from fieldbo.domain import Array, Mask
 from fieldbo.exchange import EndReason
 from fieldbo.gp import ValueScale
+from fieldbo.maximise import climbed
 from fieldbo.metrics import (
     F1,
     MIDDLE90,
@@ -29,7 +30,7 @@ from fieldbo.metrics import (
 )
 from fieldbo.mission import Mission
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
-from fieldbo.result.truth import Place, Truth, climbed, truth_of
+from fieldbo.result.truth import Place, Truth, truth_of
 from fieldbo.streams import stream
 from fieldbo.surface import Surface
 from fieldbo.threads import one_blas_thread

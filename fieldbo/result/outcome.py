@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo.agent import Agent
+from fieldbo.craft import Craft
 from fieldbo.domain import Array, Mask
 from fieldbo.exchange import EndReason, Lost, Observation, Query, Rejected
+from fieldbo.ledger import rounded
 from fieldbo.metrics import Confidence, OptimumConfidence
 from fieldbo.mission import Mission
 from fieldbo.model import Hyperparameters
 from fieldbo.result.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
+from fieldbo.result.books import Books, ledger_table
 from fieldbo.result.steps import Step
 from fieldbo.result.tables import table, write_whole
 from fieldbo.surface import Surface
@@ -53,6 +56,8 @@ class Result:
         What was spent, in the world's cost unit.
     notes : tuple of str
         What a user should know: warnings, readings left out.
+    books : tuple of Books
+        One a vehicle: what each of its orders was planned to take, and what it took.
     """
 
     mission: Mission
@@ -66,6 +71,7 @@ class Result:
     hyperparameters: Hyperparameters
     cost: float
     notes: tuple[str, ...] = ()
+    books: tuple[Books, ...] = ()
 
     @classmethod
     def of(cls, agent: Agent, curve: Sequence[Step] = (), reason: EndReason | None = None) -> Result:
@@ -91,6 +97,7 @@ class Result:
             hyperparameters=agent.hyperparameters,
             cost=agent.spent,
             notes=tuple(_notes(agent, reason)),
+            books=tuple(Books.of(agent, k) for k in range(len(agent.crafts))),
         )
 
     # -- what it answers -------------------------------------------------------------------------------
@@ -198,8 +205,13 @@ class Result:
             "complete": self.end_reason is not None,
             **answer.summary(costs, scores),
             "cost": self.cost,
+            "planned_cost": math.fsum(b.planned for b in self.books),
             "cost_unit": world.cost_unit,
             "battery": sum(c.battery for c in mission.crew),
+            "left": math.fsum(b.left for b in self.books),
+            "time_s": max((b.time_s for b in self.books), default=0.0),
+            "planned_time_s": max((b.planned_s for b in self.books), default=0.0),
+            **self._limits(),
             "batch": mission.batch,
             "steps": self.steps,
             "readings": len(self.values),
@@ -209,6 +221,17 @@ class Result:
             "hyperparameters": self.hyperparameters.to_plain(),
             "notes": list(self.notes),
         }
+
+    def _limits(self) -> dict[str, Any]:
+        """Return what applies of: time limit, home, and the limit that ended the run."""
+        told: dict[str, Any] = {}
+        limits = [c.time_limit_s for c in self.mission.crew if c.time_limit_s is not None]
+        if limits:
+            told |= {"time_limit_s": min(limits), "left_s": min(b.left_s for b in self.books)}
+        home = [b.home for b in self.books if b.home is not None]
+        told["home"] = all(home) if home else None
+        told["limit"] = next((b.limit for b in self.books if b.limit is not None), None)
+        return told
 
     @property
     def _tested(self) -> bool:
@@ -236,8 +259,8 @@ class Result:
     def save(self, folder: Path | str) -> None:
         """Write summary, tables, maps and pictures into a folder; each file appears whole or not at all.
 
-        Writes ``summary.json``, ``observations.csv``, ``path.csv``, ``curve.csv``, ``map.nc``,
-        ``path.png``, ``map.png`` and ``curve.png``.
+        Writes ``summary.json``, ``observations.csv``, ``path.csv``, ``curve.csv``, ``ledger.csv``,
+        ``map.nc``, ``path.png``, ``map.png`` and ``curve.png``.
         """
         from fieldbo import plot
 
@@ -250,6 +273,7 @@ class Result:
         columns = Step.columns(self.mission.question)
         steps = [[getattr(s, name) for name in columns] for s in self.curve]
         write_whole(folder / "curve.csv", table(columns, steps))
+        write_whole(folder / "ledger.csv", ledger_table(self.books))
         write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
         for name, draw in (
             ("path.png", plot.path_picture),
@@ -281,6 +305,20 @@ class Result:
         return table([*header, *channels], rows)
 
 
+_LIMITS = {"battery": "the battery", "time": "the time limit"}
+
+
+def _ending(craft: Craft, limit: str, unit: str) -> str:
+    """Return how a vehicle ended whose battery or time paid for nothing more."""
+    crew, home = craft.crew, craft.crew.home
+    left = f"{rounded(craft.ledger.left, crew.battery)} {unit}"
+    left += f" ({rounded(crew.reserve, crew.battery)} of it the reserve)" if crew.reserve else ""
+    if crew.time_limit_s is not None:
+        left += f" and {rounded(craft.hours.left, crew.time_limit_s)} s"
+    came = "stopped" if home is None else "went home" if np.array_equal(craft.position, home) else "not home"
+    return f"{came} with {left} left: {_LIMITS[limit]} pays for no further site"
+
+
 def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     """Yield what a user should know of a run."""
     mission = agent.mission
@@ -293,8 +331,12 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     values = np.concatenate([np.empty(0), *read])
     yield from answer_of(mission, agent.surface, agent.hyperparameters.scale).notes(values, reason)
     left = any(isinstance(o, Query) for o in agent.orders.values())
-    if reason is EndReason.BATTERY_SPENT and not left:
-        yield "the battery pays for no reading at all"
+    for number, craft in enumerate(agent.crafts):
+        limit = agent.endings.get(number, {}).get("limit")
+        if limit is not None and not left:
+            yield f"{_LIMITS[limit]} pays for no reading at all"
+        elif reason is not None and (limit == "time" or (limit and craft.crew.home is not None)):
+            yield _ending(craft, limit, mission.world.cost_unit)
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings are taken for outliers, and left out"
     if agent.left_out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,6 +23,9 @@ class WorldContract(ABC):
 
     sites_at_most = 40
     """So many sites, evenly spread, are tried."""
+
+    additive = True
+    """Whether a way costs what its legs cost, each priced alone."""
 
     @abstractmethod
     def world(self, draw: int) -> World:
@@ -99,16 +103,21 @@ class WorldContract(ABC):
             assert other.values[0] != first.values[0]
 
     def test_an_evaluation_says_where_when_and_for_how_much(self) -> None:
-        """The vehicle ends at the site, later than it set out, for the declared cost."""
+        """The vehicle ends at the site, later than it set out, for what its conditions make of the cost."""
         world = self.world(0)
         position = world.domain.sites[0]
         for n, site in enumerate([] if world.live else self._some(world)[:10]):
             seen = self._evaluated(world, site, position, n)
             assert seen.order == f"run/{n}"
             assert np.array_equal(seen.position, site)
-            assert seen.cost == world.cost.to(position, site[None])[0]
             assert len(seen.values) == 1
-            assert seen.times_s[0] == 5.0 + world.cost.duration_s(position, site[None])[0]
+            declared = world.cost.to(position, site[None])[0], world.cost.duration_s(position, site[None])[0]
+            if world.conditions is None:
+                assert (seen.cost, seen.times_s[0]) == (declared[0], 5.0 + declared[1])
+            else:
+                dearer = 1.0 + world.conditions.worst
+                assert seen.cost <= dearer * declared[0]
+                assert seen.times_s[0] <= 5.0 + dearer * declared[1]
 
     def test_a_site_outside_the_domain_is_refused(self) -> None:
         """By an error of fieldbo's own family."""
@@ -157,3 +166,32 @@ class WorldContract(ABC):
             assert np.array_equal(path[0], a)
             assert np.array_equal(path[-1], b)
             assert np.isfinite(path).all()
+
+    def test_a_way_costs_what_its_legs_cost_and_keeps_out_of_obstacles(self) -> None:
+        """A site that can't be reached costs infinity, and there is no way to it."""
+        world = self.world(0)
+        sites, shares = self._some(world), np.linspace(0.0, 1.0, 101)[:, None]
+        for a, b in zip(sites, sites[::-1], strict=True):
+            price = world.cost.travel(a, b[None])[0]
+            try:
+                path = world.cost.path(a, b)
+            except FieldboError:
+                assert np.isinf(price)
+                continue
+            legs = list(pairwise(path))
+            if self.additive:
+                assert np.isclose(price, sum(world.cost.travel(p, q[None])[0] for p, q in legs), rtol=1e-6)
+            if world.domain.obstacles:
+                between = np.concatenate([p + shares * (q - p) for p, q in legs])
+                assert world.domain.contains(between).all()
+
+    def test_what_a_cost_says_of_its_travel_is_so(self) -> None:
+        """The rates along the axes where travel is straight, and the seconds for each unit of it."""
+        cost, sites = self.world(0).cost, self._some(self.world(0))
+        travel = cost.travel(sites, sites)
+        if cost.straight_rates is not None:
+            gaps = cost.straight_rates * (sites[None] - sites[:, None])
+            assert np.allclose(travel, np.linalg.norm(gaps, axis=2), rtol=1e-9, atol=1e-12)
+        if cost.seconds_per_travel is not None:
+            seconds = cost.seconds_per_travel * travel
+            assert np.allclose(cost.travel_s(sites, sites), seconds, rtol=1e-9, atol=1e-12)

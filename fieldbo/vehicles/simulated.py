@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fieldbo.domain import Array
 from fieldbo.errors import InputError
-from fieldbo.exchange import Event, GoHome, Observation, Order
+from fieldbo.exchange import Event, GoHome, Observation, Order, Query
 from fieldbo.mission import Mission
 from fieldbo.streams import stream
 from fieldbo.vehicles.base import Vehicle
 
 
 class Simulated(Vehicle):
-    """Goes where it is told, at the declared cost, and reads the world's field with its sensor.
+    """Goes where it is told, at the cost that the world's conditions make of the declared one, and reads.
 
     Parameters
     ----------
@@ -48,23 +50,30 @@ class Simulated(Vehicle):
             return
         event = self._go_home(order) if isinstance(order, GoHome) else self._visit(order)
         self.position = event.position
-        if len(event.times_s):
-            self.time_s = float(event.times_s[-1])
+        self.time_s = float(event.times_s[-1]) if event.time_s is None else event.time_s
         self._outcomes[order.id] = [event]
         self._waiting.append(event)
 
-    def _visit(self, query: Order) -> Observation:
-        assert not isinstance(query, GoHome)
-        ask = int(str(query.id).rsplit("/", 1)[1])
-        rng = stream(self.mission.seed, "sensor", ask)
-        return self.mission.world.evaluate(query, self.position, self.time_s, rng)
+    def _visit(self, query: Query) -> Observation:
+        rng = stream(self.mission.seed, "sensor", self._ask(query))
+        return self.mission.world.evaluate(query, self.position, self.time_s, rng, *self._luck(query))
 
     def _go_home(self, order: GoHome) -> Observation:
-        home = self.crew.home
-        assert home is not None
-        none = np.empty(0)
-        cost = float(self.mission.world.cost.travel(self.position, home[None], self.time_s)[0])
-        return Observation(order.id, np.empty((0, len(home))), none, none, none, home, cost)
+        assert self.crew.home is not None
+        way = replace(order, site=self.crew.home)
+        paid, took_s = self.mission.world.takes(way, self.position, self.time_s, *self._luck(order))
+        return replace(way.observed(cost=paid), time_s=self.time_s + took_s)
+
+    def _luck(self, order: Order) -> list[np.random.Generator]:
+        """Return the noise on costs; nothing where they are as declared."""
+        if self.mission.world.conditions is None:
+            return []
+        return [stream(self.mission.seed, "cost", self._ask(order))]
+
+    @staticmethod
+    def _ask(order: Order) -> int:
+        """Return the number of the ask that an order answers, which keys its streams."""
+        return int(str(order.id).rsplit("/", 1)[1])
 
     def events(self, timeout_s: float) -> list[Event]:
         """Return what happened since the last call; never waits."""

@@ -15,12 +15,21 @@ SHIPPED = sorted(f.stem for f in (ROOT / "missions").glob("*.toml"))
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
-    battery = fieldbo.load_mission(name).crew[0].battery / 20
-    mission = fieldbo.load_mission(name, {"agent": {"battery": battery}})
+    told = fieldbo.load_mission(name)
+    battery, reserve = told.crew[0].battery / 20, told.crew[0].reserve / 20
+    # where samples are free a battery lasts for all steps
+    steps = {} if told.max_steps is None else {"max_steps": 8}
+    few = {
+        "agent": {"battery": battery, "reserve": reserve, **steps},
+        "initial": {"count": min(told.initial, 6)},
+    }
+    mission = fieldbo.load_mission(name, few)
     result = fieldbo.run(mission)
     assert result.cost <= battery
     assert result.end_reason is not None
-    assert len(result.observations) == len(result.queries) >= 1
+    assert len(result.values) == len(result.queries) >= 1
+    home = mission.crew[0].home
+    assert home is None or np.array_equal(result.observations[-1].position, home)
     assert mission.world.domain.contains(result.sites).all()
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 import fieldbo
-from fieldbo.costs import Euclidean
+from fieldbo.conditions import Conditions
+from fieldbo.costs import Euclidean, Flight
+from fieldbo.domain import Axis, Domain
 from fieldbo.fields.gp_draw import GPDraw
+from fieldbo.obstacles import Obstacle
 from fieldbo.testing import WorldContract, small_world
 
 
@@ -30,6 +33,11 @@ class TestTheSmallWorld(WorldContract):
 class TestALiveWorld(WorldContract):
     def world(self, draw):
         return replace(small_world(), field=None)
+
+
+class TestAWorldInTheWind(WorldContract):
+    def world(self, draw):
+        return replace(small_world(), conditions=Conditions(0.1, (0.2, 0.1)))
 
 
 class TestAWorldWithoutNoiseOnOneAxis(WorldContract):
@@ -59,3 +67,53 @@ def test_the_suite_finds_a_move_that_costs_less_than_its_travel():
 
     with pytest.raises(AssertionError):
         Contract().test_a_full_move_costs_at_least_its_travel()
+
+
+def walled_world(cost):
+    axes = [Axis("x", "m", 0.0, 5.0), Axis("y", "m", 0.0, 4.0)]
+    wall = Obstacle("wall", (1.5, 0.0), (3.5, 3.0))
+    return replace(small_world(), domain=Domain.grid(axes, (6, 5), obstacles=[wall]), cost=cost)
+
+
+class TestAWorldWithAnObstacle(WorldContract):
+    @pytest.fixture(autouse=True, scope="class", params=[Euclidean(), Flight(climb=50.0)], ids=["m", "Wh"])
+    @classmethod
+    def cost(cls, request):
+        cls.chosen = request.param
+
+    def world(self, draw):
+        return walled_world(self.chosen)
+
+
+@dataclass(frozen=True)
+class Ghost(Euclidean):
+    """Says that it knows the way round, and goes straight through walls."""
+
+    def within(self, domain):
+        return self
+
+
+def test_the_suite_finds_a_way_through_a_wall():
+    class Contract(WorldContract):
+        def world(self, draw):
+            return walled_world(Ghost())
+
+    with pytest.raises(AssertionError):
+        Contract().test_a_way_costs_what_its_legs_cost_and_keeps_out_of_obstacles()
+
+
+@dataclass(frozen=True)
+class Boast(Euclidean):
+    """Travel that is dearer than its rates say."""
+
+    def _leg(self, starts, ends):
+        return 2.0 * super()._leg(starts, ends)
+
+
+def test_the_suite_finds_rates_that_are_not_those_of_travel():
+    class Contract(WorldContract):
+        def world(self, draw):
+            return replace(small_world(), cost=Boast())
+
+    with pytest.raises(AssertionError):
+        Contract().test_what_a_cost_says_of_its_travel_is_so()

@@ -11,6 +11,7 @@ from fieldbo.agent import Agent
 from fieldbo.costs import Transect, Unit
 from fieldbo.domain import Axis, Domain
 from fieldbo.exchange import Query
+from fieldbo.fields import function
 from fieldbo.gp import Belief
 from fieldbo.kernels import Stationary, kernel
 from fieldbo.metrics import f1_score
@@ -281,7 +282,21 @@ def _run_truvar(case: Case) -> Answer:
     return answer
 
 
+def _branin(case: Case) -> Answer:
+    return {"f": function.branin(_array(case["inputs"]["x"])).tolist()}
+
+
+def _ackley(case: Case) -> Answer:
+    return {"f": function.ackley(_array(case["inputs"]["x"])).tolist()}
+
+
+def _hartmann6(case: Case) -> Answer:
+    return {"f": function.hartmann6(_array(case["inputs"]["x"])).tolist()}
+
+
 BINDINGS: dict[str, Callable[[Case], Answer]] = {
+    "ackley": _ackley,
+    "branin": _branin,
     "cost": _cost,
     "expected_improvement": _expected_improvement,
     "f1_score": _f1_score,
@@ -289,6 +304,7 @@ BINDINGS: dict[str, Callable[[Case], Answer]] = {
     "gp_posterior": _gp_posterior,
     "gp_posterior_cov": _gp_posterior_cov,
     "gp_ucb_beta": _gp_ucb_beta,
+    "hartmann6": _hartmann6,
     "information_gain": _information_gain,
     "kernel": _kernel_matrix,
     "log_marginal_likelihood": _log_marginal_likelihood,

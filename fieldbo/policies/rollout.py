@@ -1,0 +1,327 @@
+"""Rollout: the first step that is worth most when a base rule takes the steps after it.
+
+Eqs. 12 to 16 of Liu et al. 2023.
+
+===========  ==================================================================================
+``F, N``     first steps; candidates of all later steps
+``M, T``     fantasies, steps
+``d``        travel, in the cost unit
+===========  ==================================================================================
+
+The value of a first step is the sum of the base rule's scores along the path that begins with it: a reading is
+drawn from the posterior, taken in, and the best site by the base rule that can still be paid for comes next;
+averaged over fantasies, which use the same draws for every first step. It is exact: every first step, every
+fantasy, and every candidate at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldbo.costs.base import CostModel
+from fieldbo.domain import Array, Mask
+from fieldbo.ledger import Limit
+from fieldbo.lookahead import known_kernel
+from fieldbo.policies.bases import Base
+from fieldbo.surface import Surface
+
+_WEIGHTS = {"one_plus": 1, "floor": 2, "literal": 3, "exclude": 4}  # as the loops call them
+_NONE = np.empty((0, 0))
+
+
+class Rollouts(NamedTuple):
+    """What first steps are worth, (F,), and the mean travel (F,) of their paths.
+
+    A first step that can't be had has value minus infinity and travel 0.
+    """
+
+    value: Array
+    travel: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What the paths of a rollout have in common.
+
+    Parameters
+    ----------
+    base : Base
+        On its domain, so that its scales are known.
+    cost : CostModel
+    limits : sequence of Limit
+        What paths may spend.
+    steps : int
+        T, the first step included.
+    draws : (M, >= T - 1) array
+        Standard normals.
+    level : int
+        The sensor's setting.
+    may_stay : bool
+        Whether later steps may be moves of no cost.
+    fantasy_noise : bool
+        Whether readings are drawn with their noise; the belief takes them in with it in any case.
+    """
+
+    base: Base
+    cost: CostModel
+    limits: Sequence[Limit]
+    steps: int
+    draws: Array
+    level: int = 0
+    may_stay: bool = True
+    fantasy_noise: bool = True
+
+
+def rollout_values(
+    paths: Simulation,
+    surface: Surface,
+    noise: Array,
+    position: Array,
+    best: float = -np.inf,
+    able: Mask | None = None,
+    first: Array | None = None,
+    first_noise: Array | None = None,
+) -> Rollouts:
+    """Return what each first step is worth.
+
+    Parameters
+    ----------
+    paths : Simulation
+    surface : Surface
+        The belief; its candidates are what later steps choose among.
+    noise : (N,) array
+        Noise variance of a reading at each candidate.
+    position : (d,) array
+        Where the vehicle is.
+    best : float
+        The best so far, where the rule is an expected improvement.
+    able : (F,) bool array, optional
+        Which first steps can be had; by default those that can be paid for.
+    first, first_noise : (F, d), (F,) arrays, optional
+        First steps other than the candidates.
+
+    Returns
+    -------
+    Rollouts
+
+    Examples
+    --------
+    >>> from fieldbo.costs import Euclidean
+    >>> from fieldbo.gp import Belief
+    >>> from fieldbo.kernels import Matern52
+    >>> read = Surface(Belief(Matern52([1.0])).given([[0.0]], [1.0], 0.01), [[0.0], [1.0], [9.0]])
+    >>> paths = Simulation(Base("ucb"), Euclidean(), (), steps=2, draws=np.array([[-1.0], [1.0]]))
+    >>> rollout_values(paths, read, np.full(3, 0.01), np.array([0.0])).value.round(2)
+    array([3.18, 4.01, 3.99])
+    """
+    base, cost = paths.base, paths.cost
+    same = first is None
+    if first is None or first_noise is None:
+        first, first_noise = surface.candidates, noise
+        mean, variance, solved = surface.mean, surface.variance, surface.solved
+    else:
+        belief = surface.belief
+        solved = np.ascontiguousarray(belief._solve(first)) if belief.size else np.empty((0, len(first)))
+        mean = solved.T @ belief.weights if belief.size else np.zeros(len(first))
+        explained = np.einsum("nf,nf->f", solved, solved)
+        variance = np.maximum(belief.kernel.diagonal(first) - explained, 0.0)
+    travel = cost.travel(position, first)
+    price = travel + cost.sampling_cost(first, paths.level)
+    if able is None:
+        able = np.ones(len(first), dtype=bool)
+        for limit in paths.limits:
+            able &= limit.going(position, first, None, paths.level) + limit.back(first) <= limit.left
+    value = base.scores(mean, np.sqrt(variance), travel, price, best)
+    value = np.where(able, value, -np.inf)
+    found = Rollouts(value, np.where(value > -np.inf, travel, 0.0))
+    if paths.steps > 1:
+        _roll_out(
+            paths,
+            surface,
+            noise,
+            position,
+            best,
+            found,
+            _First(first, first_noise, mean, variance, solved, same),
+        )
+    return found
+
+
+class _First(NamedTuple):
+    """The first steps: (F, d) points, and of each noise, mean and variance (F,), and V (n, F)."""
+
+    points: Array
+    noise: Array
+    mean: Array
+    variance: Array
+    solved: Array
+    same: bool  # whether they are the candidates
+
+
+def _roll_out(
+    paths: Simulation,
+    surface: Surface,
+    noise: Array,
+    position: Array,
+    best: float,
+    found: Rollouts,
+    first: _First,
+) -> None:
+    """Add to `found` what the later steps are worth."""
+    import numba
+
+    from fieldbo.loops import rollout as loops
+
+    base, cost, sites = paths.base, paths.cost, surface.candidates
+    draws = np.ascontiguousarray(paths.draws[:, : paths.steps - 1], dtype=float)
+    price = cost.sampling_cost(sites, paths.level)
+    weight, largest = _weight(base, price)
+    promise = _promise(base, surface, draws, best, largest)
+    order = np.argsort(-promise[0], kind="stable")
+    rates = cost.straight_rates
+    ways, first_ways = _by_index(cost.travel, sites, first, rates is None)
+    limits = _limits(paths, sites, position, first, ways, first_ways, price)
+    kernel = surface.belief.kernel
+    known, first_known = known_kernel(kernel, sites), known_kernel(kernel, first.points)
+    if known is None or first_known is None:
+        kind, scaled, first_scaled = -1, _NONE[:, : len(sites)], _NONE
+    else:
+        (kind, scaled), (_, first_scaled) = known, first_known
+    prior, first_prior = _by_index(kernel, sites, first, kind < 0)
+    at, first_at = (_NONE, _NONE) if rates is None else ((sites * rates).T, (first.points * rates).T)
+    groups = [scaled, at, surface.solved, limits.sampling, limits.back]
+    ends = np.cumsum([loops.PLACES, *map(len, groups)]).tolist()
+    F = len(first.points)
+    firsts = np.vstack(
+        [first.mean, first.variance, first.noise, np.zeros(F), *first_scaled, *first_at, *first.solved]
+    )
+    firsts = np.pad(firsts, ((0, ends[-1] - len(firsts)), (0, 0)))
+    every = np.vstack([surface.mean, surface.variance, noise, price, *map(np.vstack, filter(len, groups))])
+    width = loops.WIDTH
+    filled = np.resize(order, -(-len(order) // width) * width)
+    table = every[:, filled].reshape(len(every), -1, width).transpose(1, 0, 2)
+    starts = np.arange(0, len(order), width)
+    blocks = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
+    loops.roll_out(
+        loops.Rule(
+            loops.EI if base.improves else loops.UCB,
+            weight,
+            float(base.kappa),
+            base.small,
+            bool(paths.may_stay),
+            bool(paths.fantasy_noise),
+        ),
+        (kind, float(kernel.diagonal(sites[:1])[0])),
+        loops.Rows(*ends[1:]),
+        np.ascontiguousarray(table),
+        len(sites),
+        filled,
+        np.ascontiguousarray(firsts.T),
+        loops.Matrices(prior, first_prior, ways, first_ways, limits.other, limits.first_other),
+        draws,
+        float(best),
+        np.ascontiguousarray(np.maximum.accumulate(blocks, axis=1)[:, ::-1]),
+        limits.left,
+        limits.rate,
+        limits.spent,
+        found.value,
+        found.travel,
+        numba.get_num_threads(),
+    )
+
+
+def _by_index(
+    between: Callable[[Array, Array], Array], sites: Array, first: _First, needed: bool
+) -> tuple[Array, Array]:
+    """Return what holds between sites (N, N), and between first steps and sites (F, N), if it is needed."""
+    if not needed:
+        return _NONE, _NONE
+    every = np.ascontiguousarray(between(sites, sites))
+    return every, every if first.same else np.ascontiguousarray(between(first.points, sites))
+
+
+def _weight(base: Base, sampling: Array) -> tuple[int, float]:
+    """Return how the loops call the weight of the way, and the largest that it can be."""
+    if base.rule in ("ucb", "ei"):
+        return 0, 1.0
+    if base.rule == "dist-ucb":
+        return _WEIGHTS[base.convention], {"one_plus": 1.0, "floor": 1.0 / base.small}.get(
+            base.convention, np.inf
+        )
+    return (5, 1.0 / float(sampling.min())) if base.priced else (2, 1.0 / base.small)
+
+
+def _promise(base: Base, surface: Surface, draws: Array, best: float, largest: float) -> Array:
+    """Return bounds (T - 1, N) of the score of each site after each reading, in any fantasy.
+
+    After readings that move the mean by ``g . e`` and leave the variance ``s^2 - |g|^2``, by Cauchy and Schwarz
+    ``g . e + kappa w sqrt(s^2 - |g|^2) <= s sqrt(|e|^2 + kappa^2 w^2)``.
+    """
+    mu, s = surface.mean, surface.sd
+    reach = np.sqrt(np.max(np.cumsum(draws**2, axis=1), axis=0))[:, None]  # |e|, (T - 1, 1)
+    if not base.improves:
+        with np.errstate(invalid="ignore"):
+            return np.where(s > 0, mu + s * np.hypot(reach, base.kappa * largest), mu)
+    gain = mu - best + s * reach
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(s > 0, gain / s, 0.0)
+    tail = s * np.exp(-0.5 * z**2) / (np.sqrt(2.0 * np.pi) * (1.0 + z**2))
+    return np.asarray((np.maximum(gain, 0.0) + tail) * largest)
+
+
+class _Limits(NamedTuple):
+    """The limits that some path may come to the end of, L of them."""
+
+    left: Array  # (L,)
+    rate: Array  # (L,): what a unit of travel takes; -1: `other` has it
+    sampling: Array  # (L, N): what a reading at each site takes
+    back: Array  # (L, N): and the way home
+    spent: Array  # (L, F): what each first step takes
+    other: Array
+    first_other: Array
+
+
+def _limits(
+    paths: Simulation,
+    sites: Array,
+    position: Array,
+    first: _First,
+    ways: Array,
+    first_ways: Array,
+    price: Array,
+) -> _Limits:
+    cost, level = paths.cost, paths.level
+    if cost.straight_rates is None:
+        longest = float(max(ways.max(), first_ways.max()))
+    else:
+        every = np.vstack([sites, first.points])
+        longest = float(np.linalg.norm(cost.straight_rates * np.ptp(every, axis=0)))
+    rows: list[tuple[float, float, Array, Array, Array]] = []
+    other = first_other = _NONE
+    for limit in paths.limits:
+        battery = limit.name == "battery"
+        rate, furthest = 1.0 if battery else cost.seconds_per_travel, longest
+        sampling = price if battery else cost.sampling_s(sites, level)
+        if rate is None:
+            other, first_other = _by_index(cost.travel_s, sites, first, needed=True)
+            rate, furthest = -1.0, float(max(other.max(), first_other.max()))
+        back = limit.back(sites)
+        spent = np.asarray(limit.going(position, first.points, None, level))
+        most = spent.max() + (paths.steps - 1) * (abs(rate) * furthest + sampling.max()) + back.max()
+        if not most <= limit.left:
+            rows.append((limit.left, rate, sampling, back, spent))
+    left, rates, samplings, backs, taken = ([row[k] for row in rows] for k in range(5))
+    L, N, F = len(rows), len(sites), len(first.points)
+    return _Limits(
+        np.array(left, dtype=float),
+        np.array(rates, dtype=float),
+        np.array(samplings).reshape(L, N),
+        np.array(backs).reshape(L, N),
+        np.array(taken).reshape(L, F),
+        other,
+        first_other,
+    )

@@ -1,0 +1,113 @@
+"""Textbook test functions: their least values, and the worlds made of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+import fieldbo
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError
+from fieldbo.fields.function import Function, ackley, branin, hartmann6
+from fieldbo.question import Optimum
+from fieldbo.result import truth_of
+
+LEAST = {"branin-2": 10 / (8 * np.pi), "ackley-2": 0.0, "hartmann-6": -3.322368011415515}
+coordinates = st.floats(-40, 40)
+
+
+def cube(name, d, low=-1.0, high=1.0):
+    domain = Domain.box([Axis(f"x{i}", "", low, high) for i in range(d)], 64)
+    return Function(name).realise(domain)
+
+
+@pytest.mark.parametrize("world", LEAST)
+def test_the_optimum_of_a_test_world_is_the_textbooks_and_exact(world):
+    best = truth_of(fieldbo.load_world(world), Optimum("minimise")).optimum
+    assert best.value == pytest.approx(LEAST[world], abs=1e-12)
+    assert best.site is None
+
+
+@pytest.mark.parametrize("world", LEAST)
+def test_nothing_in_a_test_world_lies_below_its_optimum_nor_close_around_it(world):
+    told = fieldbo.load_world(world)
+    optimum = truth_of(told, Optimum("minimise")).optimum
+    rng, domain = np.random.default_rng(0), told.domain
+    near = optimum.point + domain.extent * rng.standard_normal((5000, domain.dimension)) * 0.01
+    far = rng.uniform(domain.low, domain.high, (20_000, domain.dimension))
+    for points in (near[domain.contains(near)], far, domain.sites):
+        assert told.truth(points).min() >= optimum.value - 1e-12
+
+
+@pytest.mark.parametrize("name", ["branin", "hartmann6"])
+def test_slopes_vanish_where_a_smooth_test_function_is_least(name):
+    d = 2 if name == "branin" else 6
+    field = cube(name, d, -20, 20)
+    assert len(field.minimisers) == (3 if name == "branin" else 1)
+    for point in field.minimisers:
+        slope = approx_fprime(point, lambda x: field.values(x[None])[0], 1e-6)
+        assert np.abs(slope).max() < 1e-3
+
+
+@given(st.lists(coordinates, min_size=1, max_size=8), st.randoms())
+def test_ackley_does_not_care_for_the_signs_or_the_order_of_its_variables(point, random):
+    shuffled = [random.choice((-1, 1)) * x for x in random.sample(point, len(point))]
+    assert ackley([shuffled]) == pytest.approx(ackley([point]), abs=1e-12)
+    assert -1e-12 <= ackley([point])[0] <= 20 + np.e
+
+
+@given(st.lists(st.lists(coordinates, min_size=6, max_size=6), min_size=1, max_size=5))
+def test_a_test_function_of_many_points_is_that_of_each_of_them(points):
+    for function, d in ((branin, 2), (ackley, 6), (hartmann6, 6)):
+        some = np.array(points)[:, :d]
+        together = function(some)
+        assert together.shape == (len(some),)
+        assert np.allclose(together, [function(p)[0] for p in some], rtol=1e-12, atol=1e-12)
+
+
+def test_the_least_value_is_not_claimed_where_the_domain_does_not_hold_it():
+    assert cube("hartmann6", 6).optimum("minimise") is not None
+    assert cube("hartmann6", 6, -1, 0).optimum("minimise") is None
+    assert cube("ackley", 3, 1, 2).optimum("minimise") is None
+    assert cube("branin", 2, 0, 5).optimum("minimise") == pytest.approx([np.pi, 2.275])
+
+
+def test_the_largest_value_is_not_claimed_but_climbed_to():
+    world = fieldbo.load_world("branin-2")
+    assert world.field.optimum("maximise") is None
+    highest = truth_of(world, Optimum("maximise")).optimum
+    assert highest.value == pytest.approx(branin([[-5, 0]])[0])
+
+
+def test_among_sites_the_optimum_is_the_best_site_not_the_textbooks():
+    coarse = Domain.grid([Axis("x", "", -5, 10), Axis("y", "", 0, 15)], (4, 4))
+    world = fieldbo.load_world("branin-2")
+    cost = type(world.cost)()
+    gridded = fieldbo.World(
+        "g", "g", coarse, cost, "m", world.sensor, world.quantity, Function("branin").realise(coarse)
+    )
+    assert truth_of(gridded, Optimum("minimise")).optimum.value == branin(coarse.sites).min()
+
+
+@pytest.mark.parametrize(("name", "axes"), [("branin", 3), ("hartmann6", 2)])
+def test_a_test_function_of_the_wrong_number_of_axes_is_refused(name, axes):
+    with pytest.raises(InputError, match=f"{name} over {axes} axes"):
+        cube(name, axes)
+
+
+def test_points_with_the_wrong_number_of_coordinates_are_refused():
+    for function in (branin, hartmann6):
+        with pytest.raises(InputError, match="of 3 variables"):
+            function([[1, 2, 3]])
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_a_move_across_a_whole_axis_of_a_test_world_costs_one(name):
+    world = fieldbo.load_world(name)
+    low, high = world.domain.low, world.domain.high
+    for axis in range(world.domain.dimension):
+        end = low.copy()
+        end[axis] = high[axis]
+        assert world.cost.to(low, end[None]) == pytest.approx([1.0])
+    assert world.cost.to(low, high[None]) == pytest.approx([np.sqrt(world.domain.dimension)])

@@ -1,0 +1,538 @@
+"""The books of battery and time: what is set aside, the guarantee to get home, and planned against spent."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fieldbo
+from fieldbo.agent import Agent
+from fieldbo.conditions import Conditions
+from fieldbo.costs import Euclidean, Flight
+from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
+from fieldbo.ledger import Ledger
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies.coverage import Random
+from fieldbo.policies.levelset import MaximumVariance
+from fieldbo.question import LevelSet
+from fieldbo.result import Result
+from fieldbo.runner import run
+from fieldbo.testing.small import drive, small_world
+
+
+def world(shape=(11,), seconds=1.0, sampling=1.0, **changes):
+    there = small_world(shape)
+    return replace(there, cost=Euclidean(seconds, rate=1.0, sampling=sampling), **changes)
+
+
+def mission(there=None, policy=None, battery=100.0, home=(0.0,), batch=1, max_steps=None, initial=0, **crew):
+    there = world() if there is None else there
+    return Mission(
+        name="books",
+        world=there,
+        question=LevelSet(0.3),
+        policy=Random() if policy is None else policy,
+        model=Model(learn=False, length_scales=(2.0,) * there.domain.dimension, mean=0.0),
+        crew=(Crew(battery, there.start, home=home, **crew),),
+        initial=initial,
+        batch=batch,
+        max_steps=max_steps,
+    )
+
+
+def at(order, cost, time_s=None, position=None, part=0, last=True):
+    """An observation without readings: where the vehicle is, when, and for how much."""
+    none, place = np.empty(0), order.site if position is None else np.array(position)
+    sites = np.empty((0, len(place)))
+    return Observation(order.id, sites, none, none, none, place, cost, part, last, time_s=time_s)
+
+
+def sent(agent, *places):
+    """Let queries out to places on a line, if they can be paid for."""
+    craft = agent.crafts[0]
+    orders = [agent._paid_for(Query([float(x)]), craft, 0) for x in places]
+    return [order for order in orders if order is not None]
+
+
+# -- one ledger ------------------------------------------------------------------------------------------
+
+
+def test_an_entry_keeps_what_was_planned_what_was_spent_and_what_was_then_left():
+    book = Ledger(60.0)
+    book.reserve("run/0", 5.0)
+    book.reserve("run/1", 7.0)
+    book.charge("run/0", 2.0, settles=False)
+    assert (book.entries["run/0"].spent, book.entries["run/0"].out) == (2.0, True)
+    assert math.isnan(book.entries["run/0"].left)
+    assert (book.left, book.available, book.held) == (58.0, 48.0, 10.0)
+
+    book.charge("run/0", 3.5, settles=True)
+    book.release("run/1")
+
+    first, second = book.entries.values()
+    assert (first.planned, first.spent, first.left, first.out) == (5.0, 5.5, 54.5, False)
+    assert (second.planned, second.left, second.out) == (7.0, 54.5, False)
+    assert math.isnan(second.spent)
+    assert book.left == book.available == 54.5
+
+
+def test_a_leg_that_is_dearer_so_far_may_be_so_to_its_end():
+    book = Ledger(20.0)
+    book.reserve("run/0", 10.0)
+    assert book.free(0.5) == 5.0
+
+    book.charge("run/0", 7.5, settles=False)  # half of the way, at half as much again
+
+    assert book.free(0.5) == 5.0
+    assert book.available == 10.0
+
+
+def test_lost_orders_share_what_was_used_as_they_were_planned():
+    book = Ledger(50.0)
+    for n, planned in enumerate((6.0, 2.0)):
+        book.reserve(f"run/{n}", planned)
+        book.lose(f"run/{n}")
+
+    book.reconcile(38.0)
+
+    assert [entry.spent for entry in book.entries.values()] == [9.0, 3.0]
+    assert (book.left, book.held, book.lost) == (38.0, 0.0, set())
+
+
+# -- two limits ------------------------------------------------------------------------------------------
+
+
+def test_both_limits_are_guarded_with_the_queue_the_margin_and_the_way_home():
+    """To 4 and back is 4 + 1 + 4 as declared, twice as many seconds, a quarter more of both at worst."""
+    for battery, seconds, pays in ((11.25, 22.5, True), (11.24, 99, False), (99, 22.49, False)):
+        agent = Agent(mission(world(seconds=2.0), battery=battery, time_limit_s=seconds, margin=0.25))
+        assert bool(sent(agent, 4.0)) == pays
+
+    # behind it: on to 6 and back, 5 + 3 + 6
+    for battery, seconds, number in ((17.5, 35, 2), (17.49, 99, 1), (99, 34.99, 1)):
+        agent = Agent(mission(world(seconds=2.0), battery=battery, time_limit_s=seconds, margin=0.25))
+        assert len(sent(agent, 4.0, 6.0)) == number
+
+
+def test_the_reserve_is_of_the_battery_and_not_of_the_time():
+    assert sent(Agent(mission(battery=12.0, reserve=3.0, time_limit_s=9.0)), 4.0)
+    assert not sent(Agent(mission(battery=11.9, reserve=3.0, time_limit_s=99.0)), 4.0)
+
+
+def test_a_lost_order_holds_its_seconds_until_the_clock_goes_on():
+    agent = Agent(mission(time_limit_s=30.0, home=None))
+    craft = agent.crafts[0]
+    first, second = sent(agent, 4.0, 6.0)
+
+    agent.tell(Lost(first.id, "no link"))
+    assert craft.hours.available == 30.0 - 5.0 - 7.0  # the second now begins at 0
+    agent.tell(at(second, 3.0, time_s=9.0))
+
+    assert craft.hours.available == craft.hours.left == 21.0
+    assert craft.time_s == 9.0
+
+
+def test_telemetry_settles_the_seconds_of_a_lost_order_and_counts_those_of_waiting():
+    agent = Agent(mission(time_limit_s=30.0))
+    craft = agent.crafts[0]
+    (first,) = sent(agent, 4.0)
+    agent.tell(Lost(first.id, "no link"))
+
+    agent.tell(Telemetry(0, [4.0], 92.0, 12.0))
+    assert craft.hours.entries[first.id].spent == 12.0
+    assert craft.hours.available == 18.0
+    agent.tell(Telemetry(0, [4.0], 92.0, 15.0))
+
+    assert craft.hours.left == 15.0
+    assert craft.ledger.left == 92.0
+
+
+def test_an_order_behind_one_that_was_turned_down_is_reckoned_from_where_it_now_begins():
+    agent = Agent(mission(battery=40.0, margin=0.5, time_limit_s=60.0))
+    craft = agent.crafts[0]
+    orders = sent(agent, 4.0, 2.0, 8.0)
+    assert list(craft.ledger.reserved.values()) == [5.0, 3.0, 7.0]
+
+    agent.tell(Rejected(orders[1].id, "a buoy"))
+
+    assert list(craft.ledger.reserved.values()) == [5.0, 5.0]
+    assert list(craft.hours.reserved.values()) == [5.0, 5.0]
+    assert craft.ledger.entries[orders[2].id].planned == 7.0
+    agent.tell(at(orders[0], 5.0, time_s=5.0, position=[1.0]))  # and it drifted
+    assert list(craft.ledger.reserved.values()) == [8.0]
+
+
+def test_time_that_does_not_pay_for_the_way_home_is_refused_at_once():
+    with pytest.raises(InputError, match="time_limit_s = 8 is over before") as error:
+        mission(world(start=[8.0]), margin=0.25, time_limit_s=8.0)
+    assert error.value.where == "agent.time_limit_s"
+    assert "at least 10 s" in str(error.value)
+    assert mission(world(start=[8.0]), margin=0.25, time_limit_s=10.0)
+
+
+def test_a_number_that_a_simulated_path_has_spent_counts_in_seconds_too():
+    drone = Flight(speed=5.0, acceleration=2.5, power=180.0, hover_power=180.0, hover_s=1.0)
+    for cost in (Euclidean(2.0, rate=1.0, sampling=1.0), drone, Flight(power=0.0, hover_power=0.0)):
+        there = replace(world((11, 2)), cost=cost)
+        craft = Agent(mission(there, home=None, time_limit_s=30.0, max_steps=3)).crafts[0]
+        assert craft.affordable(np.array([[5.0, 0.0]]))[0]
+        assert not craft.affordable(np.array([[5.0, 0.0]]), spent=99.0)[0]
+
+
+# -- the guarantee ---------------------------------------------------------------------------------------
+
+
+class Rough:
+    """Carries orders out one by one, up to the margin dearer than declared, in parts or whole, or not."""
+
+    def __init__(self, agent, data, margin):
+        self.agent, self.draw, self.margin = agent, data.draw, margin
+        self.position, self.time_s = agent.crafts[0].position, 0.0
+
+    def factor(self):
+        return 1.0 + self.draw(st.sampled_from([self.margin, self.margin, 0.0, -0.5]))
+
+    def carry_out(self, order):
+        """Tell what becomes of an order."""
+        cost, home = self.agent.mission.world.cost, isinstance(order, GoHome)
+        if not home and self.draw(st.integers(0, 4)) == 0:
+            self.agent.tell(Rejected(order.id, "not now"))
+            return
+        legs, place = [], self.position
+        if self.draw(st.booleans()):  # in two parts: to somewhere on the straight way, then on
+            between = self.position + self.draw(st.floats(0.1, 0.9)) * (order.site - self.position)
+            legs.append(
+                (between, cost.travel(place, between[None])[0], cost.travel_s(place, between[None])[0])
+            )
+            place = between
+        price, time = (cost.travel, cost.travel_s) if home else (cost.to, cost.duration_s)
+        legs.append((order.site, price(place, order.site[None])[0], time(place, order.site[None])[0]))
+        for part, (end, declared, declared_s) in enumerate(legs):
+            self.time_s += float(declared_s) * self.factor()
+            last = part == len(legs) - 1
+            self.agent.tell(at(order, float(declared) * self.factor(), self.time_s, end, part, last))
+        self.position = order.site
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    data=st.data(),
+    battery=st.floats(4.0, 60.0),
+    margin=st.sampled_from([0.0, 0.1, 0.6, 1.5]),
+    reserve=st.sampled_from([0.0, 2.0]),
+    limit=st.none() | st.floats(10.0, 150.0),
+    seed=st.integers(0, 99),
+)
+def test_with_a_margin_that_is_enough_everybody_gets_home_whatever_comes_while_orders_are_out(
+    data, battery, margin, reserve, limit, seed
+):
+    there = world((6, 5), seconds=2.0)
+    told = mission(
+        there, home=[2.0, 1.0], battery=2.3 * (1 + margin) + reserve + battery,
+        margin=margin, reserve=reserve, time_limit_s=None if limit is None else limit + 4.6 * (1 + margin),
+        max_steps=12,
+    )  # fmt: skip
+    agent = Agent(replace(told, seed=seed))
+    craft, crew = agent.crafts[0], told.crew[0]
+    rough, out, ended = Rough(agent, data, margin), [], False
+    while out or not ended:
+        while not ended and (not out or data.draw(st.booleans())):
+            asked = agent.ask_batch(data.draw(st.integers(1, 3)))
+            out += asked
+            ended = not asked or isinstance(asked[-1], GoHome)
+        if out:
+            rough.carry_out(out.pop(0))
+        assert craft.ledger.free(margin) >= reserve - 1e-9
+
+    assert isinstance(agent.ask(), Stop)
+    assert craft.ledger.spent <= battery + 2.3 * (1 + margin) + 1e-9
+    assert crew.time_limit_s is None or craft.time_s <= crew.time_limit_s * (1 + 1e-12)
+    assert np.array_equal(craft.position, crew.home)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    places=st.lists(st.integers(0, 10), min_size=1, max_size=5),
+    margin=st.sampled_from([0.0, 0.25, 1.0]),
+    reserve=st.sampled_from([0.0, 3.0]),
+    ahead=st.integers(1, 5),
+)
+def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin, reserve, ahead):
+    """What is just enough if all is dearer by the margin is enough, and is spent to the reserve."""
+    declared = sum(abs(b - a) + 1 for a, b in zip([0, *places], places, strict=False)) + places[-1]
+    battery = declared * (1 + margin) + reserve
+    for amount, number in ((battery, len(places)), (battery - 1e-6, len(places) - 1)):
+        agent = Agent(mission(battery=amount, margin=margin, reserve=reserve))
+        waiting, done = list(places), 0
+        while waiting:
+            orders = sent(agent, *waiting[:ahead])
+            if not orders:
+                break
+            del waiting[: len(orders)]
+            for order in orders:
+                agent.tell(at(order, order.expected_cost * (1 + margin)))
+            done += len(orders)
+        assert done <= number or amount == battery
+        if amount == battery:
+            assert done == number
+            craft = agent.crafts[0]
+            home = float(craft.return_cost(craft.position[None])[0]) * (1 + margin)
+            assert craft.ledger.left - home == pytest.approx(reserve, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    noise=st.sampled_from([0.0, 0.1, 0.3]),
+    wind=st.sampled_from([0.0, 0.4]),
+    battery=st.floats(3.0, 40.0),
+    limit=st.none() | st.floats(6.0, 80.0),
+    batch=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery, limit, batch, seed):
+    conditions = Conditions(noise, (wind, 0.0))
+    there = world((6, 5), seconds=2.0, conditions=conditions)
+    told = mission(
+        there, home=(0.0, 0.0), battery=battery, margin=conditions.worst, time_limit_s=limit, batch=batch
+    )
+    result = run(replace(told, seed=seed, max_steps=15))
+
+    assert result.cost <= battery + 1e-9
+    assert limit is None or result.books[0].time_s <= limit + 1e-9
+    assert result.books[0].home
+
+
+def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_black():
+    against = Conditions(head_wind=(0.5,))  # all the way home
+    there = world(start=[10.0], sampling=5.5, conditions=against)
+    told = mission(there, policy=MaximumVariance(), battery=16.0)
+
+    careless, careful = run(told), run(replace(told, crew=(replace(told.crew[0], margin=0.5),)))
+
+    assert careless.cost == 20.5
+    assert careful.cost == 15.0
+
+
+# -- why it went home ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("battery", "seconds", "limit"), [(20.0, 99.0, "battery"), (99.0, 20.0, "time"), (20.0, None, "battery")]
+)
+def test_the_way_home_says_which_limit_it_was(battery, seconds, limit):
+    agent, orders, stop = drive(mission(world(sampling=5.0), battery=battery, time_limit_s=seconds))
+
+    assert stop == Stop(EndReason.BATTERY_SPENT)
+    assert isinstance(orders[-1], GoHome)
+    assert agent.whys[orders[-1].id]["limit"] == agent.endings[0]["limit"] == limit
+    result = Result.of(agent, (), stop.reason)
+    (note,) = result.notes
+    kept = f"{agent.crafts[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
+    assert note.startswith(f"went home with {kept}")
+    assert note.endswith(f"the {'time limit' if limit == 'time' else 'battery'} pays for no further site")
+    assert (result.summary()["limit"], result.summary()["home"]) == (limit, True)
+
+
+def test_a_query_at_home_that_is_turned_down_after_all_leaves_the_way_home():
+    agent = Agent(mission(world(start=[3.0]), battery=4.5))
+    (query,) = sent(agent, 0.0)
+    order = agent.ask()  # nothing more can be paid for behind it
+    assert isinstance(order, GoHome)
+    assert order.expected_cost == 0.0
+
+    agent.tell(Rejected(query.id, "a buoy"))
+
+    assert agent.crafts[0].ledger.reserved == {order.id: 3.0}
+
+
+def test_a_mission_that_ends_otherwise_names_no_limit():
+    for told in (mission(max_steps=2), mission(max_steps=2, home=None)):
+        agent, _, stop = drive(told)
+        assert stop == Stop(EndReason.STEP_LIMIT)
+        assert "limit" not in agent.endings[0]
+        result = Result.of(agent, (), stop.reason)
+        assert result.notes == ()
+        assert result.summary()["limit"] is None
+
+
+def test_a_site_that_no_battery_reaches_is_no_matter_of_limits():
+    agent = Agent(mission(battery=20.0))
+    craft = agent.crafts[0]
+    craft.cost = replace(craft.cost, rate=0.0)
+    object.__setattr__(craft.cost, "_travel", lambda a, b: np.full((len(a), len(b)), np.inf))
+
+    assert craft.short_of(agent.domain.sites) is None
+
+
+def test_a_resumed_agent_knows_its_limit():
+    agent, orders, _ = drive(mission(world(sampling=5.0), battery=20.0))
+    again = Agent(agent.mission)
+
+    for order in orders:
+        again.replay(order, agent.memories[order.id], agent.whys[order.id])
+        for event in agent.history:
+            if event.order == order.id:
+                again.tell(event)
+
+    assert again.endings == agent.endings
+    assert again.crafts[0].ledger.entries == agent.crafts[0].ledger.entries
+    assert again.crafts[0].hours.entries == agent.crafts[0].hours.entries
+
+
+# -- what a run says -------------------------------------------------------------------------------------
+
+
+def rows_of(file):
+    with Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_the_ledger_of_a_run_adds_up(tmp_path):
+    there = world(conditions=Conditions(cost_noise=0.1), seconds=2.0, sampling=5.0)
+    result = run(mission(there, battery=40.0, margin=0.2, time_limit_s=200.0, batch=2))
+    result.save(tmp_path)
+    rows, told = rows_of(tmp_path / "ledger.csv"), json.loads((tmp_path / "summary.json").read_text())
+
+    assert [row["order"] for row in rows] == [f"books/{n}" for n in range(len(rows))]
+    assert {row["kind"] for row in rows[:-1]} == {"query"}
+    assert rows[-1]["kind"] == "go-home"
+    for name, whole, key in (("", 40.0, "cost"), ("_s", 200.0, "time_s")):
+        spent = np.cumsum([float(row[f"spent{name}"]) for row in rows])
+        assert np.allclose([float(row[f"left{name}"]) for row in rows], whole - spent)
+        assert told[key] == pytest.approx(spent[-1])
+        assert told[f"planned_{key}"] == pytest.approx(sum(float(row[f"planned{name}"]) for row in rows))
+        for row in rows:
+            assert float(row[f"spent{name}"]) == pytest.approx(float(row[f"planned{name}"]), rel=0.201)
+    assert told["left"] == pytest.approx(40.0 - told["cost"])
+    assert told["left_s"] == pytest.approx(200.0 - told["time_s"])
+    assert told["home"] is True
+    assert told["cost"] != told["planned_cost"]
+
+
+def test_what_was_turned_down_was_neither_spent_nor_planned_and_unknown_numbers_are_empty(tmp_path):
+    agent = Agent(mission(home=None))
+    first, second = sent(agent, 4.0, 6.0)
+    agent.tell(Rejected(first.id, "a buoy"))
+    result = Result.of(agent)
+    result.save(tmp_path)
+    one, two = rows_of(tmp_path / "ledger.csv")
+
+    assert (one["planned"], one["spent"], one["left"]) == ("5.0", "", "100.0")
+    assert (two["planned"], two["spent"], two["left"], two["left_s"]) == ("3.0", "", "", "")
+    assert (result.summary()["planned_cost"], result.summary()["home"]) == (0, None)
+    agent.tell(at(second, 7.5, time_s=7.5))
+    assert Result.of(agent).summary()["planned_cost"] == 3.0
+
+
+SMALL = """format = 1
+version = "1"
+title = "a field of 25 sites"
+cost_unit = "Wh"
+[domain]
+kind = "grid"
+axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 5 },
+        { name = "y", unit = "m", low = 0, high = 4, count = 5 }]
+[field]
+kind = "gp-draw"
+length_scales = [3, 1]
+[cost]
+kind = "euclidean"
+sampling = 1.25
+[sensor]
+noise_sd = 0.1
+[conditions]
+cost_noise = 0.05
+"""
+RUN = """format = 1
+world = "small"
+[question]
+kind = "level-set"
+threshold = 0.2
+[agent]
+battery = 60
+home = [0, 0]
+margin = 0.1
+[policy]
+kind = "random"
+[model]
+learn = false
+length_scales = [3, 1]
+"""
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Work in a folder with a mission of a small battery."""
+    monkeypatch.chdir(tmp_path)
+    Path("worlds/small").mkdir(parents=True)
+    Path("worlds/small/world.toml").write_text(SMALL)
+    Path("m.toml").write_text(RUN)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_run_with_a_small_battery_says_what_is_left_to_a_tenth(said):
+    text = " ".join(said("run", "m.toml", "--out", "r").split())
+    told = json.loads(Path("r/summary.json").read_text())
+    share = 100 * abs(told["planned_cost"] / told["cost"] - 1)
+    side = "less" if told["planned_cost"] < told["cost"] else "more"
+
+    planned = f"planned {told['planned_cost']:.1f}, {share:.2g}% {side}"
+    assert f"cost {told['cost']:.1f} of 60 Wh; {planned}" in text
+    assert f"note: went home with {told['left']:.1f} Wh left: the battery pays for no further site" in text
+    assert "Battery spent." in text
+
+
+@pytest.mark.usefixtures("small")
+def test_a_time_limit_that_ends_a_run_is_said_to_be_what_ended_it(said):
+    text = " ".join(said("run", "m.toml", "--out", "r", "--set", "agent.time_limit_s=30").split())
+    told = json.loads(Path("r/summary.json").read_text())
+
+    assert "Time is up." in text
+    assert f"time {told['time_s']:.1f} of 30 s" in text
+    assert "the time limit pays for no further site" in text
+    assert told["limit"] == "time"
+    assert told["end_reason"] == "battery spent"
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("settings", "warned", "noted"),
+    [
+        (["battery=1"], "battery of 1 Wh pays for no reading at all: the cheapest takes 1.375 Wh", "battery"),
+        (
+            ["time_limit_s=1"],
+            "time of 1 s pays for no reading at all: the cheapest takes 1.375 s",
+            "time limit",
+        ),
+        (["battery=60"], None, None),
+    ],
+)
+def test_a_limit_that_pays_for_nothing_is_said_by_check_and_by_the_run(said, settings, warned, noted):
+    few = [part for s in [*settings, "max_steps=5"] for part in ("--set", f"agent.{s}")]
+    checked = " ".join(said("check", "m.toml", *few).split())
+    agent = dict(s.split("=") for s in [*settings, "max_steps=5"])
+    ran = run(fieldbo.load_mission("m.toml", {"agent": {k: int(v) for k, v in agent.items()}}))
+
+    assert ("no reading at all" in checked) == (warned is not None)
+    assert (warned or "") in checked
+    assert (f"the {noted} pays for no reading at all" in ran.notes) == (noted is not None)
+
+
+def test_a_vehicle_that_can_pay_only_for_the_way_home_goes_there():
+    far = mission(world(start=[5.0]), battery=5.5)
+
+    result = run(far)
+
+    assert [type(o) for o in result.queries] == []
+    assert (result.cost, result.books[0].home) == (5.0, True)
+    assert "the battery pays for no reading at all" in result.notes

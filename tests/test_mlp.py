@@ -1,0 +1,136 @@
+"""The tuning of a neural network: real training, a table of what is known, and the world made of both."""
+
+import csv
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fieldbo
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError
+from fieldbo.fields import mlp
+from fieldbo.fields.mlp import MLPTraining, Settings, trained_error
+from fieldbo.question import Optimum
+from fieldbo.result import truth_of
+
+TABLE = Path(__file__).parents[1] / "worlds" / "mlp-breast-cancer" / "errors.csv"
+CASES = 5 * 171
+AXES = [
+    Axis("batch_size", "", 32, 128),
+    Axis("learning_rate", "", 1e-6, 1),
+    Axis("schedule", "", 1e-6, 1),
+    Axis("hidden_factor", "", 0.5, 4),
+]
+FEW = Domain.box(AXES, 2)
+
+
+def rows():
+    with TABLE.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def table(folder, sites, errors):
+    lines = [",".join([*(a.name for a in AXES), "test_error"])]
+    lines += [",".join(map(repr, [*site, error])) for site, error in zip(sites.tolist(), errors, strict=True)]
+    (folder / "errors.csv").write_text("\n".join(lines))
+    return MLPTraining("errors.csv")
+
+
+@pytest.fixture(scope="module")
+def world():
+    return fieldbo.load_world("mlp-breast-cancer")
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    def refused(settings):
+        raise AssertionError(f"a training at {settings}")
+
+    monkeypatch.setattr(mlp, "trained_error", refused)
+
+
+def test_some_rows_of_the_table_come_out_again_when_trained():
+    told = rows()
+    best = min(range(len(told)), key=lambda i: float(told[i]["test_error"]))
+    for i in (0, best):
+        site = np.array([float(told[i][a.name]) for a in AXES])
+        # other versions of the library may tell a case or two otherwise
+        assert trained_error(Settings.at(site)) == pytest.approx(float(told[i]["test_error"]), abs=5 / CASES)
+
+
+def test_the_same_settings_have_the_same_error_bit_for_bit_and_training_warns_of_nothing():
+    settings = Settings(128, 0.3, 0.2, 15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = trained_error(settings)
+    trained_error.cache_clear()
+    assert trained_error(settings) == first
+    assert (first * CASES) == pytest.approx(round(first * CASES))
+
+
+def test_a_network_that_hardly_learns_is_worse_than_one_that_does():
+    assert trained_error(Settings(128, 1e-6, 1.0, 15)) > 0.3
+    assert trained_error(Settings(128, 0.5, 0.2, 15)) < 0.06
+
+
+@given(st.tuples(*(st.floats(a.low, a.high) for a in AXES)))
+def test_settings_stay_in_the_range_of_the_axes_and_survive_a_text(site):
+    settings = Settings.at(np.array(site))
+    assert 32 <= settings.batch_size <= 128
+    assert 15 <= settings.hidden <= 120
+    assert Settings.at(np.array([float(repr(x)) for x in site])) == settings
+    assert abs(settings.learning_rate - site[1]) <= 1e-9
+
+
+def test_the_table_holds_every_point_that_stands_for_the_domain_and_no_score_trains(world, no_training):
+    errors = world.truth(world.domain.sites)
+    told = rows()
+    assert np.array_equal(errors, [float(r["test_error"]) for r in told[: world.domain.size]])
+    assert ((errors > 0) & (errors < 0.5)).all()
+    assert np.allclose(errors * CASES, np.round(errors * CASES), atol=1e-5)
+
+
+def test_the_best_known_error_is_the_least_of_the_table_and_no_search_trains(world, no_training):
+    best = truth_of(world, Optimum("minimise")).optimum
+    assert best.value == min(float(r["test_error"]) for r in rows())
+    assert best.value < world.truth(world.domain.sites).min()
+    assert world.domain.contains(best.point[None])[0]
+    assert world.field.optimum("maximise") is None
+
+
+def test_what_is_not_in_the_table_is_trained_for(tmp_path, monkeypatch):
+    field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).realise(FEW, 0, tmp_path)
+    monkeypatch.setattr(mlp, "trained_error", lambda settings: float(settings.batch_size))
+    between = np.array([[40.2, 0.5, 0.5, 1.0]])
+
+    assert field.values(np.concatenate([FEW.sites, between])).tolist() == [0.25, 0.75, 40.0]
+
+
+def test_a_table_without_a_row_for_each_site_is_refused_at_once(tmp_path, no_training):
+    kind = table(tmp_path, np.tile(FEW.sites[:1], (5, 1)), [0.1] * 5)
+    with pytest.raises(InputError, match=r"1 of 2 sites have no row"):
+        kind.realise(FEW, 0, tmp_path)
+
+
+def test_without_a_table_nothing_is_known_and_nothing_is_trained_until_it_is_asked_for(no_training):
+    field = MLPTraining().realise(FEW)
+    assert field.known == {}
+    assert field.optimum("minimise") is None
+
+
+def test_settings_that_no_network_can_have_are_refused():
+    with pytest.raises(InputError, match="over 2 axes"):
+        MLPTraining().realise(Domain.box(AXES[:2], 4))
+    with pytest.raises(InputError, match="'learning_rate' starts at 0"):
+        MLPTraining().realise(Domain.box([AXES[0], Axis("learning_rate", "", 0, 1), *AXES[2:]], 4))
+    with pytest.raises(InputError, match="without a folder"):
+        MLPTraining("errors.csv").realise(FEW)
+
+
+def test_a_move_across_an_axis_of_the_tuning_world_costs_one(world):
+    low, high = world.domain.low, world.domain.high
+    assert world.cost.to(low, high[None]) == pytest.approx([2.0])

@@ -1,0 +1,492 @@
+"""The cheapest ways round obstacles."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import combinations, pairwise
+from math import hypot, sqrt
+
+import networkx as nx
+import numpy as np
+import pytest
+import shapely
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
+
+from fieldbo.costs import Euclidean, Flight
+from fieldbo.costs import ways as module
+from fieldbo.costs.sight import Boxes, Outline, sight_in
+from fieldbo.costs.ways import Recent, Ways
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError
+from fieldbo.obstacles import Obstacle
+
+AXES = [Axis("x", "m", 0.0, 10.0), Axis("y", "m", 0.0, 10.0)]
+SOLID = [*AXES, Axis("z", "m", 0.0, 10.0)]
+DRONE = Flight(speed=2.0, acceleration=1.5, power=100.0, climb=60.0, descent=5.0)
+
+
+def domain_with(*obstacles, shape=(21, 21), axes=AXES, region=None):
+    return Domain.grid(axes, shape, region, obstacles=obstacles)
+
+
+def box(name, low, high):
+    return Obstacle(name, low, high)
+
+
+def length(way):
+    return float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
+
+
+def within(*obstacles, cost=None, **what):
+    return (cost or Euclidean()).within(domain_with(*obstacles, **what))
+
+
+def random_domain(seed, d=2, shape=None):
+    """Boxes, and over two axes triangles, that may overlap, and part what is free."""
+    rng = np.random.default_rng(seed)
+    obstacles = []
+    for k in range(rng.integers(1, 7 if d == 2 else 4)):
+        low = rng.uniform(0, 8, d).round(int(rng.integers(0, 3)))
+        if d == 2 and rng.random() < 0.4:
+            corners = low + np.array([[0.0, 0.0], [3.0, 0.5], [1.0, 2.5]]) * rng.uniform(0.5, 2.0)
+            obstacles.append(Obstacle(f"o{k}", corners=tuple(map(tuple, corners))))
+        else:
+            obstacles.append(box(f"o{k}", low, low + rng.choice([0.5, 1.0, 2.0, 4.0], d)))
+    shape = shape or ((15, 15) if d == 2 else (6, 6, 6))
+    return Domain.grid(AXES if d == 2 else SOLID, shape, obstacles=obstacles)
+
+
+def some_of(domain, seed, n=12):
+    return domain.draw(min(n, domain.size), np.random.default_rng(seed))
+
+
+# -- closed forms ----------------------------------------------------------------------------------------
+
+SQUARE = box("square", (4, 4), (6, 6))
+TWO = (box("low", (2, 0), (3, 7)), box("high", (6, 3), (7, 10)))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "bends"),
+    [
+        ((2, 5), (8, 5), [(4, 4), (6, 4)]),
+        ((3, 4), (7, 4), []),  # along the edge
+        ((3, 3), (6, 6), None),  # through two corners of the square
+        ((4, 4), (6, 4), []),
+        ((5, 4), (5, 6), None),  # from edge to edge
+        ((2, 2), (3.9, 8), []),
+        ((0, 0), (10, 4), []),
+    ],
+)
+def test_the_way_round_a_square_bends_at_its_corners(a, b, bends):
+    cost = within(SQUARE)
+    a, b = np.array(a, dtype=float), np.array(b, dtype=float)
+    way = cost.path(a, b)
+
+    assert cost.travel(a, b[None])[0] == pytest.approx(length(way), rel=1e-12)
+    if bends is not None:
+        found = way[1:-1]
+        # Either side of the square is as short.
+        assert len(found) == len(bends)
+        expected = length(np.array([a, *bends, b], dtype=float))
+        assert length(way) == pytest.approx(expected, rel=1e-12)
+    else:
+        assert len(way) >= 3
+
+
+def test_round_a_square_is_as_long_as_pythagoras_says():
+    cost = within(SQUARE)
+
+    assert cost.travel([2, 5], [[8, 5]])[0] == pytest.approx(2 * hypot(2, 1) + 2)
+    assert cost.travel([3, 3], [[6, 6]])[0] == pytest.approx(hypot(3, 1) + 2)
+
+
+def test_between_two_walls_the_way_goes_over_the_one_and_under_the_other():
+    cost = within(*TWO)
+    way = cost.path([0, 5], [10, 5])
+
+    assert way.tolist() == [[0, 5], [2, 7], [3, 7], [6, 3], [7, 3], [10, 5]]
+    assert cost.travel([0, 5], [[10, 5]])[0] == pytest.approx(hypot(2, 2) + 2 + 5 + hypot(3, 2))
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-13, -1e-13])
+def test_nothing_passes_between_obstacles_that_touch(gap):
+    cost = within(box("left", (0, 4), (5, 6)), box("right", (5 + gap, 4), (8, 6)))
+
+    assert cost.travel([5, 4], [[5, 6]])[0] == pytest.approx(2 * 3 + 2)
+
+
+def test_nothing_passes_where_two_corners_meet():
+    cost = within(box("left", (2, 2), (5, 5)), box("right", (5, 5), (8, 8)))
+
+    assert cost.travel([4, 6], [[6, 4]])[0] == pytest.approx(2 * hypot(2, 1) + 3 + 3)
+    assert cost.travel([4, 6], [[5, 5.5]])[0] == pytest.approx(hypot(1, 0.5))
+
+
+def test_nothing_passes_where_a_corner_meets_the_edge():
+    wedge = Obstacle("wedge", corners=((0, 5), (10, 4), (10, 6)))
+    cost = within(wedge)
+
+    assert cost.travel([0, 4], [[0, 6]])[0] == np.inf
+    assert cost.travel([1, 4], [[1, 6]])[0] == np.inf
+    shorter = Obstacle("shorter", corners=((0, 5), (8, 4), (8, 6)))
+    assert within(shorter).travel([0, 4], [[0, 6]])[0] == pytest.approx(2 * 8 + 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_nothing_passes_between_an_obstacle_and_the_edge_it_touches(d):
+    low, high = (4, 0, 0)[:d], (6, 7, 10)[:d]
+    cost = within(box("wall", low, high), axes=SOLID[:d], shape=(11, 11, 3)[:d])
+    start, end = np.zeros(d), np.zeros(d)
+    end[0] = 10
+
+    assert cost.travel(start, end[None])[0] == pytest.approx(2 * hypot(4, 7) + 2)
+
+
+def test_a_way_keeps_within_a_concave_outline():
+    shore = shapely.Polygon([(0, 0), (10, 0), (10, 10), (6, 10), (6, 4), (4, 4), (4, 10), (0, 10)])
+    cost = within(region=shore)
+
+    assert cost.path([0, 10], [10, 10]).tolist() == [[0, 10], [4, 4], [6, 4], [10, 10]]
+    assert cost.travel([0, 10], [[10, 10]])[0] == pytest.approx(2 * hypot(4, 6) + 2)
+
+
+def test_over_a_box_on_the_floor_the_way_unfolds():
+    cost = within(box("hall", (3, 0, 0), (7, 10, 3)), axes=SOLID, shape=(11, 11, 11))
+
+    assert cost.travel([0, 5, 0], [[10, 5, 0]])[0] == pytest.approx(2 * hypot(3, 3) + 4)
+    assert cost.path([0, 5, 0], [10, 5, 0]).tolist() == [[0, 5, 0], [3, 5, 3], [7, 5, 3], [10, 5, 0]]
+    # Where the shortest way crosses an edge aslant, bends are off by part of a piece.
+    exact = hypot(2 * hypot(3, 3) + 4, 8.0)
+    assert exact <= cost.travel([0, 1, 0], [[10, 9, 0]])[0] <= 1.005 * exact
+
+
+def test_nothing_passes_between_boxes_that_share_a_face():
+    lower, upper = box("lower", (4, 0, 0), (6, 10, 5)), box("upper", (4, 0, 5), (6, 10, 10))
+    cost = within(lower, upper, axes=SOLID, shape=(11, 3, 3))
+
+    assert np.isinf(cost.travel([0, 5, 5], [[10, 5, 5]])[0])
+
+
+def test_what_is_parted_off_costs_infinity_and_has_no_path():
+    cost = within(box("wall", (4, 0), (6, 10)))
+
+    assert cost.travel([0, 5], [[10, 5], [3, 5]]).tolist() == [np.inf, 3.0]
+    assert cost.to([0, 5], [[10, 5]])[0] == np.inf
+    with pytest.raises(InputError, match=r"no way from \[0.0, 5.0\] to \[10.0, 5.0\]"):
+        cost.path([0, 5], [10, 5])
+
+
+def test_the_inside_of_an_obstacle_is_no_end():
+    cost = within(SQUARE)
+
+    assert cost.travel([0, 5], [[5, 5], [4, 5]]).tolist() == [np.inf, 4.0]
+    with pytest.raises(InputError, match="no way"):
+        cost.path([0, 5], [5, 5])
+
+
+@pytest.mark.parametrize(("adrift", "free"), [((4.5, 5), (4, 5)), ((-1, 3), (0, 3))])
+def test_a_vehicle_adrift_goes_to_the_nearest_free_place_first(adrift, free):
+    cost, site = within(SQUARE), np.array([[4.0, 9.0]])
+    expected = hypot(*np.subtract(adrift, free)) + cost.travel(free, site)[0]
+
+    assert cost.travel(adrift, site)[0] == pytest.approx(expected)
+    assert length(cost.path(adrift, site[0])) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("adrift", "free"), [((4.5, 5, 5), (4, 5, 5)), ((5, -1, 5), (5, 0, 5))])
+def test_a_drone_adrift_goes_to_the_nearest_free_place_first(adrift, free):
+    cost = within(box("cube", (4, 4, 4), (6, 6, 6)), axes=SOLID, shape=(6, 6, 6))
+    site = np.array([[4.0, 0.0, 5.0]])
+    expected = hypot(*np.subtract(adrift, free)) + cost.travel(free, site)[0]
+
+    assert cost.travel(adrift, site)[0] == pytest.approx(expected)
+    assert length(cost.path(adrift, site[0])) == pytest.approx(expected)
+
+
+# -- against others --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_distances_are_those_of_a_visibility_graph_made_leg_by_leg(seed):
+    domain = random_domain(seed)
+    rings = [r for p in shapely.get_parts(domain.region) for r in (p.exterior, *p.interiors)]
+    assume(not any(a.intersects(b) for a, b in combinations(rings, 2)))  # obstacles that touch in a point
+    cost, sites = Euclidean().within(domain), some_of(domain, seed, 6)
+    nodes = np.concatenate([sites, shapely.get_coordinates(domain.region)])
+    wide = domain.region.buffer(1e-7)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(nodes)))
+    for i in range(len(nodes)):
+        for j in range(i):
+            if wide.covers(shapely.LineString(nodes[[i, j]])):
+                graph.add_edge(i, j, weight=float(np.linalg.norm(nodes[i] - nodes[j])))
+    far = dict(nx.all_pairs_dijkstra_path_length(graph))
+    expected = [[far[i].get(j, np.inf) for j in range(len(sites))] for i in range(len(sites))]
+
+    assert cost.travel(sites, sites) == pytest.approx(np.array(expected), rel=1e-6, abs=1e-6)
+
+
+def grid_distances(domain, steps):
+    """Shortest ways (N, N) of moves between sites by `steps`, none of them through an obstacle."""
+    sites, free = domain.sites, sight_in(domain)
+    index = domain.on_grid(np.arange(domain.size))
+    rows, columns = [], []
+    for step in steps:
+        before = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, index.shape, strict=True))
+        after = tuple(slice(max(0, s), n + min(0, s)) for s, n in zip(step, index.shape, strict=True))
+        i, j = index[before].ravel(), index[after].ravel()
+        rows.append(i[(i >= 0) & (j >= 0)])
+        columns.append(j[(i >= 0) & (j >= 0)])
+    i, j = np.concatenate(rows), np.concatenate(columns)
+    kept = np.array([free.free(sites[a : a + 1], sites[b : b + 1])[0, 0] for a, b in zip(i, j, strict=True)])
+    i, j = i[kept], j[kept]
+    graph = coo_array((np.linalg.norm(sites[i] - sites[j], axis=1), (i, j)), shape=(domain.size, domain.size))
+    return dijkstra(graph, directed=False)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_moves_on_a_grid_are_no_shorter_and_little_longer(d):
+    pillars = [box("a", (2, 2, 0)[:d], (4, 8, 6)[:d]), box("b", (6, 0, 0)[:d], (8, 6, 8)[:d])]
+    domain = domain_with(*pillars, axes=SOLID[:d], shape=(11,) * d)
+    steps = [tuple(np.subtract(s, 1)) for s in np.ndindex(*(3,) * d) if s > (1,) * d]
+    rough, sites = grid_distances(domain, steps), domain.sites
+    exact = Euclidean().within(domain).travel(sites, sites)
+    apart = ~np.eye(domain.size, dtype=bool)
+
+    # Moves along axes and diagonals are up to 8% (13% in space) longer than straight ones; in space bends are
+    # off by part of a piece, which tells in short ways round an edge.
+    over = exact[apart] / rough[apart]
+    assert over.max() <= (1.0 + 1e-9 if d == 2 else 1.06)
+    assert np.quantile(over, 0.999) <= (1.0 + 1e-9 if d == 2 else 1.005)
+    assert (rough[apart] <= (1.09 if d == 2 else 1.14) * exact[apart]).all()
+
+
+def test_three_axes_agree_with_two_where_obstacles_stand_floor_to_ceiling():
+    flat = within(*TWO)
+    tall = within(*(box(o.name, (*o.low, 0.0), (*o.high, 10.0)) for o in TWO), axes=SOLID, shape=(11, 11, 3))
+    sites = some_of(domain_with(*TWO), 3)
+    raised = np.column_stack([sites, np.full(len(sites), 5.0)])
+
+    assert tall.travel(raised, raised) == pytest.approx(flat.travel(sites, sites))
+
+
+# -- properties ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 100_000), flies=st.booleans())
+def test_no_way_crosses_an_obstacle_or_leaves_the_region(seed, flies):
+    domain = random_domain(seed)
+    cost = (DRONE if flies else Euclidean()).within(domain)
+    for a, b in pairwise(some_of(domain, seed)):
+        if np.isinf(cost.travel(a, b[None])[0]):
+            continue
+        way = shapely.LineString(cost.path(a, b))
+        assert way.difference(domain.region.buffer(1e-6)).length == 0
+        for obstacle in domain.obstacles:
+            assert way.intersection(obstacle.polygon.buffer(-1e-6)).is_empty
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_no_way_crosses_a_box_in_space(seed):
+    domain = random_domain(seed, 3)
+    cost = Euclidean().within(domain)
+    for a, b in pairwise(some_of(domain, seed)):
+        if np.isinf(cost.travel(a, b[None])[0]):
+            continue
+        way = cost.path(a, b)
+        shares = np.linspace(0, 1, 101)[:, None]
+        points = np.concatenate([p + shares * (q - p) for p, q in pairwise(way)])
+        for obstacle in domain.obstacles:
+            low, high = np.add(obstacle.low, 1e-6), np.subtract(obstacle.high, 1e-6)
+            assert not np.any(np.all((points > low) & (points < high), axis=1))
+        assert (points >= domain.low - 1e-9).all()
+        assert (points <= domain.high + 1e-9).all()
+
+
+@settings(max_examples=16, deadline=None)
+@given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
+def test_a_way_costs_what_its_legs_cost_and_takes_as_long(seed, d, flies):
+    domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(rate=2.0, seconds_per_unit=3.0)
+    cost, sites = alone.within(domain), some_of(domain, seed)
+    price, seconds = cost.travel(sites, sites), cost.travel_s(sites, sites)
+    for i, a in enumerate(sites[:2]):
+        for j, b in enumerate(sites):
+            if np.isinf(price[i, j]):
+                assert np.isinf(seconds[i, j])
+                continue
+            legs = list(pairwise(cost.path(a, b)))
+            assert price[i, j] == pytest.approx(sum(alone.travel(p, q[None])[0] for p, q in legs))
+            assert seconds[i, j] == pytest.approx(sum(alone.travel_s(p, q[None])[0] for p, q in legs))
+
+
+@settings(max_examples=16, deadline=None)
+@given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
+def test_distances_obey_the_triangle_inequality_and_no_detour_is_cheaper_than_the_leg(seed, d, flies):
+    domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(axis_rates=(1.0, 2.0, 0.5)[:d])
+    cost, sites = alone.within(domain), some_of(domain, seed)
+    price = cost.travel(sites, sites)
+    if d == 2 and not flies:  # bends are exact, and legs add up
+        assert (price[:, None] <= price[:, :, None] + price[None] + 1e-9).all()
+    assert (price >= alone.travel(sites, sites) - 1e-9).all()
+    assert (np.diag(price) == 0).all()
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]))
+def test_there_is_as_far_as_back_where_climbing_is_free(seed, d):
+    domain = random_domain(seed, d)
+    sites = some_of(domain, seed)
+    for cost in (Euclidean(), Flight(climb=0.0)):
+        price = cost.within(domain).travel(sites, sites)
+        assert price == pytest.approx(price.T, rel=1e-12)
+
+
+def test_climbing_round_an_obstacle_is_dearer_than_coming_down():
+    cost = within(SQUARE, cost=Flight(climb=100.0, descent=10.0, power=50.0, joules_per_unit=1.0))
+    up, down = cost.travel([5, 4], [[5, 6]])[0], cost.travel([5, 6], [[5, 4]])[0]
+
+    assert up - down == pytest.approx((100.0 - 10.0) * 2.0)
+
+
+def test_each_leg_round_an_obstacle_starts_and_ends_at_rest():
+    drone = Flight(speed=1.0, acceleration=0.5, power=10.0, joules_per_unit=1.0)
+    cost = within(SQUARE, cost=drone)
+    legs = [sqrt(5), 2.0, sqrt(5)]
+    seconds = sum(s / 1.0 + 1.0 / 0.5 for s in legs)
+
+    assert cost.travel_s([2, 5], [[8, 5]])[0] == pytest.approx(seconds)
+    assert cost.travel([2, 5], [[8, 5]])[0] == pytest.approx(10.0 * seconds)
+
+
+def test_where_every_bend_is_a_stop_a_longer_way_with_fewer_bends_is_cheaper():
+    """The belly of this obstacle is round and short to follow, its back is longer and has one corner."""
+    angles = np.linspace(np.pi, 2 * np.pi, 13)
+    belly = [(5 + 3 * np.cos(t), 5 + 3 * np.sin(t)) for t in angles]
+    obstacle = Obstacle("hull", corners=(*belly, (5.0, 9.0)))
+    quick = within(obstacle, cost=Flight(speed=1.0, acceleration=1e6))
+    slow = within(obstacle, cost=Flight(speed=1.0, acceleration=1.0))
+    a, b = [1.5, 5.0], [8.5, 5.0]
+
+    assert quick.path(a, b)[1:-1, 1].max() <= 5.0
+    assert len(quick.path(a, b)) > 10
+    assert slow.path(a, b).tolist() == [a, [5.0, 9.0], b]
+
+
+# -- what is kept ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]))
+def test_prices_asked_for_one_by_one_together_and_again_are_the_same_numbers(seed, d):
+    domain = random_domain(seed, d, (7, 7) if d == 2 else (3, 3, 3))
+    sites, cost = domain.sites, DRONE.within(domain)
+    table = cost.travel(sites, sites)
+
+    assert np.array_equal(table, DRONE.within(domain).travel(sites, sites))
+    assert cost.travel(sites, sites) is table
+    assert np.array_equal(np.concatenate([cost.travel(s, sites)[None] for s in sites]), table)
+    assert np.array_equal(np.column_stack([cost.travel(sites, s[None])[:, 0] for s in sites]), table)
+    assert np.array_equal(DRONE.within(domain).travel(sites[3], sites), table[3])
+
+
+def test_what_is_kept_cannot_be_written_to():
+    cost = within(SQUARE)
+    sites = domain_with(SQUARE).sites
+
+    with pytest.raises(ValueError, match="read-only"):
+        cost.travel(sites, sites)[0, 0] = 1.0
+
+
+def test_changed_sites_are_not_taken_for_the_old_ones():
+    cost, sites = within(SQUARE), np.array([[8.0, 5.0], [8.0, 8.0]] * 20)
+    before = cost.travel([2, 5], sites).copy()
+    sites[0] = [2.0, 5.0]
+
+    assert cost.travel([2, 5], sites)[0] == 0.0
+    assert np.array_equal(cost.travel([2, 5], sites)[1:], before[1:])
+
+
+def test_the_oldest_is_forgotten_first_and_what_is_too_large_is_not_kept():
+    recent, made = Recent(16, len), []
+
+    def ask(key):
+        return recent.get(("word", key), lambda: made.append(key) or "four")
+
+    for key in (b"aaaa", b"bbbb", b"aaaa", b"cccc", b"aaaa", b"bbbb", b"d" * 13, b"d" * 13):
+        assert ask(key) == "four"
+        assert recent.total <= 16
+    assert made == [b"aaaa", b"bbbb", b"cccc", b"bbbb", b"d" * 13, b"d" * 13]
+
+
+def test_memory_of_prices_is_bounded(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_BYTES", 100_000)
+    cost, sites = within(SQUARE), domain_with(SQUARE).sites
+    for site in sites[:60]:
+        cost.travel(site, sites)
+    kept = cost._ways._prices
+
+    # Bytes of sites and of their prices: not all 60 rows fit.
+    assert 50_000 < sum(v.nbytes + len(k[1]) + len(k[2]) for k, v in kept._found.items()) <= 100_000
+
+
+def test_costs_that_know_a_domain_can_be_sent_to_another_process():
+    cost = within(*TWO, cost=DRONE)
+    sites = some_of(domain_with(*TWO), 0)
+    table = cost.travel(sites, sites)
+    sent = pickle.dumps(cost)
+
+    assert np.array_equal(pickle.loads(sent).travel(sites, sites), table)
+
+
+# -- sight -----------------------------------------------------------------------------------------------
+
+
+def test_only_corners_that_a_way_may_bend_at_are_looked_at():
+    domain = domain_with(SQUARE, box("in a corner", (0, 0), (2, 1)))
+
+    assert sorted(map(tuple, sight_in(domain).corners)) == [(2, 1), (4, 4), (4, 6), (6, 4), (6, 6)]
+
+
+def test_where_every_leg_is_free_there_is_nothing_to_look_for():
+    assert sight_in(domain_with()) is None
+    assert sight_in(domain_with(region=shapely.Polygon([(0, 0), (10, 0), (5, 10)]))) is None
+    corner = box("corner", (0, 0), (2, 1))
+    assert sight_in(domain_with(corner)) is not None
+
+
+def test_free_travel_still_goes_round():
+    domain = domain_with(SQUARE)
+    cost = Euclidean(rate=0.0).within(domain)
+
+    assert cost.travel([2, 5], [[8, 5]])[0] == 0.0
+    assert shapely.LineString(cost.path([2, 5], [8, 5])).within(domain.region.buffer(1e-6))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("place", [0.0, 5e6])
+def test_ways_along_walls_stay_open_at_any_size_and_place(size, place):
+    unit = max(size, 1.0) if place else size
+    region = shapely.difference(shapely.box(0, 0, 3, 3), shapely.box(1, 1, 2, 2))
+    region = shapely.transform(region, lambda x: place + unit * x)
+    ways = Ways(Outline(region, 3 * unit), cdist)
+    points = place + unit * np.array([[0.0, 1.0], [3.0, 1.0], [1.0, 1.5], [2.0, 1.5]])
+    found = ways.travel(points, points) / unit
+
+    assert found[0, 1] == pytest.approx(3.0, rel=1e-6)
+    assert found[2, 3] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_leg_along_a_face_is_free_and_one_through_the_box_is_not():
+    sight = Boxes(np.zeros(3), np.full(3, 9.0), np.full((1, 3), 3.0), np.full((1, 3), 6.0))
+    starts = np.array([[0.0, 3.0, 4.0], [0.0, 4.0, 4.0], [0.0, 0.0, 0.0]])
+    ends = np.array([[9.0, 3.0, 4.0], [9.0, 4.0, 4.0], [9.0, 9.0, 9.0]])
+
+    assert np.diag(sight.free(starts, ends)).tolist() == [True, False, False]
