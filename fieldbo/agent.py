@@ -231,6 +231,7 @@ class Agent:
             sensor=self.mission.world.sensor,
             noise=self.knowledge.noise,
             threshold_if=self.threshold_if,
+            scale=self.hyperparameters.scale,
             fixed_model=self.mission.model.every is None,
             provisional=self.knowledge.provisional,
             rebuilt=self.knowledge.rebuilt,

@@ -30,7 +30,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.exchange import EndReason, Event, Query, Stop
-from fieldbo.gp import Belief
+from fieldbo.gp import Belief, ValueScale
 from fieldbo.ledger import Limit
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Sensor
@@ -83,6 +83,8 @@ class State:
     threshold_if : Callable
         ``threshold_if(maximum) -> float``, what the threshold would be if the field's maximum were that;
         both in model units.
+    scale : ValueScale
+        The way from the user's values to model units.
     fixed_model : bool
         Whether hyperparameters stay as they are.
     rebuilt : bool
@@ -118,6 +120,7 @@ class State:
     sensor: Sensor
     noise: Callable[..., Array]
     threshold_if: Callable[[float], float]
+    scale: ValueScale
     fixed_model: bool
     rebuilt: bool
     provisional: bool

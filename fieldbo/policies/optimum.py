@@ -114,10 +114,13 @@ def drawn_maxima(mu: Array, s: Array, n: int, rng: np.random.Generator, least: f
     return np.maximum(drawn, least)
 
 
-def reading_noise(state: State, level: int) -> Array:
-    """Return the noise variances (N,) of readings as the belief takes them: never quite 0."""
-    floor = NOISE_FLOOR * state.belief.kernel.diagonal(state.surface.candidates)
-    return np.maximum(state.noise(level), floor)
+def reading_noise(state: State, level: int, surface: Surface | None = None) -> Array:
+    """Return the noise variances (N,) of readings as the belief takes them: never quite 0.
+
+    At the candidates of a surface; by default at the domain's sites.
+    """
+    over = state.surface if surface is None else surface
+    return np.maximum(state.noise(level, over), NOISE_FLOOR * over.belief.kernel.diagonal(over.candidates))
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from fieldbo.costs.base import CostModel
 from fieldbo.domain import Array, Mask
+from fieldbo.errors import InputError
 from fieldbo.ledger import Limit
 from fieldbo.lookahead import known_kernel
-from fieldbo.policies.bases import Base
+from fieldbo.policies.acquisition import Convention
+from fieldbo.policies.base import State
+from fieldbo.policies.bases import Base, BaseName
+from fieldbo.policies.optimum import incumbent, reading_noise
+from fieldbo.policies.travel import Scores, Traveller, View
 from fieldbo.surface import Surface
 
 _WEIGHTS = {"one_plus": 1, "floor": 2, "literal": 3, "exclude": 4}  # as the loops call them
 _NONE = np.empty((0, 0))
+
+_MOST_STEPS = 50
+_MOST_FANTASIES = 4096
 
 
 class Rollouts(NamedTuple):
@@ -200,7 +208,9 @@ def _roll_out(
         [first.mean, first.variance, first.noise, np.zeros(F), *first_scaled, *first_at, *first.solved]
     )
     firsts = np.pad(firsts, ((0, ends[-1] - len(firsts)), (0, 0)))
-    every = np.vstack([surface.mean, surface.variance, noise, price, *map(np.vstack, filter(len, groups))])
+    every = np.vstack(
+        [surface.mean, surface.variance, noise, price, *(group for group in groups if len(group))]
+    )
     width = loops.WIDTH
     filled = np.resize(order, -(-len(order) // width) * width)
     table = every[:, filled].reshape(len(every), -1, width).transpose(1, 0, 2)
@@ -325,3 +335,104 @@ def _limits(
         other,
         first_other,
     )
+
+
+@dataclass(frozen=True)
+class Rollout(Traveller):
+    """Go to the first step that is worth most when a base rule takes the steps after it (Liu et al. 2023).
+
+    Parameters
+    ----------
+    base : {"dist-ucb", "ucb", "ei", "ei-per-cost"}
+    horizon : int or "budget"
+        Steps ahead, the first one included; or until nothing can be paid for, at most 50.
+    fantasies : int
+        Simulated readings at each first step.
+    kappa : float
+        Of dist-ucb and ucb.
+    convention : {"one_plus", "floor", "exclude", "literal"}
+        Of dist-ucb: what stands for ``1 / d`` where travel is small.
+    d0 : float, optional
+        Small travel, in the cost unit; by default the travel along the domain's longest side.
+    fantasy_noise : bool
+        Whether simulated readings are drawn with their noise.
+    """
+
+    base: BaseName = "dist-ucb"
+    horizon: int | Literal["budget"] = 3
+    fantasies: int = 32
+    kappa: float = 2.0
+    convention: Convention = "one_plus"
+    d0: float | None = None
+    fantasy_noise: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value, most in (
+            ("horizon", self.horizon, _MOST_STEPS),
+            ("fantasies", self.fantasies, _MOST_FANTASIES),
+        ):
+            if value != "budget" and not 1 <= value <= most:
+                or_budget = ' or "budget"' if name == "horizon" else ""
+                raise InputError(
+                    f"{name} = {value}",
+                    expected=f"a whole number from 1 to {most}{or_budget}",
+                    where=f"policy.{name}",
+                )
+        _ = self._rule
+
+    @property
+    def _rule(self) -> Base:
+        return Base(self.base, self.kappa, self.convention, self.d0)
+
+    @property
+    def steps(self) -> int:
+        """How many steps a path has at most."""
+        return _MOST_STEPS if self.horizon == "budget" else self.horizon
+
+    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+        """Return the values of first steps."""
+        cost = state.cost
+        assert cost is not None
+        paths = Simulation(
+            self._rule.on(cost, state.domain),
+            cost,
+            state.limits,
+            self.steps,
+            fantasy_draws(self.fantasies, self.steps, state.rng),
+            self.level,
+            may_stay=self.horizon != "budget",
+            fantasy_noise=self.fantasy_noise,
+        )
+        surface = view.surface
+        best = incumbent(state.surface) if paths.base.improves else -np.inf
+        able = view.able if self.stop == "best_affordable" else np.ones(surface.size, dtype=bool)
+        found = rollout_values(paths, surface, view.noise, state.position, best, able)
+
+        def elsewhere(points: Array) -> Array:
+            noise = reading_noise(state, self.level, Surface(state.belief, points))
+            every = np.ones(len(points), dtype=bool)
+            return rollout_values(
+                paths, surface, view.noise, state.position, best, every, points, noise
+            ).value
+
+        why: dict[str, Any] = {"base": self.base, "horizon": self.horizon, "fantasies": self.fantasies}
+        if np.isfinite(best):
+            why["incumbent"] = best
+        return found.value, elsewhere, why
+
+
+def fantasy_draws(fantasies: int, steps: int, rng: np.random.Generator) -> Array:
+    """Return standard normals (M, T) from one scrambled Sobol set.
+
+    Examples
+    --------
+    >>> fantasy_draws(32, 3, np.random.default_rng(0)).shape
+    (32, 3)
+    """
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    power = (fantasies - 1).bit_length()  # Sobol points are even in powers of two
+    points = qmc.Sobol(steps, rng=rng).random_base2(power)[:fantasies]
+    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))

@@ -1,0 +1,292 @@
+"""Rules for an optimum that weigh what a site promises by the way to it, one step ahead.
+
+===========  ==================================================================
+``mu, s``    posterior mean and standard deviation, (N,)
+``d``        travel to each site, in the cost unit
+``kappa``    a plain multiplier, ``kappa s``
+===========  ==================================================================
+
+Where sites are given they choose among those. In a box they choose among candidates that are drawn anew for
+each decision, all over it and about the vehicle and the best places so far, and climb from the best of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from fieldbo.costs.base import CostModel
+from fieldbo.domain import Array, Domain, Mask
+from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, Query, Stop
+from fieldbo.maximise import around, polished
+from fieldbo.policies.acquisition import Convention, ducb
+from fieldbo.policies.base import Decision, Memory, Policy, State, highest, leading
+from fieldbo.policies.bases import Base
+from fieldbo.policies.optimum import incumbent, reading_noise
+from fieldbo.question import Optimum
+from fieldbo.surface import Surface
+
+_BEST_PLACES = 3
+"""So many of the sites that were read, those of the largest mean, have candidates about them in a box."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Sites as a rule sees them from where the vehicle stands.
+
+    Attributes
+    ----------
+    surface : Surface
+        The belief over what can be chosen.
+    noise : (N,) array
+        Noise variances of readings there.
+    able : (N,) bool array
+        Which of them can be had.
+    """
+
+    surface: Surface
+    noise: Array
+    able: Mask
+
+
+Scores = Callable[[Array], Array]
+"""Of points (m, d): their scores (m,), minus infinity where one can't be had."""
+
+
+@dataclass(frozen=True)
+class Traveller(Policy):
+    """A rule for an optimum that goes by the way to a site.
+
+    Parameters
+    ----------
+    level : int
+        The sensor's setting to read with.
+    stop : {"best_affordable", "first_unaffordable"}
+        Whether to choose among what can be paid for, and stop when nothing can; or among everything, and stop
+        when the choice can't be paid for (Liu et al. 2023).
+    candidates : int
+        How many, in a box.
+    """
+
+    answers: ClassVar[tuple[type, ...]] = (Optimum,)
+
+    level: int = 0
+    stop: Literal["best_affordable", "first_unaffordable"] = "best_affordable"
+    candidates: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.candidates < 1:
+            raise InputError(
+                f"candidates = {self.candidates}", expected="at least 1", where="policy.candidates"
+            )
+
+    @abstractmethod
+    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+        """Return scores (N,) of the sites in view, how other points are scored, and what explains them."""
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if the costs are not declared."""
+        if cost is None:
+            raise InputError(
+                f"{type(self).__name__} without declared costs", expected="a world that declares its costs"
+            )
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the best site by the rule; in a box, the best point that can be climbed to from it."""
+        view = self._view(state)
+        scores, elsewhere, why = self.scores(state, view)
+        if self.stop == "best_affordable":
+            scores = np.where(view.able, scores, -np.inf)
+        index = highest(scores)
+        if index is None or not view.able[index]:
+            wanted = index is not None or not view.able.any()
+            reason = EndReason.BATTERY_SPENT if wanted else EndReason.STOPPED_BY_POLICY
+            return Decision(Stop(reason), memory, why)
+        best = leading(state, scores, view.able, (self.level,), view.surface.candidates)
+        site = view.surface.candidates[index]
+        if state.domain.continuous:
+            site = self._climbed(state, elsewhere, site, best)
+        else:
+            why = {"site": index, **why}
+        return Decision(
+            Query(site, level=self.level), memory, {"score": best[0]["value"], "best": best, **why}
+        )
+
+    def _climbed(self, state: State, scores: Scores, site: Array, best: list[dict[str, Any]]) -> Array:
+        """Return the point that the best candidate was improved to, after putting it in the first place."""
+
+        def of_affordable(points: Array) -> Array:
+            able = state.affordable(points, level=self.level)
+            found = np.full(len(points), -np.inf)
+            if able.any():
+                found[able] = scores(points[able])
+            return found
+
+        point, score = polished(of_affordable, site, state.domain)
+        if np.isfinite(score) and score > float(best[0]["value"]):
+            able = np.ones(1, dtype=bool)
+            best[0] = leading(state, np.array([score]), able, (self.level,), point[None])[0]
+            return point
+        return site
+
+    def _view(self, state: State) -> View:
+        """Return the domain's sites, or, in a box, candidates that were drawn for this decision."""
+        if not state.domain.continuous:
+            noise = reading_noise(state, self.level)
+            return View(state.surface, noise, state.choosable(self.level))
+        belief = state.belief
+        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_PLACES]]
+        places = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
+        points = around(state.domain, state.rng, self.candidates, np.unique(places, axis=0))
+        surface = Surface(belief, points)
+        able = state.affordable(points, level=self.level)
+        if state.rejected.any():
+            able &= ~state.rejected[[state.domain.nearest(point) for point in points]]
+        return View(surface, reading_noise(state, self.level, surface), able)
+
+
+@dataclass(frozen=True)
+class OneStep(Traveller):
+    """The best site by a base rule, from where the vehicle stands."""
+
+    @property
+    @abstractmethod
+    def base(self) -> Base:
+        """The rule."""
+
+    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+        """Return the base rule's scores."""
+        cost = state.cost
+        assert cost is not None
+        base = self.base.on(cost, state.domain)
+        best = incumbent(state.surface) if base.improves else -np.inf
+
+        def scores(points: Array, mean: Array, variance: Array) -> Array:
+            travel = cost.travel(state.position, points, state.time_s)
+            price = travel + cost.sampling_cost(points, self.level)
+            return base.scores(mean, np.sqrt(variance), travel, price, best)
+
+        def elsewhere(points: Array) -> Array:
+            return scores(points, state.belief.mean(points), state.belief.variance(points))
+
+        surface = view.surface
+        why = {"incumbent": best} if base.improves else {}
+        return scores(surface.candidates, surface.mean, surface.variance), elsewhere, why
+
+
+@dataclass(frozen=True)
+class DistUCB(OneStep):
+    """Go where ``mu + kappa s / d`` is largest (Liu et al. 2023, eq. 10).
+
+    Parameters
+    ----------
+    kappa : float
+    convention : {"one_plus", "floor", "exclude", "literal"}
+        What stands for ``1 / d`` where travel is small: ``1 / (1 + d / d0)``, never above the plain UCB;
+        ``1 / max(d, d0)``; or as printed, where staying is left out, or infinitely good.
+    d0 : float, optional
+        Small travel, in the cost unit; by default the travel along the domain's longest side.
+    """
+
+    kappa: float = 2.0
+    convention: Convention = "one_plus"
+    d0: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.base
+
+    @property
+    def base(self) -> Base:
+        """The rule."""
+        return Base("dist-ucb", self.kappa, self.convention, self.d0)
+
+
+@dataclass(frozen=True)
+class UCB(OneStep):
+    """Go where ``mu + kappa s`` is largest, whatever the way.
+
+    Parameters
+    ----------
+    kappa : float
+    """
+
+    kappa: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.base
+
+    @property
+    def base(self) -> Base:
+        """The rule."""
+        return Base("ucb", self.kappa)
+
+
+@dataclass(frozen=True)
+class EIPerCost(OneStep):
+    """Go where the expected improvement per unit of cost is largest (Lee et al. 2021).
+
+    Per full price where sampling has one; otherwise per ``max(d, d0)`` of travel.
+
+    Parameters
+    ----------
+    d0 : float, optional
+        Small travel, in the cost unit; by default the travel along the domain's longest side.
+    """
+
+    d0: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.base
+
+    @property
+    def base(self) -> Base:
+        """The rule."""
+        return Base("ei-per-cost", d0=self.d0)
+
+
+@dataclass(frozen=True)
+class DUCB(Traveller):
+    """Go where ``mu + kappa s - rho d`` is largest (Marchant and Ramos 2012).
+
+    Parameters
+    ----------
+    rho : float
+        What a unit of travel is worth, in the unit of the values (of their logarithms, under a log). There is
+        no default.
+    kappa : float
+    """
+
+    rho: float = field(kw_only=True)
+    kappa: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("rho", self.rho), ("kappa", self.kappa)):
+            if not (np.isfinite(value) and value >= 0):
+                raise InputError(
+                    f"{name} = {value}", expected="a finite number of at least 0", where=f"policy.{name}"
+                )
+
+    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+        """Return the bounds, less what the way is worth."""
+        cost, rho = state.cost, self.rho / state.scale.scale
+        assert cost is not None
+
+        def scores(points: Array, mean: Array, variance: Array) -> Array:
+            travel = cost.travel(state.position, points, state.time_s)
+            found = ducb(mean, np.sqrt(variance), np.where(np.isfinite(travel), travel, 0.0), self.kappa, rho)
+            return np.where(np.isfinite(travel), found, -np.inf)
+
+        def elsewhere(points: Array) -> Array:
+            return scores(points, state.belief.mean(points), state.belief.variance(points))
+
+        surface = view.surface
+        return scores(surface.candidates, surface.mean, surface.variance), elsewhere, {}
