@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: mission test check pictures bench bench-peers svm-grid mlp-breast-cancer clean
+.PHONY: mission test check pictures bench bench-peers papers svm-grid mlp-breast-cancer clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -20,12 +20,18 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 	mkdir -p examples/pictures
 	cp build/pictures/path.png build/pictures/map.png build/pictures/curve.png examples/pictures/
 	rm -rf build/pictures
+	$(BIN)/fieldbo run wall-worst-crack --out build/pictures
+	cp build/pictures/path.png examples/pictures/wall-path.png
+	rm -rf build/pictures
 
 bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 	$(BIN)/python benchmarks/run.py --no-peers
 
 bench-peers: .venv/.installed-dev .venv-peers/.installed    ## measure it beside its peers
 	$(BIN)/python benchmarks/run.py
+
+papers: .venv/.installed       ## make the papers' tables anew, or go on with them: half an hour on two idle cores
+	$(BIN)/python benchmarks/papers/switching_cost.py
 
 svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew
 	$(BIN)/python makers/svm_grid.py

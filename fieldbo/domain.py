@@ -345,9 +345,9 @@ class Domain:
             + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
             expected=box
             + (" and within its outline" if self.region is not None and inside is None else "")
-            + (" outside all obstacles" if inside is not None else ""),
+            + (" outside all obstacles, their clearance included" if inside is not None else ""),
             where=where,
-            mend=f"the nearest site is {self.sites[self.nearest(place)].tolist()}",
+            mend=f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}",
         )
 
     def restricted(self, mask: Mask) -> Self:

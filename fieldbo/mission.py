@@ -54,7 +54,11 @@ class Crew:
             object.__setattr__(self, "home", frozen_array(self.home))
         for name, good, expected in (
             ("battery", self.battery > 0, "a finite number above 0"),
-            ("reserve", 0 <= self.reserve < self.battery, "at least 0, and less than the battery"),
+            (
+                "reserve",
+                0 <= self.reserve < self.battery,
+                f"at least 0, and less than the battery of {self.battery:g}",
+            ),
             ("margin", self.margin >= 0, "a finite number of at least 0"),
             ("time_limit_s", self.time_limit_s is None or self.time_limit_s > 0, "seconds above 0"),
         ):

@@ -47,6 +47,7 @@ SETTINGS = {
         for horizon in (1, 2, 3, "budget")
     ],
     "dist-ucb": [{"convention": c} for c in ("one_plus", "floor", "exclude")],
+    "ducb": [{"rho": 0.1}],
     "entropy-search": [{"representers": 8, "draws": 20, "outcomes": 2}],
     "minimum-regret-search": [{"representers": 8, "draws": 20, "outcomes": 2}],
 }

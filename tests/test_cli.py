@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,22 @@ def test_policies_lists_what_each_does_and_answers(said):
     assert "truvar Shrink the truncated variance" in text
     assert "level-set" in text
     assert "optimum" in text
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+def test_policies_explains_every_setting_of_one(said, name):
+    text = said("policies", name)
+    for setting in fields(POLICIES.get(name)):
+        assert f" {setting.name} : " in text, "it has no explanation"
+        assert f" {setting.name} = " in text, "it is not among those to be copied"
+
+
+def test_the_settings_that_policies_shows_can_be_copied_into_a_mission(command, said):
+    _, shown, _ = command("policies", "rollout")
+    table = shown[shown.index("[policy]") :]
+    text = MISSION.replace('[policy]\nkind = "truvar"\n', table)
+    Path("m.toml").write_text(text.replace('"level-set"\nthreshold = 0.2', '"optimum"'))
+    assert "valid" in said("check", "m.toml")
 
 
 def test_show_says_what_a_world_is_and_draws_it(said):

@@ -653,3 +653,13 @@ def test_a_saved_file_tells_no_date_and_holds_what_a_stream_gets(grid, tmp_path)
 def test_pictures_leave_pyplot_alone():
     code = "import sys, fieldbo.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_home_is_framed_where_a_mission_has_one_and_numbers_in_one_place_are_written_once():
+    told = {"agent": {"battery": 8, "reserve": 4}}
+    result = fieldbo.run(fieldbo.load_mission("wall-worst-crack-dist-ucb", told))
+    figure = plot.path_picture(result)
+    (home,) = labelled(figure, "home")
+    np.testing.assert_array_equal(home.get_xydata(), [[2.0, 0.0]])
+    numbers = [tuple(t.xy) for t in figure.axes[0].texts if t.get_text().isdigit()]
+    assert len(set(numbers)) == len(numbers) > 0

@@ -19,8 +19,10 @@ from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
 from fieldbo.policies.coverage import Lawnmower, Random
 from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.rollout import Rollout
+from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet
+from fieldbo.question import LevelSet, Optimum
 from fieldbo.record import Record
 from fieldbo.runner import run
 from fieldbo.sensors import Sensor
@@ -29,6 +31,11 @@ from fieldbo.world import Quantity, World
 
 STEPS_AT_MOST = 14
 COUNTS = {1: 25, 2: 7, 3: 4}
+
+kappas = st.just(0.0) | st.floats(0.1, 4.0)
+conventions = st.sampled_from(["one_plus", "floor", "exclude", "literal"])
+stops = st.sampled_from(["best_affordable", "first_unaffordable"])
+small_travel = st.none() | st.floats(0.01, 100.0)
 
 policies = st.one_of(
     st.builds(
@@ -45,6 +52,21 @@ policies = st.one_of(
     st.builds(MaximumVariance, per_cost=st.booleans()),
     st.builds(Random),
     st.builds(Lawnmower, lines=st.integers(1, 5), samples=st.integers(1, 5)),
+    st.builds(DistUCB, kappa=kappas, convention=conventions, d0=small_travel, stop=stops),
+    st.builds(UCB, kappa=kappas, stop=stops),
+    st.builds(DUCB, rho=st.floats(0.0, 2.0), kappa=kappas, stop=stops),
+    st.builds(EIPerCost, d0=small_travel, stop=stops),
+    st.builds(
+        Rollout,
+        base=st.sampled_from(["dist-ucb", "ucb", "ei", "ei-per-cost"]),
+        horizon=st.just("budget") | st.integers(1, 4),
+        fantasies=st.integers(1, 5),
+        kappa=kappas,
+        convention=conventions,
+        d0=small_travel,
+        fantasy_noise=st.booleans(),
+        stop=stops,
+    ),
 )
 
 
@@ -70,6 +92,13 @@ def domains(draw):
         nodes = np.stack(np.meshgrid(*[np.linspace(0, a.high, n) for a, n in zip(axes, shape, strict=True)]))
         assume(shapely.intersects_xy(region, nodes[0], nodes[1]).any())
     return Domain.grid(axes, shape, region)
+
+
+@st.composite
+def questions(draw, policy, sd):
+    if LevelSet in policy.answers:
+        return LevelSet(draw(st.floats(-2.0, 2.0)) * sd)
+    return Optimum(draw(st.sampled_from(["maximise", "minimise"])))
 
 
 @st.composite
@@ -110,7 +139,7 @@ def missions(draw):
     return Mission(
         name="random",
         world=world,
-        question=LevelSet(draw(st.floats(-2.0, 2.0)) * np.sqrt(variance)),
+        question=draw(questions(policy, np.sqrt(variance))),
         policy=policy,
         model=Model(learn=learn, length_scales=scales, variance=variance),
         crew=(crew,),

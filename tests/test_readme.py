@@ -68,11 +68,25 @@ def test_the_mission_file_of_the_readme_loads(tmp_path):
 
 
 def test_the_tables_of_a_world_in_the_readme_load(tmp_path):
-    (text,) = [t for t in blocks("toml") if "[domain]" in t]
+    (text,) = [t for t in blocks("toml") if 'kind = "box"' in t]
     head = 'format = 1\nversion = "1"\ntitle = "t"\ncost_unit = "s"\n[cost]\nkind = "euclidean"\n'
     (tmp_path / "world.toml").write_text(head + text)
     world = fieldbo.load_world(tmp_path)
     assert (world.domain.size, world.domain.continuous, world.sensor.settings) == (2000, True, 2)
+
+
+def test_the_wall_of_the_readme_loads_and_its_drone_comes_home(tmp_path):
+    (text,) = [t for t in blocks("toml") if "obstacles" in t]
+    (agent,) = [t for t in blocks("toml") if t.startswith("# missions/my-wall.toml")]
+    head = 'format = 1\nversion = "1"\ntitle = "t"\ncost_unit = "Wh"\nfield = { kind = "cracks" }\n'
+    (tmp_path / "my-wall").mkdir()
+    (tmp_path / "my-wall/world.toml").write_text(head + text)
+    asked = 'format = 1\nworld = "my-wall"\npolicy = { kind = "dist-ucb" }\nquestion = { kind = "optimum" }\n'
+    (tmp_path / "m.toml").write_text(asked + agent)
+    result = fieldbo.run(fieldbo.load_mission(tmp_path / "m.toml", {"agent": {"battery": 7}}))
+    assert [o.name for o in result.mission.world.domain.obstacles] == ["window", "scaffold"]
+    assert result.observations[-1].position.tolist() == [2, 0]
+    assert result.cost <= 7 - 4
 
 
 @pytest.mark.parametrize("text", blocks("python"))

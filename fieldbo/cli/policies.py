@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import MISSING, fields
+import json
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +21,23 @@ def policies(
         console().print(_listed())
         return
     kind = POLICIES.get(name)
-    console().print(
-        f"{name}: for {_answered(kind)}\n\n{inspect.cleandoc(kind.__doc__ or '')}\n", markup=False
-    )
+    console().print(f"{name}: for {_answered(kind)}\n\n{_explained(kind)}\n", markup=False)
     told = [f'kind = "{name}"', *(_line(field) for field in fields(kind))]
     console().print("[policy]\n" + "\n".join(told), markup=False)
+
+
+_SETTINGS = "Parameters\n----------\n"
+
+
+def _explained(kind: Any) -> str:
+    """Return what a policy says of itself, with the settings that it has from more general ones."""
+    told = inspect.cleandoc(kind.__doc__ or "")
+    for general in kind.__mro__[1:]:
+        _, found, rest = inspect.cleandoc(general.__doc__ or "").partition(_SETTINGS)
+        if found and is_dataclass(general):
+            settings = rest.split("\n\n")[0]
+            told = f"{told}\n{settings}" if _SETTINGS in told else f"{told}\n\n{_SETTINGS}{settings}"
+    return told
 
 
 def _listed() -> Any:
@@ -50,10 +63,11 @@ def _answered(kind: Any) -> str:
 
 def _line(field: Any) -> str:
     """Return a setting as in a mission's file: its default, or a comment where it has none."""
-    if field.default is MISSING or field.default is None:
+    if field.default is MISSING:
+        return f"{field.name} = ...  # has to be given: see above"
+    if field.default is None:
         return f"# {field.name} = ...  (see above)"
-    value = str(field.default).lower() if isinstance(field.default, bool) else field.default
-    return f"{field.name} = {value}"
+    return f"{field.name} = {json.dumps(field.default)}"  # which TOML reads alike
 
 
 _QUESTIONS = {

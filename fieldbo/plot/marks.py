@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from fieldbo.domain import Array
-from fieldbo.plot.figures import ORANGE, PINK, RED, SKY, YELLOW, Look
+from fieldbo.plot.figures import GREEN, ORANGE, PINK, RED, SKY, YELLOW, Look
 from fieldbo.sensors import Sensor
 
 if TYPE_CHECKING:
@@ -18,10 +18,21 @@ if TYPE_CHECKING:
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
 _SHAPES = "oDv^sP"
 _EDGE = 0.05  # share of the axes within which a number would stick out
+_NUMBER = 0.04  # and over which it would cover another one
 _MARKS: dict[str, Look] = {
     # larger than any reading and below it: one taken there shows its own mark
-    "start": {"marker": "^", "color": SKY, "markersize": 14, "zorder": 3.5},
-    "end": {"marker": "s", "color": ORANGE, "markersize": 11, "zorder": 3.5},
+    "start": {"marker": "^", "color": SKY, "markersize": 9, "zorder": 3.6},
+    "end": {"marker": "s", "color": ORANGE, "markersize": 12, "zorder": 3.5},  # a start lies in it
+    "home": {  # a frame: the vehicle mostly starts and ends in it
+        "marker": "s",
+        "color": GREEN,
+        "markerfacecolor": "none",
+        "markersize": 16,
+        "markeredgewidth": 2.0,
+        "markeredgecolor": GREEN,
+        "path_effects": [withStroke(linewidth=3.6, foreground="black")],
+        "zorder": 3.4,
+    },
     "true optimum": {"marker": "*", "color": YELLOW, "markersize": 15},
     "reported optimum": {  # a ring: the star may lie in it
         "marker": "o",
@@ -39,7 +50,8 @@ def readings(ax: Axes, x: Array, y: Array, result: Result) -> None:
     """Draw a result's readings at (n,) places, at most twelve numbered; each sensor setting has its shape.
 
     The finer the setting, the larger the mark. Those that the model does not believe, or could not take, are
-    crossed. Draw them last: numbers stay within the axes as they are.
+    crossed. Of numbers in one place only the first is written. Draw them last: numbers stay within the axes
+    as they are.
     """
     levels, sensor = result.levels, result.mission.world.sensor
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
@@ -51,15 +63,19 @@ def readings(ax: Axes, x: Array, y: Array, result: Result) -> None:
         out = ~believed
         ax.plot(x[out], y[out], "x", label="reading left out by the model", zorder=5.5, **cross)
     step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(x) <= 12 * k * 10**e)
-    for n in range(step, len(x) + 1, step):
-        _number(ax, n, (float(x[n - 1]), float(y[n - 1])))
-
-
-def _number(ax: Axes, n: int, at: tuple[float, float]) -> None:
-    """Write a number beside a place, above it and to the right unless it is near that edge."""
     ax.autoscale_view()  # limits are otherwise settled only when drawn
-    across, up = (ax.transScale + ax.transLimits).transform(at)
-    left, below = across > 1 - _EDGE, up > 1 - _EDGE
+    places = (ax.transScale + ax.transLimits).transform(np.column_stack([x, y]))
+    taken: list[Array] = []
+    for n in range(step, len(x) + 1, step):
+        place = places[n - 1]
+        if all(np.any(np.abs(place - other) > _NUMBER) for other in taken):
+            taken.append(place)
+            _number(ax, n, (float(x[n - 1]), float(y[n - 1])), place)
+
+
+def _number(ax: Axes, n: int, at: tuple[float, float], place: Array) -> None:
+    """Write a number beside a place, above it and to the right unless it is near that edge."""
+    left, below = place > 1 - _EDGE
     ax.annotate(
         str(n),
         at,
@@ -87,6 +103,6 @@ def _settings(sensor: Sensor) -> list[tuple[str, float]]:
 
 
 def mark(ax: Axes, at: Array, label: str) -> None:
-    """Mark a place (2,): "start", "end", "true optimum" or "reported optimum"."""
+    """Mark a place (2,): "start", "end", "home", "true optimum" or "reported optimum"."""
     look: Look = {"linestyle": "none", "markeredgecolor": "black", "clip_on": False, "zorder": 5}
     ax.plot([at[0]], [at[1]], label=label, **(look | _MARKS[label]))

@@ -108,7 +108,8 @@ def dist_ucb(
 ) -> Array:
     """Return ``mu + kappa s / d`` (N,), the division by `convention` (Liu et al. 2023, eq. 10).
 
-    With ``exclude`` staying, ``d = 0``, scores minus infinity; with ``literal`` infinity, where s is above 0.
+    With ``exclude`` staying, ``d = 0``, scores minus infinity; with ``literal`` infinity, unless kappa or s
+    is 0.
 
     Parameters
     ----------
@@ -125,8 +126,9 @@ def dist_ucb(
     if convention == "exclude":
         away = d > 0
         return np.where(away, mu + kappa * s / np.where(away, d, 1.0), -np.inf)
-    certain = s <= 0
-    return np.where(certain, mu, mu + kappa * np.where(certain, 1.0, s) * per_travel(d, d0, convention))
+    width = kappa * s
+    with np.errstate(invalid="ignore"):  # nothing over nothing
+        return np.where(width > 0, mu + width * per_travel(d, d0, convention), mu)
 
 
 def ducb(mu: Array, s: Array, d: Array, kappa: float, rho: float) -> Array:

@@ -226,7 +226,7 @@ class PerCost(Policy):
     Parameters
     ----------
     per_cost : bool
-        Whether it is.
+        Whether the score is divided by the cost of the move.
     level : int
         The sensor's setting to read with.
     """

@@ -69,7 +69,7 @@ class Base:
             )
 
     def on(self, cost: CostModel, domain: Domain) -> Base:
-        """Return the rule with what it takes from the world: small travel, and whether sampling has a price."""
+        """Return the rule with what it takes from a world: small travel, and whether sampling has a price."""
         d0 = longest_travel(cost, domain) if self.d0 is None else self.d0
         return replace(self, d0=d0, priced=cost.least_sampling_cost(domain.sites) > 0)
 
@@ -118,7 +118,7 @@ def longest_travel(cost: CostModel, domain: Domain) -> float:
     --------
     >>> from fieldbo.costs import Euclidean
     >>> from fieldbo.domain import Axis
-    >>> longest_travel(Euclidean(0.5), Domain.grid([Axis("x", "m", 0, 8), Axis("y", "m", 0, 6)], (3, 3)))
+    >>> longest_travel(Euclidean(rate=0.5), Domain.grid([Axis("x", "m", 0, 8), Axis("y", "m", 0, 6)], (3, 3)))
     4.0
     """
     ends = domain.low + np.diag(domain.extent)

@@ -8,10 +8,10 @@ Eqs. 12 to 16 of Liu et al. 2023.
 ``d``        travel, in the cost unit
 ===========  ==================================================================================
 
-The value of a first step is the sum of the base rule's scores along the path that begins with it: a reading is
-drawn from the posterior, taken in, and the best site by the base rule that can still be paid for comes next;
-averaged over fantasies, which use the same draws for every first step. It is exact: every first step, every
-fantasy, and every candidate at each step.
+The value of a first step is the sum of the base rule's scores along the path that begins with it: a reading
+is drawn from the posterior, taken in, and the best site by the base rule that can still be paid for comes
+next; averaged over fantasies, which use the same draws for every first step. It is exact: every first step,
+every fantasy, and every candidate at each step.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def rollout_values(
     >>> read = Surface(Belief(Matern52([1.0])).given([[0.0]], [1.0], 0.01), [[0.0], [1.0], [9.0]])
     >>> paths = Simulation(Base("ucb"), Euclidean(), (), steps=2, draws=np.array([[-1.0], [1.0]]))
     >>> rollout_values(paths, read, np.full(3, 0.01), np.array([0.0])).value.round(2)
-    array([3.18, 4.01, 3.99])
+    array([3.41, 4.23, 4.23])
     """
     base, cost = paths.base, paths.cost
     same = first is None
@@ -258,6 +258,8 @@ def _weight(base: Base, sampling: Array) -> tuple[int, float]:
     """Return how the loops call the weight of the way, and the largest that it can be."""
     if base.rule in ("ucb", "ei"):
         return 0, 1.0
+    if base.rule == "dist-ucb" and base.kappa == 0:  # the way plays no part, but that staying may be excluded
+        return (_WEIGHTS["exclude"] if base.convention == "exclude" else 0), 1.0
     if base.rule == "dist-ucb":
         return _WEIGHTS[base.convention], {"one_plus": 1.0, "floor": 1.0 / base.small}.get(
             base.convention, np.inf
@@ -268,8 +270,8 @@ def _weight(base: Base, sampling: Array) -> tuple[int, float]:
 def _promise(base: Base, surface: Surface, draws: Array, best: float, largest: float) -> Array:
     """Return bounds (T - 1, N) of the score of each site after each reading, in any fantasy.
 
-    After readings that move the mean by ``g . e`` and leave the variance ``s^2 - |g|^2``, by Cauchy and Schwarz
-    ``g . e + kappa w sqrt(s^2 - |g|^2) <= s sqrt(|e|^2 + kappa^2 w^2)``.
+    After readings that move the mean by ``g . e`` and leave the variance ``s^2 - |g|^2``, by Cauchy and
+    Schwarz ``g . e + kappa w sqrt(s^2 - |g|^2) <= s sqrt(|e|^2 + kappa^2 w^2)``.
     """
     mu, s = surface.mean, surface.sd
     reach = np.sqrt(np.max(np.cumsum(draws**2, axis=1), axis=0))[:, None]  # |e|, (T - 1, 1)
@@ -344,16 +346,19 @@ class Rollout(Traveller):
     Parameters
     ----------
     base : {"dist-ucb", "ucb", "ei", "ei-per-cost"}
+        The rule that takes the steps after the first, and whose scores are summed: ``mu + kappa s / d``, d
+        the travel; ``mu + kappa s``; expected improvement, or that per unit of cost.
     horizon : int or "budget"
         Steps ahead, the first one included; or until nothing can be paid for, at most 50.
     fantasies : int
-        Simulated readings at each first step.
+        How many readings are simulated at each first step, and so how many paths begin there.
     kappa : float
-        Of dist-ucb and ucb.
+        Of dist-ucb and ucb: how much what is not known counts.
     convention : {"one_plus", "floor", "exclude", "literal"}
-        Of dist-ucb: what stands for ``1 / d`` where travel is small.
+        Of dist-ucb: ``1 / d`` is taken as ``1 / (1 + d / d0)``; as ``1 / max(d, d0)``; or as printed, where
+        staying is left out, or infinitely good.
     d0 : float, optional
-        Small travel, in the cost unit; by default the travel along the domain's longest side.
+        What counts as small travel, in the cost unit; by default the travel along the domain's longest side.
     fantasy_noise : bool
         Whether simulated readings are drawn with their noise.
     """

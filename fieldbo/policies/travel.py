@@ -37,7 +37,7 @@ _BEST_PLACES = 3
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Sites as a rule sees them from where the vehicle stands.
+    """Sites as a rule sees them from where the vehicle stands; those that were rejected it does not see.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class View:
     noise : (N,) array
         Noise variances of readings there.
     able : (N,) bool array
-        Which of them can be had.
+        Which of them can be paid for.
     """
 
     surface: Surface
@@ -70,7 +70,7 @@ class Traveller(Policy):
         Whether to choose among what can be paid for, and stop when nothing can; or among everything, and stop
         when the choice can't be paid for (Liu et al. 2023).
     candidates : int
-        How many, in a box.
+        In a box: among how many points, drawn anew for each decision, it chooses where to climb from.
     """
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
@@ -99,20 +99,21 @@ class Traveller(Policy):
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the best site by the rule; in a box, the best point that can be climbed to from it."""
         view = self._view(state)
+        if view is None:
+            return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         scores, elsewhere, why = self.scores(state, view)
         if self.stop == "best_affordable":
             scores = np.where(view.able, scores, -np.inf)
         index = highest(scores)
         if index is None or not view.able[index]:
-            wanted = index is not None or not view.able.any()
-            reason = EndReason.BATTERY_SPENT if wanted else EndReason.STOPPED_BY_POLICY
+            reason = EndReason.STOPPED_BY_POLICY if view.able.all() else EndReason.BATTERY_SPENT
             return Decision(Stop(reason), memory, why)
         best = leading(state, scores, view.able, (self.level,), view.surface.candidates)
         site = view.surface.candidates[index]
         if state.domain.continuous:
             site = self._climbed(state, elsewhere, site, best)
         else:
-            why = {"site": index, **why}
+            why = {"site": state.domain.nearest(site), **why}
         return Decision(
             Query(site, level=self.level), memory, {"score": best[0]["value"], "best": best, **why}
         )
@@ -134,20 +135,24 @@ class Traveller(Policy):
             return point
         return site
 
-    def _view(self, state: State) -> View:
-        """Return the domain's sites, or, in a box, candidates that were drawn for this decision."""
-        if not state.domain.continuous:
-            noise = reading_noise(state, self.level)
-            return View(state.surface, noise, state.choosable(self.level))
-        belief = state.belief
-        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_PLACES]]
-        places = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
-        points = around(state.domain, state.rng, self.candidates, np.unique(places, axis=0))
-        surface = Surface(belief, points)
-        able = state.affordable(points, level=self.level)
-        if state.rejected.any():
-            able &= ~state.rejected[[state.domain.nearest(point) for point in points]]
-        return View(surface, reading_noise(state, self.level, surface), able)
+    def _view(self, state: State) -> View | None:
+        """Return the domain's sites, or candidates drawn for a box; None if all of them were rejected."""
+        belief, surface, rejected = state.belief, state.surface, state.rejected
+        points = state.domain.sites
+        if state.domain.continuous:
+            read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_PLACES]]
+            places = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
+            points = around(state.domain, state.rng, self.candidates, np.unique(places, axis=0))
+            if rejected.any():
+                rejected = rejected[[state.domain.nearest(point) for point in points]]
+        if rejected.any():
+            points = points[~rejected]
+        if not len(points):
+            return None
+        if points is not state.domain.sites:
+            surface = Surface(belief, points)
+        noise = reading_noise(state, self.level, surface)
+        return View(surface, noise, state.affordable(points, level=self.level))
 
 
 @dataclass(frozen=True)
@@ -277,7 +282,7 @@ class DUCB(Traveller):
 
     def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
         """Return the bounds, less what the way is worth."""
-        cost, rho = state.cost, self.rho / state.scale.scale
+        cost, rho = state.cost, self.rho / abs(state.scale.scale)  # below 0 where the least is sought
         assert cost is not None
 
         def scores(points: Array, mean: Array, variance: Array) -> Array:

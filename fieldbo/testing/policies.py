@@ -25,7 +25,7 @@ from fieldbo.exchange import (
 )
 from fieldbo.mission import Mission
 from fieldbo.policies import Decision, Policy, State
-from fieldbo.policies.base import Memory
+from fieldbo.policies.base import TIE, Memory
 from fieldbo.testing.small import (
     Answer,
     carried_out,
@@ -191,6 +191,27 @@ class PolicyContract(ABC):
         """The agent refuses the first and ends the run at the second."""
         decisions = self._decisions()
         assert any(isinstance(d.choice, Query) for _, d in decisions)
+
+    def test_the_best_sites_that_it_tells_of_begin_with_its_choice(self) -> None:
+        """Where its reasons hold ``best``: up to three, the best first, with what each costs and leaves."""
+        for state, decision in self._decisions():
+            told, choice = decision.why.get("best"), decision.choice
+            if told is None or not isinstance(choice, Query):
+                continue
+            assert 1 <= len(told) <= 3, "up to three are told of"
+            assert told[0]["site"] == choice.site.tolist(), "the first of the best is not the choice"
+            values = np.array([float(one["value"]) for one in told])
+            tie = TIE * np.abs(values[:-1], where=np.isfinite(values[:-1]), out=np.zeros(len(values) - 1))
+            assert np.all(values[1:] <= values[:-1] + tie), "the best are not in order"
+            sites = np.array([one["site"] for one in told])
+            assert len(np.unique(sites, axis=0)) == len(told) or len(state.levels) > 1, (
+                "a site is told of twice"
+            )
+            if state.cost is not None:
+                for one, home in zip(told, state.return_cost(sites), strict=True):
+                    price = state.cost.to(state.position, [one["site"]], level=one.get("level", choice.level))
+                    assert np.isclose(one["cost"], price[0]), "the cost is not the declared one"
+                    assert np.isclose(one["left"], max(0.0, state.spendable - price[0] - home))
 
     def test_it_never_overdraws_and_comes_home(self) -> None:
         """Whatever the battery, with and without a home."""

@@ -12,10 +12,12 @@ from fieldbo.policies import POLICIES, Decision, Policy
 from fieldbo.policies.coverage import Lawnmower, Random
 from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.optimum import EI, GPUCB, MaxValueEntropySearch
+from fieldbo.policies.rollout import Rollout
 from fieldbo.policies.search import EntropySearch, MinimumRegretSearch
+from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import Optimum, ShareOfMaximum
-from fieldbo.testing import PolicyContract, small_mission
+from fieldbo.testing import PolicyContract, drive, small_mission, small_world
 
 SETTINGS: list[Policy] = [
     TruVaR(),
@@ -50,7 +52,23 @@ SETTINGS: list[Policy] = [
     EntropySearch(representers=8, draws=64, outcomes=3),
     MinimumRegretSearch(representers=12, draws=32, per_cost=True),
     MinimumRegretSearch(representers=12, draws=64, point=True),
+    DistUCB(),
+    DistUCB(kappa=0.5, convention="floor", d0=1.0),
+    DistUCB(stop="first_unaffordable"),
+    UCB(),
+    UCB(kappa=0.0),
+    DUCB(rho=0.1),
+    EIPerCost(),
+    Rollout(),
+    Rollout(horizon=1, fantasies=1),
+    Rollout(base="ucb", fantasies=5),
+    Rollout(base="ei", horizon=4, fantasies=4, fantasy_noise=False),
+    Rollout(base="ei-per-cost", fantasies=8),
+    Rollout(horizon=2, fantasies=8, stop="first_unaffordable"),
+    Rollout(convention="floor", d0=1.0, horizon="budget", fantasies=4),
 ]
+
+NEVER_STAY = [DistUCB(convention="exclude"), Rollout(convention="exclude", horizon=2, fantasies=8)]
 
 OTHER_QUESTIONS = [
     (policy, question)
@@ -67,6 +85,21 @@ class TestBuiltInPolicies(PolicyContract):
 
     def policy(self):
         return type(self.chosen)(**vars(self.chosen))
+
+
+class TestPoliciesThatNeverStay(PolicyContract):
+    @pytest.fixture(autouse=True, params=NEVER_STAY, ids=repr)
+    def settings(self, request):
+        self.chosen = request.param
+
+    def policy(self):
+        return type(self.chosen)(**vars(self.chosen))
+
+    def test_it_works_on_a_domain_of_a_single_site(self):
+        """There is nowhere to go from the only site: the end, and not for want of battery."""
+        _, orders, stop = drive(self.mission(self.policy(), world=small_world((1, 1)), battery=5.0))
+        assert len(orders) == 1  # the initial reading
+        assert stop.reason is EndReason.STOPPED_BY_POLICY
 
 
 class TestPoliciesOnOtherQuestions(PolicyContract):

@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 
 from fieldbo.agent import Agent
-from fieldbo.costs import Transect, Unit
+from fieldbo.costs import Euclidean, Transect, Unit
 from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import Query
+from fieldbo.exchange import Observation, Query
 from fieldbo.fields import function
 from fieldbo.gp import Belief
 from fieldbo.kernels import Stationary, kernel
+from fieldbo.ledger import Limit
 from fieldbo.metrics import f1_score
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
 from fieldbo.policies import acquisition, reduction, sets
+from fieldbo.policies.bases import Base
+from fieldbo.policies.rollout import Simulation, rollout_values
+from fieldbo.policies.travel import DistUCB
 from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.sensors import Level, Sensor
@@ -282,6 +286,104 @@ def _run_truvar(case: Case) -> Answer:
     return answer
 
 
+def _dist_ucb(case: Case) -> Answer:
+    i = case["inputs"]
+    acq = acquisition.dist_ucb(
+        _array(i["mu"]),
+        _array(i["sigma"]),
+        _array(i["d"]),
+        float(i["beta"]),
+        float(i["d0"]),
+        i["convention"],
+    )
+    return {"acq": acq.tolist()}
+
+
+def _ducb(case: Case) -> Answer:
+    i = case["inputs"]
+    mu, s, d = _array(i["mu"]), _array(i["sigma"]), _array(i["d"])
+    return {"acq": acquisition.ducb(mu, s, d, float(i["beta"]), float(i["rho"])).tolist()}
+
+
+def _ei_per_unit_cost(case: Case) -> Answer:
+    i = case["inputs"]
+    mu, s, d = _array(i["mu"]), _array(i["sigma"]), _array(i["d"])
+    acq = acquisition.expected_improvement_per_travel(mu, s, i["best"], d, i["d0"], i["convention"])
+    return {"acq": acq.tolist()}
+
+
+def _distucb_beta_theory(case: Case) -> Answer:
+    i = case["inputs"]
+    beta = acquisition.dist_ucb_beta(i["n"], i["d"], i["p"], i["delta"], i["a"], i["b"], i["r"], i["pi_n"])
+    return {"beta": beta}
+
+
+def _plane(sites: np.ndarray, *others: np.ndarray) -> Domain:
+    """The sites, in a box that holds the others, too."""
+    every = np.concatenate([sites, *others])
+    axes = zip("xy", every.min(axis=0), every.max(axis=0), strict=True)
+    return Domain(tuple(Axis(name, "m", low, high) for name, low, high in axes), sites)
+
+
+_BASES = {"distucb": "dist-ucb", "ucb": "ucb", "ei": "ei", "eipu": "ei-per-cost"}
+
+
+def _rollout_value(case: Case) -> Answer:
+    i = case["inputs"]
+    sites, position, draws = _array(i["cand"]), _array(i["loc"]), _array(i["Z"])
+    cost = Euclidean().within(_plane(sites, position[None]))
+    paths = Simulation(
+        base=Base(_BASES[i["acq"]], float(i["beta"]), i["convention"], float(i["d0"])),
+        cost=cost,
+        limits=(Limit("battery", float(i["budget"]), cost.to, lambda ends: np.zeros(len(ends))),),
+        steps=draws.shape[1] if i["tau"] is None else int(i["tau"]),
+        draws=draws,
+        may_stay=bool(i["allow_stay"]),
+        fantasy_noise=bool(i["fantasy_noise"]),
+    )
+    surface, noise = Surface(_belief(case), sites), np.full(len(sites), float(i["noise"]))
+    found = rollout_values(paths, surface, noise, position, max(i["y"]))
+    return {"value": found.value.tolist(), "mean_cost": found.travel.tolist()}
+
+
+def _run_distucb_myopic(case: Case) -> Answer:
+    i = case["inputs"]
+    sites, f, X, y = (_array(i[k]) for k in ("cand", "f", "X", "y"))
+    domain, n, noise = _plane(sites, X), len(X), float(i["noise"])
+    mission = Mission(
+        name="golden",
+        world=World(
+            name="golden",
+            title="",
+            domain=domain,
+            cost=Euclidean(),
+            cost_unit="m",
+            sensor=Sensor(levels=(Level(noise, 0.0),)),
+            quantity=Quantity(),
+        ),
+        question=Optimum(),
+        policy=DistUCB(kappa=i["beta"], convention=i["convention"], d0=i["d0"], stop="first_unaffordable"),
+        model=Model(
+            kernel=i["kernel"]["kind"],
+            learn=False,
+            length_scales=tuple(i["kernel"]["ls"]),
+            variance=i["kernel"]["var"],
+            mean=0.0,
+        ),
+        crew=(Crew(float(i["budget"]), X[-1]),),
+        max_steps=int(i["max_steps"]) + 1,
+    )
+    agent, path = Agent(mission), []
+    first = agent.ask()  # answered with all readings that there are
+    agent.tell(Observation(first.id, X, y, np.full(n, noise), np.zeros(n), X[-1], cost=0.0))
+    while isinstance(query := agent.ask(), Query):
+        path.append(domain.nearest(query.site))
+        agent.tell(query.observed(f[path[-1]], noise_variance=noise))
+    read, values = np.concatenate([X, sites[path]]), np.append(y, f[path])
+    best = int(np.argmax(values))
+    return {"path": path, "spent": agent.spent, "best_x": read[best].tolist(), "best_y": values[best]}
+
+
 def _branin(case: Case) -> Answer:
     return {"f": function.branin(_array(case["inputs"]["x"])).tolist()}
 
@@ -298,6 +400,10 @@ BINDINGS: dict[str, Callable[[Case], Answer]] = {
     "ackley": _ackley,
     "branin": _branin,
     "cost": _cost,
+    "dist_ucb": _dist_ucb,
+    "distucb_beta_theory": _distucb_beta_theory,
+    "ducb": _ducb,
+    "ei_per_unit_cost": _ei_per_unit_cost,
     "expected_improvement": _expected_improvement,
     "f1_score": _f1_score,
     "gchk_ambiguity": _gchk_ambiguity,
@@ -308,6 +414,8 @@ BINDINGS: dict[str, Callable[[Case], Answer]] = {
     "information_gain": _information_gain,
     "kernel": _kernel_matrix,
     "log_marginal_likelihood": _log_marginal_likelihood,
+    "rollout_value": _rollout_value,
+    "run_distucb_myopic": _run_distucb_myopic,
     "straddle": _straddle,
     "truvar_acquisition": _truvar_acquisition,
     "run_truvar": _run_truvar,

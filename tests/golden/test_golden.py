@@ -63,5 +63,19 @@ def test_every_function_of_the_belief_and_of_level_sets_is_bound():
     }
 
 
+def test_every_function_of_searching_with_a_battery_is_bound():
+    assert set(BINDINGS) >= {
+        "ackley",
+        "branin",
+        "dist_ucb",
+        "distucb_beta_theory",
+        "ducb",
+        "ei_per_unit_cost",
+        "hartmann6",
+        "rollout_value",
+        "run_distucb_myopic",
+    }
+
+
 def test_every_binding_answers_a_function_that_the_cases_name():
     assert set(BINDINGS) <= {case["function"] for case in CASES}

@@ -1,0 +1,110 @@
+"""The papers' tables: a study that can be broken off, and what it makes of its runs."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fieldbo.campaign import Case, prepared
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers" / "switching_cost.py"
+
+
+@pytest.fixture(scope="module")
+def papers():
+    spec = importlib.util.spec_from_file_location("switching_cost", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["switching_cost"] = module  # dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["switching_cost"]
+
+
+def study(out, *arguments):
+    command = [sys.executable, SCRIPT, "--only", "ackley", "--rules", "distUCB", "EI", "--jobs", "1"]
+    return subprocess.run(
+        [*command, "--repeats", "1", "--out", out, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_study_goes_on_where_it_was_broken_off(tmp_path):
+    out = tmp_path / "study.csv"
+    first = study(out, "--steps", "1")
+    assert first.returncode == 0, first.stderr
+    whole = out.read_bytes()
+    header, _, last = whole.splitlines(keepends=True)
+    out.write_bytes(whole[: -len(last) // 2])
+    again = study(out, "--steps", "1")
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("to come") == 1
+    assert again.stdout == first.stdout
+    assert out.read_bytes().startswith(header)
+
+    told = study(out, "--table-only", "--picture", tmp_path / "study.png")
+    assert told.stdout == first.stdout
+    assert (tmp_path / "study.png").stat().st_size > 10_000
+
+    other = study(out, "--steps", "2")
+    assert other.returncode == 1
+    assert "with other settings" in other.stderr
+
+
+def test_all_rules_of_a_repeat_begin_alike(papers):
+    missions = []
+    for rule in papers.RULES:
+        name, told = papers.settings(papers.Cell("branin", rule, 3), None)
+        missions.append(prepared(Case(name, 0, 3), told))
+    first = missions[0]
+    assert {m.policy_kind for m in missions} == {"dist-ucb", "rollout"}
+    for mission in missions:
+        assert (mission.seed, mission.initial, mission.max_steps) == (3, 40, 140)
+        assert mission.model == first.model
+        np.testing.assert_array_equal(mission.crew[0].start, first.crew[0].start)
+
+
+def outcome(papers, rule, repeat, *figures):
+    return papers.Outcome("branin", rule, repeat, 100, *figures, seconds=1.0, digest="")
+
+
+def test_the_table_has_means_with_their_errors_and_differences_within_repeats(papers):
+    ours = [outcome(papers, papers.OURS, k, 10.0 + k, 0.5, 2.0) for k in range(3)]
+    rival = [outcome(papers, "EI", k, 9.0 + 3 * k, 0.25, 8.0) for k in range(2)]
+    lines = papers.markdown([*rival, *ours]).splitlines()
+    # 10, 11, 12: a standard deviation of 1; 9, 12: one of 3 / sqrt(2)
+    assert lines[2] == (
+        "| branin, 100 steps | distUCB rollout | 11.00 ± 0.58 | 0.500 ± 0.000 | **2.000 ± 0.000** | 3 |"
+    )
+    assert lines[3] == "| branin, 100 steps | EI | **10.5 ± 1.5** | **0.250 ± 0.000** | 8.000 ± 0.000 | 2 |"
+    # 10 - 9 and 11 - 12; nothing stands beside the third repeat
+    assert lines[-1] == "| branin | EI | +0.0 ± 1.0 | +0.250 ± 0.000 | -6.000 ± 0.000 |"
+
+
+def test_a_file_of_another_kind_is_refused(papers, tmp_path):
+    file = tmp_path / "other.csv"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(papers.InputError, match="no table of this study"):
+        papers.outcomes(file)
+
+
+def test_regret_and_travel_are_those_of_the_steps_after_the_design(papers, monkeypatch):
+    cell, runs = papers.Cell("branin", "distUCB", 0), []
+
+    def run(mission):
+        runs.append(run_(mission))
+        return runs[-1]
+
+    run_ = papers.run
+    monkeypatch.setattr(papers, "run", run)
+    found = papers.measured(cell, 2)
+    (result,) = runs
+    values = result.mission.world.truth(result.sites)
+    # the least value of the Branin function is 0.397887; its box is 15 wide and 15 high
+    a, b, c = result.sites[39:42]
+    travel = (np.linalg.norm(b - a) + np.linalg.norm(c - b)) / 15
+    assert found.steps == 2
+    assert found.switching_cost == pytest.approx(travel)
+    assert found.cumulative_regret == pytest.approx(values[40:].sum() - 2 * 0.397887, abs=1e-5)
+    assert found.simple_regret == pytest.approx(values.min() - 0.397887, abs=1e-5)

@@ -1,0 +1,421 @@
+"""Rules that weigh a site by the way to it: their scores, what they choose, and agents that follow them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldbo.agent import Agent
+from fieldbo.costs import Euclidean, Flight, Unit
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, GoHome, Query, Rejected, Stop
+from fieldbo.fields import Field
+from fieldbo.mission import Crew
+from fieldbo.model import Model
+from fieldbo.obstacles import Obstacle
+from fieldbo.policies import POLICIES, Policy
+from fieldbo.policies.acquisition import dist_ucb, per_travel
+from fieldbo.policies.bases import Base, longest_travel
+from fieldbo.policies.coverage import Random
+from fieldbo.policies.optimum import EI
+from fieldbo.policies.rollout import Rollout
+from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.question import LevelSet, Optimum
+from fieldbo.runner import run
+from fieldbo.surface import Surface
+from fieldbo.testing import drive, small_mission, small_world
+from fieldbo.testing.small import Hills, carried_out, sites_of
+from fieldbo.vehicles.simulated import Simulated
+
+property_test = settings(deadline=None, max_examples=60, derandomize=True)
+
+CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
+RULES = {
+    "dist-ucb": DistUCB(),
+    "floor": DistUCB(convention="floor", d0=1.0),
+    "exclude": DistUCB(convention="exclude"),
+    "literal": DistUCB(convention="literal"),
+    "ucb": UCB(),
+    "ducb": DUCB(rho=0.1),
+    "ei-per-cost": EIPerCost(),
+    "rollout": Rollout(fantasies=8),
+    "rollout of ucb": Rollout(base="ucb", fantasies=8, horizon=2),
+    "rollout of ei": Rollout(base="ei", fantasies=8),
+    "rollout of ei-per-cost": Rollout(base="ei-per-cost", fantasies=8, horizon=4),
+    "rollout to the end": Rollout(horizon="budget", fantasies=4),
+}
+each_rule = pytest.mark.parametrize("name", RULES)
+
+
+def box_mission(policy, d=2, battery=12.0, world=None, **changes):
+    """Return a mission in a box of sides of 5 m, where a metre and a sample cost 1 s each."""
+    axes = [Axis(f"x{k}", "m", 0.0, 5.0) for k in range(d)]
+    if world is None:
+        world = replace(small_world(), domain=Domain.box(axes, 32), start=np.zeros(d))
+    return small_mission(policy, world=world, battery=battery, **changes)
+
+
+# -- scores ----------------------------------------------------------------------------------------------
+
+scores_of = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(
+        *(st.lists(st.floats(*ends), min_size=n, max_size=n) for ends in ((-5, 5), (0, 5), (0, 20)))
+    )
+)
+
+
+@property_test
+@given(given=scores_of, kappa=st.floats(0, 4), d0=st.floats(0.01, 50))
+def test_under_one_plus_dist_ucb_is_never_above_ucb_nor_below_the_mean(given, kappa, d0):
+    mu, s, d = map(np.array, given)
+    score = dist_ucb(mu, s, d, kappa, d0)
+    assert np.all(score <= mu + kappa * s + 1e-12)
+    assert np.all(score >= mu)
+    np.testing.assert_allclose(dist_ucb(mu, s, 0.0 * d, kappa, d0), mu + kappa * s)
+
+
+@property_test
+@given(given=scores_of, kappa=st.floats(0, 4), unit=st.sampled_from([1e-3, 60.0]))
+def test_the_unit_of_travel_does_not_matter_where_d0_is_in_it(given, kappa, unit):
+    mu, s, d = map(np.array, given)
+    for convention in ("one_plus", "floor"):
+        plain = dist_ucb(mu, s, d, kappa * 0.7, 0.7, convention)
+        factor = unit if convention == "floor" else 1.0
+        other = dist_ucb(mu, s, unit * d, kappa * 0.7 * factor, 0.7 * unit, convention)
+        np.testing.assert_allclose(plain, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_without_kappa_or_without_doubt_dist_ucb_is_the_mean_wherever_one_may_go(convention):
+    mu, d = np.array([0.5, -1.0, 2.0]), np.array([0.0, 1.0, np.inf])
+    expected = np.where((d > 0) | (convention != "exclude"), mu, -np.inf)
+    np.testing.assert_array_equal(dist_ucb(mu, np.ones(3), d, 0.0, 1.0, convention), expected)
+    np.testing.assert_array_equal(dist_ucb(mu, np.zeros(3), d, 2.0, 1.0, convention), expected)
+
+
+def test_far_away_the_conventions_agree_and_near_by_they_do_not():
+    far, near = np.array([1e6]), np.array([0.0])
+    weights = {c: per_travel(far, 1.0, c)[0] for c in CONVENTIONS}
+    np.testing.assert_allclose(list(weights.values()), 1e-6, rtol=1e-5)
+    assert per_travel(near, 2.0, "one_plus") == 1.0
+    assert per_travel(near, 2.0, "floor") == 0.5
+    assert per_travel(near, 2.0, "literal") == np.inf
+
+
+def test_small_travel_is_by_default_that_along_the_longest_side():
+    axes = [Axis("x", "m", 0.0, 8.0), Axis("y", "m", 0.0, 3.0)]
+    assert longest_travel(Euclidean(rate=2.0), Domain.grid(axes, (3, 3))) == 16.0
+    assert longest_travel(Euclidean(rate=2.0, axis_rates=(0.1, 1.0)), Domain.grid(axes, (3, 3))) == 6.0
+    assert longest_travel(Unit(sampling=1.0), Domain.grid(axes, (3, 3))) == 1.0
+    corner = Domain.grid(axes, (9, 4), obstacles=[Obstacle("rock", (-1, -1), (0.5, 0.5))])
+    ways = Euclidean().within(corner).travel(corner.sites[0], corner.sites)
+    assert longest_travel(Euclidean().within(corner), corner) == ways.max()
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.5])
+def test_ei_per_cost_divides_by_the_full_price_where_sampling_has_one(sampling):
+    domain = small_world().domain
+    rule = Base("ei-per-cost", d0=2.0).on(Euclidean(sampling=sampling).within(domain), domain)
+    d = np.array([0.0, 1.0, 4.0])
+    plain = Base("ei").scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
+    found = rule.scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
+    np.testing.assert_allclose(found, plain / (d + sampling if sampling else [2.0, 2.0, 4.0]))
+
+
+# -- what they choose ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dist-ucb", "ucb", "ducb", "ei-per-cost", "rollout"])
+def test_each_rule_has_its_name_and_is_refused_for_a_level_set(name):
+    assert POLICIES.get(name) is type(RULES[name])
+    with pytest.raises(InputError, match="optimum"):
+        replace(small_mission(), question=LevelSet(0.3), policy=RULES[name])
+
+
+@pytest.mark.parametrize(
+    ("base", "rule"),
+    [
+        ("dist-ucb", DistUCB()),
+        ("dist-ucb", DistUCB(convention="floor", d0=0.5, kappa=1.0)),
+        ("dist-ucb", DistUCB(convention="exclude")),
+        ("dist-ucb", DistUCB(convention="literal")),
+        ("ucb", UCB(kappa=0.5)),
+        ("ei-per-cost", EIPerCost()),
+        ("ei", EI()),
+    ],
+    ids=lambda one: one if isinstance(one, str) else repr(one),
+)
+def test_a_horizon_of_one_step_is_the_rule_itself(base, rule):
+    same = {k: v for k, v in vars(rule).items() if k in ("kappa", "convention", "d0")}
+    ahead = Rollout(base=base, horizon=1, **same)
+    (one, _, end), (other, _, end_of_other) = (drive(small_mission(p)) for p in (rule, ahead))
+    sites = [sites_of(list(agent.orders.values())) for agent in (one, other)]
+    assert sites[0] == sites[1]
+    assert end == end_of_other
+    for why, same_why in zip(one.whys.values(), other.whys.values(), strict=True):
+        if why and "best" in why:
+            assert same_why["best"] == why["best"]
+
+
+def test_rules_that_differ_only_in_what_the_way_is_worth_part():
+    near, far = small_world((2, 1)), small_world((6, 1))
+    assert near.domain.size == 2
+    lengths = {}
+    for name in ("ucb", "dist-ucb"):
+        _, orders, _ = drive(small_mission(RULES[name], world=far, battery=60.0, home=False))
+        ways = np.abs(np.diff(np.array(sites_of(orders))[:, 0]))
+        lengths[name] = ways.mean()
+    assert lengths["dist-ucb"] < lengths["ucb"]
+
+
+def test_what_the_way_is_worth_to_ducb_is_in_the_unit_of_the_values():
+    mission = small_mission(DUCB(rho=0.0))
+    (_, free, _), (_, plain, _) = drive(mission), drive(replace(mission, policy=UCB()))
+    assert sites_of(free) == sites_of(plain)
+    _, dear, _ = drive(replace(mission, policy=DUCB(rho=50.0)))
+    assert len({tuple(site) for site in sites_of(dear)}) == 1  # it never moves
+
+
+@dataclass(frozen=True)
+class Scaled(Field):
+    """The hills, so many times as high."""
+
+    unit: float = 1.0
+
+    def values(self, sites, time_s=0.0):
+        return self.unit * Hills().values(sites)
+
+
+def scaled_mission(policy, value_unit=1.0, cost_unit=1.0, goal="maximise", noise_sd=0.05):
+    """The small mission, with values and costs in other units."""
+    world = small_world(noise_sd=noise_sd * value_unit)
+    world = replace(
+        world, field=Scaled(value_unit), cost=Euclidean(rate=cost_unit, sampling=cost_unit), start=np.zeros(2)
+    )
+    mission = small_mission(policy, world=world, battery=30.0 * cost_unit, question=Optimum(goal))
+    model = Model(learn=False, length_scales=(2.0, 2.0), mean=0.0, variance=value_unit**2)
+    return replace(mission, model=model)
+
+
+@each_rule
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_the_values_changes_no_path(name, unit):
+    policy = RULES[name]
+    other = replace(policy, rho=unit * policy.rho) if isinstance(policy, DUCB) else policy
+    _, plain, _ = drive(scaled_mission(policy))
+    _, scaled, _ = drive(scaled_mission(other, value_unit=unit))
+    assert len(sites_of(plain)) > 3
+    assert sites_of(plain) == sites_of(scaled)
+
+
+@pytest.mark.parametrize("name", sorted(set(RULES) - {"exclude", "literal"}))
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_the_costs_changes_no_path(name, unit):
+    policy = RULES[name]
+    other = replace(policy, rho=policy.rho / unit) if isinstance(policy, DUCB) else policy
+    if getattr(policy, "d0", None) is not None:  # 1 / max(d, d0) has the unit of 1 / d, and kappa takes it up
+        other = replace(policy, d0=unit * policy.d0, kappa=unit * policy.kappa)
+    _, plain, _ = drive(scaled_mission(policy))
+    _, scaled, _ = drive(scaled_mission(other, cost_unit=unit))
+    assert sites_of(plain) == sites_of(scaled)
+
+
+@each_rule
+def test_to_minimise_is_to_maximise_the_negative(name):
+    _, up, _ = drive(scaled_mission(RULES[name], noise_sd=0.0))  # noise has its own sign
+    _, down, _ = drive(scaled_mission(RULES[name], value_unit=-1.0, goal="minimise", noise_sd=0.0))
+    assert sites_of(up) == sites_of(down)
+
+
+# -- agents under limits ---------------------------------------------------------------------------------
+
+
+@each_rule
+@pytest.mark.parametrize("battery", [1.0, 4.5, 9.0])
+def test_a_small_battery_is_used_and_pays_for_the_way_home(name, battery):
+    agent, orders, stop = drive(small_mission(RULES[name], battery=battery))
+    assert sites_of(orders)
+    assert agent.crafts[0].ledger.spent <= battery * (1 + 1e-12)
+    assert np.array_equal(agent.crafts[0].position, agent.mission.crew[0].home)
+    assert stop.reason is EndReason.BATTERY_SPENT
+
+
+@each_rule
+def test_a_time_limit_is_kept_where_time_does_not_follow_from_energy(name):
+    flight = Flight(speed=2.0, acceleration=1.0, power=100.0, hover_power=150.0, hover_s=2.0, climb=300.0)
+    wall = Obstacle("wall", (1.5, 0.5), (2.5, 3.5))
+    domain = Domain.grid([Axis("x", "m", 0.0, 5.0), Axis("z", "m", 0.0, 4.0)], (6, 5), obstacles=[wall])
+    world = replace(small_world(), domain=domain, cost=flight, start=np.zeros(2))
+    mission = small_mission(RULES[name], world=world)
+    home = np.zeros(2)
+    for limit_s in (12.0, 40.0):
+        agent, orders, _ = drive(replace(mission, crew=(Crew(5.0, home, home=home, time_limit_s=limit_s),)))
+        assert sites_of(orders)
+        assert agent.crafts[0].hours.spent <= limit_s * (1 + 1e-12)
+        assert agent.crafts[0].ledger.spent <= 5.0
+        assert np.array_equal(agent.crafts[0].position, home)
+
+
+@pytest.mark.parametrize("name", ["dist-ucb", "ucb", "rollout"])
+def test_a_rule_may_stop_when_its_choice_cannot_be_paid_for_though_others_could(name):
+    mission = small_mission(replace(RULES[name], stop="first_unaffordable", kappa=50.0), battery=4.0)
+    agent, orders, stop = drive(mission)
+    assert stop.reason is EndReason.BATTERY_SPENT
+    assert agent.crafts[0].affordable(agent.domain.sites, position=agent.crafts[0].crew.start).any()
+    _, on, _ = drive(replace(mission, policy=replace(mission.policy, stop="best_affordable")))
+    assert len(sites_of(on)) > len(sites_of(orders))
+
+
+@pytest.mark.parametrize("policy", [DistUCB(convention="exclude"), Rollout(convention="exclude")], ids=repr)
+def test_where_only_staying_can_be_paid_for_and_is_excluded_the_battery_is_spent(policy):
+    mission = small_mission(policy, battery=2.5, home=False, initial=1)  # a sample, and no way to the next
+    agent, orders, stop = drive(replace(mission, crew=(Crew(2.5, mission.crew[0].start),)))
+    assert len(sites_of(orders)) == 1
+    assert agent.crafts[0].affordable(agent.domain.sites[:1])[0]
+    assert stop.reason is EndReason.BATTERY_SPENT
+
+
+@each_rule
+def test_the_same_mission_gives_the_same_path(name):
+    for mission in (small_mission(RULES[name]), box_mission(RULES[name], battery=8.0)):
+        assert np.array_equal(run(mission).sites, run(mission).sites)
+
+
+@dataclass(frozen=True)
+class Seen(Policy):
+    """Chooses at random, and keeps the states that it was shown."""
+
+    states: list = field(default_factory=list, hash=False)
+
+    def suggest(self, state, memory):
+        self.states.append(replace(state, surface=state.surface.copy()))
+        return Random().suggest(state, memory)
+
+
+@pytest.mark.parametrize("base", ["dist-ucb", "ucb", "ei", "ei-per-cost"])
+def test_simulated_paths_do_not_lead_to_rejected_sites(base):
+    seen = Seen()
+    drive(small_mission(seen, question=Optimum(), battery=60.0))
+    policy = Rollout(base=base, d0=2.0, fantasies=8)
+    state = replace(seen.states[3], affordable=lambda sites, **_: np.ones(len(sites), bool))
+    rejected = np.zeros(state.domain.size, dtype=bool)
+    rejected[[0, 3, *np.argsort(-state.surface.mean)[:4]]] = True
+    rest = state.domain.restricted(~rejected)
+    without = replace(
+        state, domain=rest, surface=Surface(state.belief, rest.sites), rejected=np.zeros(0, bool)
+    )
+    with_them = replace(state, rejected=rejected)
+    told = [policy.suggest(replace(s), None) for s in (with_them, without)]
+    assert told[0].why["best"] == told[1].why["best"]
+    assert np.array_equal(state.domain.sites[told[0].why["site"]], told[0].choice.site)
+    assert told[0].why["best"] != policy.suggest(state, None).why["best"]
+
+
+# -- in a box --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(set(RULES) - {"literal"}))
+@pytest.mark.parametrize("d", [2, 6])
+def test_in_a_box_choices_lie_inside_can_be_paid_for_and_are_the_best_that_is_told(name, d):
+    policy = replace(RULES[name], candidates=100)
+    mission = box_mission(policy, d, battery=14.0)
+    agent, vehicle, told = Agent(mission), Simulated(mission), 0
+    while isinstance(order := agent.ask(), Query):
+        assert agent.domain.contains(order.site[None])[0]
+        assert agent.crafts[0].ledger.available >= -1e-9
+        if agent.why is not None:
+            best = agent.why["best"]
+            assert best[0]["site"] == order.site.tolist()
+            assert best[0]["value"] == agent.why["score"]
+            assert best[0]["cost"] == pytest.approx(order.expected_cost)
+            values = [one["value"] for one in best]
+            assert values == sorted(values, reverse=True)
+            told += 1
+        agent.tell(carried_out(0, order, vehicle))
+    assert told >= 2
+    if isinstance(order, GoHome):
+        agent.tell(carried_out(0, order, vehicle))
+    assert agent.crafts[0].ledger.spent <= 14.0 * (1 + 1e-12)
+    assert np.array_equal(agent.crafts[0].position, mission.crew[0].start)
+
+
+@pytest.mark.parametrize("name", ["dist-ucb", "rollout"])
+def test_in_a_box_with_obstacles_no_choice_lies_in_one(name):
+    hut = Obstacle("hut", (1.0, 1.0), (4.0, 3.0))
+    domain = Domain.box([Axis(n, "m", 0.0, 5.0) for n in "xy"], 32, obstacles=[hut])
+    world = replace(small_world(), domain=domain, start=np.zeros(2))
+    _, orders, _ = drive(box_mission(replace(RULES[name], candidates=200), world=world, battery=40.0))
+    sites = np.array(sites_of(orders))
+    assert len(sites) > 3
+    assert domain.contains(sites).all()
+
+
+@pytest.mark.parametrize("name", ["dist-ucb", "ei-per-cost", "rollout"])
+def test_in_a_box_a_rejected_place_and_those_about_it_are_avoided(name):
+    mission = box_mission(replace(RULES[name], candidates=200), battery=30.0)
+    refused = []
+
+    def every_second(n, order, vehicle):
+        if n % 2 and isinstance(order, Query) and len(refused) < 6:
+            refused.append(order.site)
+            return Rejected(str(order.id), "shallow water")
+        return carried_out(n, order, vehicle)
+
+    _, orders, _ = drive(mission, every_second)
+    assert len(refused) > 1
+    turned_down, rejected = set(), {site.tobytes() for site in refused}
+    for order in orders:
+        if isinstance(order, Query):
+            assert order.site.tobytes() not in turned_down
+            if order.site.tobytes() in rejected:
+                turned_down.add(order.site.tobytes())
+
+
+# -- several at once -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dist-ucb", "ucb", "ducb", "rollout", "rollout of ei"])
+@pytest.mark.parametrize("boxed", [False, True], ids=["sites", "box"])
+def test_queries_that_are_out_count_as_read_for_the_next_one(name, boxed):
+    policy = replace(RULES[name], kappa=5.0) if "kappa" in vars(RULES[name]) else RULES[name]
+    mission = (box_mission if boxed else small_mission)(policy, battery=60.0)
+    agent, vehicle = Agent(mission), Simulated(mission)
+    agent.tell(carried_out(0, agent.ask(), vehicle))
+    orders = agent.ask_batch(4)
+    assert len(orders) == 4
+    sites = np.array(sites_of(orders))
+    gaps = np.linalg.norm(sites[:, None] - sites, axis=2)[np.triu_indices(4, 1)]
+    assert gaps.min() > 0.2  # each lowers the doubt about what lies near it
+    for n, order in enumerate(orders):
+        agent.tell(carried_out(n, order, vehicle))
+    assert agent.crafts[0].ledger.spent <= 60.0
+
+
+@pytest.mark.parametrize("name", ["dist-ucb", "rollout", "ei-per-cost"])
+def test_two_vehicles_share_what_they_know_and_each_comes_home(name):
+    world = small_world()
+    starts = [world.domain.sites[0], world.domain.sites[-1]]
+    crew = tuple(Crew(15.0, start, home=start) for start in starts)
+    mission = replace(small_mission(RULES[name], world=world), crew=crew)
+    result = run(mission)
+    assert {order.vehicle for order in result.queries} == {0, 1}
+    agent = Agent(mission)
+    first, second = agent.ask(0), agent.ask(1)
+    assert isinstance(first, Query)
+    assert isinstance(second, Query)
+    assert not np.array_equal(first.site, second.site)
+
+
+@pytest.mark.parametrize("policy", [DistUCB(), Rollout(fantasies=4)], ids=repr)
+def test_where_every_site_was_rejected_it_stops_by_itself(policy):
+    def refuse(n, order, vehicle):
+        return Rejected(str(order.id), "no entry")
+
+    _, orders, stop = drive(small_mission(policy, home=False, initial=0, world=small_world((3, 2))), refuse)
+    assert len(orders) == 6
+    assert stop == Stop(EndReason.STOPPED_BY_POLICY)
