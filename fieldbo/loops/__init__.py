@@ -55,6 +55,7 @@ def compiled(
     options: dict[str, Any] = {
         "nogil": True,
         "parallel": parallel,
+        "error_model": "numpy",  # a division by zero is infinite: to look for it would take longer than to divide
         "inline": "always" if inline else "never",
         "fastmath": {"reassoc", "contract", "arcp", "nsz"} | ({"nnan"} if numbers else set()),
     }

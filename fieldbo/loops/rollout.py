@@ -34,10 +34,13 @@ from fieldbo.loops import compiled
 UCB, EI = 0, 1
 PLAIN, ONE_PLUS, FLOOR, LITERAL, EXCLUDE, PRICED = range(6)
 MEAN, VARIANCE, NOISE, PRICE, PLACES = range(5)
-_SURE, _HIGH, _LOW = range(3)
+_SURE, _HIGH, _LOW, _LEAD = range(4)
 
 WIDTH = 128
-BATCH = 8  # first steps whose covariances are worked out together
+GROUPS = 16  # of the sites of a block: those of a group follow each other in order, and stand GROUPS apart
+_EACH = WIDTH // GROUPS
+BATCH = 16  # first steps whose covariances are worked out together
+_LANES = 8
 _KEPT = 512  # later sites of which a thread keeps what it knows
 _TIE = 1e-12
 _LOG2E = 1.4426950408889634
@@ -70,13 +73,14 @@ class Rule(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Which rows of a block hold what, after PLACES; the last one is the number of rows."""
+    """Which rows of a block hold what, after PLACES; how many there are; whether travel is a distance."""
 
     at: int
     V: int
     sampling: int
     back: int
     end: int
+    straight: bool
 
 
 class Matrices(NamedTuple):
@@ -120,15 +124,15 @@ def _exp(x: Any) -> Any:
 
 @compiled(numbers=True)
 def _correlations(
-    kind: int, amplitude: float, table: Any, b: int, here: Any, end: int, known: Any, slot: int
+    kind: int, amplitude: float, table: Any, b: int, places: Any, at: int, end: int, known: Any, slot: int
 ) -> None:
     """Fill row 0 of ``known[slot, b]`` with prior covariances between a block's sites and `here`."""
     for p in range(WIDTH):
-        gap = table[b, PLACES, p] - here[PLACES]
+        gap = table[b, PLACES, p] - places[at, PLACES]
         known[slot, b, 0, p] = gap * gap
     for c in range(PLACES + 1, end):
         for p in range(WIDTH):
-            gap = table[b, c, p] - here[c]
+            gap = table[b, c, p] - places[at, c]
             known[slot, b, 0, p] += gap * gap
     if kind == 0:
         for p in range(WIDTH):
@@ -144,31 +148,33 @@ def _correlations(
 
 
 @compiled(numbers=True)
-def _less_explained(table: Any, b: int, here: Any, first: int, end: int, known: Any, slot: int) -> None:
+def _less_explained(
+    table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int
+) -> None:
     """Take what the rows of V explain off row 0 of ``known[slot, b]``, eight of them at a time."""
     c = first
     while c + 8 <= end:
         for p in range(WIDTH):
-            one = here[c] * table[b, c, p] + here[c + 1] * table[b, c + 1, p]
-            two = here[c + 2] * table[b, c + 2, p] + here[c + 3] * table[b, c + 3, p]
-            one += here[c + 4] * table[b, c + 4, p] + here[c + 5] * table[b, c + 5, p]
-            two += here[c + 6] * table[b, c + 6, p] + here[c + 7] * table[b, c + 7, p]
+            one = places[at, c] * table[b, c, p] + places[at, c + 1] * table[b, c + 1, p]
+            two = places[at, c + 2] * table[b, c + 2, p] + places[at, c + 3] * table[b, c + 3, p]
+            one += places[at, c + 4] * table[b, c + 4, p] + places[at, c + 5] * table[b, c + 5, p]
+            two += places[at, c + 6] * table[b, c + 6, p] + places[at, c + 7] * table[b, c + 7, p]
             known[slot, b, 0, p] -= one + two
         c += 8
     while c < end:
         for p in range(WIDTH):
-            known[slot, b, 0, p] -= here[c] * table[b, c, p]
+            known[slot, b, 0, p] -= places[at, c] * table[b, c, p]
         c += 1
 
 
 @compiled(numbers=True)
-def _distances(table: Any, b: int, here: Any, first: int, end: int, known: Any, slot: int) -> None:
+def _distances(table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int) -> None:
     """Fill row 1 of ``known[slot, b]`` with distances."""
     for p in range(WIDTH):
         known[slot, b, 1, p] = 0.0
     for c in range(first, end):
         for p in range(WIDTH):
-            gap = table[b, c, p] - here[c]
+            gap = table[b, c, p] - places[at, c]
             known[slot, b, 1, p] += gap * gap
     for p in range(WIDTH):
         known[slot, b, 1, p] = np.sqrt(known[slot, b, 1, p])
@@ -225,26 +231,59 @@ def _condition(
         rest[k, b, p] = left if left > 0.0 else 0.0
 
 
-@compiled(numbers=True)
+@compiled(numbers=True, inline=True)
 def _ucb_bounds(
     kappa: float,
     middle: Any,
     half: Any,
-    table: Any,
-    b: int,
-    g: Any,
-    rest: Any,
+    along: Any,
     k: int,
+    b: int,
+    scale: float,
     known: Any,
     slot: int,
+    table: Any,
+    g: Any,
+    rest: Any,
     work: Any,
 ) -> None:
-    """Fill block b of `work` with the part of the scores that all members share, and bounds of the scores."""
-    centre, reach = middle[0], half[0]
+    """Work out g_k and the variances as `_condition` does, and what follows from them in one go.
+
+    That is, in block b of `work`, the part of the scores that all members share, and bounds of the scores.
+    """
+    if k == 0:
+        centre, reach = middle[0], half[0]
+        for p in range(WIDTH):
+            step = known[slot, b, 0, p] * scale
+            left = table[b, VARIANCE, p] - step * step
+            left = left if left > 0.0 else 0.0
+            s = np.sqrt(left)
+            gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
+            sure = table[b, MEAN, p] + gain
+            score, spread = sure + step * centre, abs(step) * reach
+            g[0, b, p], rest[0, b, p], work[b, _SURE, p] = step, left, sure
+            work[b, _HIGH, p], work[b, _LOW, p] = score + spread, score - spread
+        return
+    if k == 1:
+        there, centre0, reach0, centre, reach = along[1, 0], middle[0], half[0], middle[1], half[1]
+        for p in range(WIDTH):
+            before = g[0, b, p]
+            step = (known[slot, b, 0, p] - there * before) * scale
+            left = rest[0, b, p] - step * step
+            left = left if left > 0.0 else 0.0
+            s = np.sqrt(left)
+            gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
+            sure = table[b, MEAN, p] + gain
+            score = sure + before * centre0 + step * centre
+            spread = abs(before) * reach0 + abs(step) * reach
+            g[1, b, p], rest[1, b, p], work[b, _SURE, p] = step, left, sure
+            work[b, _HIGH, p], work[b, _LOW, p] = score + spread, score - spread
+        return
+    _condition(g, rest, along, k, b, scale, known, slot, table)
     for p in range(WIDTH):
-        work[b, _HIGH, p] = g[0, b, p] * centre
-        work[b, _LOW, p] = abs(g[0, b, p]) * reach
-    for i in range(1, k + 1):
+        work[b, _HIGH, p] = 0.0
+        work[b, _LOW, p] = 0.0
+    for i in range(k + 1):
         centre, reach = middle[i], half[i]
         for p in range(WIDTH):
             work[b, _HIGH, p] += g[i, b, p] * centre
@@ -253,10 +292,9 @@ def _ucb_bounds(
         s = np.sqrt(rest[k, b, p])
         gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
         sure = table[b, MEAN, p] + gain
-        middle_score, half_range = work[b, _HIGH, p] + sure, work[b, _LOW, p]
+        score, spread = sure + work[b, _HIGH, p], work[b, _LOW, p]
         work[b, _SURE, p] = sure
-        work[b, _HIGH, p] = middle_score + half_range
-        work[b, _LOW, p] = middle_score - half_range
+        work[b, _HIGH, p], work[b, _LOW, p] = score + spread, score - spread
 
 
 @compiled(numbers=True)
@@ -349,11 +387,24 @@ def _moves_only(priced: float, known: Any, slot: int, table: Any, b: int, work: 
         work[b, _LOW, p] = -np.inf if free else work[b, _LOW, p]
 
 
-@compiled(numbers=True)
-def _top(work: Any, b: int, row: int) -> float:
+@compiled(numbers=True, inline=True)
+def _tops(work: Any, b: int, row: int, peaks: Any) -> float:
+    """Return the highest of a row of block b; and that of each group, in the first GROUPS of ``peaks[b]``.
+
+    Group l has the sites l, l + GROUPS, and so on. By halves, which fills vector registers.
+    """
+    half = WIDTH // 2
+    for p in range(half):
+        one, other = work[b, row, p], work[b, row, half + p]
+        peaks[b, p] = one if one > other else other
+    while half > GROUPS:
+        half //= 2
+        for p in range(half):
+            one, other = peaks[b, p], peaks[b, half + p]
+            peaks[b, p] = one if one > other else other
     top = -np.inf
-    for p in range(WIDTH):
-        top = work[b, row, p] if work[b, row, p] > top else top
+    for p in range(GROUPS):
+        top = max(top, peaks[b, p])
     return top
 
 
@@ -362,62 +413,108 @@ def _slack(top: float) -> float:
     return _TIE * abs(top) if abs(top) < np.inf else 0.0
 
 
-@compiled(numbers=True)
-def _choose(few: Any, count: int, k: int, m: int, steps: Any, tie: float, score: Any, chosen: Any) -> None:
+@compiled(numbers=True, inline=True)
+def _choose(
+    who: Any,
+    count: int,
+    k: int,
+    m: int,
+    steps: Any,
+    tie: float,
+    g: Any,
+    work: Any,
+    score: Any,
+    chosen: Any,
+) -> None:
     """Find, of the sites in question, that of the highest upper confidence bound in each fantasy.
 
     Sites outside, fantasies inside: the inner loops fill vector registers.
 
     Parameters
     ----------
-    few : (., 4 + T) array
-        As `_in_question` fills it.
+    who : (., ) int array
+        The sites.
     count, k, m : int
         Numbers of sites; of readings, less one; of fantasies.
     steps : (T, .) array
         The fantasies' e.
     tie : float
-        Scores that differ by less are equal: that of the site with the lowest index wins.
-    score, chosen : (., m) arrays
-        Filled: scores and which of `few`, in their first rows.
+        Scores that differ by less are equal: the first of the sites wins.
+    g, work
+        As `_roll_some` has them.
+    score, chosen : (3, m) arrays
+        Filled: scores and sites, in their first rows.
     """
     for j in range(m):
-        score[0, j], chosen[0, j], chosen[1, j] = -np.inf, 0.0, np.inf
+        score[0, j], chosen[0, j] = -np.inf, 0.0
+    of = 0
     for q in range(count):
-        sure, index, last, number = few[q, 0], few[q, 3], few[q, 4 + k], float(q)
-        for j in range(m):
-            score[1, j] = sure + last * steps[k, j]
-        for i in range(k):
-            g = few[q, 4 + i]
+        b, p = who[q] // WIDTH, who[q] % WIDTH
+        # To and fro between two rows: what is written is not what was read, so that registers are stored whole.
+        sure, number, last, to = work[b, _SURE, p], float(who[q]), g[k, b, p], 1 - of
+        if k == 0:
             for j in range(m):
-                score[1, j] += g * steps[i, j]
+                value, best = sure + last * steps[0, j], score[of, j]
+                better = value > best + tie
+                score[to, j] = value if better else best
+                chosen[to, j] = number if better else chosen[of, j]
+        elif k == 1:
+            before = g[0, b, p]
+            for j in range(m):
+                value, best = sure + before * steps[0, j] + last * steps[1, j], score[of, j]
+                better = value > best + tie
+                score[to, j] = value if better else best
+                chosen[to, j] = number if better else chosen[of, j]
+        else:
+            for j in range(m):
+                score[2, j] = sure + last * steps[k, j]
+            for i in range(k):
+                before = g[i, b, p]
+                for j in range(m):
+                    score[2, j] += before * steps[i, j]
+            for j in range(m):
+                value, best = score[2, j], score[of, j]
+                better = value > best + tie
+                score[to, j] = value if better else best
+                chosen[to, j] = number if better else chosen[of, j]
+        of = to
+    if of:
         for j in range(m):
-            value, best, lowest = score[1, j], score[0, j], chosen[1, j]
-            better = (value > best + tie) | ((value >= best - tie) & (index < lowest))
-            score[0, j] = value if better else best
-            chosen[0, j] = number if better else chosen[0, j]
-            chosen[1, j] = index if better else lowest
+            score[0, j], chosen[0, j] = score[1, j], chosen[1, j]
 
 
 @compiled(numbers=True)
 def _choose_improvement(
-    few: Any, count: int, k: int, m: int, steps: Any, best: Any, score: Any, chosen: Any
+    who: Any,
+    count: int,
+    k: int,
+    m: int,
+    steps: Any,
+    best: Any,
+    table: Any,
+    known: Any,
+    slot: int,
+    g: Any,
+    work: Any,
+    score: Any,
+    chosen: Any,
 ) -> None:
     """Do as `_choose`, of the expected improvement on `best` (m,).
 
     Bounds come first: the improvement itself is worked out where it may be the largest.
     """
     for j in range(m):
-        score[0, j], chosen[0, j], chosen[1, j], score[2, j] = -np.inf, 0.0, np.inf, -np.inf
+        score[0, j], chosen[0, j], score[2, j] = -np.inf, 0.0, -np.inf
     for turn in range(2):
         for q in range(count):
-            mean, s, w = few[q, 0], few[q, 1], few[q, 2]
+            b, p = who[q] // WIDTH, who[q] % WIDTH
+            mean, s, w = table[b, MEAN, p], work[b, _SURE, p], known[slot, b, 2, p]
             for j in range(m):
                 score[1, j] = mean - best[j]
             for i in range(k + 1):
-                g = few[q, 4 + i]
+                step = g[i, b, p]
                 for j in range(m):
-                    score[1, j] += g * steps[i, j]
+                    score[1, j] += step * steps[i, j]
             if turn == 0:
                 for j in range(m):
                     below = _ei_below(score[1, j], s) * w
@@ -425,13 +522,12 @@ def _choose_improvement(
                 continue
             for j in range(m):
                 if _ei_above(score[1, j], s) * w >= score[2, j]:
-                    value, index = _expected_improvement(score[1, j], s) * w, few[q, 3]
-                    tie = _TIE * value
-                    if value > score[0, j] + tie or (value >= score[0, j] - tie and index < chosen[1, j]):
-                        score[0, j], chosen[0, j], chosen[1, j] = value, q, index
+                    value = _expected_improvement(score[1, j], s) * w
+                    if value > score[0, j] + _TIE * value:
+                        score[0, j], chosen[0, j] = value, who[q]
 
 
-@compiled()
+@compiled(inline=True)
 def _learn(
     rule: Any,
     model: Any,
@@ -440,7 +536,8 @@ def _learn(
     f: int,
     x: int,
     slot: int,
-    here: Any,
+    places: Any,
+    at: int,
     matrices: Any,
     order: Any,
     table: Any,
@@ -453,7 +550,7 @@ def _learn(
     """
     kind, amplitude = model
     if kind >= 0:
-        _correlations(kind, amplitude, table, b, here, rows.at, known, slot)
+        _correlations(kind, amplitude, table, b, places, at, rows.at, known, slot)
     elif x < 0:
         for p in range(WIDTH):
             known[slot, b, 0, p] = matrices.first_prior[f, order[b * WIDTH + p]]
@@ -461,9 +558,9 @@ def _learn(
         for p in range(WIDTH):
             known[slot, b, 0, p] = matrices.prior[order[x], order[b * WIDTH + p]]
     if explained:
-        _less_explained(table, b, here, rows.V, rows.sampling, known, slot)
-    if len(matrices.travel) == 0:
-        _distances(table, b, here, rows.at, rows.V, known, slot)
+        _less_explained(table, b, places, at, rows.V, rows.sampling, known, slot)
+    if rows.straight:
+        _distances(table, b, places, at, rows.at, rows.V, known, slot)
     elif x < 0:
         for p in range(WIDTH):
             known[slot, b, 1, p] = matrices.first_travel[f, order[b * WIDTH + p]]
@@ -473,7 +570,7 @@ def _learn(
     _weigh(rule.weight, rule.scale, table, b, known, slot)
 
 
-@compiled()
+@compiled(inline=True)
 def _learn_batch(
     rule: Any,
     model: Any,
@@ -491,7 +588,7 @@ def _learn_batch(
     explained = np.dot(columns, table[b, rows.V : rows.sampling])
     for slot in range(len(batch)):
         f = batch[slot]
-        _learn(rule, model, rows, b, f, -1, slot, firsts[f], matrices, order, table, known, False)
+        _learn(rule, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
         for p in range(WIDTH):
             known[slot, b, 0, p] -= explained[slot, p]
 
@@ -546,8 +643,8 @@ def _find(x: int, slot_of: Any, owner: Any, filled: Any, used: Any) -> int:
 @compiled(inline=True)
 def _ranges(
     k: int, every: Any, low: int, high: int, e: Any, best: Any, middle: Any, half: Any
-) -> tuple[float, float]:
-    """Fill middle and half width of the members' e_i; return the range of what is best for them."""
+) -> tuple[float, float, float]:
+    """Fill middle and half width of the members' e_i; return the range of what is best for them, and max |e|."""
     first = every[low]
     for i in range(k + 1):
         lowest = highest = e[i, first]
@@ -556,44 +653,63 @@ def _ranges(
             lowest, highest = min(lowest, step), max(highest, step)
         middle[i], half[i] = 0.5 * (lowest + highest), 0.5 * (highest - lowest)
     lowest = highest = best[k + 1, first]
+    reach = 0.0
     for at in range(low, high):
-        lowest, highest = min(lowest, best[k + 1, every[at]]), max(highest, best[k + 1, every[at]])
-    return lowest, highest
+        j, square = every[at], 0.0
+        lowest, highest = min(lowest, best[k + 1, j]), max(highest, best[k + 1, j])
+        for i in range(k + 1):
+            square += e[i, j] * e[i, j]
+        reach = max(reach, square)
+    return lowest, highest, math.sqrt(reach)
+
+
+@compiled(numbers=True, inline=True)
+def _lead(
+    rule: Any, b: int, k: int, line: float, seen: int, rivals: Any, row: int, half: Any, g: Any, work: Any
+) -> None:
+    """Fill row LEAD of block b with bounds of each site's lead: on `line`, and on rivals that have been seen.
+
+    How far ahead of another site it can be is known better than its score, as what moves both of them cancels.
+    """
+    if not line < np.inf:
+        for p in range(WIDTH):
+            work[b, _LEAD, p] = 0.0 if work[b, _HIGH, p] >= line else -np.inf
+        return
+    for p in range(WIDTH):
+        work[b, _LEAD, p] = work[b, _HIGH, p] - line
+    if rule.score == EI:
+        return
+    for r in range(rivals.shape[1]):
+        rival = rivals[row, r]
+        b0, p0 = rival // WIDTH, rival % WIDTH
+        if rival < 0 or b0 >= seen or work[b0, _LOW, p0] == -np.inf:
+            continue
+        score, last, reach = work[b0, _HIGH, p0] + work[b0, _LOW, p0], g[k, b0, p0], half[k]
+        if k == 0:
+            for p in range(WIDTH):
+                lead = 0.5 * (work[b, _HIGH, p] + work[b, _LOW, p] - score) + abs(g[0, b, p] - last) * reach
+                best = work[b, _LEAD, p]
+                work[b, _LEAD, p] = lead if lead < best else best
+        elif k == 1:
+            first, width = g[0, b0, p0], half[0]
+            for p in range(WIDTH):
+                lead = 0.5 * (work[b, _HIGH, p] + work[b, _LOW, p] - score) + abs(g[1, b, p] - last) * reach
+                lead += abs(g[0, b, p] - first) * width
+                best = work[b, _LEAD, p]
+                work[b, _LEAD, p] = lead if lead < best else best
 
 
 @compiled(inline=True)
-def _in_question(
-    rule: Any,
-    blocks: int,
-    line: float,
-    k: int,
-    order: Any,
-    table: Any,
-    known: Any,
-    slot: int,
-    g: Any,
-    work: Any,
-    tops: Any,
-    who: Any,
-    few: Any,
-) -> int:
-    """Fill `who` with the sites whose upper bound is at least `line`; return how many there are.
-
-    And a row of `few` for each: the part of its score that all members share (or its mean), sd, weight, index,
-    and g_0 to g_k.
-    """
+def _in_question(blocks: int, tie: float, work: Any, peaks: Any, who: Any) -> int:
+    """Fill `who` with the sites that may lead; return how many there are."""
     count = 0
     for b in range(blocks):
-        if tops[b] > -np.inf and tops[b] >= line:
-            for p in range(WIDTH):
-                if work[b, _HIGH, p] >= line and work[b, _HIGH, p] > -np.inf:
-                    who[count] = b * WIDTH + p
-                    few[count, 0] = work[b, _SURE, p] if rule.score == UCB else table[b, MEAN, p]
-                    few[count, 1], few[count, 2] = work[b, _SURE, p], known[slot, b, 2, p]
-                    few[count, 3] = order[b * WIDTH + p]
-                    for i in range(k + 1):
-                        few[count, 4 + i] = g[i, b, p]
-                    count += 1
+        for group in range(GROUPS):
+            if peaks[b, group] >= -tie:
+                for p in range(group, WIDTH, GROUPS):
+                    if work[b, _LEAD, p] >= -tie:
+                        who[count] = b * WIDTH + p
+                        count += 1
     return count
 
 
@@ -627,17 +743,34 @@ def _read(
 
 
 @compiled(inline=True)
-def _sort(every: Any, low: int, high: int, chosen: Any) -> None:
-    """Sort the members by what they have chosen."""
-    for i in range(low + 1, high):
-        j, at = every[i], i
-        while at > low and chosen[every[at - 1]] > chosen[j]:
-            every[at] = every[at - 1]
-            at -= 1
-        every[at] = j
+def _remember(rivals: Any, row: int, chosen: Any, steps: Any, k: int, m: int) -> None:
+    """Keep what was chosen at the lowest, a middling and the highest last reading: the next ones to beat there."""
+    lowest = highest = 0
+    for j in range(m):
+        if steps[k, j] < steps[k, lowest]:
+            lowest = j
+        if steps[k, j] > steps[k, highest]:
+            highest = j
+    middle, between = lowest, 0.5 * (steps[k, lowest] + steps[k, highest])
+    for j in range(m):
+        if abs(steps[k, j] - between) < abs(steps[k, middle] - between):
+            middle = j
+    rivals[row, 0], rivals[row, 1] = int(chosen[0, lowest]), int(chosen[0, middle])
+    rivals[row, 2] = int(chosen[0, highest])
 
 
-@compiled()
+@compiled(inline=True)
+def _gather(every: Any, first: int, high: int, chosen: Any) -> int:
+    """Bring the members together that have chosen what the first of them has; return where they end."""
+    end = first + 1
+    for at in range(first + 1, high):
+        if chosen[every[at]] == chosen[every[first]]:
+            every[end], every[at] = every[at], every[end]
+            end += 1
+    return end
+
+
+@compiled(numbers=True)
 def _roll_some(
     rule: Any,
     model: Any,
@@ -650,6 +783,7 @@ def _roll_some(
     z: Any,
     first_best: float,
     promise: Any,
+    reach_step: float,
     left: Any,
     rate: Any,
     spent: Any,
@@ -678,20 +812,20 @@ def _roll_some(
     )
     along, root, middle, half = np.empty((T, T)), np.empty(T), np.empty(T), np.empty(T)
     e, best = np.empty((T, M)), np.full((T + 1, M), first_best)  # g_k and e_k, and the best before reading k
-    g, rest, work, tops = (
+    g, rest, work, peaks = (
         np.empty((T, B, WIDTH)),
         np.empty((T, B, WIDTH)),
-        np.empty((B, 3, WIDTH)),
-        np.empty(B),
+        np.empty((B, 4, WIDTH)),
+        np.empty((B, WIDTH // 2)),
     )
     places = BATCH + min(N, _KEPT)
     known, owner, filled = np.empty((places, B, 3, WIDTH)), np.full(places, -1), np.zeros(places, np.int64)
     slot_of, used = np.full(N, -1), np.full(1, BATCH)
-    who, few = np.empty(N, np.int64), np.empty((N, 4 + T))
+    who = np.empty(N, np.int64)
     every, chosen = np.arange(M), np.empty(M, np.int64)
-    members_e, score, which, members_best = np.empty((T, M)), np.empty((3, M)), np.empty((2, M)), np.empty(M)
+    members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
-    now = np.empty((1, L))
+    now, rivals = np.empty((1, L)), np.full((places, 3), -1)
     limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
@@ -703,6 +837,8 @@ def _roll_some(
         for place in range(len(batch)):
             f = batch[place]
             stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, -1, 0, M
+            for j in range(M):
+                every[j] = j  # sums keep their order
             for i in range(L):
                 funds[0, i] = spent[i, f]
             waiting, total, travel = 1, 0.0, 0.0
@@ -712,12 +848,12 @@ def _roll_some(
                 for i in range(L):
                     now[0, i] = funds[waiting, i]
                 if k == 0:
-                    for c in range(C):
+                    for c in range(PLACES):
                         here[0, c] = firsts[f, c]
                     variance, slots[0] = here[0, VARIANCE], place
                 else:
                     b, p = x // WIDTH, x % WIDTH
-                    for c in range(C):
+                    for c in range(PLACES):
                         here[k, c] = table[b, c, p]
                     for i in range(k):
                         along[k, i] = g[i, b, p]
@@ -725,9 +861,10 @@ def _roll_some(
                 path[k], done[k] = x, 0
                 mean, noise = here[k, MEAN], here[k, NOISE]
                 root[k] = _read(rule, z, k, every, low, high, mean, variance, noise, along, e, best)
-                least, most = _ranges(k, every, low, high, e, best, middle, half)
+                least, most, reach = _ranges(k, every, low, high, e, best, middle, half)
+                level = min(math.ceil(reach / reach_step), len(promise) - 1)
                 top, b = -np.inf, 0
-                while b < B and promise[k, b] >= top:
+                while b < B and promise[level, b] >= top:
                     for i in range(k + 1):
                         if done[i] <= b:
                             at, of = path[i], 0
@@ -735,6 +872,8 @@ def _roll_some(
                                 of = slots[i] = _find(at, slot_of, owner, filled, used)
                             while filled[of] <= b:
                                 if at >= 0:
+                                    for c in range(PLACES, C):
+                                        here[i, c] = table[at // WIDTH, c, at % WIDTH]
                                     _learn(
                                         rule,
                                         model,
@@ -743,7 +882,8 @@ def _roll_some(
                                         f,
                                         at,
                                         of,
-                                        here[i],
+                                        here,
+                                        i,
                                         matrices,
                                         order,
                                         table,
@@ -765,57 +905,66 @@ def _roll_some(
                                         known,
                                     )
                                 filled[of] += 1
-                            _condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
+                            if i < k or rule.score == EI:
+                                _condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
                             done[i] = b + 1
-                    slot = slots[k]
+                    slot, scale = slots[k], 1.0 / root[k]
                     if rule.score == UCB:
-                        _ucb_bounds(rule.kappa, middle, half, table, b, g, rest, k, known, slot, work)
+                        _ucb_bounds(
+                            rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
+                        )
                     else:
                         _ei_bounds(least, most, middle, half, table, b, g, rest, k, known, slot, work)
                     if limited:
                         _afford(
                             rule, rows, b, f, x, left, rate, now, 0, matrices, order, table, known, slot, work
                         )
-                    for p in range(max(0, sites - b * WIDTH), WIDTH):  # the last block is filled up
+                    for rank in range(max(0, sites - b * WIDTH), WIDTH):  # the last block is filled up
+                        p = rank // _EACH + rank % _EACH * GROUPS
                         work[b, _HIGH, p] = work[b, _LOW, p] = -np.inf
-                    tops[b] = _top(work, b, _HIGH)
-                    top = max(top, _top(work, b, _LOW))
+                    top = max(top, _tops(work, b, _LOW, peaks))
+                    peaks[b, GROUPS] = _tops(work, b, _HIGH, peaks)
                     b += 1
+                if top == -np.inf:
+                    continue  # nothing can be had: the paths end here
                 slot, slack = slots[k], _slack(top)
-                count = _in_question(
-                    rule, b, top - slack, k, order, table, known, slot, g, work, tops, who, few
-                )
-                if count == 0:
-                    continue
+                row = slot if k > 0 else 0
+                for at in range(b):
+                    if peaks[at, GROUPS] >= top - slack:
+                        _lead(rule, at, k, top - slack, b, rivals, row, half, g, work)
+                        _tops(work, at, _LEAD, peaks)
+                    else:
+                        for group in range(GROUPS):
+                            peaks[at, group] = -np.inf
+                count = _in_question(b, slack, work, peaks, who)
                 m = high - low
+                full = min(
+                    M, -(-m // _LANES) * _LANES
+                )  # whole registers: what stands in the rest is of no account
                 for at in range(m):
                     j = every[low + at]
                     members_best[at] = best[k + 1, j]
                     for i in range(k + 1):
                         members_e[i, at] = e[i, j]
                 if rule.score == UCB:
-                    _choose(few, count, k, m, members_e, slack, score, which)
+                    _choose(who, count, k, full, members_e, slack, g, work, score, which)
+                    _remember(rivals, row, which, members_e, k, m)
                 else:
-                    _choose_improvement(few, count, k, m, members_e, members_best, score, which)
+                    _choose_improvement(
+                        who, count, k, m, members_e, members_best, table, known, slot, g, work, score, which
+                    )
                 for at in range(m):
-                    to = who[int(which[0, at])]
+                    to = int(which[0, at])
                     chosen[every[low + at]] = to
                     total += score[0, at]
                     travel += known[slot, to // WIDTH, 1, to % WIDTH]
                 if k + 1 == T:
                     continue
-                _sort(every, low, high, chosen)
                 first = low
-                for end in range(low + 1, high + 1):
-                    to = chosen[every[first]]
-                    if end < high and chosen[every[end]] == to:
-                        continue
-                    stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3] = (
-                        k + 1,
-                        to,
-                        first,
-                        end,
-                    )
+                while first < high:
+                    to, end = chosen[every[first]], _gather(every, first, high, chosen)
+                    stack[waiting, 0], stack[waiting, 1] = k + 1, to
+                    stack[waiting, 2], stack[waiting, 3] = first, end
                     for i in range(L):
                         if rate[i] >= 0.0:
                             way = rate[i] * known[slot, to // WIDTH, 1, to % WIDTH]
@@ -844,6 +993,7 @@ def roll_out(
     z: Any,
     best: float,
     promise: Any,
+    reach_step: float,
     left: Any,
     rate: Any,
     spent: Any,
@@ -872,8 +1022,10 @@ def roll_out(
         Standard normals, the same for every first step.
     best : float
         The best so far; EI's alone.
-    promise : (T, B) array
-        A bound of the scores of all sites from each block on, after each reading.
+    promise : (R, B) array
+        A bound of the scores of all sites from each block on, after readings with ``|e|`` up to as many
+        `reach_step` as the number of the row says.
+    reach_step : float
     left, rate : (L,) arrays
         What may be spent of each limit, and what a unit of travel takes of it; a rate below 0: it is looked up.
     spent : (L, F) array
@@ -897,6 +1049,7 @@ def roll_out(
             z,
             best,
             promise,
+            reach_step,
             left,
             rate,
             spent,

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldbo.costs.base import CostModel
 from fieldbo.domain import Array, Mask
@@ -37,6 +38,7 @@ from fieldbo.surface import Surface
 _WEIGHTS = {"one_plus": 1, "floor": 2, "literal": 3, "exclude": 4}  # as the loops call them
 _NONE = np.empty((0, 0))
 
+_REACHES = 17
 _MOST_STEPS = 50
 _MOST_FANTASIES = 4096
 
@@ -188,8 +190,9 @@ def _roll_out(
     draws = np.ascontiguousarray(paths.draws[:, : paths.steps - 1], dtype=float)
     price = cost.sampling_cost(sites, paths.level)
     weight, largest = _weight(base, price)
-    promise = _promise(base, surface, draws, best, largest)
-    order = np.argsort(-promise[0], kind="stable")
+    reaches = np.linspace(0.0, np.sqrt(np.max(np.sum(draws**2, axis=1))), _REACHES)
+    promise = _promise(base, surface, reaches, best, largest)
+    order = _by_promise(promise[np.searchsorted(reaches, np.abs(draws[:, 0]).max())])
     rates = cost.straight_rates
     ways, first_ways = _by_index(cost.travel, sites, first, rates is None)
     limits = _limits(paths, sites, position, first, ways, first_ways, price)
@@ -213,6 +216,7 @@ def _roll_out(
     )
     width = loops.WIDTH
     filled = np.resize(order, -(-len(order) // width) * width)
+    filled = filled.reshape(-1, loops.GROUPS, width // loops.GROUPS).transpose(0, 2, 1).ravel()
     table = every[:, filled].reshape(len(every), -1, width).transpose(1, 0, 2)
     starts = np.arange(0, len(order), width)
     blocks = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
@@ -226,7 +230,7 @@ def _roll_out(
             bool(paths.fantasy_noise),
         ),
         (kind, float(kernel.diagonal(sites[:1])[0])),
-        loops.Rows(*ends[1:]),
+        loops.Rows(ends[1], ends[2], ends[3], ends[4], ends[5], rates is not None),
         np.ascontiguousarray(table),
         len(sites),
         filled,
@@ -235,6 +239,7 @@ def _roll_out(
         draws,
         float(best),
         np.ascontiguousarray(np.maximum.accumulate(blocks, axis=1)[:, ::-1]),
+        float(max(reaches[1], 1e-300)),
         limits.left,
         limits.rate,
         limits.spent,
@@ -267,14 +272,13 @@ def _weight(base: Base, sampling: Array) -> tuple[int, float]:
     return (5, 1.0 / float(sampling.min())) if base.priced else (2, 1.0 / base.small)
 
 
-def _promise(base: Base, surface: Surface, draws: Array, best: float, largest: float) -> Array:
-    """Return bounds (T - 1, N) of the score of each site after each reading, in any fantasy.
+def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest: float) -> Array:
+    """Return bounds (R, N) of the score of each site in fantasies whose standard normals have lengths (R,).
 
     After readings that move the mean by ``g . e`` and leave the variance ``s^2 - |g|^2``, by Cauchy and
     Schwarz ``g . e + kappa w sqrt(s^2 - |g|^2) <= s sqrt(|e|^2 + kappa^2 w^2)``.
     """
-    mu, s = surface.mean, surface.sd
-    reach = np.sqrt(np.max(np.cumsum(draws**2, axis=1), axis=0))[:, None]  # |e|, (T - 1, 1)
+    mu, s, reach = surface.mean, surface.sd, reaches[:, None]
     if not base.improves:
         with np.errstate(invalid="ignore"):
             return np.where(s > 0, mu + s * np.hypot(reach, base.kappa * largest), mu)
@@ -283,6 +287,13 @@ def _promise(base: Base, surface: Surface, draws: Array, best: float, largest: f
         z = np.where(s > 0, gain / s, 0.0)
     tail = s * np.exp(-0.5 * z**2) / (np.sqrt(2.0 * np.pi) * (1.0 + z**2))
     return np.asarray((np.maximum(gain, 0.0) + tail) * largest)
+
+
+def _by_promise(promise: Array) -> NDArray[np.intp]:
+    """Return sites in falling order of promise (N,); those that promise the same, but for rounding, by index."""
+    unit = 1e-10 * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
+    steps = promise if unit == 0 else np.rint(promise / unit)
+    return np.argsort(-steps, kind="stable")
 
 
 class _Limits(NamedTuple):
