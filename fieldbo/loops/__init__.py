@@ -42,10 +42,9 @@ def compiled(
 ) -> Callable[[Loop], Loop]:
     """Return a decorator that compiles a loop at its first call, and keeps the code on disk if it can.
 
-    Sums may be reordered to fit vector registers; infinity keeps its meaning, and so does NaN, unless the loop
-    promises that all it meets are `numbers`: only then can a maximum be found in vector registers. An `inline`
-    loop becomes part of its callers. Of parallel loops one runs at a time, which not all of numba's ways to run
-    threads see to.
+    Sums may be reordered to fit vector registers; infinity keeps its meaning, and so does NaN, unless the
+    loop promises that all it meets are `numbers`. An `inline` loop becomes part of its callers. Of parallel
+    loops one runs at a time, which not all of numba's ways to run threads see to.
     """
     # Threads that wait for work sleep, and leave the cores to whatever else runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -55,7 +54,7 @@ def compiled(
     options: dict[str, Any] = {
         "nogil": True,
         "parallel": parallel,
-        "error_model": "numpy",  # a division by zero is infinite: to look for it would take longer than to divide
+        "error_model": "numpy",  # to look for a zero would take longer than to divide by it
         "inline": "always" if inline else "never",
         "fastmath": {"reassoc", "contract", "arcp", "nsz"} | ({"nnan"} if numbers else set()),
     }

@@ -15,406 +15,58 @@ Given readings 0 to k, the mean of fantasy j is ``mu + sum_k g_k e_kj`` and the 
 along together until their next sites differ. A site is looked at only while a bound says that it may be
 the next one of some fantasy; bounds never decide, so that the choice is that of the full sum.
 
-Sites come in blocks of `WIDTH`, each a table whose rows are MEAN, VARIANCE, NOISE, PRICE (of a reading there),
-then its place in length scales, its place in units of travel, V, and for each limit what a reading and the way
-home take. A column of it is all that is known of a site. Arrays are cut into views as seldom as can be: each
-view is counted, and threads that count views of one array wait for each other.
+Sites come in blocks: :mod:`fieldbo.loops.blocks` has what is worked out for each.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import prange
 
 from fieldbo.loops import compiled
+from fieldbo.loops.blocks import (
+    EACH,
+    EI,
+    EXCLUDE,
+    GROUPS,
+    HIGH,
+    LEAD,
+    LOW,
+    MEAN,
+    NOISE,
+    PLACES,
+    SURE,
+    TIE,
+    UCB,
+    VARIANCE,
+    WIDTH,
+    condition,
+    correlations,
+    distances,
+    ei_above,
+    ei_below,
+    ei_bounds,
+    expected_improvement,
+    less_explained,
+    moves_only,
+    out_of_reach,
+    out_of_reach_by_table,
+    tie_at,
+    tops,
+    ucb_bounds,
+    weigh,
+)
 
-UCB, EI = 0, 1
-PLAIN, ONE_PLUS, FLOOR, LITERAL, EXCLUDE, PRICED = range(6)
-MEAN, VARIANCE, NOISE, PRICE, PLACES = range(5)
-_SURE, _HIGH, _LOW, _LEAD = range(4)
-
-WIDTH = 128
-GROUPS = 16  # of the sites of a block: those of a group follow each other in order, and stand GROUPS apart
-_EACH = WIDTH // GROUPS
 BATCH = 16  # first steps whose covariances are worked out together
 _LANES = 8
 _KEPT = 512  # later sites of which a thread keeps what it knows
-_TIE = 1e-12
-_LOG2E = 1.4426950408889634
-_ROOT_2PI = math.sqrt(2.0 * math.pi)
-
-
-class Rule(NamedTuple):
-    """What is maximised at each step.
-
-    Attributes
-    ----------
-    score : int
-        UCB, ``mean + kappa sd w``, or EI, ``E max(f - best, 0) w``.
-    weight : int
-        What w is of the way: 1 (PLAIN), ``1 / (1 + d / scale)`` (ONE_PLUS), ``1 / max(d, scale)`` (FLOOR),
-        ``1 / d`` (LITERAL; EXCLUDE, where staying is ruled out), or one over the full price (PRICED).
-    kappa, scale : float
-    may_stay : bool
-        Whether moves that cost nothing are among the later steps.
-    noise_drawn : bool
-        Whether readings are drawn with their noise.
-    """
-
-    score: int
-    weight: int
-    kappa: float
-    scale: float
-    may_stay: bool
-    noise_drawn: bool
-
-
-class Rows(NamedTuple):
-    """Which rows of a block hold what, after PLACES; how many there are; whether travel is a distance."""
-
-    at: int
-    V: int
-    sampling: int
-    back: int
-    end: int
-    straight: bool
-
-
-class Matrices(NamedTuple):
-    """What is looked up by index where it follows no formula; (0, 0) where it does.
-
-    Each between sites (N, N) and between first steps and sites (F, N): prior covariances, travel, and what
-    travel takes of a limit that is not proportional to it.
-    """
-
-    prior: Any
-    first_prior: Any
-    travel: Any
-    first_travel: Any
-    other: Any
-    first_other: Any
-
-
-@compiled()
-def _exp(x: Any) -> Any:
-    """Return ``e^x`` for x of at most 0, to the last digits, without a call that stops vectorisation."""
-    y = x * _LOG2E
-    y = y if y > -1000.0 else -1000.0
-    whole = np.floor(y + 0.5)
-    t = (y - whole) * 0.6931471805599453
-    p = 2.08767569878681e-9  # 1 / 12!
-    p = p * t + 2.505210838544172e-8
-    p = p * t + 2.755731922398589e-7
-    p = p * t + 2.7557319223985893e-6
-    p = p * t + 2.48015873015873e-5
-    p = p * t + 1.984126984126984e-4
-    p = p * t + 1.3888888888888889e-3
-    p = p * t + 8.333333333333333e-3
-    p = p * t + 4.1666666666666664e-2
-    p = p * t + 0.16666666666666666
-    p = p * t + 0.5
-    p = p * t + 1.0
-    p = p * t + 1.0
-    power = (np.int64(whole) + np.int64(1023)) << np.int64(52)
-    return p * np.int64(power).view(np.float64)
-
-
-@compiled(numbers=True)
-def _correlations(
-    kind: int, amplitude: float, table: Any, b: int, places: Any, at: int, end: int, known: Any, slot: int
-) -> None:
-    """Fill row 0 of ``known[slot, b]`` with prior covariances between a block's sites and `here`."""
-    for p in range(WIDTH):
-        gap = table[b, PLACES, p] - places[at, PLACES]
-        known[slot, b, 0, p] = gap * gap
-    for c in range(PLACES + 1, end):
-        for p in range(WIDTH):
-            gap = table[b, c, p] - places[at, c]
-            known[slot, b, 0, p] += gap * gap
-    if kind == 0:
-        for p in range(WIDTH):
-            known[slot, b, 0, p] = amplitude * _exp(-0.5 * known[slot, b, 0, p])
-    elif kind == 1:
-        for p in range(WIDTH):
-            s = np.sqrt(3.0 * known[slot, b, 0, p])
-            known[slot, b, 0, p] = amplitude * (1.0 + s) * _exp(-s)
-    else:
-        for p in range(WIDTH):
-            s = np.sqrt(5.0 * known[slot, b, 0, p])
-            known[slot, b, 0, p] = amplitude * (1.0 + s + s * s * (1.0 / 3.0)) * _exp(-s)
-
-
-@compiled(numbers=True)
-def _less_explained(
-    table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int
-) -> None:
-    """Take what the rows of V explain off row 0 of ``known[slot, b]``, eight of them at a time."""
-    c = first
-    while c + 8 <= end:
-        for p in range(WIDTH):
-            one = places[at, c] * table[b, c, p] + places[at, c + 1] * table[b, c + 1, p]
-            two = places[at, c + 2] * table[b, c + 2, p] + places[at, c + 3] * table[b, c + 3, p]
-            one += places[at, c + 4] * table[b, c + 4, p] + places[at, c + 5] * table[b, c + 5, p]
-            two += places[at, c + 6] * table[b, c + 6, p] + places[at, c + 7] * table[b, c + 7, p]
-            known[slot, b, 0, p] -= one + two
-        c += 8
-    while c < end:
-        for p in range(WIDTH):
-            known[slot, b, 0, p] -= places[at, c] * table[b, c, p]
-        c += 1
-
-
-@compiled(numbers=True)
-def _distances(table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int) -> None:
-    """Fill row 1 of ``known[slot, b]`` with distances."""
-    for p in range(WIDTH):
-        known[slot, b, 1, p] = 0.0
-    for c in range(first, end):
-        for p in range(WIDTH):
-            gap = table[b, c, p] - places[at, c]
-            known[slot, b, 1, p] += gap * gap
-    for p in range(WIDTH):
-        known[slot, b, 1, p] = np.sqrt(known[slot, b, 1, p])
-
-
-@compiled(numbers=True)
-def _weigh(kind: int, scale: float, table: Any, b: int, known: Any, slot: int) -> None:
-    """Fill row 2 of ``known[slot, b]`` with what scores are multiplied by for the way."""
-    if kind == PLAIN:
-        for p in range(WIDTH):
-            known[slot, b, 2, p] = 1.0
-    elif kind == ONE_PLUS:
-        for p in range(WIDTH):
-            known[slot, b, 2, p] = scale / (scale + known[slot, b, 1, p])
-    elif kind == FLOOR:
-        for p in range(WIDTH):
-            travel = known[slot, b, 1, p]
-            known[slot, b, 2, p] = 1.0 / (travel if travel > scale else scale)
-    elif kind == PRICED:
-        for p in range(WIDTH):
-            known[slot, b, 2, p] = 1.0 / (known[slot, b, 1, p] + table[b, PRICE, p])
-    else:
-        for p in range(WIDTH):
-            travel = known[slot, b, 1, p]
-            known[slot, b, 2, p] = 1.0 / travel if travel > 0.0 else np.inf
-
-
-@compiled(numbers=True)
-def _condition(
-    g: Any, rest: Any, along: Any, k: int, b: int, scale: float, known: Any, slot: int, table: Any
-) -> None:
-    """Work out g_k and the variances after reading k in block b.
-
-    From the covariances with x_k before the path began, less what g_0 to g_(k-1) explain.
-    """
-    if k == 0:
-        for p in range(WIDTH):
-            step = known[slot, b, 0, p] * scale
-            g[0, b, p] = step
-            left = table[b, VARIANCE, p] - step * step
-            rest[0, b, p] = left if left > 0.0 else 0.0
-        return
-    there = along[k, 0]
-    for p in range(WIDTH):
-        g[k, b, p] = known[slot, b, 0, p] - there * g[0, b, p]
-    for i in range(1, k):
-        there = along[k, i]
-        for p in range(WIDTH):
-            g[k, b, p] -= there * g[i, b, p]
-    for p in range(WIDTH):
-        step = g[k, b, p] * scale
-        g[k, b, p] = step
-        left = rest[k - 1, b, p] - step * step
-        rest[k, b, p] = left if left > 0.0 else 0.0
 
 
 @compiled(numbers=True, inline=True)
-def _ucb_bounds(
-    kappa: float,
-    middle: Any,
-    half: Any,
-    along: Any,
-    k: int,
-    b: int,
-    scale: float,
-    known: Any,
-    slot: int,
-    table: Any,
-    g: Any,
-    rest: Any,
-    work: Any,
-) -> None:
-    """Work out g_k and the variances as `_condition` does, and what follows from them in one go.
-
-    That is, in block b of `work`, the part of the scores that all members share, and bounds of the scores.
-    """
-    if k == 0:
-        centre, reach = middle[0], half[0]
-        for p in range(WIDTH):
-            step = known[slot, b, 0, p] * scale
-            left = table[b, VARIANCE, p] - step * step
-            left = left if left > 0.0 else 0.0
-            s = np.sqrt(left)
-            gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
-            sure = table[b, MEAN, p] + gain
-            score, spread = sure + step * centre, abs(step) * reach
-            g[0, b, p], rest[0, b, p], work[b, _SURE, p] = step, left, sure
-            work[b, _HIGH, p], work[b, _LOW, p] = score + spread, score - spread
-        return
-    if k == 1:
-        there, centre0, reach0, centre, reach = along[1, 0], middle[0], half[0], middle[1], half[1]
-        for p in range(WIDTH):
-            before = g[0, b, p]
-            step = (known[slot, b, 0, p] - there * before) * scale
-            left = rest[0, b, p] - step * step
-            left = left if left > 0.0 else 0.0
-            s = np.sqrt(left)
-            gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
-            sure = table[b, MEAN, p] + gain
-            score = sure + before * centre0 + step * centre
-            spread = abs(before) * reach0 + abs(step) * reach
-            g[1, b, p], rest[1, b, p], work[b, _SURE, p] = step, left, sure
-            work[b, _HIGH, p], work[b, _LOW, p] = score + spread, score - spread
-        return
-    _condition(g, rest, along, k, b, scale, known, slot, table)
-    for p in range(WIDTH):
-        work[b, _HIGH, p] = 0.0
-        work[b, _LOW, p] = 0.0
-    for i in range(k + 1):
-        centre, reach = middle[i], half[i]
-        for p in range(WIDTH):
-            work[b, _HIGH, p] += g[i, b, p] * centre
-            work[b, _LOW, p] += abs(g[i, b, p]) * reach
-    for p in range(WIDTH):
-        s = np.sqrt(rest[k, b, p])
-        gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
-        sure = table[b, MEAN, p] + gain
-        score, spread = sure + work[b, _HIGH, p], work[b, _LOW, p]
-        work[b, _SURE, p] = sure
-        work[b, _HIGH, p], work[b, _LOW, p] = score + spread, score - spread
-
-
-@compiled(numbers=True)
-def _ei_bounds(
-    least: float,
-    most: float,
-    middle: Any,
-    half: Any,
-    table: Any,
-    b: int,
-    g: Any,
-    rest: Any,
-    k: int,
-    known: Any,
-    slot: int,
-    work: Any,
-) -> None:
-    """Do as `_ucb_bounds`, with the sd in place of what is shared; the best lies between `least` and `most`."""
-    for p in range(WIDTH):
-        work[b, _HIGH, p] = table[b, MEAN, p]
-        work[b, _LOW, p] = 0.0
-    for i in range(k + 1):
-        centre, reach = middle[i], half[i]
-        for p in range(WIDTH):
-            work[b, _HIGH, p] += g[i, b, p] * centre
-            work[b, _LOW, p] += abs(g[i, b, p]) * reach
-    for p in range(WIDTH):
-        s, w = np.sqrt(rest[k, b, p]), known[slot, b, 2, p]
-        work[b, _SURE, p] = s
-        middle_mean, half_range = work[b, _HIGH, p], work[b, _LOW, p]
-        work[b, _HIGH, p] = _ei_above(middle_mean + half_range - least, s) * w
-        work[b, _LOW, p] = _ei_below(middle_mean - half_range - most, s) * w
-
-
-@compiled(numbers=True)
-def _ei_above(gain: Any, s: Any) -> Any:
-    """Return an upper bound of ``s h(gain / s)``, ``h(z) = z Phi(z) + phi(z)``, sd s of at least 0.
-
-    ``h(-a)`` is at most ``phi(a) / (1 + a^2)``, and ``h(a) = a + h(-a)``.
-    """
-    z = gain * (1.0 / s if s > 0.0 else 0.0)
-    return (gain if gain > 0.0 else 0.0) + s * _exp(-0.5 * z * z) * (1.0 / _ROOT_2PI) / (1.0 + z * z)
-
-
-@compiled(numbers=True)
-def _ei_below(gain: Any, s: Any) -> Any:
-    """Return a lower bound of it: ``h(-a)`` is at least ``phi(a) (r - a) / (r + a)``, ``r^2 = a^2 + 8 / pi``."""
-    z = gain * (1.0 / s if s > 0.0 else 0.0)
-    a = abs(z)
-    r = np.sqrt(a * a + 8.0 / math.pi)
-    tail = _exp(-0.5 * a * a) * (1.0 / _ROOT_2PI) * (r - a) / (r + a)
-    return (gain if gain > 0.0 else 0.0) + s * tail
-
-
-@compiled()
-def _expected_improvement(gain: float, s: float) -> float:
-    if s <= 0.0:
-        return max(gain, 0.0)
-    z = gain / s
-    below = 0.5 * math.erfc(-z / math.sqrt(2.0))
-    return max(gain * below + s * math.exp(-0.5 * z * z) / _ROOT_2PI, 0.0)
-
-
-@compiled(numbers=True)
-def _out_of_reach(
-    rate: float, known: Any, slot: int, table: Any, b: int, sampling: int, back: int, left: float, work: Any
-) -> None:
-    """Rule sites out, by minus infinity in both bounds, that can't be paid for."""
-    for p in range(WIDTH):
-        dear = rate * known[slot, b, 1, p] + table[b, sampling, p] + table[b, back, p] > left
-        work[b, _HIGH, p] = -np.inf if dear else work[b, _HIGH, p]
-        work[b, _LOW, p] = -np.inf if dear else work[b, _LOW, p]
-
-
-@compiled()
-def _out_of_reach_by_table(
-    ways: Any, row: int, order: Any, table: Any, b: int, sampling: int, back: int, left: float, work: Any
-) -> None:
-    for p in range(WIDTH):
-        if not ways[row, order[b * WIDTH + p]] + table[b, sampling, p] + table[b, back, p] <= left:
-            work[b, _HIGH, p] = work[b, _LOW, p] = -np.inf
-
-
-@compiled(numbers=True)
-def _moves_only(priced: float, known: Any, slot: int, table: Any, b: int, work: Any) -> None:
-    """Rule sites out where going, and reading if that is priced, costs nothing."""
-    for p in range(WIDTH):
-        free = known[slot, b, 1, p] + priced * table[b, PRICE, p] <= 0.0
-        work[b, _HIGH, p] = -np.inf if free else work[b, _HIGH, p]
-        work[b, _LOW, p] = -np.inf if free else work[b, _LOW, p]
-
-
-@compiled(numbers=True, inline=True)
-def _tops(work: Any, b: int, row: int, peaks: Any) -> float:
-    """Return the highest of a row of block b; and that of each group, in the first GROUPS of ``peaks[b]``.
-
-    Group l has the sites l, l + GROUPS, and so on. By halves, which fills vector registers.
-    """
-    half = WIDTH // 2
-    for p in range(half):
-        one, other = work[b, row, p], work[b, row, half + p]
-        peaks[b, p] = one if one > other else other
-    while half > GROUPS:
-        half //= 2
-        for p in range(half):
-            one, other = peaks[b, p], peaks[b, half + p]
-            peaks[b, p] = one if one > other else other
-    top = -np.inf
-    for p in range(GROUPS):
-        top = max(top, peaks[b, p])
-    return top
-
-
-@compiled()
-def _slack(top: float) -> float:
-    return _TIE * abs(top) if abs(top) < np.inf else 0.0
-
-
-@compiled(numbers=True, inline=True)
-def _choose(
+def _choose(  # noqa: PLR0912 - a loop for each depth
     who: Any,
     count: int,
     k: int,
@@ -450,8 +102,8 @@ def _choose(
     of = 0
     for q in range(count):
         b, p = who[q] // WIDTH, who[q] % WIDTH
-        # To and fro between two rows: what is written is not what was read, so that registers are stored whole.
-        sure, number, last, to = work[b, _SURE, p], float(who[q]), g[k, b, p], 1 - of
+        # To and fro between two rows: what is written is not what was read, and is stored whole.
+        sure, number, last, to = work[b, SURE, p], float(who[q]), g[k, b, p], 1 - of
         if k == 0:
             for j in range(m):
                 value, best = sure + last * steps[0, j], score[of, j]
@@ -508,7 +160,7 @@ def _choose_improvement(
     for turn in range(2):
         for q in range(count):
             b, p = who[q] // WIDTH, who[q] % WIDTH
-            mean, s, w = table[b, MEAN, p], work[b, _SURE, p], known[slot, b, 2, p]
+            mean, s, w = table[b, MEAN, p], work[b, SURE, p], known[slot, b, 2, p]
             for j in range(m):
                 score[1, j] = mean - best[j]
             for i in range(k + 1):
@@ -517,13 +169,13 @@ def _choose_improvement(
                     score[1, j] += step * steps[i, j]
             if turn == 0:
                 for j in range(m):
-                    below = _ei_below(score[1, j], s) * w
+                    below = ei_below(score[1, j], s) * w
                     score[2, j] = below if below > score[2, j] else score[2, j]
                 continue
             for j in range(m):
-                if _ei_above(score[1, j], s) * w >= score[2, j]:
-                    value = _expected_improvement(score[1, j], s) * w
-                    if value > score[0, j] + _TIE * value:
+                if ei_above(score[1, j], s) * w >= score[2, j]:
+                    value = expected_improvement(score[1, j], s) * w
+                    if value > score[0, j] + TIE * value:
                         score[0, j], chosen[0, j] = value, who[q]
 
 
@@ -544,13 +196,13 @@ def _learn(
     known: Any,
     explained: bool,
 ) -> None:
-    """Work out covariances, ways and weights between block b and site x, or, where that is below 0, first step f.
+    """Work out covariances, ways and weights between block b and site x, or, below 0, first step f.
 
     Without what V explains if it is not `explained` here.
     """
     kind, amplitude = model
     if kind >= 0:
-        _correlations(kind, amplitude, table, b, places, at, rows.at, known, slot)
+        correlations(kind, amplitude, table, b, places, at, rows.at, known, slot)
     elif x < 0:
         for p in range(WIDTH):
             known[slot, b, 0, p] = matrices.first_prior[f, order[b * WIDTH + p]]
@@ -558,16 +210,16 @@ def _learn(
         for p in range(WIDTH):
             known[slot, b, 0, p] = matrices.prior[order[x], order[b * WIDTH + p]]
     if explained:
-        _less_explained(table, b, places, at, rows.V, rows.sampling, known, slot)
+        less_explained(table, b, places, at, rows.V, rows.sampling, known, slot)
     if rows.straight:
-        _distances(table, b, places, at, rows.at, rows.V, known, slot)
+        distances(table, b, places, at, rows.at, rows.V, known, slot)
     elif x < 0:
         for p in range(WIDTH):
             known[slot, b, 1, p] = matrices.first_travel[f, order[b * WIDTH + p]]
     else:
         for p in range(WIDTH):
             known[slot, b, 1, p] = matrices.travel[order[x], order[b * WIDTH + p]]
-    _weigh(rule.weight, rule.scale, table, b, known, slot)
+    weigh(rule.weight, rule.scale, table, b, known, slot)
 
 
 @compiled(inline=True)
@@ -611,25 +263,25 @@ def _afford(
     slot: int,
     work: Any,
 ) -> None:
-    """Rule sites out that can't be paid for, or are not to be chosen; row `at` of `spent` is what was spent."""
+    """Rule sites out that can't be paid for, or are not to be chosen; `spent[at]` is what was spent."""
     for i in range(len(left)):
         rest, sampling, back = left[i] - spent[at, i], rows.sampling + i, rows.back + i
         if rate[i] >= 0.0:
-            _out_of_reach(rate[i], known, slot, table, b, sampling, back, rest, work)
+            out_of_reach(rate[i], known, slot, table, b, sampling, back, rest, work)
         elif x < 0:
-            _out_of_reach_by_table(matrices.first_other, f, order, table, b, sampling, back, rest, work)
+            out_of_reach_by_table(matrices.first_other, f, order, table, b, sampling, back, rest, work)
         else:
-            _out_of_reach_by_table(matrices.other, order[x], order, table, b, sampling, back, rest, work)
+            out_of_reach_by_table(matrices.other, order[x], order, table, b, sampling, back, rest, work)
     if rule.weight == EXCLUDE:
-        _moves_only(0.0, known, slot, table, b, work)
+        moves_only(0.0, known, slot, table, b, work)
     if not rule.may_stay:
-        _moves_only(1.0, known, slot, table, b, work)
+        moves_only(1.0, known, slot, table, b, work)
 
 
 @compiled(inline=True)
 def _find(x: int, slot_of: Any, owner: Any, filled: Any, used: Any) -> int:
     """Return where what is known of site x is; it gets a place if it has none."""
-    slot = slot_of[x]
+    slot: int = slot_of[x]
     if slot < 0:
         slot = used[0]
         if slot < len(owner) - 1:
@@ -644,7 +296,7 @@ def _find(x: int, slot_of: Any, owner: Any, filled: Any, used: Any) -> int:
 def _ranges(
     k: int, every: Any, low: int, high: int, e: Any, best: Any, middle: Any, half: Any
 ) -> tuple[float, float, float]:
-    """Fill middle and half width of the members' e_i; return the range of what is best for them, and max |e|."""
+    """Fill middle and half width of the members' e_i; return the range of their best, and max |e|."""
     first = every[low]
     for i in range(k + 1):
         lowest = highest = e[i, first]
@@ -667,36 +319,36 @@ def _ranges(
 def _lead(
     rule: Any, b: int, k: int, line: float, seen: int, rivals: Any, row: int, half: Any, g: Any, work: Any
 ) -> None:
-    """Fill row LEAD of block b with bounds of each site's lead: on `line`, and on rivals that have been seen.
+    """Fill row LEAD of block b with bounds of each site's lead, on `line` and on rivals that have been seen.
 
-    How far ahead of another site it can be is known better than its score, as what moves both of them cancels.
+    How far ahead of another site it can be is known better than its score: what moves both cancels.
     """
     if not line < np.inf:
         for p in range(WIDTH):
-            work[b, _LEAD, p] = 0.0 if work[b, _HIGH, p] >= line else -np.inf
+            work[b, LEAD, p] = 0.0 if work[b, HIGH, p] >= line else -np.inf
         return
     for p in range(WIDTH):
-        work[b, _LEAD, p] = work[b, _HIGH, p] - line
+        work[b, LEAD, p] = work[b, HIGH, p] - line
     if rule.score == EI:
         return
     for r in range(rivals.shape[1]):
         rival = rivals[row, r]
         b0, p0 = rival // WIDTH, rival % WIDTH
-        if rival < 0 or b0 >= seen or work[b0, _LOW, p0] == -np.inf:
+        if rival < 0 or b0 >= seen or work[b0, LOW, p0] == -np.inf:
             continue
-        score, last, reach = work[b0, _HIGH, p0] + work[b0, _LOW, p0], g[k, b0, p0], half[k]
+        score, last, reach = work[b0, HIGH, p0] + work[b0, LOW, p0], g[k, b0, p0], half[k]
         if k == 0:
             for p in range(WIDTH):
-                lead = 0.5 * (work[b, _HIGH, p] + work[b, _LOW, p] - score) + abs(g[0, b, p] - last) * reach
-                best = work[b, _LEAD, p]
-                work[b, _LEAD, p] = lead if lead < best else best
+                lead = 0.5 * (work[b, HIGH, p] + work[b, LOW, p] - score) + abs(g[0, b, p] - last) * reach
+                best = work[b, LEAD, p]
+                work[b, LEAD, p] = lead if lead < best else best
         elif k == 1:
             first, width = g[0, b0, p0], half[0]
             for p in range(WIDTH):
-                lead = 0.5 * (work[b, _HIGH, p] + work[b, _LOW, p] - score) + abs(g[1, b, p] - last) * reach
+                lead = 0.5 * (work[b, HIGH, p] + work[b, LOW, p] - score) + abs(g[1, b, p] - last) * reach
                 lead += abs(g[0, b, p] - first) * width
-                best = work[b, _LEAD, p]
-                work[b, _LEAD, p] = lead if lead < best else best
+                best = work[b, LEAD, p]
+                work[b, LEAD, p] = lead if lead < best else best
 
 
 @compiled(inline=True)
@@ -707,7 +359,7 @@ def _in_question(blocks: int, tie: float, work: Any, peaks: Any, who: Any) -> in
         for group in range(GROUPS):
             if peaks[b, group] >= -tie:
                 for p in range(group, WIDTH, GROUPS):
-                    if work[b, _LEAD, p] >= -tie:
+                    if work[b, LEAD, p] >= -tie:
                         who[count] = b * WIDTH + p
                         count += 1
     return count
@@ -744,7 +396,7 @@ def _read(
 
 @compiled(inline=True)
 def _remember(rivals: Any, row: int, chosen: Any, steps: Any, k: int, m: int) -> None:
-    """Keep what was chosen at the lowest, a middling and the highest last reading: the next ones to beat there."""
+    """Keep what was chosen at the lowest, a middling and the highest last reading, as the ones to beat."""
     lowest = highest = 0
     for j in range(m):
         if steps[k, j] < steps[k, lowest]:
@@ -771,7 +423,7 @@ def _gather(every: Any, first: int, high: int, chosen: Any) -> int:
 
 
 @compiled(numbers=True)
-def _roll_some(
+def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a function already
     rule: Any,
     model: Any,
     rows: Any,
@@ -793,13 +445,13 @@ def _roll_some(
 ) -> None:
     """Roll out from the first steps `mine`.
 
-    Depth first: the stack holds the groups of fantasies that are still to go on, with depth, site (-1: the first
-    step), and which of `every`. Of each site that was on a path covariances, travel and weights are kept in
-    `known`, the first places of which are the batch's of first steps.
+    Depth first: the stack holds the groups of fantasies that are still to go on, with depth, site (-1: the
+    first step), and which of `every`. Of each site that was on a path covariances, travel and weights are
+    kept in `known`, the first places of which are the batch's of first steps.
 
-    Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, where m_i and r_i are middle and half width
-    of the members' e_i: the highest lower bound is a score that every member can have, and blocks are looked at
-    until they promise less.
+    Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, where m_i and r_i are middle and half
+    width of the members' e_i: the highest lower bound is a score that every member can have, and blocks are
+    looked at until they promise less.
     """
     (M, T), L, B, C = z.shape, len(left), len(shared), shared.shape[1]
     N = B * WIDTH
@@ -906,41 +558,39 @@ def _roll_some(
                                     )
                                 filled[of] += 1
                             if i < k or rule.score == EI:
-                                _condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
+                                condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
                             done[i] = b + 1
                     slot, scale = slots[k], 1.0 / root[k]
                     if rule.score == UCB:
-                        _ucb_bounds(
+                        ucb_bounds(
                             rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
                         )
                     else:
-                        _ei_bounds(least, most, middle, half, table, b, g, rest, k, known, slot, work)
+                        ei_bounds(least, most, middle, half, table, b, g, rest, k, known, slot, work)
                     if limited:
                         _afford(
                             rule, rows, b, f, x, left, rate, now, 0, matrices, order, table, known, slot, work
                         )
                     for rank in range(max(0, sites - b * WIDTH), WIDTH):  # the last block is filled up
-                        p = rank // _EACH + rank % _EACH * GROUPS
-                        work[b, _HIGH, p] = work[b, _LOW, p] = -np.inf
-                    top = max(top, _tops(work, b, _LOW, peaks))
-                    peaks[b, GROUPS] = _tops(work, b, _HIGH, peaks)
+                        p = rank // EACH + rank % EACH * GROUPS
+                        work[b, HIGH, p] = work[b, LOW, p] = -np.inf
+                    top = max(top, tops(work, b, LOW, peaks))
+                    peaks[b, GROUPS] = tops(work, b, HIGH, peaks)
                     b += 1
                 if top == -np.inf:
                     continue  # nothing can be had: the paths end here
-                slot, slack = slots[k], _slack(top)
+                slot, slack = slots[k], tie_at(top)
                 row = slot if k > 0 else 0
                 for at in range(b):
                     if peaks[at, GROUPS] >= top - slack:
                         _lead(rule, at, k, top - slack, b, rivals, row, half, g, work)
-                        _tops(work, at, _LEAD, peaks)
+                        tops(work, at, LEAD, peaks)
                     else:
                         for group in range(GROUPS):
                             peaks[at, group] = -np.inf
                 count = _in_question(b, slack, work, peaks, who)
                 m = high - low
-                full = min(
-                    M, -(-m // _LANES) * _LANES
-                )  # whole registers: what stands in the rest is of no account
+                full = min(M, -(-m // _LANES) * _LANES)  # whole registers, whatever the rest of them holds
                 for at in range(m):
                     j = every[low + at]
                     members_best[at] = best[k + 1, j]
@@ -1007,8 +657,8 @@ def roll_out(
     ----------
     rule : Rule
     model : (int, float)
-        The kernel's kind, as `fieldbo.loops.lookahead` has them (-1: prior covariances are looked up), and the
-        prior's variance.
+        The kernel's kind, as `fieldbo.loops.lookahead` has them (-1: prior covariances are looked up), and
+        the prior's variance.
     rows : Rows
     table : (B, rows.end, WIDTH) array
     sites : int
@@ -1027,7 +677,7 @@ def roll_out(
         `reach_step` as the number of the row says.
     reach_step : float
     left, rate : (L,) arrays
-        What may be spent of each limit, and what a unit of travel takes of it; a rate below 0: it is looked up.
+        What may be spent of each limit, and what a unit of travel takes of it (below 0: it is looked up).
     spent : (L, F) array
         What each first step takes.
     value, cost : (F,) arrays

@@ -184,7 +184,8 @@ def _roll_out(
     """Add to `found` what the later steps are worth."""
     import numba
 
-    from fieldbo.loops import rollout as loops
+    from fieldbo.loops import blocks
+    from fieldbo.loops.rollout import roll_out
 
     base, cost, sites = paths.base, paths.cost, surface.candidates
     draws = np.ascontiguousarray(paths.draws[:, : paths.steps - 1], dtype=float)
@@ -205,7 +206,7 @@ def _roll_out(
     prior, first_prior = _by_index(kernel, sites, first, kind < 0)
     at, first_at = (_NONE, _NONE) if rates is None else ((sites * rates).T, (first.points * rates).T)
     groups = [scaled, at, surface.solved, limits.sampling, limits.back]
-    ends = np.cumsum([loops.PLACES, *map(len, groups)]).tolist()
+    ends = np.cumsum([blocks.PLACES, *map(len, groups)]).tolist()
     F = len(first.points)
     firsts = np.vstack(
         [first.mean, first.variance, first.noise, np.zeros(F), *first_scaled, *first_at, *first.solved]
@@ -214,15 +215,15 @@ def _roll_out(
     every = np.vstack(
         [surface.mean, surface.variance, noise, price, *(group for group in groups if len(group))]
     )
-    width = loops.WIDTH
+    width = blocks.WIDTH
     filled = np.resize(order, -(-len(order) // width) * width)
-    filled = filled.reshape(-1, loops.GROUPS, width // loops.GROUPS).transpose(0, 2, 1).ravel()
+    filled = filled.reshape(-1, blocks.GROUPS, width // blocks.GROUPS).transpose(0, 2, 1).ravel()
     table = every[:, filled].reshape(len(every), -1, width).transpose(1, 0, 2)
     starts = np.arange(0, len(order), width)
-    blocks = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
-    loops.roll_out(
-        loops.Rule(
-            loops.EI if base.improves else loops.UCB,
+    bounds = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
+    roll_out(
+        blocks.Rule(
+            blocks.EI if base.improves else blocks.UCB,
             weight,
             float(base.kappa),
             base.small,
@@ -230,15 +231,15 @@ def _roll_out(
             bool(paths.fantasy_noise),
         ),
         (kind, float(kernel.diagonal(sites[:1])[0])),
-        loops.Rows(ends[1], ends[2], ends[3], ends[4], ends[5], rates is not None),
+        blocks.Rows(ends[1], ends[2], ends[3], ends[4], ends[5], rates is not None),
         np.ascontiguousarray(table),
         len(sites),
         filled,
         np.ascontiguousarray(firsts.T),
-        loops.Matrices(prior, first_prior, ways, first_ways, limits.other, limits.first_other),
+        blocks.Matrices(prior, first_prior, ways, first_ways, limits.other, limits.first_other),
         draws,
         float(best),
-        np.ascontiguousarray(np.maximum.accumulate(blocks, axis=1)[:, ::-1]),
+        np.ascontiguousarray(np.maximum.accumulate(bounds, axis=1)[:, ::-1]),
         float(max(reaches[1], 1e-300)),
         limits.left,
         limits.rate,
@@ -290,7 +291,7 @@ def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest:
 
 
 def _by_promise(promise: Array) -> NDArray[np.intp]:
-    """Return sites in falling order of promise (N,); those that promise the same, but for rounding, by index."""
+    """Return sites in falling order of promise (N,); where that is the same, up to rounding, by index."""
     unit = 1e-10 * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
     steps = promise if unit == 0 else np.rint(promise / unit)
     return np.argsort(-steps, kind="stable")
