@@ -50,6 +50,8 @@ from fieldbo.loops.blocks import (
     ei_below,
     ei_bounds,
     expected_improvement,
+    highest_alone,
+    largest_step,
     less_explained,
     moves_only,
     out_of_reach,
@@ -62,7 +64,8 @@ from fieldbo.loops.blocks import (
 
 BATCH = 16  # first steps whose covariances are worked out together
 _LANES = 8
-_KEPT = 512  # later sites of which a thread keeps what it knows
+_SURER = 1.25  # by so much the sd of a reading may shrink on a path for bounds without the path to hold
+_KEPT = 256_000_000  # bytes that a thread keeps of what it knows of later sites
 
 
 @compiled(numbers=True, inline=True)
@@ -317,7 +320,17 @@ def _ranges(
 
 @compiled(numbers=True, inline=True)
 def _lead(
-    rule: Any, b: int, k: int, line: float, seen: int, rivals: Any, row: int, half: Any, g: Any, work: Any
+    rule: Any,
+    b: int,
+    k: int,
+    line: float,
+    done: Any,
+    node: int,
+    rivals: Any,
+    row: int,
+    half: Any,
+    g: Any,
+    work: Any,
 ) -> None:
     """Fill row LEAD of block b with bounds of each site's lead, on `line` and on rivals that have been seen.
 
@@ -334,7 +347,7 @@ def _lead(
     for r in range(rivals.shape[1]):
         rival = rivals[row, r]
         b0, p0 = rival // WIDTH, rival % WIDTH
-        if rival < 0 or b0 >= seen or work[b0, LOW, p0] == -np.inf:
+        if rival < 0 or done[k, b0] != node or work[b0, LOW, p0] == -np.inf:
             continue
         score, last, reach = work[b0, HIGH, p0] + work[b0, LOW, p0], g[k, b0, p0], half[k]
         if k == 0:
@@ -456,12 +469,12 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
     (M, T), L, B, C = z.shape, len(left), len(shared), shared.shape[1]
     N = B * WIDTH
     table = shared.copy()
-    here, path, done, slots = (
-        np.empty((T, C)),
+    here, path, slots = np.empty((T, C)), np.zeros(T, np.int64), np.zeros(T, np.int64)
+    done, serial, nodes = (
+        np.zeros((T, B), np.int64),
         np.zeros(T, np.int64),
-        np.zeros(T, np.int64),
-        np.zeros(T, np.int64),
-    )
+        0,
+    )  # of which node g_k is in a block
     along, root, middle, half = np.empty((T, T)), np.empty(T), np.empty(T), np.empty(T)
     e, best = np.empty((T, M)), np.full((T + 1, M), first_best)  # g_k and e_k, and the best before reading k
     g, rest, work, peaks = (
@@ -470,7 +483,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
         np.empty((B, 4, WIDTH)),
         np.empty((B, WIDTH // 2)),
     )
-    places = BATCH + min(N, _KEPT)
+    places = BATCH + max(1, min(N, _KEPT // (8 * 3 * N)))
     known, owner, filled = np.empty((places, B, 3, WIDTH)), np.full(places, -1), np.zeros(places, np.int64)
     slot_of, used = np.full(N, -1), np.full(1, BATCH)
     who = np.empty(N, np.int64)
@@ -478,6 +491,8 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
     members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
     now, rivals = np.empty((1, L)), np.full((places, 3), -1)
+    largest, alone, line = np.empty((T, B)), np.empty((places, B)), np.empty(WIDTH)
+    furthest = np.max(np.abs(z))
     limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
@@ -510,15 +525,19 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                     for i in range(k):
                         along[k, i] = g[i, b, p]
                     variance, slots[k] = rest[k - 1, b, p], _find(x, slot_of, owner, filled, used)
-                path[k], done[k] = x, 0
+                nodes += 1
+                path[k], serial[k] = x, nodes
                 mean, noise = here[k, MEAN], here[k, NOISE]
                 root[k] = _read(rule, z, k, every, low, high, mean, variance, noise, along, e, best)
-                least, most, reach = _ranges(k, every, low, high, e, best, middle, half)
+                least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
                 level = min(math.ceil(reach / reach_step), len(promise) - 1)
-                top, b = -np.inf, 0
+                top, b, scale = -np.inf, 0, 1.0 / root[k]
+                # What is known of x_k without the path bounds scores, unless the path made it much surer.
+                before = math.sqrt(here[k, VARIANCE] + here[k, NOISE])
+                skipping = k > 0 and rule.score == UCB and before <= _SURER * root[k]
                 while b < B and promise[level, b] >= top:
                     for i in range(k + 1):
-                        if done[i] <= b:
+                        if done[i, b] != serial[i]:
                             at, of = path[i], 0
                             if at >= 0:
                                 of = slots[i] = _find(at, slot_of, owner, filled, used)
@@ -556,17 +575,36 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                                         table,
                                         known,
                                     )
+                                if at >= 0 and rule.score == UCB:
+                                    most = _SURER * furthest / math.sqrt(here[i, VARIANCE] + here[i, NOISE])
+                                    alone[of, filled[of]] = highest_alone(
+                                        rule.kappa, most, table, filled[of], known, of, line
+                                    )
                                 filled[of] += 1
                             if i < k or rule.score == EI:
                                 condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
-                            done[i] = b + 1
-                    slot, scale = slots[k], 1.0 / root[k]
+                                done[i, b] = serial[i]
+                                if rule.score == UCB:
+                                    largest[i, b] = largest_step(g, i, b, line)
+                    slot = slots[k]
+                    if skipping:
+                        bound = alone[slot, b]
+                        for i in range(k):
+                            moves = abs(along[k, i]) * scale * (abs(middle[k]) + half[k])
+                            bound += largest[i, b] * (abs(middle[i]) + half[i] + moves)
+                        if bound < top:
+                            peaks[b, GROUPS] = -np.inf
+                            b += 1
+                            continue
                     if rule.score == UCB:
                         ucb_bounds(
                             rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
                         )
+                        done[k, b] = serial[k]
+                        if k + 1 < T:
+                            largest[k, b] = largest_step(g, k, b, line)
                     else:
-                        ei_bounds(least, most, middle, half, table, b, g, rest, k, known, slot, work)
+                        ei_bounds(least, most_best, middle, half, table, b, g, rest, k, known, slot, work)
                     if limited:
                         _afford(
                             rule, rows, b, f, x, left, rate, now, 0, matrices, order, table, known, slot, work
@@ -583,7 +621,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                 row = slot if k > 0 else 0
                 for at in range(b):
                     if peaks[at, GROUPS] >= top - slack:
-                        _lead(rule, at, k, top - slack, b, rivals, row, half, g, work)
+                        _lead(rule, at, k, top - slack, done, serial[k], rivals, row, half, g, work)
                         tops(work, at, LEAD, peaks)
                     else:
                         for group in range(GROUPS):

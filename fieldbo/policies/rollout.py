@@ -39,6 +39,7 @@ _WEIGHTS = {"one_plus": 1, "floor": 2, "literal": 3, "exclude": 4}  # as the loo
 _NONE = np.empty((0, 0))
 
 _REACHES = 17
+_COARSE = 0.01  # of the highest promise: sites that differ by less stay beside their neighbours
 _MOST_STEPS = 50
 _MOST_FANTASIES = 4096
 
@@ -291,8 +292,12 @@ def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest:
 
 
 def _by_promise(promise: Array) -> NDArray[np.intp]:
-    """Return sites in falling order of promise (N,); where that is the same, up to rounding, by index."""
-    unit = 1e-10 * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
+    """Return sites in falling order of promise (N,), roughly: those that promise about the same by index.
+
+    So ties of scores go to the lowest index, and a block has sites that lie together, which a reading far away
+    leaves as they are.
+    """
+    unit = _COARSE * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
     steps = promise if unit == 0 else np.rint(promise / unit)
     return np.argsort(-steps, kind="stable")
 
