@@ -236,9 +236,9 @@ def within_reach(world: World, crew: Sequence[Crew]) -> World:
     domain = world.domain
     reached = np.zeros(domain.size, dtype=bool)
     for one in crew:
-        domain.check_place("start", one.start, "agent.start")
+        _check_open(world, "start", one.start)
         if one.home is not None:
-            domain.check_place("home", one.home, "agent.home")
+            _check_open(world, "home", one.home)
             if not np.isfinite(world.cost.travel(one.start, one.home[None])[0]):
                 raise InputError(
                     f"home {one.home.tolist()} can't be reached from the start {one.start.tolist()}: "
@@ -258,6 +258,26 @@ def within_reach(world: World, crew: Sequence[Crew]) -> World:
             mend="start elsewhere, or open a way",
         )
     return replace(world, domain=domain.restricted(reached))
+
+
+def _check_open(world: World, what: str, place: Array) -> None:
+    """Raise an `InputError` unless a place is one of the domain, and not one where obstacles shut all ways.
+
+    Parameters
+    ----------
+    world : World
+    what : str
+        Of the agent: ``"start"`` or ``"home"``.
+    place : (d,) array
+    """
+    world.domain.check_place(what, place, f"agent.{what}")
+    if world.domain.obstacles and not np.isfinite(world.cost.travel(place, place[None])[0]):
+        raise InputError(
+            f"{what} {place.tolist()} lies where an obstacle touches another, or the edge of the domain",
+            expected="a place that can be passed: nothing gets between what touches",
+            where=f"agent.{what}",
+            mend="move it away from there, or the obstacles apart",
+        )
 
 
 def _between(world: World) -> str:

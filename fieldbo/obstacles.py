@@ -299,7 +299,9 @@ class Space:
             return cls(low, high, outline)
         if len(low) == 2:
             whole = shapely.box(*low, *high) if outline is None else outline
-            return cls(low, high, _region(obstacles, whole, float(np.min(high - low))))
+            digits = 10.0 * float(np.spacing(np.abs([low, high]).max()))  # that coordinates have
+            finest = max(0.1 * _THIN * float(np.min(high - low)), digits)
+            return cls(low, high, _region(obstacles, whole, finest))
         boxes = [(low, high)]
         for one in obstacles:
             boxes = [part for box in boxes for part in _around(one, *box)]
@@ -321,7 +323,11 @@ class Space:
         """Whether all straight legs between its points lie in it."""
         if self.region is None:
             return self.boxes is None
-        return bool(self.region.convex_hull.area - self.region.area <= _THIN * self.region.area)
+        if isinstance(self.region, shapely.MultiPolygon) or len(self.region.interiors):
+            return False
+        corners = shapely.points(shapely.get_coordinates(self.region))
+        depth = shapely.distance(corners, self.region.convex_hull.boundary).max()  # the area may be tiny
+        return bool(depth <= _THIN * (self.high - self.low).max())
 
     def contains(self, points: ArrayLike) -> Mask:
         """Say which points (n, d) are free, edges included, as (n,) bool."""
@@ -329,7 +335,7 @@ class Space:
         slack = _THIN * (self.high - self.low)  # a coordinate that went through text and back still counts
         inside: Mask = np.all((x >= self.low - slack) & (x <= self.high + slack), axis=1)
         if self.region is not None:
-            inside &= shapely.intersects_xy(self._with_edge, x[:, 0], x[:, 1])
+            inside &= shapely.intersects_xy(self._with_edge, *(x - self.low).T)
         elif self.boxes is not None:
             low, high = (self.boxes[0] - slack).T, (self.boxes[1] + slack).T
             within = [(x[:, j, None] >= low[j]) & (x[:, j, None] <= high[j]) for j in range(len(slack))]
@@ -338,17 +344,26 @@ class Space:
 
     @cached_property
     def _with_edge(self) -> Region:
-        """The region, larger by the slack, and made ready for many questions."""
+        """The region, larger by the slack, from `low` on, and made ready for many questions."""
         assert self.region is not None
-        larger = self.region.buffer(_THIN * float((self.high - self.low).max()), join_style="mitre")
-        assert isinstance(larger, Region)
+        larger = grown(self.region, _THIN * float((self.high - self.low).max()), self.low)
         shapely.prepare(larger)
         return larger
 
 
-def _region(obstacles: Sequence[Obstacle], whole: Region, extent: float) -> Region:
-    """Return what obstacles leave of a region; parts as small as rounding are none."""
-    step = 10.0 ** np.floor(np.log10(0.1 * _THIN * extent))  # below the slack; decimals stay what they are
+def grown(region: Region, slack: float, origin: Array) -> Region:
+    """Return a region, larger by a slack that is small even for it, in coordinates from `origin` (2,) on.
+
+    Of coordinates far from 0, as eastings are, so little would be lost, and holes with it.
+    """
+    larger = shapely.transform(region, lambda x: x - origin).buffer(slack, join_style="mitre")
+    assert isinstance(larger, Region)
+    return larger
+
+
+def _region(obstacles: Sequence[Obstacle], whole: Region, finest: float) -> Region:
+    """Return what obstacles leave of a region, rounded to less than `finest`; what is as small is no part."""
+    step = 10.0 ** np.floor(np.log10(finest))  # decimals stay what they are
     taken = shapely.union_all([o.polygon for o in obstacles], grid_size=step)
     free = shapely.difference(whole, taken, grid_size=step)
     parts = [p for p in shapely.get_parts(free) if isinstance(p, shapely.Polygon)]

@@ -243,6 +243,18 @@ def test_a_home_behind_a_wall_is_refused_as_one_that_cannot_be_reached():
     )
 
 
+@pytest.mark.parametrize("name", ["start", "home"])
+def test_a_start_or_home_between_obstacles_that_touch_is_refused(name):
+    write(", ".join([box([3, 1], [5, 3], "low"), box([5, 3], [7, 5], "high")]))
+    Path("m.toml").write_text(MISSION.format(agent=f"{name} = [5, 3]"))
+    refused(
+        lambda: fieldbo.load_mission("m.toml"),
+        f"{name} [5.0, 3.0] lies where an obstacle touches another",
+        "nothing gets between what touches",
+        f"where: m.toml: agent.{name}",
+    )
+
+
 def test_a_pocket_without_a_site_is_no_place_to_start():
     ring = [box([2, 2], [8, 2.2], "south"), box([2, 3.8], [8, 4], "north"), box([2, 2], [4.2, 4], "west")]
     write(", ".join([*ring, box([4.8, 2], [8, 4], "east")]))

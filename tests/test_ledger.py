@@ -320,7 +320,28 @@ def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_bla
     careless, careful = run(told), run(replace(told, crew=(replace(told.crew[0], margin=0.5),)))
 
     assert careless.cost == 20.5
+    assert any("4.5 s more than the battery had" in note for note in careless.notes)
+    assert any("went home with 0.0 s left" in note for note in careless.notes)
     assert careful.cost == 15.0
+    assert not any("more than" in note for note in careful.notes)
+
+
+def test_of_a_fleet_it_is_said_which_vehicle_went_home():
+    one = mission(battery=20.0)
+
+    notes = run(replace(one, crew=(one.crew[0], replace(one.crew[0], battery=30.0)))).notes
+
+    assert [note.split(":")[0] for note in notes if "went home" in note] == ["vehicle 0", "vehicle 1"]
+
+
+def test_a_landing_on_the_reserve_says_no_more_of_it_is_left_than_there_is():
+    there = world(start=[10.0], sampling=5.5, conditions=Conditions(head_wind=(0.3,)))
+
+    result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
+
+    assert result.books[0].left == pytest.approx(0.5)
+    assert any("0.5 s (0.5 of it the reserve)" in note for note in result.notes)
+    assert not any("than the battery had" in note for note in result.notes)
 
 
 # -- why it went home ------------------------------------------------------------------------------------

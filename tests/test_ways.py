@@ -484,6 +484,30 @@ def test_ways_along_walls_stay_open_at_any_size_and_place(size, place):
     assert found[2, 3] == pytest.approx(2.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("extent", [1.0, 4.0, 8.0, 20.0, 1000.0])
+def test_far_from_zero_a_small_obstacle_is_in_the_way_all_the_same(extent):
+    """At a northing of 5.5e6 m a domain of a few metres has few digits to spare."""
+
+    def at(*shares):
+        return tuple(5.5e6 + extent * x for x in shares)
+
+    axes = [Axis(name, "m", *at(0, 1)) for name in "xy"]
+    domain = domain_with(box("tank", at(0.75, 0.25), at(0.875, 0.625)), shape=(9, 9), axes=axes)
+    cost = Euclidean().within(domain)
+
+    assert domain.size == 81  # none of them strictly inside
+    assert cost.travel(at(0.5, 0.5), [at(1, 0.5)])[0] > 0.5001 * extent
+    assert len(cost.path(at(0.5, 0.5), at(1, 0.5))) > 2
+
+
+def test_a_pole_too_thin_to_count_by_its_area_is_in_the_way():
+    axes = [Axis(name, "m", 0.0, 1000.0) for name in "xy"]
+    domain = domain_with(box("pole", (499.99, 499.9), (500.01, 499.92)), shape=(5, 5), axes=axes)
+
+    assert not domain.clear
+    assert len(Euclidean().within(domain).path([500, 0], [500, 1000])) == 3
+
+
 def test_a_leg_along_a_face_is_free_and_one_through_the_box_is_not():
     sight = Boxes(np.zeros(3), np.full(3, 9.0), np.full((1, 3), 3.0), np.full((1, 3), 6.0))
     starts = np.array([[0.0, 3.0, 4.0], [0.0, 4.0, 4.0], [0.0, 0.0, 0.0]])

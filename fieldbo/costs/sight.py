@@ -15,7 +15,7 @@ import numpy as np
 import shapely
 
 from fieldbo.domain import Array, Domain, Mask
-from fieldbo.obstacles import Region
+from fieldbo.obstacles import Region, grown
 
 _GROWN = 4e-9  # share of the longest extent: more than by which a site may lie off its domain
 _SEAL = 1e-6  # share of the longest extent: how far what is shut reaches about where obstacles touch
@@ -66,12 +66,12 @@ class Outline(Sight):
     def __init__(self, region: Region, extent: float) -> None:
         self.region, self._slack = _sealed(region, _SEAL * extent), _GROWN * extent
         self.corners = np.unique(_reflex(self.region), axis=0).reshape(-1, 2)
+        self._origin = np.array(self.region.bounds[:2])
 
     @cached_property
     def _rings(self) -> tuple[Array, Array, Array]:
-        """Corners, first corners and bounds of the rings that a leg may cross, slightly grown."""
-        grown = self.region.buffer(self._slack, join_style="mitre")
-        parts = shapely.get_parts(grown)
+        """Corners from the origin, first corners and bounds of the rings that legs may not cross, grown."""
+        parts = shapely.get_parts(grown(self.region, self._slack, self._origin))
         # What bounds one convex part holds every leg between two points of it.
         convex = len(parts) == 1 and parts[0].exterior.convex_hull.equals(shapely.Polygon(parts[0].exterior))
         rings = [r for p in parts for r in ([] if convex else [p.exterior]) + list(p.interiors)]
@@ -84,7 +84,7 @@ class Outline(Sight):
     def free(self, starts: Array, ends: Array) -> Mask:
         from fieldbo.loops.ways import free_in_outline
 
-        return np.asarray(free_in_outline(starts, ends, *self._rings))
+        return np.asarray(free_in_outline(starts - self._origin, ends - self._origin, *self._rings))
 
     def inside(self, points: Array) -> Mask:
         return np.asarray(shapely.dwithin(shapely.points(points), self.region, self._slack))

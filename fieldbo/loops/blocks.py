@@ -407,7 +407,7 @@ def halved(line: Any) -> float:
             one, other = line[p], line[half + p]
             line[p] = one if one > other else other
         half //= 2
-    top = line[0]
+    top: float = line[0]
     for p in range(1, 2 * half):
         top = max(top, line[p])
     return top

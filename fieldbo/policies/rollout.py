@@ -292,10 +292,10 @@ def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest:
 
 
 def _by_promise(promise: Array) -> NDArray[np.intp]:
-    """Return sites in falling order of promise (N,), roughly: those that promise about the same by index.
+    """Return sites by falling promise (N,), roughly: those that promise about the same by index.
 
-    So ties of scores go to the lowest index, and a block has sites that lie together, which a reading far away
-    leaves as they are.
+    So ties of scores go to the lowest index, and a block has sites that lie together, which a reading far
+    away leaves as they are.
     """
     unit = _COARSE * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
     steps = promise if unit == 0 else np.rint(promise / unit)

@@ -306,15 +306,27 @@ class Result:
 
 
 _LIMITS = {"battery": "the battery", "time": "the time limit"}
+_ROUNDING = 1e-9  # share of what there was
+
+
+def _overdrawn(craft: Craft, unit: str) -> list[str]:
+    """Return how much more than there was a vehicle took, of the battery and of the time."""
+    return [
+        f"{rounded(-book.left, book.battery)} {what} more than {_LIMITS[limit]} had: orders took more than "
+        "declared, and than the margin allows for"
+        for limit, book, what in (("battery", craft.ledger, unit), ("time", craft.hours, "s"))
+        if book.left < -_ROUNDING * book.battery
+    ]
 
 
 def _ending(craft: Craft, limit: str, unit: str) -> str:
     """Return how a vehicle ended whose battery or time paid for nothing more."""
     crew, home = craft.crew, craft.crew.home
-    left = f"{rounded(craft.ledger.left, crew.battery)} {unit}"
-    left += f" ({rounded(crew.reserve, crew.battery)} of it the reserve)" if crew.reserve else ""
+    rest = max(0.0, craft.ledger.left)
+    left = f"{rounded(rest, crew.battery)} {unit}"
+    left += f" ({rounded(min(rest, crew.reserve), crew.battery)} of it the reserve)" if crew.reserve else ""
     if crew.time_limit_s is not None:
-        left += f" and {rounded(craft.hours.left, crew.time_limit_s)} s"
+        left += f" and {rounded(max(0.0, craft.hours.left), crew.time_limit_s)} s"
     came = "stopped" if home is None else "went home" if np.array_equal(craft.position, home) else "not home"
     return f"{came} with {left} left: {_LIMITS[limit]} pays for no further site"
 
@@ -333,10 +345,12 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     left = any(isinstance(o, Query) for o in agent.orders.values())
     for number, craft in enumerate(agent.crafts):
         limit = agent.endings.get(number, {}).get("limit")
+        who = f"vehicle {number}: " if len(agent.crafts) > 1 else ""
         if limit is not None and not left:
-            yield f"{_LIMITS[limit]} pays for no reading at all"
+            yield f"{who}{_LIMITS[limit]} pays for no reading at all"
         elif reason is not None and (limit == "time" or (limit and craft.crew.home is not None)):
-            yield _ending(craft, limit, mission.world.cost_unit)
+            yield who + _ending(craft, limit, mission.world.cost_unit)
+        yield from (who + told for told in _overdrawn(craft, mission.world.cost_unit))
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings are taken for outliers, and left out"
     if agent.left_out:

@@ -85,6 +85,13 @@ class TestAWorldWithAnObstacle(WorldContract):
         return walled_world(self.chosen)
 
 
+class TestAWorldCutInTwo(WorldContract):
+    def world(self, draw):
+        world, wall = small_world((9, 6)), Obstacle("wall", (3.5, -1.0), (4.5, 9.0))
+        domain = Domain.grid(world.domain.axes, (9, 6), obstacles=[wall])
+        return replace(world, domain=domain, cost=Euclidean(sampling=1.0), conditions=Conditions(0.1))
+
+
 @dataclass(frozen=True)
 class Ghost(Euclidean):
     """Says that it knows the way round, and goes straight through walls."""
