@@ -11,6 +11,7 @@ from timing import Plan, Row, alternate, peer, timed
 from truvar import NOISE, readings
 
 from fieldbo.costs import Euclidean
+from fieldbo.domain import Axis, Domain
 from fieldbo.gp import Belief
 from fieldbo.kernels import Matern52
 from fieldbo.policies.bases import Base
@@ -42,7 +43,8 @@ class Deciding:
         self.surface = Surface(belief, sites)
         self.draws = ndtri(Sobol(STEPS - 1, rng=0).random(FANTASIES))
         base = Base("dist-ucb", KAPPA, "one_plus", SCALE)
-        self._paths = Simulation(base, Euclidean(), (), STEPS, self.draws)
+        square = Domain((Axis("x", "", 0.0, 1.0), Axis("y", "", 0.0, 1.0)), sites)
+        self._paths = Simulation(base, Euclidean().within(square), (), STEPS, self.draws)
         self._noise = np.full(len(sites), NOISE)
 
     def values(self) -> np.ndarray:

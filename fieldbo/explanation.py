@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from fieldbo.agent import Agent
 from fieldbo.catalogue import load_mission
 from fieldbo.domain import Array, Domain
@@ -36,7 +38,7 @@ _BECAUSE = {
     EndReason.VEHICLE_LOST: "the vehicle is lost",
 }
 
-_OWN = {"score", "site", "level", "best", "end_reason", "limit"}
+_OWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent"}
 """What of a policy's `why` has a place of its own here."""
 
 
@@ -291,6 +293,9 @@ def _reasons(
     low, median, high = (float(scale.to_user(belief.mean(site) + k * half)[0]) for k in (-1, 0, 1))
     low, high = sorted((low, high))
     told["expected"] = f"{amount(median, world.quantity)} there, by the model ({low:.4g} to {high:.4g})"
+    if (incumbent := why.get("incumbent")) is not None:
+        so_far = float(scale.to_user(np.array([incumbent]))[0])
+        told["so far"] = f"at best {amount(so_far, world.quantity)}, by the model"
     told["cost"] = cost
     if own := _listed({k: v for k, v in why.items() if k not in _OWN}):
         told["also"] = own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing, suppress
@@ -229,6 +230,18 @@ def test_a_reading_to_begin_with_says_so(said):
     assert explain(folder, 0).why is None
     assert "before the policy takes over" in out
     assert "gp-ucb" not in out
+
+
+@pytest.mark.parametrize(("goal", "sign"), [("maximise", 1), ("minimise", -1)])
+def test_the_best_so_far_is_told_in_the_unit_of_the_values(said, goal, sign):
+    model = {"learn": False, "length_scales": [3.0, 2.0], "mean": 7.0, "variance": 9.0}
+    folder, _ = finished(policy={"kind": "ei"}, question={"goal": goal}, model=model)
+
+    out = said("ask", folder)
+
+    told = float(re.search(r"so far +at best (\S+) dB, by the model", out)[1])
+    assert told == pytest.approx(7.0 + sign * explain(folder).why["incumbent"], rel=1e-3)
+    assert "incumbent" not in out
 
 
 def test_the_record_itself_can_be_named(said):

@@ -330,6 +330,14 @@ def test_check_warns_where_the_battery_pays_for_no_reading_or_not_for_the_first(
     assert (warned or "") in text
 
 
+def test_check_says_within_which_limits_a_mission_keeps_and_how_often_it_learns(said):
+    text = said("check", "wall-worst-crack", "--set", "agent.time_limit_s=900")
+    assert "limits reserve 4 Wh, margin 10%, at most 900 s model" in text
+    text = said("check", "branin-ei")
+    assert "limits at most 140 steps model" in text
+    assert "fitted after each reading seed" in text
+
+
 def test_check_of_a_world_takes_no_settings(command):
     code, _, err = command("check", "tiny", "--set", "agent.battery=1")
     assert code != 0

@@ -22,7 +22,7 @@ from fieldbo.policies import POLICIES, Policy
 from fieldbo.policies.acquisition import dist_ucb, per_travel
 from fieldbo.policies.bases import Base, longest_travel
 from fieldbo.policies.coverage import Random
-from fieldbo.policies.optimum import EI
+from fieldbo.policies.optimum import EI, GPUCB
 from fieldbo.policies.rollout import Rollout
 from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.question import LevelSet, Optimum
@@ -48,6 +48,10 @@ RULES = {
     "rollout of ei": Rollout(base="ei", fantasies=8),
     "rollout of ei-per-cost": Rollout(base="ei-per-cost", fantasies=8, horizon=4),
     "rollout to the end": Rollout(horizon="budget", fantasies=4),
+    "ei": EI(),
+    "ei over cost": EI(per_cost=True),
+    "gp-ucb": GPUCB(),
+    "gp-ucb over cost": GPUCB(per_cost=True),
 }
 each_rule = pytest.mark.parametrize("name", RULES)
 
@@ -342,6 +346,41 @@ def test_in_a_box_choices_lie_inside_can_be_paid_for_and_are_the_best_that_is_to
         agent.tell(carried_out(0, order, vehicle))
     assert agent.crafts[0].ledger.spent <= 14.0 * (1 + 1e-12)
     assert np.array_equal(agent.crafts[0].position, mission.crew[0].start)
+
+
+def states_in_a_box(readings=12):
+    """Return what a policy sees before each decision in the box, readings being taken at random."""
+    seen = Seen()
+    drive(box_mission(seen, question=Optimum(), battery=60.0))
+    return [
+        replace(s, affordable=lambda sites, **_: np.ones(len(sites), bool)) for s in seen.states[:readings]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "same"),
+    [
+        (EI(), Rollout(base="ei", horizon=1)),
+        (EI(per_cost=True), EIPerCost()),
+    ],
+    ids=["ei", "ei over cost"],
+)
+def test_in_a_box_too_ei_is_its_rollout_of_one_step(rule, same):
+    for state in states_in_a_box():
+        one, other = (policy.suggest(replace(state), None) for policy in (rule, same))
+        np.testing.assert_allclose(one.choice.site, other.choice.site, atol=1e-4)
+        assert one.why["score"] == pytest.approx(other.why["score"])
+
+
+@pytest.mark.parametrize("name", ["ei", "ei over cost", "gp-ucb", "gp-ucb over cost", "dist-ucb", "ucb"])
+def test_in_a_box_a_rule_finds_better_than_the_points_that_stand_for_it(name):
+    elsewhere, states = 0, states_in_a_box()
+    for state in states:
+        grid = replace(state, domain=replace(state.domain, continuous=False))
+        score, of_points = (RULES[name].suggest(s, None).why["score"] for s in (replace(state), grid))
+        assert score > of_points - 1e-3 * abs(of_points)
+        elsewhere += score > of_points
+    assert elsewhere >= len(states) - 1
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "rollout"])

@@ -56,14 +56,23 @@ def _mission(mission: Mission) -> list[str]:
     crew, unit = mission.crew[0], mission.world.cost_unit
     home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
     learns = mission.model.every
+    kept = [f"reserve {crew.reserve:g} {unit}"] if crew.reserve else []
+    if crew.margin:
+        kept.append(f"margin {100 * crew.margin:g}%")
+    if crew.time_limit_s is not None:
+        kept.append(f"at most {crew.time_limit_s:g} s")
+    if mission.max_steps is not None:
+        kept.append(f"at most {mission.max_steps} steps")
+    fits = "reading" if learns == 1 else f"{learns} readings"
     return [
         f"mission {mission.name}: valid",
         f"  question  {in_words(mission.question, mission.world.quantity)} "
         f"(scored by {ANSWERS[type(mission.question)].score.name})",
         f"  policy    {mission.policy}",
         f"  battery   {crew.battery:g} {unit}, start {crew.start.tolist()}, home {home}",
+        *([f"  limits    {', '.join(kept)}"] if kept else []),
         f"  model     {mission.model.kernel}, {mission.model.transform} transform, "
-        + ("hyperparameters stay" if learns is None else f"fitted after each {learns} readings"),
+        + ("hyperparameters stay" if learns is None else f"fitted after each {fits}"),
         f"  seed      {mission.seed}",
     ]
 

@@ -111,17 +111,30 @@ def _exp(x: Any) -> Any:
 
 
 @compiled(numbers=True)
+def squares(
+    table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int, row: int
+) -> None:
+    """Fill a row of ``known[slot, b]`` with squared distances, in the coordinates `first` to `end`."""
+    if end - first == 2:  # most domains: in one go
+        x, y = places[at, first], places[at, first + 1]
+        for p in range(WIDTH):
+            east, north = table[b, first, p] - x, table[b, first + 1, p] - y
+            known[slot, b, row, p] = east * east + north * north
+        return
+    for p in range(WIDTH):
+        known[slot, b, row, p] = 0.0
+    for c in range(first, end):
+        for p in range(WIDTH):
+            gap = table[b, c, p] - places[at, c]
+            known[slot, b, row, p] += gap * gap
+
+
+@compiled(numbers=True)
 def correlations(
     kind: int, amplitude: float, table: Any, b: int, places: Any, at: int, end: int, known: Any, slot: int
 ) -> None:
     """Fill row 0 of ``known[slot, b]`` with prior covariances between a block's sites and `here`."""
-    for p in range(WIDTH):
-        gap = table[b, PLACES, p] - places[at, PLACES]
-        known[slot, b, 0, p] = gap * gap
-    for c in range(PLACES + 1, end):
-        for p in range(WIDTH):
-            gap = table[b, c, p] - places[at, c]
-            known[slot, b, 0, p] += gap * gap
+    squares(table, b, places, at, PLACES, end, known, slot, 0)
     if kind == 0:
         for p in range(WIDTH):
             known[slot, b, 0, p] = amplitude * _exp(-0.5 * known[slot, b, 0, p])
@@ -158,12 +171,7 @@ def less_explained(
 @compiled(numbers=True)
 def distances(table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int) -> None:
     """Fill row 1 of ``known[slot, b]`` with distances."""
-    for p in range(WIDTH):
-        known[slot, b, 1, p] = 0.0
-    for c in range(first, end):
-        for p in range(WIDTH):
-            gap = table[b, c, p] - places[at, c]
-            known[slot, b, 1, p] += gap * gap
+    squares(table, b, places, at, first, end, known, slot, 1)
     for p in range(WIDTH):
         known[slot, b, 1, p] = np.sqrt(known[slot, b, 1, p])
 

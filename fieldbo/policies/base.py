@@ -140,8 +140,10 @@ class State:
         """The posterior at any point."""
         return self.surface.belief
 
-    def costs(self, level: int = 0) -> Array:
+    def costs(self, level: int = 0, sites: Array | None = None) -> Array:
         """Return the full declared cost (N,) of going to each site and sampling there.
+
+        By default of the domain's sites.
 
         Raises
         ------
@@ -150,7 +152,8 @@ class State:
         """
         if self.cost is None:
             raise PolicyError("this policy needs declared costs, and this mission has none")
-        return self.cost.to(self.position, self.domain.sites, level=level, time_s=self.time_s)
+        sites = self.domain.sites if sites is None else sites
+        return self.cost.to(self.position, sites, level=level, time_s=self.time_s)
 
     @property
     def levels(self) -> range:
@@ -241,16 +244,23 @@ class PerCost(Policy):
 
     def best(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
         """Return the decision for the affordable site of the highest score (per unit of cost)."""
-        return best_affordable(state, self._divided(scores, state), memory, self.level, **why)
+        if self.per_cost and self.divides(scores[state.choosable(self.level)]):
+            scores = self.divided(state, scores)
+        return best_affordable(state, scores, memory, self.level, **why)
 
-    def _divided(self, scores: Array, state: State) -> Array:
-        """Divide by the cost where a score is positive, so that a negative one is not made better by it.
+    def divides(self, scores: Array) -> bool:
+        """Return whether to divide by the cost, given the scores of what can be had.
 
-        Where no affordable site has a positive score, the plain scores decide.
+        Not where none of them is positive: the plain scores decide then.
         """
-        if not self.per_cost or not (scores[state.choosable(self.level)] > 0).any():
-            return scores
-        return np.where(scores > 0, scores / state.costs(self.level), -np.inf)
+        return self.per_cost and bool((scores > 0).any())
+
+    def divided(self, state: State, scores: Array, sites: Array | None = None) -> Array:
+        """Divide scores (N,) by the cost where they are positive, so that a negative one is not made better.
+
+        By default they are those of the domain's sites.
+        """
+        return np.where(scores > 0, scores / state.costs(self.level, sites), -np.inf)
 
 
 def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0, **why: Any) -> Decision:

@@ -9,22 +9,26 @@
 ===========  =========================================================================
 
 All in model units, where larger is better. Each has the option ``per_cost``: its score divided by the cost
-of the move.
+of the move. In a box EI and GP-UCB choose any point of it, as told in `candidates`; entropy search keeps to
+the points that stand for the box.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from fieldbo.domain import Array
 from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, Stop
 from fieldbo.gp import NOISE_FLOOR
 from fieldbo.policies.acquisition import expected_improvement, gp_ucb_beta, max_value_entropy
 from fieldbo.policies.base import Decision, Memory, PerCost, State
+from fieldbo.policies.candidates import best_candidate, needs_candidates, over_candidates
 from fieldbo.question import Optimum
 from fieldbo.surface import Surface
 
@@ -124,20 +128,58 @@ def reading_noise(state: State, level: int, surface: Surface | None = None) -> A
 
 
 @dataclass(frozen=True)
-class EI(PerCost):
-    """Sample where the expected improvement on the best mean so far is largest (Mockus 1975)."""
+class Anywhere(PerCost):
+    """A rule for an optimum that goes by mean and standard deviation, and in a box chooses any point.
+
+    Parameters
+    ----------
+    candidates : int
+        In a box: among how many points, drawn anew for each decision, it chooses where to climb from.
+    """
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
+
+    candidates: int = 1000
+
+    def __post_init__(self) -> None:
+        needs_candidates(self.candidates)
+
+    def best_by(
+        self, scores: Callable[[Array, Array], Array], state: State, memory: Memory, **why: Any
+    ) -> Decision:
+        """Return the decision where a score of mean and deviation (N,) is highest (per unit of cost)."""
+        if not state.domain.continuous:
+            return self.best(state, scores(state.surface.mean, state.surface.sd), memory, **why)
+        surface = over_candidates(state, self.candidates)
+        if surface is None:
+            return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory, why)
+        plain = scores(surface.mean, surface.sd)
+        able = state.affordable(surface.candidates, level=self.level)
+        divides = self.divides(plain[able])
+
+        def at(points: Array, plain: Array) -> Array:
+            return self.divided(state, plain, points) if divides else plain
+
+        def elsewhere(points: Array) -> Array:
+            belief = state.belief
+            return at(points, scores(belief.mean(points), np.sqrt(belief.variance(points))))
+
+        found = at(surface.candidates, plain)
+        return best_candidate(state, surface, found, able, elsewhere, memory, self.level, **why)
+
+
+@dataclass(frozen=True)
+class EI(Anywhere):
+    """Sample where the expected improvement on the best mean so far is largest (Mockus 1975)."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest expected improvement (per unit of cost)."""
         best = incumbent(state.surface)
-        scores = expected_improvement(state.surface.mean, state.surface.sd, best)
-        return self.best(state, scores, memory, incumbent=best)
+        return self.best_by(lambda mu, s: expected_improvement(mu, s, best), state, memory, incumbent=best)
 
 
 @dataclass(frozen=True)
-class GPUCB(PerCost):
+class GPUCB(Anywhere):
     """Sample where the upper confidence bound ``mu + sqrt(beta_t) s`` is largest (Srinivas et al. 2010).
 
     The score is what the bound promises beyond the largest mean, ``mu + sqrt(beta_t) s - max mu``: the same
@@ -150,11 +192,10 @@ class GPUCB(PerCost):
         Probability with which the bound may fail, between 0 and 1.
     """
 
-    answers: ClassVar[tuple[type, ...]] = (Optimum,)
-
     delta: float = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.delta < 1:
             raise InputError(
                 f"delta = {self.delta}", expected="a number between 0 and 1", where="policy.delta"
@@ -162,10 +203,9 @@ class GPUCB(PerCost):
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the highest bound (of the largest promise per unit of cost)."""
-        mu = state.surface.mean
+        most = state.surface.mean.max()
         beta = gp_ucb_beta(state.domain.size, state.steps + 1, self.delta)
-        scores = mu - mu.max() + np.sqrt(beta) * state.surface.sd
-        return self.best(state, scores, memory, beta=beta)
+        return self.best_by(lambda mu, s: mu - most + np.sqrt(beta) * s, state, memory, beta=beta)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from fieldbo.surface import Surface
 _WEIGHTS = {"one_plus": 1, "floor": 2, "literal": 3, "exclude": 4}  # as the loops call them
 _NONE = np.empty((0, 0))
 
-_REACHES = 17
+_REACHES = 9
 _COARSE = 0.01  # of the highest promise: sites that differ by less stay beside their neighbours
 _MOST_STEPS = 50
 _MOST_FANTASIES = 4096

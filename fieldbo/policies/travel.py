@@ -6,8 +6,7 @@
 ``kappa``    a plain multiplier, ``kappa s``
 ===========  ==================================================================
 
-Where sites are given they choose among those. In a box they choose among candidates that are drawn anew for
-each decision, all over it and about the vehicle and the best places so far, and climb from the best of them.
+What they choose among, in a box too, is told in `candidates`.
 """
 
 from __future__ import annotations
@@ -22,17 +21,14 @@ import numpy as np
 from fieldbo.costs.base import CostModel
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Query, Stop
-from fieldbo.maximise import around, polished
+from fieldbo.exchange import EndReason, Stop
 from fieldbo.policies.acquisition import Convention, ducb
-from fieldbo.policies.base import Decision, Memory, Policy, State, highest, leading
+from fieldbo.policies.base import Decision, Memory, Policy, State, highest
 from fieldbo.policies.bases import Base
+from fieldbo.policies.candidates import best_candidate, needs_candidates, over_candidates
 from fieldbo.policies.optimum import incumbent, reading_noise
 from fieldbo.question import Optimum
 from fieldbo.surface import Surface
-
-_BEST_PLACES = 3
-"""So many of the sites that were read, those of the largest mean, have candidates about them in a box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +76,7 @@ class Traveller(Policy):
     candidates: int = 1000
 
     def __post_init__(self) -> None:
-        if self.candidates < 1:
-            raise InputError(
-                f"candidates = {self.candidates}", expected="at least 1", where="policy.candidates"
-            )
+        needs_candidates(self.candidates)
 
     @abstractmethod
     def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
@@ -102,57 +95,19 @@ class Traveller(Policy):
         if view is None:
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         scores, elsewhere, why = self.scores(state, view)
-        if self.stop == "best_affordable":
-            scores = np.where(view.able, scores, -np.inf)
-        index = highest(scores)
-        if index is None or not view.able[index]:
-            reason = EndReason.STOPPED_BY_POLICY if view.able.all() else EndReason.BATTERY_SPENT
-            return Decision(Stop(reason), memory, why)
-        best = leading(state, scores, view.able, (self.level,), view.surface.candidates)
-        site = view.surface.candidates[index]
-        if state.domain.continuous:
-            site = self._climbed(state, elsewhere, site, best)
-        else:
-            why = {"site": state.domain.nearest(site), **why}
-        return Decision(
-            Query(site, level=self.level), memory, {"score": best[0]["value"], "best": best, **why}
-        )
-
-    def _climbed(self, state: State, scores: Scores, site: Array, best: list[dict[str, Any]]) -> Array:
-        """Return the point that the best candidate was improved to, after putting it in the first place."""
-
-        def of_affordable(points: Array) -> Array:
-            able = state.affordable(points, level=self.level)
-            found = np.full(len(points), -np.inf)
-            if able.any():
-                found[able] = scores(points[able])
-            return found
-
-        point, score = polished(of_affordable, site, state.domain)
-        if np.isfinite(score) and score > float(best[0]["value"]):
-            able = np.ones(1, dtype=bool)
-            best[0] = leading(state, np.array([score]), able, (self.level,), point[None])[0]
-            return point
-        return site
+        if self.stop == "first_unaffordable":
+            first = highest(scores)
+            if first is not None and not view.able[first]:
+                return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
+        return best_candidate(state, view.surface, scores, view.able, elsewhere, memory, self.level, **why)
 
     def _view(self, state: State) -> View | None:
-        """Return the domain's sites, or candidates drawn for a box; None if all of them were rejected."""
-        belief, surface, rejected = state.belief, state.surface, state.rejected
-        points = state.domain.sites
-        if state.domain.continuous:
-            read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_PLACES]]
-            places = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
-            points = around(state.domain, state.rng, self.candidates, np.unique(places, axis=0))
-            if rejected.any():
-                rejected = rejected[[state.domain.nearest(point) for point in points]]
-        if rejected.any():
-            points = points[~rejected]
-        if not len(points):
+        """Return what can be chosen; None if all of it was rejected."""
+        surface = over_candidates(state, self.candidates)
+        if surface is None:
             return None
-        if points is not state.domain.sites:
-            surface = Surface(belief, points)
-        noise = reading_noise(state, self.level, surface)
-        return View(surface, noise, state.affordable(points, level=self.level))
+        able = state.affordable(surface.candidates, level=self.level)
+        return View(surface, reading_noise(state, self.level, surface), able)
 
 
 @dataclass(frozen=True)
@@ -191,6 +146,7 @@ class DistUCB(OneStep):
     Parameters
     ----------
     kappa : float
+        How much what is not known counts.
     convention : {"one_plus", "floor", "exclude", "literal"}
         What stands for ``1 / d`` where travel is small: ``1 / (1 + d / d0)``, never above the plain UCB;
         ``1 / max(d, d0)``; or as printed, where staying is left out, or infinitely good.
@@ -219,6 +175,7 @@ class UCB(OneStep):
     Parameters
     ----------
     kappa : float
+        How much what is not known counts.
     """
 
     kappa: float = 2.0
@@ -267,6 +224,7 @@ class DUCB(Traveller):
         What a unit of travel is worth, in the unit of the values (of their logarithms, under a log). There is
         no default.
     kappa : float
+        How much what is not known counts.
     """
 
     rho: float = field(kw_only=True)
