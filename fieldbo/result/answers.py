@@ -12,7 +12,7 @@ import numpy as np
 from fieldbo.domain import Array, Mask
 from fieldbo.exchange import EndReason
 from fieldbo.gp import ValueScale
-from fieldbo.maximise import climbed
+from fieldbo.maximise import around, climbed
 from fieldbo.metrics import (
     F1,
     MIDDLE90,
@@ -37,6 +37,8 @@ from fieldbo.threads import one_blas_thread
 from fieldbo.world import Quantity
 
 _TARGETS = (0.9, 0.95)
+_GOOD = 8  # readings about which a better point of a box may be
+_RIVALS = 1500  # points of a box that are held against the reported one
 _NAN = float("nan")
 
 
@@ -277,10 +279,22 @@ class OptimumAnswer(_Answer):
     @cached_property
     def confidence(self) -> OptimumConfidence:
         """Expected regret, reported value and optimum, with 90% intervals."""
+        rng = stream(self.mission.seed, "score")
         with one_blas_thread():
-            return optimum_confidence(
-                self.surface, self.reported.point, self.scale, stream(self.mission.seed, "score")
-            )
+            return optimum_confidence(self._rivals(rng), self.reported.point, self.scale, rng)
+
+    def _rivals(self, rng: np.random.Generator) -> Surface:
+        """Return the belief over what may be better than the reported point.
+
+        In a continuous domain that is mostly near it, or near another good reading, where in many dimensions
+        none of the sites lies.
+        """
+        domain, belief = self.mission.world.domain, self.surface.belief
+        if not domain.continuous or not belief.size:
+            return self.surface
+        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
+        places = np.unique(np.concatenate([self.reported.point[None], read]), axis=0)
+        return Surface(belief, around(domain, rng, _RIVALS, places))
 
     def summary(self, costs: Sequence[float], regrets: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``."""
