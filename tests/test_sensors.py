@@ -66,7 +66,10 @@ def test_a_move_costs_its_level_too():
 def test_a_world_without_levels_keeps_its_costs_as_they_are():
     cost = Unit()
 
-    assert world(Sensor(0.1), cost).cost is cost
+    kept = world(Sensor(0.1), cost).cost
+
+    assert kept == cost
+    assert kept.level_costs == ()
 
 
 def test_a_reading_has_the_noise_of_its_level():
