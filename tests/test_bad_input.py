@@ -122,7 +122,13 @@ WRONG_MISSIONS = [
     # names
     case('"tiny"', '"tyny"', "unknown world 'tyny'", "m.toml: world", "did you mean 'tiny'?"),
     case('"truvar"', '"truvr"', "unknown policy 'truvr'", "m.toml: policy.kind", "did you mean 'truvar'?"),
-    case('kind = "truvar"', "", "kind is missing", "one of dist-ucb, ducb, ei, ei-per-cost", "m.toml: policy.kind"),
+    case(
+        'kind = "truvar"',
+        "",
+        "kind is missing",
+        "one of dist-ucb, ducb, ei, ei-per-cost",
+        "m.toml: policy.kind",
+    ),
     case("learn = false", 'kernel = "matern5"', 'kernel = "matern5"', "'matern52'", "m.toml: model.kernel"),
     case("learn = false", 'transform = "lgo"', "'none' or 'log'", "m.toml: model.transform"),
     case('"level-set"', '"levelset"', "unknown kind 'levelset'", "'level-set'", "m.toml: question.kind"),
