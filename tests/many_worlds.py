@@ -291,7 +291,7 @@ def tried(seed: int) -> tuple[int, list[tuple[str, str]], str]:
         return seed, faults(mission, run(mission)), mission.policy_kind
     except BrokenOffError as error:
         return seed, [("errors", f"{error} ({mission.policy_kind})")], mission.policy_kind
-    except Exception:
+    except Exception:  # whatever a world makes go wrong is a fault to count, and to tell in full
         return seed, [("errors", traceback.format_exc(limit=-4))], "?"
 
 

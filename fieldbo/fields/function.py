@@ -31,7 +31,7 @@ from fieldbo.fields.base import Field, FieldKind
 
 
 def branin(x: ArrayLike) -> Array:
-    """Return the Branin function: two variables, three equal minima.
+    """Return the Branin function: two variables, three equal minima (Branin 1972).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def branin(x: ArrayLike) -> Array:
 
 
 def ackley(x: ArrayLike) -> Array:
-    """Return the Ackley function: a funnel with a minimum in every cell of a lattice, least at the origin.
+    """Return the Ackley function: a funnel with a minimum in every cell of a lattice (Ackley 1987).
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def ackley(x: ArrayLike) -> Array:
 
 
 def hartmann6(x: ArrayLike) -> Array:
-    """Return the Hartmann function of six variables: four wells, one of them the deepest.
+    """Return the Hartmann function of six variables: four wells, one the deepest (Hartman 1973).
 
     Parameters
     ----------

@@ -193,9 +193,12 @@ def weigh(kind: int, scale: float, table: Any, b: int, known: Any, slot: int) ->
         for p in range(WIDTH):
             known[slot, b, 2, p] = 1.0 / (known[slot, b, 1, p] + table[b, PRICE, p])
     else:
+        staying = (
+            np.inf if kind == LITERAL else 0.0
+        )  # where it is excluded it must not make NaN with kappa = 0
         for p in range(WIDTH):
             travel = known[slot, b, 1, p]
-            known[slot, b, 2, p] = 1.0 / travel if travel > 0.0 else np.inf
+            known[slot, b, 2, p] = 1.0 / travel if travel > 0.0 else staying
 
 
 @compiled(numbers=True)
@@ -225,6 +228,19 @@ def condition(
         g[k, b, p] = step
         left = rest[k - 1, b, p] - step * step
         rest[k, b, p] = left if left > 0.0 else 0.0
+
+
+@compiled(numbers=True)
+def moves(middle: Any, half: Any, b: int, g: Any, k: int, work: Any) -> None:
+    """Fill HIGH with the middle of what the readings move the means by, and LOW with half its range."""
+    for p in range(WIDTH):
+        work[b, HIGH, p] = 0.0
+        work[b, LOW, p] = 0.0
+    for i in range(k + 1):
+        centre, reach = middle[i], half[i]
+        for p in range(WIDTH):
+            work[b, HIGH, p] += g[i, b, p] * centre
+            work[b, LOW, p] += abs(g[i, b, p]) * reach
 
 
 @compiled(numbers=True, inline=True)
@@ -276,14 +292,7 @@ def ucb_bounds(
             work[b, HIGH, p], work[b, LOW, p] = score + spread, score - spread
         return
     condition(g, rest, along, k, b, scale, known, slot, table)
-    for p in range(WIDTH):
-        work[b, HIGH, p] = 0.0
-        work[b, LOW, p] = 0.0
-    for i in range(k + 1):
-        centre, reach = middle[i], half[i]
-        for p in range(WIDTH):
-            work[b, HIGH, p] += g[i, b, p] * centre
-            work[b, LOW, p] += abs(g[i, b, p]) * reach
+    moves(middle, half, b, g, k, work)
     for p in range(WIDTH):
         s = np.sqrt(rest[k, b, p])
         gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
@@ -309,18 +318,11 @@ def ei_bounds(
     work: Any,
 ) -> None:
     """Do as `ucb_bounds`, with the sd for what is shared; the best lies between `least` and `most`."""
-    for p in range(WIDTH):
-        work[b, HIGH, p] = table[b, MEAN, p]
-        work[b, LOW, p] = 0.0
-    for i in range(k + 1):
-        centre, reach = middle[i], half[i]
-        for p in range(WIDTH):
-            work[b, HIGH, p] += g[i, b, p] * centre
-            work[b, LOW, p] += abs(g[i, b, p]) * reach
+    moves(middle, half, b, g, k, work)
     for p in range(WIDTH):
         s, w = np.sqrt(rest[k, b, p]), known[slot, b, 2, p]
         work[b, SURE, p] = s
-        middle_mean, half_range = work[b, HIGH, p], work[b, LOW, p]
+        middle_mean, half_range = table[b, MEAN, p] + work[b, HIGH, p], work[b, LOW, p]
         work[b, HIGH, p] = ei_above(middle_mean + half_range - least, s) * w
         work[b, LOW, p] = ei_below(middle_mean - half_range - most, s) * w
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo.costs.base import CostModel
-from fieldbo.domain import Array, Mask
+from fieldbo.domain import Array, Mask, frozen_array
 from fieldbo.errors import InputError
 from fieldbo.ledger import Limit
 from fieldbo.lookahead import known_kernel
@@ -35,8 +35,7 @@ from fieldbo.policies.optimum import incumbent, reading_noise
 from fieldbo.policies.travel import Scores, Traveller, View
 from fieldbo.surface import Surface
 
-_WEIGHTS = {"one_plus": 1, "floor": 2, "literal": 3, "exclude": 4}  # as the loops call them
-_NONE = np.empty((0, 0))
+_NONE = frozen_array(np.empty((0, 0)))
 
 _REACHES = 9
 _COARSE = 0.01  # of the highest promise: sites that differ by less stay beside their neighbours
@@ -94,7 +93,7 @@ def rollout_values(
     position: Array,
     best: float = -np.inf,
     able: Mask | None = None,
-    first: Array | None = None,
+    first: Surface | None = None,
     first_noise: Array | None = None,
 ) -> Rollouts:
     """Return what each first step is worth.
@@ -112,8 +111,10 @@ def rollout_values(
         The best so far, where the rule is an expected improvement.
     able : (F,) bool array, optional
         Which first steps can be had; by default those that can be paid for.
-    first, first_noise : (F, d), (F,) arrays, optional
-        First steps other than the candidates.
+    first : Surface, optional
+        The belief over first steps other than the candidates, F of them.
+    first_noise : (F,) array, optional
+        Noise variance of a reading at each of those.
 
     Returns
     -------
@@ -130,47 +131,26 @@ def rollout_values(
     array([3.41, 4.23, 4.23])
     """
     base, cost = paths.base, paths.cost
-    same = first is None
-    if first is None or first_noise is None:
-        first, first_noise = surface.candidates, noise
-        mean, variance, solved = surface.mean, surface.variance, surface.solved
-    else:
-        belief = surface.belief
-        solved = np.ascontiguousarray(belief._solve(first)) if belief.size else np.empty((0, len(first)))
-        mean = solved.T @ belief.weights if belief.size else np.zeros(len(first))
-        explained = np.einsum("nf,nf->f", solved, solved)
-        variance = np.maximum(belief.kernel.diagonal(first) - explained, 0.0)
-    travel = cost.travel(position, first)
-    price = travel + cost.sampling_cost(first, paths.level)
+    start = _First(surface, noise) if first is None or first_noise is None else _First(first, first_noise)
+    points, mean = start.surface.candidates, start.surface.mean
+    travel = cost.travel(position, points)
+    price = travel + cost.sampling_cost(points, paths.level)
     if able is None:
-        able = np.ones(len(first), dtype=bool)
+        able = np.ones(len(points), dtype=bool)
         for limit in paths.limits:
-            able &= limit.going(position, first, None, paths.level) + limit.back(first) <= limit.left
-    value = base.scores(mean, np.sqrt(variance), travel, price, best)
-    value = np.where(able, value, -np.inf)
+            able &= limit.going(position, points, None, paths.level) + limit.back(points) <= limit.left
+    value = np.where(able, base.scores(mean, start.surface.sd, travel, price, best), -np.inf)
     found = Rollouts(value, np.where(value > -np.inf, travel, 0.0))
     if paths.steps > 1:
-        _roll_out(
-            paths,
-            surface,
-            noise,
-            position,
-            best,
-            found,
-            _First(first, first_noise, mean, variance, solved, same),
-        )
+        _roll_out(paths, surface, noise, position, best, found, start)
     return found
 
 
 class _First(NamedTuple):
-    """The first steps: (F, d) points, and of each noise, mean and variance (F,), and V (n, F)."""
+    """The belief over the first steps, and the noise (F,) of readings there."""
 
-    points: Array
+    surface: Surface
     noise: Array
-    mean: Array
-    variance: Array
-    solved: Array
-    same: bool  # whether they are the candidates
 
 
 def _roll_out(
@@ -196,23 +176,23 @@ def _roll_out(
     promise = _promise(base, surface, reaches, best, largest)
     order = _by_promise(promise[np.searchsorted(reaches, np.abs(draws[:, 0]).max())])
     rates = cost.straight_rates
-    ways, first_ways = _by_index(cost.travel, sites, first, rates is None)
-    limits = _limits(paths, sites, position, first, ways, first_ways, price)
+    firsts = first.surface
+    ways, first_ways = _by_index(cost.travel, surface, firsts, rates is None)
+    limits = _limits(paths, surface, position, firsts, ways, first_ways, price)
     kernel = surface.belief.kernel
-    known, first_known = known_kernel(kernel, sites), known_kernel(kernel, first.points)
-    if known is None or first_known is None:
-        kind, scaled, first_scaled = -1, _NONE[:, : len(sites)], _NONE
-    else:
+    known, first_known = known_kernel(kernel, sites), known_kernel(kernel, firsts.candidates)
+    kind, scaled, first_scaled = -1, _NONE, _NONE
+    if known is not None and first_known is not None:
         (kind, scaled), (_, first_scaled) = known, first_known
-    prior, first_prior = _by_index(kernel, sites, first, kind < 0)
-    at, first_at = (_NONE, _NONE) if rates is None else ((sites * rates).T, (first.points * rates).T)
+    prior, first_prior = _by_index(kernel, surface, firsts, kind < 0)
+    at, first_at = (_NONE, _NONE) if rates is None else ((sites * rates).T, (firsts.candidates * rates).T)
     groups = [scaled, at, surface.solved, limits.sampling, limits.back]
     ends = np.cumsum([blocks.PLACES, *map(len, groups)]).tolist()
-    F = len(first.points)
-    firsts = np.vstack(
-        [first.mean, first.variance, first.noise, np.zeros(F), *first_scaled, *first_at, *first.solved]
+    columns = np.zeros((ends[-1], firsts.size))  # of the first steps; price and limits are not looked at
+    columns[: blocks.PRICE] = firsts.mean, firsts.variance, first.noise
+    columns[blocks.PLACES : ends[3]] = np.vstack(
+        [part.reshape(-1, firsts.size) for part in (first_scaled, first_at, firsts.solved)]
     )
-    firsts = np.pad(firsts, ((0, ends[-1] - len(firsts)), (0, 0)))
     every = np.vstack(
         [surface.mean, surface.variance, noise, price, *(group for group in groups if len(group))]
     )
@@ -236,7 +216,7 @@ def _roll_out(
         np.ascontiguousarray(table),
         len(sites),
         filled,
-        np.ascontiguousarray(firsts.T),
+        np.ascontiguousarray(columns.T),
         blocks.Matrices(prior, first_prior, ways, first_ways, limits.other, limits.first_other),
         draws,
         float(best),
@@ -252,26 +232,45 @@ def _roll_out(
 
 
 def _by_index(
-    between: Callable[[Array, Array], Array], sites: Array, first: _First, needed: bool
+    between: Callable[[Array, Array], Array], surface: Surface, firsts: Surface, needed: bool
 ) -> tuple[Array, Array]:
-    """Return what holds between sites (N, N), and between first steps and sites (F, N), if it is needed."""
+    """Return what holds between sites (N, N), and between first steps and sites (F, N), if it is needed.
+
+    Not to be written to, whatever it is, so that the loops are compiled once for all of them.
+    """
     if not needed:
         return _NONE, _NONE
-    every = np.ascontiguousarray(between(sites, sites))
-    return every, every if first.same else np.ascontiguousarray(between(first.points, sites))
+    every = _unwritable(between(surface.candidates, surface.candidates))
+    if firsts is surface:
+        return every, every
+    return every, _unwritable(between(firsts.candidates, surface.candidates))
+
+
+def _unwritable(values: Array) -> Array:
+    """Return values as a contiguous view that can't be written to."""
+    view = np.ascontiguousarray(values).view()
+    view.setflags(write=False)
+    return view
 
 
 def _weight(base: Base, sampling: Array) -> tuple[int, float]:
-    """Return how the loops call the weight of the way, and the largest that it can be."""
+    """Return what the loops multiply scores by for the way, and the most that it can be."""
+    from fieldbo.loops import blocks
+
     if base.rule in ("ucb", "ei"):
-        return 0, 1.0
-    if base.rule == "dist-ucb" and base.kappa == 0:  # the way plays no part, but that staying may be excluded
-        return (_WEIGHTS["exclude"] if base.convention == "exclude" else 0), 1.0
-    if base.rule == "dist-ucb":
-        return _WEIGHTS[base.convention], {"one_plus": 1.0, "floor": 1.0 / base.small}.get(
-            base.convention, np.inf
+        return blocks.PLAIN, 1.0
+    if base.rule == "ei-per-cost":
+        return (
+            (blocks.PRICED, 1.0 / float(sampling.min())) if base.priced else (blocks.FLOOR, 1.0 / base.small)
         )
-    return (5, 1.0 / float(sampling.min())) if base.priced else (2, 1.0 / base.small)
+    if base.kappa == 0:  # the way plays no part, but that staying may be excluded
+        return (blocks.EXCLUDE if base.convention == "exclude" else blocks.PLAIN), 1.0
+    return {
+        "one_plus": (blocks.ONE_PLUS, 1.0),
+        "floor": (blocks.FLOOR, 1.0 / base.small),
+        "literal": (blocks.LITERAL, np.inf),
+        "exclude": (blocks.EXCLUDE, np.inf),
+    }[base.convention]
 
 
 def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest: float) -> Array:
@@ -316,18 +315,18 @@ class _Limits(NamedTuple):
 
 def _limits(
     paths: Simulation,
-    sites: Array,
+    surface: Surface,
     position: Array,
-    first: _First,
+    firsts: Surface,
     ways: Array,
     first_ways: Array,
     price: Array,
 ) -> _Limits:
-    cost, level = paths.cost, paths.level
+    cost, level, sites, points = paths.cost, paths.level, surface.candidates, firsts.candidates
     if cost.straight_rates is None:
         longest = float(max(ways.max(), first_ways.max()))
     else:
-        every = np.vstack([sites, first.points])
+        every = np.vstack([sites, points])
         longest = float(np.linalg.norm(cost.straight_rates * np.ptp(every, axis=0)))
     rows: list[tuple[float, float, Array, Array, Array]] = []
     other = first_other = _NONE
@@ -336,15 +335,15 @@ def _limits(
         rate, furthest = 1.0 if battery else cost.seconds_per_travel, longest
         sampling = price if battery else cost.sampling_s(sites, level)
         if rate is None:
-            other, first_other = _by_index(cost.travel_s, sites, first, needed=True)
+            other, first_other = _by_index(cost.travel_s, surface, firsts, needed=True)
             rate, furthest = -1.0, float(max(other.max(), first_other.max()))
         back = limit.back(sites)
-        spent = np.asarray(limit.going(position, first.points, None, level))
+        spent = np.asarray(limit.going(position, points, None, level))
         most = spent.max() + (paths.steps - 1) * (abs(rate) * furthest + sampling.max()) + back.max()
         if not most <= limit.left:
             rows.append((limit.left, rate, sampling, back, spent))
     left, rates, samplings, backs, taken = ([row[k] for row in rows] for k in range(5))
-    L, N, F = len(rows), len(sites), len(first.points)
+    L, N, F = len(rows), len(sites), len(points)
     return _Limits(
         np.array(left, dtype=float),
         np.array(rates, dtype=float),
@@ -432,11 +431,9 @@ class Rollout(Traveller):
         found = rollout_values(paths, surface, view.noise, state.position, best, able)
 
         def elsewhere(points: Array) -> Array:
-            noise = reading_noise(state, self.level, Surface(state.belief, points))
-            every = np.ones(len(points), dtype=bool)
-            return rollout_values(
-                paths, surface, view.noise, state.position, best, every, points, noise
-            ).value
+            there, every = Surface(state.belief, points), np.ones(len(points), dtype=bool)
+            noise = reading_noise(state, self.level, there)
+            return rollout_values(paths, surface, view.noise, state.position, best, every, there, noise).value
 
         why: dict[str, Any] = {"base": self.base, "horizon": self.horizon, "fantasies": self.fantasies}
         if np.isfinite(best):

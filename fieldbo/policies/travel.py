@@ -110,37 +110,63 @@ class Traveller(Policy):
         return View(surface, reading_noise(state, self.level, surface), able)
 
 
+Score = Callable[[Array, Array, Array, Array], Array]
+"""Of the means, standard deviations, travel and full prices (m,) of points: their scores (m,)."""
+
+
 @dataclass(frozen=True)
 class OneStep(Traveller):
+    """The best site by what is known of it and of the way to it."""
+
+    @abstractmethod
+    def score(self, state: State) -> tuple[Score, dict[str, Any]]:
+        """Return how points are scored, and what explains it."""
+
+    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+        """Return the scores of the sites in view."""
+        cost = state.cost
+        assert cost is not None
+        score, why = self.score(state)
+
+        def at(points: Array, mean: Array, sd: Array) -> Array:
+            travel = cost.travel(state.position, points, state.time_s)
+            return score(mean, sd, travel, travel + cost.sampling_cost(points, self.level))
+
+        def elsewhere(points: Array) -> Array:
+            there = Surface(state.belief, points)
+            return at(points, there.mean, there.sd)
+
+        surface = view.surface
+        return at(surface.candidates, surface.mean, surface.sd), elsewhere, why
+
+
+@dataclass(frozen=True)
+class ByBase(OneStep):
     """The best site by a base rule, from where the vehicle stands."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.base
 
     @property
     @abstractmethod
     def base(self) -> Base:
         """The rule."""
 
-    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+    def score(self, state: State) -> tuple[Score, dict[str, Any]]:
         """Return the base rule's scores."""
-        cost = state.cost
-        assert cost is not None
-        base = self.base.on(cost, state.domain)
+        assert state.cost is not None
+        base = self.base.on(state.cost, state.domain)
         best = incumbent(state.surface) if base.improves else -np.inf
 
-        def scores(points: Array, mean: Array, variance: Array) -> Array:
-            travel = cost.travel(state.position, points, state.time_s)
-            price = travel + cost.sampling_cost(points, self.level)
-            return base.scores(mean, np.sqrt(variance), travel, price, best)
+        def score(mean: Array, sd: Array, travel: Array, price: Array) -> Array:
+            return base.scores(mean, sd, travel, price, best)
 
-        def elsewhere(points: Array) -> Array:
-            return scores(points, state.belief.mean(points), state.belief.variance(points))
-
-        surface = view.surface
-        why = {"incumbent": best} if base.improves else {}
-        return scores(surface.candidates, surface.mean, surface.variance), elsewhere, why
+        return score, {"incumbent": best} if base.improves else {}
 
 
 @dataclass(frozen=True)
-class DistUCB(OneStep):
+class DistUCB(ByBase):
     """Go where ``mu + kappa s / d`` is largest (Liu et al. 2023, eq. 10).
 
     Parameters
@@ -158,10 +184,6 @@ class DistUCB(OneStep):
     convention: Convention = "one_plus"
     d0: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.base
-
     @property
     def base(self) -> Base:
         """The rule."""
@@ -169,7 +191,7 @@ class DistUCB(OneStep):
 
 
 @dataclass(frozen=True)
-class UCB(OneStep):
+class UCB(ByBase):
     """Go where ``mu + kappa s`` is largest, whatever the way.
 
     Parameters
@@ -180,10 +202,6 @@ class UCB(OneStep):
 
     kappa: float = 2.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.base
-
     @property
     def base(self) -> Base:
         """The rule."""
@@ -191,7 +209,7 @@ class UCB(OneStep):
 
 
 @dataclass(frozen=True)
-class EIPerCost(OneStep):
+class EIPerCost(ByBase):
     """Go where the expected improvement per unit of cost is largest (Lee et al. 2021).
 
     Per full price where sampling has one; otherwise per ``max(d, d0)`` of travel.
@@ -204,10 +222,6 @@ class EIPerCost(OneStep):
 
     d0: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.base
-
     @property
     def base(self) -> Base:
         """The rule."""
@@ -215,7 +229,7 @@ class EIPerCost(OneStep):
 
 
 @dataclass(frozen=True)
-class DUCB(Traveller):
+class DUCB(OneStep):
     """Go where ``mu + kappa s - rho d`` is largest (Marchant and Ramos 2012).
 
     Parameters
@@ -238,18 +252,12 @@ class DUCB(Traveller):
                     f"{name} = {value}", expected="a finite number of at least 0", where=f"policy.{name}"
                 )
 
-    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+    def score(self, state: State) -> tuple[Score, dict[str, Any]]:
         """Return the bounds, less what the way is worth."""
-        cost, rho = state.cost, self.rho / abs(state.scale.scale)  # below 0 where the least is sought
-        assert cost is not None
+        rho = self.rho / abs(state.scale.scale)  # which is below 0 where the least is sought
 
-        def scores(points: Array, mean: Array, variance: Array) -> Array:
-            travel = cost.travel(state.position, points, state.time_s)
-            found = ducb(mean, np.sqrt(variance), np.where(np.isfinite(travel), travel, 0.0), self.kappa, rho)
-            return np.where(np.isfinite(travel), found, -np.inf)
+        def score(mean: Array, sd: Array, travel: Array, price: Array) -> Array:
+            there = np.isfinite(travel)
+            return np.where(there, ducb(mean, sd, np.where(there, travel, 0.0), self.kappa, rho), -np.inf)
 
-        def elsewhere(points: Array) -> Array:
-            return scores(points, state.belief.mean(points), state.belief.variance(points))
-
-        surface = view.surface
-        return scores(surface.candidates, surface.mean, surface.variance), elsewhere, {}
+        return score, {}
