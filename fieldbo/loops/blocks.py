@@ -408,42 +408,6 @@ def tops(work: Any, b: int, row: int, peaks: Any) -> float:
     return top
 
 
-@compiled(numbers=True)
-def halved(line: Any) -> float:
-    """Return the highest of `line` (WIDTH,), which is used up; by halves, which fills vector registers."""
-    half = WIDTH // 2
-    while half >= 8:
-        for p in range(half):
-            one, other = line[p], line[half + p]
-            line[p] = one if one > other else other
-        half //= 2
-    top: float = line[0]
-    for p in range(1, 2 * half):
-        top = max(top, line[p])
-    return top
-
-
-@compiled(numbers=True)
-def largest_step(g: Any, k: int, b: int, line: Any) -> float:
-    """Return the largest |g_k| in block b; `line` (WIDTH,) is worked on."""
-    for p in range(WIDTH):
-        line[p] = abs(g[k, b, p])
-    return halved(line)
-
-
-@compiled(numbers=True)
-def highest_alone(kappa: float, most: float, table: Any, b: int, known: Any, slot: int, line: Any) -> float:
-    """Bound the scores in block b after a reading at the site of `slot`, were it the path's only one.
-
-    `most` is by how much a unit of covariance with that site can move a mean; `line` (WIDTH,) is worked on.
-    """
-    for p in range(WIDTH):
-        s = np.sqrt(table[b, VARIANCE, p])
-        gain = kappa * s * known[slot, b, 2, p] if s > 0.0 else 0.0
-        line[p] = table[b, MEAN, p] + gain + most * abs(known[slot, b, 0, p])
-    return halved(line)
-
-
 @compiled()
 def tie_at(top: float) -> float:
     """Return by how much scores may differ from the highest and be equal to it."""

@@ -50,8 +50,6 @@ from fieldbo.loops.blocks import (
     ei_below,
     ei_bounds,
     expected_improvement,
-    highest_alone,
-    largest_step,
     less_explained,
     moves_only,
     out_of_reach,
@@ -64,12 +62,11 @@ from fieldbo.loops.blocks import (
 
 BATCH = 16  # first steps whose covariances are worked out together
 _LANES = 8
-_SURER = 1.25  # by so much the sd of a reading may shrink on a path for bounds without the path to hold
-_KEPT = 256_000_000  # bytes that a thread keeps of what it knows of later sites
+_AT_ONCE = 4  # sites that are compared before what is found is stored
 
 
 @compiled(numbers=True, inline=True)
-def _choose(  # noqa: PLR0912 - a loop for each depth
+def _choose(  # noqa: PLR0912 - two ways to sum, the fast one for the first two readings
     who: Any,
     count: int,
     k: int,
@@ -80,6 +77,7 @@ def _choose(  # noqa: PLR0912 - a loop for each depth
     work: Any,
     score: Any,
     chosen: Any,
+    sums: Any,
 ) -> None:
     """Find, of the sites in question, that of the highest upper confidence bound in each fantasy.
 
@@ -99,39 +97,55 @@ def _choose(  # noqa: PLR0912 - a loop for each depth
         As `_roll_some` has them.
     score, chosen : (3, m) arrays
         Filled: scores and sites, in their first rows.
+    sums : (_AT_ONCE, m) array
+        Worked on.
     """
     for j in range(m):
         score[0, j], chosen[0, j] = -np.inf, 0.0
+    for q in range(-count % _AT_ONCE):  # the last one fills the last go up
+        who[count + q] = who[count - 1]
     of = 0
-    for q in range(count):
-        b, p = who[q] // WIDTH, who[q] % WIDTH
+    for q in range(0, count, _AT_ONCE):
         # To and fro between two rows: what is written is not what was read, and is stored whole.
-        sure, number, last, to = work[b, SURE, p], float(who[q]), g[k, b, p], 1 - of
-        if k == 0:
+        q0, q1, q2, q3, to = who[q], who[q + 1], who[q + 2], who[q + 3], 1 - of
+        n0, n1, n2, n3 = float(q0), float(q1), float(q2), float(q3)
+        if k < 2:
+            b0, p0, b1, p1 = q0 // WIDTH, q0 % WIDTH, q1 // WIDTH, q1 % WIDTH
+            b2, p2, b3, p3 = q2 // WIDTH, q2 % WIDTH, q3 // WIDTH, q3 % WIDTH
+            s0, s1 = work[b0, SURE, p0] - tie, work[b1, SURE, p1] - tie
+            s2, s3 = work[b2, SURE, p2] - tie, work[b3, SURE, p3] - tie
+            f0, f1, f2, f3 = g[0, b0, p0], g[0, b1, p1], g[0, b2, p2], g[0, b3, p3]
+            g0 = g1 = g2 = g3 = 0.0
+            if k == 1:
+                g0, g1, g2, g3 = g[1, b0, p0], g[1, b1, p1], g[1, b2, p2], g[1, b3, p3]
             for j in range(m):
-                value, best = sure + last * steps[0, j], score[of, j]
-                better = value > best + tie
-                score[to, j] = value if better else best
-                chosen[to, j] = number if better else chosen[of, j]
-        elif k == 1:
-            before = g[0, b, p]
-            for j in range(m):
-                value, best = sure + before * steps[0, j] + last * steps[1, j], score[of, j]
-                better = value > best + tie
-                score[to, j] = value if better else best
-                chosen[to, j] = number if better else chosen[of, j]
+                first, last = steps[0, j], steps[k, j]
+                v0, v1 = s0 + f0 * first + g0 * last, s1 + f1 * first + g1 * last
+                v2, v3 = s2 + f2 * first + g2 * last, s3 + f3 * first + g3 * last
+                best, number = score[of, j], chosen[of, j]
+                number, best = n0 if v0 > best else number, v0 + tie if v0 > best else best
+                number, best = n1 if v1 > best else number, v1 + tie if v1 > best else best
+                number, best = n2 if v2 > best else number, v2 + tie if v2 > best else best
+                number, best = n3 if v3 > best else number, v3 + tie if v3 > best else best
+                score[to, j], chosen[to, j] = best, number
         else:
-            for j in range(m):
-                score[2, j] = sure + last * steps[k, j]
-            for i in range(k):
-                before = g[i, b, p]
+            for at in range(_AT_ONCE):
+                b, p = who[q + at] // WIDTH, who[q + at] % WIDTH
+                sure = work[b, SURE, p] - tie
                 for j in range(m):
-                    score[2, j] += before * steps[i, j]
+                    sums[at, j] = sure
+                for i in range(k + 1):
+                    last = g[i, b, p]
+                    for j in range(m):
+                        sums[at, j] += last * steps[i, j]
             for j in range(m):
-                value, best = score[2, j], score[of, j]
-                better = value > best + tie
-                score[to, j] = value if better else best
-                chosen[to, j] = number if better else chosen[of, j]
+                v0, v1, v2, v3 = sums[0, j], sums[1, j], sums[2, j], sums[3, j]
+                best, number = score[of, j], chosen[of, j]
+                number, best = n0 if v0 > best else number, v0 + tie if v0 > best else best
+                number, best = n1 if v1 > best else number, v1 + tie if v1 > best else best
+                number, best = n2 if v2 > best else number, v2 + tie if v2 > best else best
+                number, best = n3 if v3 > best else number, v3 + tie if v3 > best else best
+                score[to, j], chosen[to, j] = best, number
         of = to
     if of:
         for j in range(m):
@@ -453,6 +467,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
     rate: Any,
     spent: Any,
     mine: Any,
+    known: Any,
     value: Any,
     cost: Any,
 ) -> None:
@@ -460,7 +475,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
 
     Depth first: the stack holds the groups of fantasies that are still to go on, with depth, site (-1: the
     first step), and which of `every`. Of each site that was on a path covariances, travel and weights are
-    kept in `known`, the first places of which are the batch's of first steps.
+    kept in `known` (S, B, 3, WIDTH), the first places of which are the batch's of first steps.
 
     Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, where m_i and r_i are middle and half
     width of the members' e_i: the highest lower bound is a score that every member can have, and blocks are
@@ -470,29 +485,18 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
     N = B * WIDTH
     table = shared.copy()
     here, path, slots = np.empty((T, C)), np.zeros(T, np.int64), np.zeros(T, np.int64)
-    done, serial, nodes = (
-        np.zeros((T, B), np.int64),
-        np.zeros(T, np.int64),
-        0,
-    )  # of which node g_k is in a block
+    done, serial, nodes = np.zeros((T, B), np.int64), np.zeros(T, np.int64), 0  # whose g_k is in a block
     along, root, middle, half = np.empty((T, T)), np.empty(T), np.empty(T), np.empty(T)
     e, best = np.empty((T, M)), np.full((T + 1, M), first_best)  # g_k and e_k, and the best before reading k
-    g, rest, work, peaks = (
-        np.empty((T, B, WIDTH)),
-        np.empty((T, B, WIDTH)),
-        np.empty((B, 4, WIDTH)),
-        np.empty((B, WIDTH // 2)),
-    )
-    places = BATCH + max(1, min(N, _KEPT // (8 * 3 * N)))
-    known, owner, filled = np.empty((places, B, 3, WIDTH)), np.full(places, -1), np.zeros(places, np.int64)
+    g, rest, work = np.empty((T, B, WIDTH)), np.empty((T, B, WIDTH)), np.empty((B, 4, WIDTH))
+    peaks, places = np.empty((B, WIDTH // 2)), len(known)
+    owner, filled = np.full(places, -1), np.zeros(places, np.int64)
     slot_of, used = np.full(N, -1), np.full(1, BATCH)
-    who = np.empty(N, np.int64)
+    who, sums = np.empty(N + _AT_ONCE, np.int64), np.empty((_AT_ONCE, M))
     every, chosen = np.arange(M), np.empty(M, np.int64)
     members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
     now, rivals = np.empty((1, L)), np.full((places, 3), -1)
-    largest, alone, line = np.empty((T, B)), np.empty((places, B)), np.empty(WIDTH)
-    furthest = np.max(np.abs(z))
     limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
@@ -532,9 +536,6 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                 least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
                 level = min(math.ceil(reach / reach_step), len(promise) - 1)
                 top, b, scale = -np.inf, 0, 1.0 / root[k]
-                # What is known of x_k without the path bounds scores, unless the path made it much surer.
-                before = math.sqrt(here[k, VARIANCE] + here[k, NOISE])
-                skipping = k > 0 and rule.score == UCB and before <= _SURER * root[k]
                 while b < B and promise[level, b] >= top:
                     for i in range(k + 1):
                         if done[i, b] != serial[i]:
@@ -575,34 +576,16 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                                         table,
                                         known,
                                     )
-                                if at >= 0 and rule.score == UCB:
-                                    most = _SURER * furthest / math.sqrt(here[i, VARIANCE] + here[i, NOISE])
-                                    alone[of, filled[of]] = highest_alone(
-                                        rule.kappa, most, table, filled[of], known, of, line
-                                    )
                                 filled[of] += 1
                             if i < k or rule.score == EI:
                                 condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
                                 done[i, b] = serial[i]
-                                if rule.score == UCB:
-                                    largest[i, b] = largest_step(g, i, b, line)
                     slot = slots[k]
-                    if skipping:
-                        bound = alone[slot, b]
-                        for i in range(k):
-                            moves = abs(along[k, i]) * scale * (abs(middle[k]) + half[k])
-                            bound += largest[i, b] * (abs(middle[i]) + half[i] + moves)
-                        if bound < top:
-                            peaks[b, GROUPS] = -np.inf
-                            b += 1
-                            continue
                     if rule.score == UCB:
                         ucb_bounds(
                             rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
                         )
                         done[k, b] = serial[k]
-                        if k + 1 < T:
-                            largest[k, b] = largest_step(g, k, b, line)
                     else:
                         ei_bounds(least, most_best, middle, half, table, b, g, rest, k, known, slot, work)
                     if limited:
@@ -635,7 +618,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                     for i in range(k + 1):
                         members_e[i, at] = e[i, j]
                 if rule.score == UCB:
-                    _choose(who, count, k, full, members_e, slack, g, work, score, which)
+                    _choose(who, count, k, full, members_e, slack, g, work, score, which, sums)
                     _remember(rivals, row, which, members_e, k, m)
                 else:
                     _choose_improvement(
@@ -687,7 +670,7 @@ def roll_out(
     spent: Any,
     value: Any,
     cost: Any,
-    threads: int,
+    known: Any,
 ) -> None:
     """Add what later steps are worth, and their travel, to those of each first step.
 
@@ -720,11 +703,12 @@ def roll_out(
         What each first step takes.
     value, cost : (F,) arrays
         Added to; a value of minus infinity is passed over.
-    threads : int
-        Among which first steps are dealt, one by one.
+    known : (threads, S, B, 3, WIDTH) array
+        Worked on: what each thread knows of S sites at a time, more than `BATCH`. First steps are dealt among
+        threads one by one.
     """
     wanted = np.flatnonzero(value > -np.inf)
-    for thread in prange(threads):
+    for thread in prange(len(known)):
         _roll_some(
             rule,
             model,
@@ -741,7 +725,8 @@ def roll_out(
             left,
             rate,
             spent,
-            wanted[thread::threads].copy(),
+            wanted[thread :: len(known)].copy(),
+            known[thread],
             value,
             cost,
         )

@@ -38,7 +38,8 @@ from fieldbo.surface import Surface
 _NONE = frozen_array(np.empty((0, 0)))
 
 _REACHES = 9
-_COARSE = 0.01  # of the highest promise: sites that differ by less stay beside their neighbours
+_ALIKE = 1e-9  # of the highest promise: sites that differ by less promise the same
+_KEPT = 256_000_000  # bytes that a thread keeps of what it knows of sites on paths
 _MOST_STEPS = 50
 _MOST_FANTASIES = 4096
 
@@ -166,7 +167,7 @@ def _roll_out(
     import numba
 
     from fieldbo.loops import blocks
-    from fieldbo.loops.rollout import roll_out
+    from fieldbo.loops.rollout import BATCH, roll_out
 
     base, cost, sites = paths.base, paths.cost, surface.candidates
     draws = np.ascontiguousarray(paths.draws[:, : paths.steps - 1], dtype=float)
@@ -201,6 +202,7 @@ def _roll_out(
     filled = filled.reshape(-1, blocks.GROUPS, width // blocks.GROUPS).transpose(0, 2, 1).ravel()
     table = every[:, filled].reshape(len(every), -1, width).transpose(1, 0, 2)
     starts = np.arange(0, len(order), width)
+    places = BATCH + max(1, min(len(filled), _KEPT // (3 * len(filled) * table.itemsize)))
     bounds = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
     roll_out(
         blocks.Rule(
@@ -227,7 +229,8 @@ def _roll_out(
         limits.spent,
         found.value,
         found.travel,
-        numba.get_num_threads(),
+        # from numpy, which asks for large pages: to make room takes a tenth of the time otherwise
+        np.empty((numba.get_num_threads(), places, len(table), 3, width)),
     )
 
 
@@ -291,12 +294,11 @@ def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest:
 
 
 def _by_promise(promise: Array) -> NDArray[np.intp]:
-    """Return sites by falling promise (N,), roughly: those that promise about the same by index.
+    """Return sites by falling promise (N,), and by index where they promise the same.
 
-    So ties of scores go to the lowest index, and a block has sites that lie together, which a reading far
-    away leaves as they are.
+    So ties of scores go to the lowest index.
     """
-    unit = _COARSE * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
+    unit = _ALIKE * float(np.max(np.abs(promise), initial=0.0, where=np.isfinite(promise)))
     steps = promise if unit == 0 else np.rint(promise / unit)
     return np.argsort(-steps, kind="stable")
 
