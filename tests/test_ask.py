@@ -14,7 +14,7 @@ import pytest
 
 import fieldbo
 from fieldbo.errors import RecordError
-from fieldbo.exchange import EndReason, GoHome, Lost, Query, Rejected, Stop
+from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop
 from fieldbo.explanation import explain
 from fieldbo.folder import begin
 from fieldbo.policies.base import State, best_affordable, leading
@@ -539,3 +539,37 @@ def test_the_choice_leads_the_best():
     assert decision.why["best"][0]["site"] == decision.choice.site.tolist()
     assert decision.why["best"][0]["value"] == decision.why["score"]
     assert decision.why["best"] == leading(state, scores, state.choosable())
+
+
+def reading(order, value):
+    return Observation(order.id, [order.site], [value], [1e-4], [0.0], order.site, order.expected_cost)
+
+
+def test_truvar_tells_three_sites_with_the_scores_that_they_have():
+    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake-truvar"))
+    for value in (0.3, -0.2, 0.1):
+        agent.tell(reading(agent.ask(), value))
+    policy, state = agent.mission.policy, agent._asked(0)
+    told = policy.suggest(state, agent.memory).why["best"]
+
+    reduction = policy._reduction(state, *policy._recall(agent.memory, state.domain.size))
+    every = np.arange(state.domain.size)
+    exact = np.where(state.choosable(), reduction.exact(state.surface, every, 0 * every), -np.inf)
+    order = np.argsort(-exact, kind="stable")[:3]
+
+    assert [one["site"] for one in told] == state.domain.sites[order].tolist()
+    assert [one["value"] for one in told] == pytest.approx(exact[order].tolist(), rel=1e-12)
+
+
+def test_truvar_tells_of_the_place_within_its_cell_that_it_moved_to():
+    agent = fieldbo.Agent(fieldbo.load_mission("se-optimum-truvar"))
+    moved = 0
+    for value in (0.3, -0.2, 0.1, 0.4, 0.2, -0.1):
+        order = agent.ask()
+        if agent.why is not None:
+            moved += not (agent.domain.sites == order.site).all(axis=1).any()
+            assert agent.why["best"][0]["site"] == order.site.tolist()
+            assert agent.why["best"][0]["value"] == agent.why["score"]
+        agent.tell(reading(order, value))
+
+    assert moved

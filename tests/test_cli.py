@@ -567,7 +567,7 @@ def test_by_hand_takes_what_is_typed_and_keeps_it_when_the_input_ends(world):
     assert text.count("once more, please") == 5
     assert "'abc' is not a number" in text
     assert "lies outside the domain (along, depth)" in text
-    assert "1 numbers instead of 2 (along, depth)" in text
+    assert "2 coordinates are needed (along, depth), and 1 came" in text
     assert "a cost lies between 0 and the whole battery" in text
     assert "Stopped by you. The run folder is complete up to the last observation (2 readings)." in text
     assert {p.name for p in Path("r").iterdir()} == {*FILES, world}

@@ -151,13 +151,17 @@ def _line(step: Step, mission: Mission) -> str:
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(c.battery for c in mission.crew))
-    head = f"{left} {world.cost_unit} left, {step.step} sites visited, "
+    head = f"{left} {world.cost_unit} left, {_visited(step.step)}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         side = "largest" if question.sign > 0 else "smallest"
         return f"{head}{side} by the model {amount(step.reported_value, world.quantity)}{regret}"
     f1 = f"expected F1 {step.expected_f1:.2f}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"
+
+
+def _visited(sites: int) -> str:
+    return f"{sites} site visited" if sites == 1 else f"{sites} sites visited"
 
 
 def _report(result: Result, folder: Path, console: Console) -> None:
@@ -173,7 +177,7 @@ def _report(result: Result, folder: Path, console: Console) -> None:
         )
     else:
         reason = "time is up" if told["limit"] == "time" else result.end_reason
-        console.print(f"[bold]{reason.capitalize()}.[/] {told['steps']} sites visited.")
+        console.print(f"[bold]{reason.capitalize()}.[/] {_visited(told['steps'])}.")
     for line in _level_set(told, result) if told["question"] == "level-set" else _optimum(told, result):
         console.print(f"  {line}", markup=False)
     console.print(f"  cost     {_against_plan(told)}", markup=False)

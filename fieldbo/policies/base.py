@@ -42,7 +42,7 @@ Memory = Any
 TIE = 1e-9
 """Scores that differ by less than this share of the best are equal: rounding does not choose a site."""
 
-_LEADING = 3
+LEADING = 3
 """So many of the best are told with a decision."""
 
 
@@ -373,7 +373,7 @@ def leading(
 def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
     """Return (site, column) of up to three best scores (N, K) that can be had, the best first."""
     rest, pairs = np.where(able, scores, -np.inf).ravel(), list[tuple[int, int]]()
-    while len(pairs) < _LEADING and (flat := highest(rest)) is not None:
+    while len(pairs) < LEADING and (flat := highest(rest)) is not None:
         pairs.append(divmod(flat, scores.shape[1]))
         rest[flat] = -np.inf
     return pairs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo.domain import Array, Mask
-from fieldbo.policies.base import highest
+from fieldbo.policies.base import LEADING, highest
 from fieldbo.surface import Surface
 
 _BLOCK = 256  # sites that are scored in double precision at once
@@ -40,10 +40,10 @@ class Reduction:
     eta: float
 
     def scores(self, surface: Surface) -> Array:
-        """Return the scores (N, K), minus infinity for pairs that can be had and can't be the best.
+        """Return the scores (N, K), minus infinity for pairs that can be had and can't be among the leading.
 
-        Single precision finds the pairs that may be the best within its error; if they are several, they are
-        scored again in double precision.
+        Single precision finds the pairs that may be so within its error; they are scored again in double
+        precision.
         """
         if not self.members.any():
             return np.zeros_like(self.cost)
@@ -52,13 +52,14 @@ class Reduction:
         if not self.able.any():
             return scores
         slack = self.beta * gains.error / self.cost
-        least = np.max((scores - slack)[self.able])
+        lowest = (scores - slack)[self.able]
+        rank = -min(LEADING, lowest.size)
+        least = np.partition(lowest, rank)[rank]
         in_question = self.able & (scores + slack >= least)
         if least > 0 or gains.value[self.able].any():  # else nothing can be won anywhere: all are equal
             scores[self.able & ~in_question] = -np.inf
             rows, levels = np.nonzero(in_question)
-            if len(rows) > 1:
-                scores[rows, levels] = self.exact(surface, rows, levels)
+            scores[rows, levels] = self.exact(surface, rows, levels)
         return scores
 
     def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:

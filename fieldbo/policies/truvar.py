@@ -18,7 +18,7 @@ from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError
 from fieldbo.exchange import EndReason, Event, Fitted, Observation, Query, Stop
 from fieldbo.policies.acquisition import truncated_variance_reduction
-from fieldbo.policies.base import Decision, Memory, Policy, State, best_pair, needs_positive_costs
+from fieldbo.policies.base import Decision, Memory, Policy, State, best_pair, leading, needs_positive_costs
 from fieldbo.policies.reduction import Anticipation, Reduction
 from fieldbo.policies.sets import (
     Epoch,
@@ -253,7 +253,9 @@ class TruVaR(Policy):
         better = found.fun < -decision.why["score"]
         if not (own and better and state.affordable(site[None], level=level)[0]):
             return decision
-        why = {**decision.why, "score": -float(found.fun)}
+        score = -float(found.fun)
+        told = leading(state, np.array([score]), np.array([True]), [level], site[None])
+        why = {**decision.why, "score": score, "best": [*told, *decision.why["best"][1:]]}
         return replace(decision, choice=replace(query, site=site), why=why)
 
     def warnings(self, state: State) -> list[str]:

@@ -187,7 +187,9 @@ class ByHand(Vehicle):
         parts = [p for p in text.replace(";", " ").replace(",", " ").split() if p]
         names = ", ".join(a.name for a in self.world.domain.axes)
         if len(parts) != self.world.domain.dimension:
-            raise InputError(f"{len(parts)} numbers instead of {self.world.domain.dimension} ({names})")
+            raise InputError(
+                f"{self.world.domain.dimension} coordinates are needed ({names}), and {len(parts)} came"
+            )
         site = np.array([self._number(p) for p in parts])
         if not self.world.domain.contains(site[None])[0]:
             raise InputError(f"{site.tolist()} lies outside the domain ({names})")
