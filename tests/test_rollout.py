@@ -584,3 +584,17 @@ def test_fantasies_are_evenly_spread_over_the_normal_distribution():
 
 def test_a_horizon_until_the_budget_is_spent_is_at_most_fifty_steps():
     assert [Rollout(horizon=h).steps for h in (1, 7, "budget")] == [1, 7, 50]
+
+
+def test_bounds_of_the_improvement_hold_and_are_close():
+    from fieldbo.loops.blocks import ei_above, ei_below, expected_improvement
+
+    for s in (0.0, 1e-12, 0.3, 1.0, 40.0):
+        for z in [*np.linspace(-30, 30, 601), -1e200, 1e200]:
+            gain = z * s if s else z
+            exact, above, below = (f(gain, s) for f in (expected_improvement, ei_above, ei_below))
+            assert below <= exact * (1 + 1e-9) + 1e-250 * s
+            assert exact <= above * (1 + 1e-9)
+            if abs(z) < 8:
+                assert above <= 1.03 * exact
+                assert below >= 0.96 * exact
