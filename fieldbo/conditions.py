@@ -79,7 +79,9 @@ class Conditions:
 
         With a margin of at least this the way home can always be paid.
         """
-        return round((1.0 + self._strength) * (1.0 + _CUT * self.cost_noise) - 1.0, 12)  # 0.32 is 0.32
+        worst = (1.0 + self._strength) * (1.0 + _CUT * self.cost_noise) - 1.0
+        told = round(worst, 12)
+        return told if abs(told - worst) < 1e-15 else worst  # 0.32 is 0.32
 
     def way(self, cost: CostModel, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> float:
         """Return by which factor the wind makes the way from `a` (d,) to `b` (d,) dearer or cheaper.

@@ -7,7 +7,7 @@ when all its orders are done.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -147,11 +147,33 @@ class Craft:
             Equality is affordable.
         """
         ends = np.atleast_2d(sites)
-        here = self.end if position is None else position
         able = np.ones(len(ends), dtype=bool)
-        for limit, before in zip(self.limits, self._each(spent), strict=True):
-            able &= before + limit.going(here, ends, controls, level) + limit.back(ends) <= limit.left
+        for limit, book, before in zip(self.limits, self._books, self._each(spent), strict=False):
+
+            def going(start: Array, limit: Limit = limit) -> Array:
+                return limit.going(start, ends, controls, level)
+
+            taken = self._behind_queue(going, book) if position is None else going(position)
+            able &= before + taken + limit.back(ends) <= limit.left
         return able
+
+    @property
+    def _books(self) -> tuple[Ledger, Ledger]:
+        return self.ledger, self.hours
+
+    def _behind_queue(self, price: Callable[[Array], Array], book: Ledger) -> Array:
+        """Return what an order behind the queue takes at most (N,), whichever orders of it are turned down.
+
+        Where a way may be dearer than one by a site between, as round obstacles where legs begin and end at
+        rest, an order that is dropped can leave the next one dearer than the two together: that much is
+        counted from the beginning. `price` gives what it takes from where the vehicle will be.
+        """
+        most, held = price(self.end), 0.0
+        starts = [self.position, *(self._after(order) for order in self.queue)]
+        for order, start in zip(reversed(self.queue), reversed(starts[:-1]), strict=True):
+            held += book.entries[str(order.id)].declared
+            most = np.maximum(most, price(start) - held)
+        return most
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -210,9 +232,21 @@ class Craft:
     def send(self, order: Order) -> None:
         """Put an order at the end of the queue, and set aside what it takes."""
         assert order.id is not None
-        self.ledger.reserve(order.id, self.price(order))
-        self.hours.reserve(order.id, self.seconds(order))
+        held, held_s = self._held(order)
+        self.ledger.reserve(order.id, self.price(order), held)
+        self.hours.reserve(order.id, self.seconds(order), held_s)
         self.queue.append(order)
+
+    def _held(self, order: Order) -> tuple[float, float]:
+        """Return what is to be set aside for an order behind the queue, of the battery and of the time."""
+
+        def price(start: Array) -> Array:
+            return np.array(self.price(order, start))
+
+        def seconds(start: Array) -> Array:
+            return np.array(self.seconds(order, start))
+
+        return float(self._behind_queue(price, self.ledger)), float(self._behind_queue(seconds, self.hours))
 
     def settle(self, order: str) -> None:
         """Take an order out of the queue; nothing is set aside for it any more."""
@@ -227,21 +261,12 @@ class Craft:
         self._dequeue(order)
 
     def _dequeue(self, order: str) -> None:
-        """Take an order out of the queue, and reckon the one behind it from where that now begins.
-
-        As long as no way is longer than one by a site between, the two together took more before: what was
-        let out can still be paid for.
-        """
-        at, queue, self.queue = self.position, self.queue, []
-        moved = False
+        """Take an order out of the queue, and reckon those behind it from where they now begin."""
+        queue, self.queue = [one for one in self.queue if one.id != order], []
         for one in queue:
-            if one.id == order:
-                moved = not np.array_equal(at, self._after(one))
-                continue
-            if moved and math.isnan(self.ledger.entries[str(one.id)].spent):  # not one under way
-                self.ledger.redeclare(str(one.id), self.price(one, at))
-                self.hours.redeclare(str(one.id), self.seconds(one, at))
-            at, moved = self._after(one), False
+            if math.isnan(self.ledger.entries[str(one.id)].spent):  # not one under way
+                for book, held in zip(self._books, self._held(one), strict=True):
+                    book.redeclare(str(one.id), held)
             self.queue.append(one)
 
     def observed(self, event: Observation, number: int) -> None:

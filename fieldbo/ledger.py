@@ -10,7 +10,9 @@ at most ``(1 + m) p``, m being the margin,
 says that everything that is out can be done, and home reached, with the reserve untouched. A query is let
 out only if (1) holds with it. When an order that is out is done, the left side falls by ``(1 + m) p`` and the
 right side by no more than that, so that (1) stays true whatever the real costs are up to the margin; and
-with equality no query is refused that could have been paid for. What has been paid of an order that reports
+with equality no query is refused that could have been paid for, as floating-point numbers add up: ten
+readings at 0.1 are dearer than 1. Behind others an order's p is the most that it can take whichever of them
+are turned down, less what is set aside for those. What has been paid of an order that reports
 in parts is taken off its ``(1 + m) p``, not off its ``p``: a leg that is dearer so far may be so to its end.
 """
 
@@ -58,7 +60,7 @@ class Entry:
     planned : float
         What it was declared to take when it left.
     declared : float
-        What it is declared to take as things are now: an order before it may have been turned down.
+        What is set aside for it, as declared and as things are now: orders before it may be turned down.
     spent : float
         What it really took so far; NaN while nothing is known of that.
     left : float
@@ -144,13 +146,13 @@ class Ledger:
         dearer = (max(0.0, (1.0 + margin) * e.declared - e.paid) for e in self.entries.values() if e.out)
         return self.battery - math.fsum([*self.charges, *dearer])
 
-    def reserve(self, order: str, cost: float) -> None:
-        """Set aside the declared cost of an order."""
-        self.entries[order] = Entry(cost, cost)
+    def reserve(self, order: str, cost: float, held: float | None = None) -> None:
+        """Set aside the declared cost of an order, or `held` where it may come to be dearer."""
+        self.entries[order] = Entry(cost, cost if held is None else held)
 
-    def redeclare(self, order: str, cost: float) -> None:
-        """Set another declared cost aside for an order that is out: it begins elsewhere."""
-        self.entries[order].declared = cost
+    def redeclare(self, order: str, held: float) -> None:
+        """Set another amount aside for an order that is out: it begins elsewhere."""
+        self.entries[order].declared = held
 
     def charge(self, order: str, cost: float, *, settles: bool) -> None:
         """Pay the real cost of (a part of) an order; nothing where telemetry has already settled it."""

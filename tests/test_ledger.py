@@ -17,6 +17,7 @@ import fieldbo
 from fieldbo.agent import Agent
 from fieldbo.conditions import Conditions
 from fieldbo.costs import Euclidean, Flight
+from fieldbo.craft import Craft
 from fieldbo.errors import InputError
 from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.ledger import Ledger
@@ -170,6 +171,51 @@ def test_an_order_behind_one_that_was_turned_down_is_reckoned_from_where_it_now_
     assert craft.ledger.entries[orders[2].id].planned == 7.0
     agent.tell(at(orders[0], 5.0, time_s=5.0, position=[1.0]))  # and it drifted
     assert list(craft.ledger.reserved.values()) == [8.0]
+
+
+def wall_craft(battery):
+    """A drone before the shipped wall, hovering for nothing: a stop between can make a way cheaper there."""
+    told = fieldbo.load_mission("wall-worst-crack").world
+    cost = replace(told.cost, hover_s=0.0).within(told.domain)
+    return Craft(Crew(battery, np.array([8.8, 0.4]), home=np.array([2.0, 0.0])), cost)
+
+
+def test_where_a_stop_between_makes_a_way_cheaper_what_it_saves_is_set_aside():
+    between, far = np.array([[17.2, 6.8]]), np.array([[16.8, 15.2]])
+    craft = wall_craft(10.0)
+    legs = float(craft.cost.travel(craft.position, between)[0]), float(craft.cost.travel(between[0], far)[0])
+    saved = float(craft.cost.travel(craft.position, far)[0]) - sum(legs)
+    needed = sum(legs) + float(craft.return_cost(far)[0])
+    assert saved > 0.1
+
+    for battery, enough in ((needed + 0.5 * saved, False), (needed + 1.01 * saved, True)):
+        craft = wall_craft(battery)
+        craft.send(Query(between[0], id="books/0"))
+        assert bool(craft.affordable(far)[0]) is enough
+    craft.send(Query(far[0], id="books/1"))
+    assert craft.ledger.entries["books/1"].planned == pytest.approx(legs[1])
+    assert craft.ledger.entries["books/1"].declared == pytest.approx(legs[1] + saved)
+
+    craft.settle("books/0")
+    assert craft.free >= float(craft.return_cost(far)[0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_whichever_orders_of_a_queue_are_turned_down_the_others_and_the_way_home_can_be_paid(seed):
+    rng = np.random.default_rng(seed)
+    craft = wall_craft(rng.uniform(1.0, 6.0))
+    sites = fieldbo.load_mission("wall-worst-crack").world.domain.sites
+    for n, site in enumerate(rng.choice(sites, 5, replace=False)):
+        if craft.affordable(site[None])[0]:
+            craft.send(Query(site, id=f"books/{n}"))
+    while craft.queue:
+        first = craft.queue[int(rng.integers(len(craft.queue)))] if rng.random() < 0.6 else craft.queue[0]
+        if first is craft.queue[0] and rng.random() < 0.5:
+            craft.observed(at(first, craft.price(first, craft.position)), int(first.id[-1]))
+        else:
+            craft.settle(first.id)
+        assert craft.free >= float(craft.return_cost(craft.end[None])[0]) - 1e-9
 
 
 def test_time_that_does_not_pay_for_the_way_home_is_refused_at_once():

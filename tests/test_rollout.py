@@ -143,7 +143,7 @@ def _walk(case, x, noise_x, z):
             break
         if case.base.improves and highest < 1e-100:
             return np.nan, np.nan  # rounding chooses among improvements of next to nothing
-        close = 1e-10 * abs(highest) if np.isfinite(highest) else 0.0
+        close = 1e-12 * abs(highest) if np.isfinite(highest) else 0.0
         chosen = int(np.argmax(scores >= highest - close))
         value, travel = value + scores[chosen], travel + case.cost.travel(at, case.sites)[chosen]
         x, noise_x = case.sites[chosen], case.site_noise[chosen]
@@ -529,11 +529,13 @@ def test_first_steps_that_are_not_able_have_no_value():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_digits_do_not_depend_on_the_number_of_threads(rule):
+@pytest.mark.parametrize("N", [17, 300], ids=["one more than a batch", "many"])
+def test_the_digits_do_not_depend_on_the_number_of_threads(rule, N):
     import numba
 
     draws = fantasy_draws(32, 3, np.random.default_rng(0))
-    case = with_limits(case_of(N=300, base=base_of(rule), draws=draws), home=np.zeros(2), battery=1.9)
+    case = case_of(seed=1, n=100, N=N, base=base_of(rule), draws=draws)
+    case = with_limits(case, home=np.zeros(2), battery=1.9)
     before, found = numba.get_num_threads(), []
     try:
         for threads in (1, before):

@@ -415,6 +415,33 @@ def test_in_a_box_a_rejected_place_and_those_about_it_are_avoided(name):
                 turned_down.add(order.site.tobytes())
 
 
+@pytest.mark.parametrize("name", ["ucb", "ei", "gp-ucb", "dist-ucb", "ei-per-cost", "rollout of ucb"])
+def test_in_a_box_of_which_half_is_turned_down_the_run_ends(name):
+    mission = box_mission(replace(RULES[name], candidates=200), battery=25.0, initial=2)
+
+    def deep_water_only(n, order, vehicle):
+        if isinstance(order, Query) and order.site[0] > 3.0:
+            return Rejected(str(order.id), "shallow water")
+        return carried_out(n, order, vehicle)
+
+    agent, orders, stop = drive(mission, deep_water_only)
+    assert stop.reason is EndReason.BATTERY_SPENT
+    turned_down = [o for o in orders if isinstance(o, Query) and o.site[0] > 3.0]
+    assert len(turned_down) <= np.count_nonzero(agent.domain.sites[:, 0] > 2.0)
+
+
+@pytest.mark.parametrize("name", ["ucb", "dist-ucb", "rollout of ucb"])
+def test_where_no_way_leads_nothing_is_chosen_and_nothing_ends(name):
+    wall = Obstacle("wall", (2.0, -1.0, -1.0), (2.5, 6.0, 6.0))
+    domain = Domain.box([Axis(n, "m", 0.0, 5.0) for n in "xyz"], 32, obstacles=[wall])
+    world = replace(small_world(), domain=domain, start=np.ones(3))
+    policy = replace(RULES[name], candidates=200, stop="first_unaffordable")
+    told = box_mission(policy, d=3, world=world, battery=500.0)
+    _, orders, stop = drive(replace(told, max_steps=6))
+    assert stop.reason is EndReason.STEP_LIMIT
+    assert max(order.site[0] for order in orders) <= 2.0
+
+
 # -- several at once -------------------------------------------------------------------------------------
 
 

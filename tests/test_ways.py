@@ -329,7 +329,9 @@ def test_a_way_costs_what_its_legs_cost_and_takes_as_long(seed, d, flies):
 
 @settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
-def test_distances_obey_the_triangle_inequality_and_no_detour_is_cheaper_than_the_leg(seed, d, flies):
+def test_no_detour_is_cheaper_than_the_leg_and_where_bends_are_exact_the_triangle_inequality_holds(
+    seed, d, flies
+):
     domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(axis_rates=(1.0, 2.0, 0.5)[:d])
     cost, sites = alone.within(domain), some_of(domain, seed)
     price = cost.travel(sites, sites)

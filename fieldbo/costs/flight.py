@@ -21,7 +21,8 @@ class Flight(Legs):
 
     Every straight leg starts and ends at rest: over a length s with speed v and acceleration a it takes
     ``s / v + v / a`` seconds, and ``2 sqrt(s / a)`` where s is too short to reach v. A way round an obstacle
-    is several legs; the cheapest in energy is taken.
+    is several legs; of those that bend at corners of what is free the cheapest in energy is taken. Now and
+    then a stop in the open would be cheaper, as long legs cost less a metre.
 
     Parameters
     ----------

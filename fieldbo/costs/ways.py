@@ -1,4 +1,4 @@
-"""The cheapest ways round obstacles.
+"""The cheapest ways round obstacles that bend at corners.
 
 A way is made of straight legs that are free, and bends only at corners of what is free. Between two points
 that see each other it is the straight leg: no detour may be cheaper, which holds for every price here. Other
@@ -102,7 +102,8 @@ class _Points:
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return self.seen.nbytes + self.reach.nbytes + self.leave.nbytes
+        kept = (self.points, self.at, self.outside, self.seen, self.reach, self.leave)
+        return sum(part.nbytes for part in kept)
 
     def entry(self, price: Price) -> Array:
         """Return what the ways from `points` to `at` cost, (P, 1)."""

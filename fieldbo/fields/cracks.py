@@ -10,8 +10,9 @@ How cracks are grown, so that the same draw is always the same wall:
    wanders like a crack through mortar: it neither runs straight nor curls.
 3. Its opening tapers with the way ``s`` along its length ``L``, as ``w(s) = w0 sqrt(1 - s/L)``. One crack is
    the worst, with ``w0`` in 0.9 to 1; the others have 0.3 to 0.7. The wider a crack, the longer it is.
-4. It branches at random, some times a metre. A branch leaves at 25 to 60 degrees to either side, has 0.5 to
-   0.8 of the crack's opening there and 0.4 to 0.8 of the length that is left, and branches once more at most.
+4. It branches at random, by default once in four metres. A branch leaves at 25 to 60 degrees to either side,
+   has 0.5 to 0.8 of the crack's opening there and 0.4 to 0.8 of the length that is left, and branches once
+   more at most.
 5. It ends at its length, or where its next step would leave the wall or run into an opening. Where not even
    half of its length finds room, another start is tried.
 

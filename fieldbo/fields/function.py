@@ -31,7 +31,7 @@ from fieldbo.fields.base import Field, FieldKind
 
 
 def branin(x: ArrayLike) -> Array:
-    """Return the Branin function: two variables, three equal minima (Branin 1972).
+    """Return the Branin function: two variables, three equal minima (Dixon and Szegö 1978).
 
     Parameters
     ----------

@@ -498,7 +498,9 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
     limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
-        columns = np.empty((len(batch), rows.sampling - rows.V))
+        columns = np.zeros(
+            (BATCH, rows.sampling - rows.V)
+        )  # whole: how many there are must not change a digit
         for place in range(len(batch)):
             for c in range(columns.shape[1]):
                 columns[place, c] = firsts[batch[place], rows.V + c]

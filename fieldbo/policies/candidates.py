@@ -37,19 +37,24 @@ def over_candidates(state: State, candidates: int) -> Surface | None:
     candidates : int
         How many are drawn in a box.
     """
-    belief, rejected = state.belief, state.rejected
-    points = state.domain.sites
+    belief, points, rejected = state.belief, state.domain.sites, state.rejected
     if state.domain.continuous:
         read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_PLACES]]
         places = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
         points = around(state.domain, state.rng, candidates, np.unique(places, axis=0))
-        if rejected.any():
-            rejected = rejected[[state.domain.nearest(point) for point in points]]
+        rejected = _rejected(state, points)
     if rejected.any():
         points = points[~rejected]
     if not len(points):
         return None
     return state.surface if points is state.domain.sites else Surface(belief, points)
+
+
+def _rejected(state: State, points: Array) -> Mask:
+    """Return which points of a box (m, d) lie about a place that was turned down."""
+    if not state.rejected.any():
+        return np.zeros(len(points), dtype=bool)
+    return state.rejected[[state.domain.nearest(point) for point in points]]
 
 
 def best_candidate(
@@ -104,7 +109,7 @@ def _climbed(
     """Return the point that the best candidate was improved to, after putting it in the first place."""
 
     def of_affordable(points: Array) -> Array:
-        able = state.affordable(points, level=level)
+        able = state.affordable(points, level=level) & ~_rejected(state, points)
         found = np.full(len(points), -np.inf)
         if able.any():
             found[able] = scores(points[able])

@@ -96,6 +96,9 @@ class Traveller(Policy):
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         scores, elsewhere, why = self.scores(state, view)
         if self.stop == "first_unaffordable":
+            assert state.cost is not None
+            ways = state.cost.travel(state.position, view.surface.candidates)
+            scores = np.where(np.isfinite(ways), scores, -np.inf)  # where no way leads nothing is chosen
             first = highest(scores)
             if first is not None and not view.able[first]:
                 return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
