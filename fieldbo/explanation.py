@@ -102,7 +102,9 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     given = {_number(row.order): k for k, row in enumerate(rows) if row.kind in _ORDERS}
     queries = [n for n, k in given.items() if rows[k].kind == "query"]
     asked = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
-    state = f"{name}: not ended, {asked} so far" if end is None else f"{name}: ended, {end.value}; {asked}"
+    home = [row.body["why"] or {} for row in rows if row.kind == "go-home"]
+    ending = "time is up" if home and home[-1].get("limit") == "time" else end and end.value
+    state = f"{name}: not ended, {asked} so far" if end is None else f"{name}: ended, {ending}; {asked}"
     if order is None and end is not None and queries:
         order = queries[-1]
     if order is None:
@@ -251,7 +253,10 @@ def _because(why: Mapping[str, Any]) -> str:
 def _standing(agent: Agent, name: str) -> str:
     """Return what the battery was when an order of that name left, or will leave."""
     craft, unit = agent.crafts[0], agent.mission.world.cost_unit
-    return f"{name}, with {_digits(craft.ledger.available)} of {_digits(craft.crew.battery)} {unit} left"
+    left = f"{_digits(craft.ledger.available)} of {_digits(craft.crew.battery)} {unit}"
+    if craft.crew.time_limit_s is not None:
+        left += f" and {_digits(craft.hours.available)} of {_digits(craft.crew.time_limit_s)} s"
+    return f"{name}, with {left} left"
 
 
 def _best(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -265,6 +270,9 @@ def _best(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dic
         "cost": price,
         "left": max(0.0, craft.spendable - price - home),
     }
+    for limit in craft.limits:
+        if limit.name == "time":
+            chosen["left_s"] = limit.after(craft.end, query.site, query.level)
     if agent.mission.world.sensor.settings > 1:
         chosen["level"] = query.level
     return [chosen, *told[1:]]
@@ -297,7 +305,7 @@ def _reasons(
         so_far = float(scale.to_user(np.array([incumbent]))[0])
         told["so far"] = f"at best {amount(so_far, world.quantity)}, by the model"
     told["cost"] = cost
-    if own := _listed({k: v for k, v in why.items() if k not in _OWN}):
+    if own := _listed({k: v for k, v in why.items() if k not in _OWN and settings.get(k) != v}):
         told["also"] = own
     return told
 
@@ -306,10 +314,11 @@ def _ahead(best: Sequence[Mapping[str, Any]]) -> str:
     """Return by how much the chosen site is ahead of the next best."""
     first, second = (one["value"] for one in best[:2])
     if not (isinstance(first, int | float) and isinstance(second, int | float)):
-        return f"{first}; the next best {second}"
+        return f"{_digits(first)}; the next best {_digits(second)}"
     if first <= second:
         return f"{_digits(first)}, level with the next best"
-    share = f" ({_digits(round(100 * (first - second) / abs(first), 1))}%)" if first else ""
+    percent = round(100 * (first - second) / abs(first), 1) if first else 0.0
+    share = f" ({_digits(percent)}%)" if percent else ""
     return f"{_digits(first)}, {first - second:.2g}{share} above the next best"
 
 
@@ -325,11 +334,14 @@ def _table(mission: Mission, best: Sequence[Mapping[str, Any]]) -> str:
     several = world.sensor.settings > 1
     unit = world.cost_unit
     heads = [*(a.label for a in world.domain.axes), *(["level"] if several else [])]
-    for head in ["", *heads, "value", f"cost ({unit})", f"left ({unit})"]:
+    shown = {"value": "value", "cost": f"cost ({unit})", "left": f"left for more ({unit})"}
+    if any("left_s" in one for one in best):
+        shown["left_s"] = "left for more (s)"
+    for head in ["", *heads, *shown.values()]:
         table.add_column(escape(head), justify="right", no_wrap=True)
     for n, one in enumerate(best, 1):
         level = [str(one["level"])] if several else []
-        numbers = [_digits(one[key]) for key in ("value", "cost", "left")]
+        numbers = [_digits(one.get(key)) for key in shown]
         table.add_row(str(n), *map(_digits, one["site"]), *level, *numbers)
     out = StringIO()
     Console(file=out, width=1000, color_system=None).print(table)

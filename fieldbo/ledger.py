@@ -50,6 +50,11 @@ class Limit:
     going: Callable[..., Array]
     back: Callable[[Array], Array]
 
+    def after(self, position: Array, site: Array, level: int = 0) -> float:
+        """Return what could still be spent on queries after one at `site` (d,), the way home set aside."""
+        taken = self.going(position, site[None], None, level) + self.back(site[None])
+        return max(0.0, self.left - float(taken[0]))
+
 
 @dataclass
 class Entry:

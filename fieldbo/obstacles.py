@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fieldbo.errors import InputError
 
 _THIN = 1e-9  # share of the longest extent: a thinner gap is rounding, and shut
+_FURTHEST = 1e15  # coordinates: beyond, shapes are no more than rounding
 _MITRE = 5.0  # times the clearance: where a grown corner is cut off
 
 Array = NDArray[np.float64]
@@ -78,10 +79,11 @@ class Obstacle:
                 expected="two ends with as many coordinates as the domain has axes",
                 where="low" if len(self.low) < len(self.high) else "high",
             )
-        if not all(np.isfinite([*self.low, *self.high])) or any(np.greater_equal(self.low, self.high)):
+        ends = np.array([*self.low, *self.high], dtype=float)
+        if not np.all(np.abs(ends) <= _FURTHEST) or any(np.greater_equal(self.low, self.high)):
             raise InputError(
                 f"obstacle {self.name!r} goes from {list(self.low)} to {list(self.high)}",
-                expected="finite numbers, low below high along every axis",
+                expected=f"finite numbers up to {_FURTHEST:g}, low below high along every axis",
                 where="low",
             )
 
@@ -145,8 +147,12 @@ def simple_polygon(corners: ArrayLike | Sequence[Sequence[float]], what: str, wh
     wrong = next((c for c in told if len(c) != 2), None)
     if wrong is not None:
         raise InputError(f"{what}: a corner has {_counted(wrong)}", expected="two, one an axis", where=where)
-    if not np.isfinite(np.array(told, dtype=float)).all():
-        raise InputError(f"{what}: a corner is not finite", expected="corners as finite numbers", where=where)
+    if not (np.abs(np.array(told, dtype=float)) <= _FURTHEST).all():
+        raise InputError(
+            f"{what}: a corner is not finite, or too far away",
+            expected=f"corners as finite numbers up to {_FURTHEST:g}",
+            where=where,
+        )
     if len({tuple(c) for c in told}) < 3:
         raise InputError(
             f"{what} has {len({tuple(c) for c in told})} corners", expected="at least 3", where=where

@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -174,7 +175,19 @@ def test_the_command_says_where_next_and_why(said):
     assert lines[0] == f"{folder.name}: not ended, {AFTER} queries so far"
     assert lines[1].startswith("next, with ")
     assert "of 40 s left: east " in lines[1]
-    assert lines[3].split() == ["east", "(m)", "north", "(m)", "value", "cost", "(s)", "left", "(s)"]
+    assert lines[3].split() == [
+        "east",
+        "(m)",
+        "north",
+        "(m)",
+        "value",
+        "cost",
+        "(s)",
+        "left",
+        "for",
+        "more",
+        "(s)",
+    ]
     assert [line.split()[0] for line in lines[4:7]] == ["1", "2", "3"]
     assert len({len(line) for line in lines[3:7]}) == 1, "the table is not aligned"
     words = [line.split()[0] for line in lines[8:]]
@@ -573,3 +586,16 @@ def test_truvar_tells_of_the_place_within_its_cell_that_it_moved_to():
         agent.tell(reading(order, value))
 
     assert moved
+
+
+def test_what_a_time_limit_leaves_is_told_beside_what_the_battery_does():
+    mission = small_mission()
+    crew = replace(mission.crew[0], time_limit_s=40.0)
+    state = fieldbo.Agent(replace(mission, crew=(crew,)))._asked(0)
+    told = leading(state, np.arange(float(state.domain.size)), state.choosable())
+    (time,) = (limit for limit in state.limits if limit.name == "time")
+    for one in told:
+        site = np.array([one["site"]])
+        left = time.left - time.going(state.position, site)[0] - time.back(site)[0]
+        assert one["left_s"] == pytest.approx(left)
+    assert "left_s" not in leading(state_of(), np.ones(state.domain.size), state.choosable())[0]

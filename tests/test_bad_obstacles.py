@@ -97,6 +97,7 @@ WRONG = {
     "two corners": (polygon([[0, 0], [1, 1]]), ("'scaffold' has 2 corners", "at least 3", ".corners")),
     "twice the same": (polygon([[0, 0], [1, 1], [0, 0]]), ("'scaffold' has 2 corners", "at least 3")),
     "no number": (polygon("[[0, 0], [nan, 1], [2, 0]]"), ("'scaffold': a corner is not finite", ".corners")),
+    "beyond all measure": (polygon("[[0, 0], [1e300, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
     "three coordinates": (
         polygon([[0, 0, 1], [1, 1, 1], [2, 0, 1]]),
         ("has 3 coordinates", "two, one an axis"),

@@ -380,13 +380,13 @@ def test_of_a_fleet_it_is_said_which_vehicle_went_home():
     assert [note.split(":")[0] for note in notes if "went home" in note] == ["vehicle 0", "vehicle 1"]
 
 
-def test_a_landing_on_the_reserve_says_no_more_of_it_is_left_than_there_is():
+def test_a_landing_on_the_reserve_says_what_is_left_of_it():
     there = world(start=[10.0], sampling=5.5, conditions=Conditions(head_wind=(0.3,)))
 
     result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
 
     assert result.books[0].left == pytest.approx(0.5)
-    assert any("0.5 s (0.5 of it the reserve)" in note for note in result.notes)
+    assert any("0.5 s (of a reserve of 3.0: orders took more" in note for note in result.notes)
     assert not any("than the battery had" in note for note in result.notes)
 
 
@@ -550,11 +550,11 @@ def small(tmp_path, monkeypatch):
 def test_a_run_with_a_small_battery_says_what_is_left_to_a_tenth(said):
     text = " ".join(said("run", "m.toml", "--out", "r").split())
     told = json.loads(Path("r/summary.json").read_text())
-    share = 100 * abs(told["planned_cost"] / told["cost"] - 1)
-    side = "less" if told["planned_cost"] < told["cost"] else "more"
+    share = 100 * abs(told["cost"] / told["planned_cost"] - 1)
+    side = "more" if told["planned_cost"] < told["cost"] else "less"
 
-    planned = f"planned {told['planned_cost']:.1f}, {share:.2g}% {side}"
-    assert f"cost {told['cost']:.1f} of 60 Wh; {planned}" in text
+    planned = f"{share:.2g}% {side} than the {told['planned_cost']:.1f} planned"
+    assert f"cost {told['cost']:.1f} of 60 Wh, {planned}" in text
     assert f"note: went home with {told['left']:.1f} Wh left: the battery pays for no further site" in text
     assert "Battery spent." in text
 
@@ -603,3 +603,29 @@ def test_a_vehicle_that_can_pay_only_for_the_way_home_goes_there():
     assert [type(o) for o in result.queries] == []
     assert (result.cost, result.books[0].home) == (5.0, True)
     assert "the battery pays for no reading at all" in result.notes
+
+
+def test_a_vehicle_that_drifts_into_the_clearance_of_an_obstacle_still_has_a_path_and_its_files(tmp_path):
+    told = fieldbo.load_mission("wall-worst-crack", {"agent": {"max_steps": 3}, "policy": {"kind": "random"}})
+    agent, drifted = Agent(told), None
+    while not isinstance(order := agent.ask(), Stop):
+        if isinstance(order, Query) and drifted is None:
+            drifted = np.array(told.world.domain.obstacles[0].polygon.exterior.coords[0])
+            drifted += 0.05 * np.sign(told.world.domain.obstacles[0].polygon.centroid.coords[0] - drifted)
+            assert not told.world.domain.contains(drifted[None])[0]
+            agent.tell(at(order, 0.1, position=drifted))
+        else:
+            agent.tell(at(order, 0.1, position=None if isinstance(order, Query) else order.site))
+    result = Result.of(agent, reason=order.reason)
+    assert np.any(np.all(result.path == drifted, axis=1))
+    result.save(tmp_path / "run")
+    assert (tmp_path / "run" / "path.png").exists()
+
+
+def test_a_reserve_that_was_broken_into_is_told():
+    agent = Agent(mission(battery=12.0, reserve=3.0))
+    agent.tell(at(agent.ask(), 9.5, position=[0.0]))
+    while not isinstance(order := agent.ask(), Stop):
+        agent.tell(at(order, 1.0, position=[0.0]))
+    notes = " ".join(Result.of(agent, reason=order.reason).summary()["notes"])
+    assert "of a reserve of 3.0: orders took more than the margin allows for" in notes

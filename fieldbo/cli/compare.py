@@ -132,7 +132,10 @@ def _table(
     for head in heads:
         table.add_column(head)
     for mission, score in scores.items():
-        cells = [f"{m:.3f} ±{e:.3f}" for m, e in zip(score.mean, score.error, strict=True)]
+        cells = [
+            f"{m:.3f} ±{e:.3f}" if score.runs > 1 else f"{m:.3f}"
+            for m, e in zip(score.mean, score.error, strict=True)
+        ]
         cells += [_reached(by_mission[mission], score.runs) for by_mission in targets.values()]
         held = f"{coverage[mission]:.0%}" if mission in coverage else ""
         table.add_row(escape(mission), *cells, held, str(score.runs))

@@ -203,8 +203,10 @@ def _against_plan(told: dict[str, Any]) -> str:
     spent = f"{rounded(cost, battery)} of {whole} {told['cost_unit']}"
     if abs(cost - planned) <= 1e-9 * planned:
         return spent
-    more = f", {100 * abs(planned / cost - 1):.2g}% {'less' if planned < cost else 'more'}" if cost else ""
-    return f"{spent}; planned {rounded(planned, battery)}{more}"
+    share = (
+        f"{100 * abs(cost / planned - 1):.2g}% {'more' if cost > planned else 'less'}" if planned else "more"
+    )
+    return f"{spent}, {share} than the {rounded(planned, battery)} planned"
 
 
 def _level_set(told: dict[str, Any], result: Result) -> list[str]:

@@ -124,10 +124,10 @@ def _reflex(region: Region) -> Array:
 class Boxes(Sight):
     """Within a box, outside of others.
 
-    The shortest way over a box bends anywhere on its edges. Here it bends at the ends of equal pieces of each,
-    at most half a piece off: twelve, or as many up to 48 as make a piece no longer than a twelfth of the
-    shortest side of what is free. Among five random boxes 99 in 100 ways are less than 0.5% too long; the
-    others, mostly by 5% at most, are short ones close round a long edge.
+    The shortest way over a box bends anywhere on its edges. Here it bends at the ends of equal pieces of
+    each, at most half a piece off: twelve, or as many up to 48 as make a piece no longer than a twelfth of
+    the shortest side of what is free. Among five random boxes 99 in 100 ways are less than 0.5% too long;
+    the others, mostly by 5% at most, are short ones close round a long edge.
 
     Parameters
     ----------

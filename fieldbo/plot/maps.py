@@ -84,6 +84,13 @@ def _hopes(answer: OptimumAnswer) -> Array:
     return answer.scale.to_user(answer.surface.mean + SURE * answer.surface.sd)
 
 
+def _better(answer: OptimumAnswer) -> Array:
+    """Return the probability (N,) of each site to be better than the reported one; 0 for that itself."""
+    p = np.array(answer.surface.exceedance(answer.reported.value))
+    p[np.all(answer.surface.candidates == answer.reported.point, axis=1)] = 0.0
+    return p
+
+
 # -- over two axes ---------------------------------------------------------------------------------------
 
 
@@ -115,8 +122,7 @@ def _class_maps(panels: list[Axes], result: Result, answer: LevelSetAnswer) -> N
 
 def _optimum_maps(panels: list[Axes], result: Result, answer: OptimumAnswer) -> None:
     domain, label = result.mission.world.domain, result.mission.world.quantity.label
-    better = answer.surface.exceedance(answer.reported.value)
-    field(panels[2], domain, better, "probability", HOPE)
+    field(panels[2], domain, _better(answer), "probability", HOPE)
     field(panels[3], domain, _hopes(answer), label, VALUE)
     for ax in panels:
         if answer.optimum is not None:
@@ -165,7 +171,7 @@ def _optimum_profiles(panels: list[Axes], result: Result, answer: OptimumAnswer)
     if result.mission.world.domain.dimension == 1:
         optima(panels[0], answer)
         panels[0].legend(fontsize=8)
-    _chance_profile(panels[2], x, result.surface.exceedance(answer.reported.value), look)
+    _chance_profile(panels[2], x, _better(answer), look)
     line(panels[3], x, _hopes(answer), color=BLUE, **look)
     panels[3].axhline(answer.reported_value, color="black", linewidth=0.9, linestyle=":")
     panels[3].set(ylabel=result.mission.world.quantity.label)

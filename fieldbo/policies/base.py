@@ -364,6 +364,7 @@ def leading(
         - ``cost``: the full declared price of going there and sampling; None where costs are unknown,
         - ``left``: what of `State.spendable` could still be spent on queries after it, the way home from
           there set aside; 0 means that all that remains is to go home. None where costs are unknown,
+        - ``left_s``: the same of a time limit, in seconds, where there is one,
         - ``level``: the sensor's setting, where it has several.
     """
     scores, able = scores.reshape(len(scores), -1), able.reshape(len(scores), -1)
@@ -402,6 +403,9 @@ def _told(
         for n, one in enumerate(told):
             cost = prices[at[n]][n]
             one["cost"], one["left"] = _plain(cost), max(0.0, state.spendable - float(cost + home[n]))
+            for limit in state.limits:
+                if limit.name == "time":
+                    one["left_s"] = limit.after(state.position, sites[n], level=at[n])
     if len(state.levels) > 1:
         for one, level in zip(told, at, strict=True):
             one["level"] = level

@@ -175,13 +175,17 @@ class Result:
 
     @cached_property
     def path(self) -> Array:
-        """The way really taken, (k, d) points from the start to where the vehicle is."""
+        """The way really taken, (k, d) points from the start to where the vehicle is.
+
+        Straight to where no way is known to lead: a vehicle may drift into the clearance of an obstacle.
+        """
         at, cost, time_s = self.mission.crew[0].start, self.mission.world.cost, 0.0
         way = [at[None]]
         for event in self.observations:
             for stop in [*event.sites, event.position]:
                 if not np.array_equal(stop, at):
-                    way.append(cost.path(at, stop, time_s)[1:])
+                    there = bool(np.isfinite(cost.travel(at, stop[None], time_s)[0]))
+                    way.append(cost.path(at, stop, time_s)[1:] if there else stop[None])
                     at = stop
         return np.concatenate(way)
 
@@ -324,7 +328,11 @@ def _ending(craft: Craft, limit: str, unit: str) -> str:
     crew, home = craft.crew, craft.crew.home
     rest = max(0.0, craft.ledger.left)
     left = f"{rounded(rest, crew.battery)} {unit}"
-    left += f" ({rounded(min(rest, crew.reserve), crew.battery)} of it the reserve)" if crew.reserve else ""
+    if rest < crew.reserve - _ROUNDING * crew.battery:
+        reserve = rounded(crew.reserve, crew.battery)
+        left += f" (of a reserve of {reserve}: orders took more than the margin allows for)"
+    elif crew.reserve:
+        left += f" ({rounded(min(rest, crew.reserve), crew.battery)} of it the reserve)"
     if crew.time_limit_s is not None:
         left += f" and {rounded(max(0.0, craft.hours.left), crew.time_limit_s)} s"
     came = "stopped" if home is None else "went home" if np.array_equal(craft.position, home) else "not home"

@@ -191,6 +191,9 @@ class ByHand(Vehicle):
                 f"{self.world.domain.dimension} coordinates are needed ({names}), and {len(parts)} came"
             )
         site = np.array([self._number(p) for p in parts])
-        if not self.world.domain.contains(site[None])[0]:
+        domain = self.world.domain
+        if not np.all(
+            (domain.low <= site) & (site <= domain.high)
+        ):  # what is in an obstacle's clearance is true
             raise InputError(f"{site.tolist()} lies outside the domain ({names})")
         return site
