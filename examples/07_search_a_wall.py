@@ -3,7 +3,7 @@
 import fieldbo
 
 for name in ("wall-worst-crack", "wall-worst-crack-ei"):
-    result = fieldbo.run(fieldbo.load_mission(name, {"agent": {"battery": 25}}))
+    result = fieldbo.run(fieldbo.load_mission(name))
     told, world = result.summary(), result.mission.world
     along, height = told["reported_site"]
     read, sites = len(result.values), world.domain.size

@@ -367,7 +367,8 @@ class Rollout(Traveller):
         The rule that takes the steps after the first, and whose scores are summed: ``mu + kappa s / d``, d
         the travel; ``mu + kappa s``; expected improvement, or that per unit of cost.
     horizon : int or "budget"
-        Steps ahead, the first one included; or until nothing can be paid for, at most 50.
+        Steps ahead, the first one included; or until nothing can be paid for, at most 50: a decision takes
+        the longer for it.
     fantasies : int
         How many readings are simulated at each first step, and so how many paths begin there.
     kappa : float
