@@ -24,6 +24,7 @@ from fieldbo.exchange import EndReason, GoHome, Order, Query, Stop
 from fieldbo.folder import RECORD, digests
 from fieldbo.metrics import MIDDLE90
 from fieldbo.mission import Mission
+from fieldbo.policies.base import LEFT
 from fieldbo.record import Record, Row
 from fieldbo.result import amount
 
@@ -262,17 +263,13 @@ def _standing(agent: Agent, name: str) -> str:
 def _best(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the chosen site as it was sent out, and the next best that the policy told."""
     craft, told = agent.crafts[0], (why or {}).get("best", ())
-    home = float(craft.return_cost(query.site[None])[0])
-    price = craft.price(query)
     chosen = {
         "site": query.site.tolist(),
         "value": told[0]["value"] if told else (why or {}).get("score"),
-        "cost": price,
-        "left": max(0.0, craft.spendable - price - home),
+        "cost": craft.price(query),
     }
     for limit in craft.limits:
-        if limit.name == "time":
-            chosen["left_s"] = limit.after(craft.end, query.site, query.level)
+        chosen[LEFT[limit.name]] = limit.after(craft.end, query.site, query.level)
     if agent.mission.world.sensor.settings > 1:
         chosen["level"] = query.level
     return [chosen, *told[1:]]

@@ -51,7 +51,20 @@ class Limit:
     back: Callable[[Array], Array]
 
     def after(self, position: Array, site: Array, level: int = 0) -> float:
-        """Return what could still be spent on queries after one at `site` (d,), the way home set aside."""
+        """Return what could still be spent on queries after the next, in the limit's unit.
+
+        Parameters
+        ----------
+        position, site : (d,) array
+            Where it begins, and where it reads.
+        level : int
+            The sensor's setting.
+
+        Returns
+        -------
+        float
+            What is left when it is done and the way home is set aside; 0 where it can't be paid for.
+        """
         taken = self.going(position, site[None], None, level) + self.back(site[None])
         return max(0.0, self.left - float(taken[0]))
 

@@ -4,7 +4,7 @@ One module for each room that they serve. They are compiled when they are first 
 kept on disk from then on. Sums are made in an order that does not depend on the number of threads.
 
 Code on disk knows when its own file has changed, and not when another one has that it calls loops of: after a
-change in `blocks` delete ``__pycache__``.
+change in `blocks` or `choice` delete ``__pycache__``.
 
 Import a module of this room where it is used, inside a function: numba takes a third of a second to load.
 """

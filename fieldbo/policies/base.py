@@ -45,6 +45,9 @@ TIE = 1e-9
 LEADING = 3
 """So many of the best are told with a decision."""
 
+LEFT = {"battery": "left", "time": "left_s"}
+"""How each limit is told there."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -398,14 +401,11 @@ def _told(
         for site, pair in zip(sites.tolist(), pairs, strict=True)
     ]
     if state.cost is not None:
-        home = state.return_cost(sites)
         prices = {k: state.cost.to(state.position, sites, level=k, time_s=state.time_s) for k in set(at)}
         for n, one in enumerate(told):
-            cost = prices[at[n]][n]
-            one["cost"], one["left"] = _plain(cost), max(0.0, state.spendable - float(cost + home[n]))
+            one["cost"] = _plain(prices[at[n]][n])
             for limit in state.limits:
-                if limit.name == "time":
-                    one["left_s"] = limit.after(state.position, sites[n], level=at[n])
+                one[LEFT[limit.name]] = limit.after(state.position, sites[n], at[n])
     if len(state.levels) > 1:
         for one, level in zip(told, at, strict=True):
             one["level"] = level
