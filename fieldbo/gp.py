@@ -16,7 +16,7 @@ mean ``k(x, X) L^-T w``, covariance ``k(a, b) - k(a, X) L^-T L^-1 k(X, b)``
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -130,6 +130,15 @@ def pool(sites: Array, values: Array, noise_variances: Array) -> tuple[Array, Ar
         + np.sum((values - pooled[which]) ** 2 / noise_variances)
     )
     return unique[order], pooled, 1.0 / precision, scatter
+
+
+class Moments(NamedTuple):
+    """What a belief says of points: `mean`, `variance` (P,), and their gradients (P, d)."""
+
+    mean: Array
+    variance: Array
+    mean_gradient: Array
+    variance_gradient: Array
 
 
 class _Triangle:
@@ -314,22 +323,22 @@ class Belief:
         """Return ``L^-T w``, (n,)."""
         return solve_triangular(self.factor, self.weights, lower=True, trans="T", check_finite=False)
 
-    def mean_gradient(self, points: ArrayLike) -> Array:
-        """Return the gradient (P, d) of the posterior mean at `points` (P, d)."""
+    def with_gradients(self, points: ArrayLike) -> Moments:
+        """Return mean and variance at `points` (P, d), and their gradients; O(P n^2)."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
         if not self.size:
-            return np.zeros_like(x)
-        gradient: Array = np.einsum("pnd,n->pd", self.kernel.gradient(x, self.sites), self._alpha())
-        return gradient
-
-    def variance_gradient(self, points: ArrayLike) -> Array:
-        """Return the gradient (P, d) of the posterior variance at `points` (P, d); stationary kernels."""
-        x = np.atleast_2d(np.asarray(points, dtype=float))
-        if not self.size:
-            return np.zeros_like(x)
-        solved = solve_triangular(self.factor, self._solve(x), lower=True, trans="T", check_finite=False)
-        explained: Array = np.einsum("pnd,np->pd", self.kernel.gradient(x, self.sites), solved)
-        return -2.0 * explained
+            return Moments(np.zeros(len(x)), self.kernel.diagonal(x), np.zeros_like(x), np.zeros_like(x))
+        prior, slopes = self.kernel.with_slopes(x, self.sites)
+        alpha = self._alpha()
+        half = solve_triangular(self.factor, prior.T, lower=True, check_finite=False)
+        whole = solve_triangular(self.factor, half, lower=True, trans="T", check_finite=False)
+        explained: Array = np.einsum("np,np->p", half, half)
+        return Moments(
+            prior @ alpha,
+            np.maximum(self.kernel.diagonal(x) - explained, 0.0),
+            slopes(np.broadcast_to(alpha, prior.shape)),
+            -2.0 * slopes(whole.T),
+        )
 
     def log_marginal_likelihood(self) -> float:
         """Return the log marginal likelihood of all readings, repeated ones included."""

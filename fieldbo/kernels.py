@@ -27,6 +27,9 @@ from fieldbo.errors import InputError, UnknownNameError
 Pullback = Callable[[Array], Array]
 """From weights (m,) of m covariances ``k_m`` to ``sum_m weights_m dk_m / dtheta``, (p,)."""
 
+Slopes = Callable[[Array], Array]
+"""From weights (n, m) of covariances ``k(a_i, b_j)`` to ``sum_j weights_ij dk(a_i, b_j) / da_i``, (n, d)."""
+
 
 class Kernel(ABC):
     """A covariance function of two points; kernels add and multiply."""
@@ -40,8 +43,11 @@ class Kernel(ABC):
         """Return the variances (n,) at points `a` (n, d)."""
 
     @abstractmethod
-    def gradient(self, a: Array, b: Array) -> Array:
-        """Return the gradient with respect to `a` (n, d) of k(a, b), for `b` (m, d), as (n, m, d)."""
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        """Return the covariances (n, m) between `a` (n, d) and `b` (m, d), and how they change with `a`.
+
+        All that is ever wanted of the n x m x d derivatives are sums over `b`, which take no such array.
+        """
 
     @property
     @abstractmethod
@@ -120,10 +126,16 @@ class Stationary(Kernel):
     def diagonal(self, a: Array) -> Array:
         return np.full(len(a), self.variance)
 
-    def gradient(self, a: Array, b: Array) -> Array:
-        _, slope = self._shape(self._squared_distance(a, b))
-        gaps: Array = (a[:, None, :] - b[None, :, :]) / self.length_scales**2
-        return -self.variance * slope[..., None] * gaps
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        correlation, slope = self._shape(self._squared_distance(a, b))
+
+        def slopes(weights: Array) -> Array:
+            # dk/da_i = -v slope(r^2) (a_i - b_j) / l^2; far from the origin differences would lose digits
+            by_pair, centre = weights * slope, b.mean(axis=0)
+            there, here = by_pair @ (b - centre), by_pair.sum(axis=1)[:, None] * (a - centre)
+            return np.asarray(self.variance * (there - here) / self.length_scales**2)
+
+        return self.variance * correlation, slopes
 
     @property
     def theta(self) -> Array:
@@ -197,8 +209,9 @@ class Sum(Kernel):
     def diagonal(self, a: Array) -> Array:
         return self.first.diagonal(a) + self.second.diagonal(a)
 
-    def gradient(self, a: Array, b: Array) -> Array:
-        return self.first.gradient(a, b) + self.second.gradient(a, b)
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        (first, of_first), (second, of_second) = self.first.with_slopes(a, b), self.second.with_slopes(a, b)
+        return first + second, lambda weights: of_first(weights) + of_second(weights)
 
     @property
     def theta(self) -> Array:
@@ -223,10 +236,9 @@ class Product(Sum):
     def diagonal(self, a: Array) -> Array:
         return self.first.diagonal(a) * self.second.diagonal(a)
 
-    def gradient(self, a: Array, b: Array) -> Array:
-        return self.first.gradient(a, b) * self.second(a, b)[..., None] + self.first(a, b)[
-            ..., None
-        ] * self.second.gradient(a, b)
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        (first, of_first), (second, of_second) = self.first.with_slopes(a, b), self.second.with_slopes(a, b)
+        return first * second, lambda weights: of_first(weights * second) + of_second(weights * first)
 
     def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
         (first, by_first), (second, by_second) = self.first.of_gaps(squares), self.second.of_gaps(squares)

@@ -54,10 +54,31 @@ def test_a_covariance_matrix_is_symmetric_positive_definite_and_has_the_stated_d
     assert np.linalg.eigvalsh(K).min() > -1e-10
 
 
+def gradient_of(k, a, b):
+    """Return the (n, m, d) gradients in space: each pair weighed alone."""
+    _, slopes = k.with_slopes(a, b)
+    alone = np.eye(len(b))
+    return np.stack([slopes(np.broadcast_to(one, (len(a), len(b)))) for one in alone], axis=1)
+
+
+@every_kernel
+def test_covariances_with_slopes_are_the_covariances(k):
+    a, b = points(5), points(4, seed=1)
+    np.testing.assert_allclose(k.with_slopes(a, b)[0], k(a, b), rtol=1e-14)
+
+
+@every_kernel
+def test_slopes_keep_their_digits_far_from_the_origin(k):
+    a, b = points(5), points(4, seed=1)
+    weights = np.random.default_rng(2).normal(size=(5, 4))
+    there, far = (k.with_slopes(a + shift, b + shift)[1](weights) for shift in (0.0, 5.5e6))
+    np.testing.assert_allclose(far, there, atol=1e-6)
+
+
 @every_kernel
 def test_the_gradient_in_space_agrees_with_finite_differences(k):
     a, b = points(5), points(4, seed=1)
-    gradient = k.gradient(a, b)
+    gradient = gradient_of(k, a, b)
     assert gradient.shape == (5, 4, 2)
     for i in range(5):
         for j in range(4):
@@ -68,7 +89,7 @@ def test_the_gradient_in_space_agrees_with_finite_differences(k):
 @every_kernel
 def test_the_gradient_in_space_is_zero_where_two_points_meet(k):
     x = points(3)
-    gradient = k.gradient(x, x)
+    gradient = gradient_of(k, x, x)
     np.testing.assert_allclose(gradient[np.arange(3), np.arange(3)], 0.0, atol=1e-15)
 
 

@@ -249,7 +249,8 @@ class OptimumAnswer(_Answer):
         starts = np.concatenate([self.reported.point[None], domain.sites[best], belief.sites[-8:]])
 
         def rising(point: Array) -> tuple[float, Array]:
-            return float(belief.mean(point[None])[0]), belief.mean_gradient(point[None])[0]
+            at = belief.with_gradients(point[None])
+            return float(at.mean[0]), at.mean_gradient[0]
 
         top = climbed(rising, starts, domain)
         place = Place(top, float(belief.mean(top[None])[0]))
