@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import cycle
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from fieldbo.controls import ControlSet
 from fieldbo.costs import shortest_order
 from fieldbo.craft import Craft
 from fieldbo.domain import Array, Mask
@@ -82,7 +85,7 @@ class Agent:
     def __init__(self, mission: Mission, run: str = "run") -> None:
         self.mission, self.run = mission, run
         self.domain = mission.world.domain
-        self.crafts = [Craft(c, mission.world.cost) for c in mission.crew]
+        self.crafts = [Craft(c, mission.declared_cost) for c in mission.crew]
         self.asks = 0
         self.steps = 0
         self.history: list[Event] = []
@@ -94,7 +97,7 @@ class Agent:
         self._told: set[tuple[str, int]] = set()
         self.orders: dict[str, Order] = {}
         self._rejected = np.zeros(self.domain.size, dtype=bool)
-        self._initial = self._initial_sites()
+        self._initial = self._initial_queries()
         self.memory: Memory = mission.policy.start(self._seen())
         self.warnings = (
             *self._reach_warnings(),
@@ -165,9 +168,9 @@ class Agent:
         ]
 
     def _batch_warnings(self) -> list[str]:
-        start, sites = self.mission.crew[0].start, self.domain.sites
+        start, sites, cost = self.mission.crew[0].start, self.domain.sites, self.mission.declared_cost
         chooses = type(self.mission.policy).suggest_batch is not Policy.suggest_batch
-        if self.mission.batch == 1 or not chooses or not np.any(self.mission.world.cost.travel(start, sites)):
+        if self.mission.batch == 1 or not chooses or cost is None or not np.any(cost.travel(start, sites)):
             return []
         return [
             f"batches of {self.mission.batch} where a move's price depends on the one before: each query is "
@@ -189,14 +192,23 @@ class Agent:
             f"{' on the way home' if homes else ''}; to rule that out, set agent.margin = {enough:g}"
         ]
 
-    def _initial_sites(self) -> list[Array]:
-        """Return the start, then random sites, each time the cheapest to go to."""
-        start = self.crafts[0].crew.start
-        rest = list(self.domain.draw(max(0, self.mission.initial - 1), stream(self.mission.seed, "initial")))
-        route = [start][: self.mission.initial]
+    def _initial_queries(self) -> list[Query]:
+        """Return queries of the start, then of random sites, each time the cheapest to go to.
+
+        All variables are set where they can be; else each control set has its turn.
+        """
+        mission, cost, controls = self.mission, self.mission.declared_cost, self.domain.controls
+        rest = list(self.domain.draw(max(0, mission.initial - 1), stream(mission.seed, "initial")))
+        route = [self.crafts[0].crew.start][: mission.initial]
         while rest:
-            route.append(rest.pop(int(np.argmin(self.mission.world.cost.to(route[-1], np.array(rest))))))
-        return route
+            costs = None if cost is None or controls is not None else cost.to(route[-1], np.array(rest))
+            route.append(rest.pop(0 if costs is None else int(np.argmin(costs))))
+        whole = controls is None or controls.index_of(None) is not None
+        turns: tuple[ControlSet | None, ...] = (None,) if whole else self.domain.control_sets
+        return [
+            Query(site, None if one is None else one.controls, level=mission.initial_level)
+            for site, one in zip(route, cycle(turns), strict=False)
+        ]
 
     def _seen(self, vehicle: int = 0) -> State:
         """Return what a policy sees when it learns of an event: the belief as it is."""
@@ -205,7 +217,8 @@ class Agent:
 
     def _asked(self, vehicle: int) -> State:
         """Return what a policy sees when it is asked: the variances count pending queries as read."""
-        surface, pending = self.surface, self.pending
+        surface = self.surface
+        pending = [q for q in self.pending if not np.isnan(q.site).any()]  # chance has not spoken yet
         if pending:
             noise = [self.knowledge.noise(q.level)[self.domain.nearest(q.site)] for q in pending]
             surface = surface.believing(np.stack([q.site for q in pending]), noise)
@@ -227,7 +240,7 @@ class Agent:
             remaining=craft.ledger.available,
             spendable=craft.spendable,
             time_s=craft.time_s,
-            cost=self.mission.world.cost,
+            cost=self.mission.declared_cost,
             sensor=self.mission.world.sensor,
             noise=self.knowledge.noise,
             threshold_if=self.threshold_if,
@@ -239,6 +252,7 @@ class Agent:
             return_cost=craft.return_cost,
             affordable=craft.affordable,
             limits=craft.limits,
+            orders=MappingProxyType(self.orders),
             rejected=self._rejected,
         )
 
@@ -285,27 +299,49 @@ class Agent:
 
     def _paid_for(self, choice: Query, craft: Craft, vehicle: int) -> Query | None:
         """Let a query out if it can be paid for from the end of the queue; None if it can't."""
-        if not self.domain.contains(choice.site[None])[0]:
-            raise PolicyError(
-                f"{type(self.mission.policy).__name__} proposed {choice.site.tolist()}, outside the domain"
-            )
-        if choice.level not in range(settings := self.mission.world.sensor.settings):
-            name = type(self.mission.policy).__name__
-            raise PolicyError(f"{name} proposed level {choice.level} of a sensor with {settings}")
+        self._check_choice(choice)
         if not craft.affordable(choice.site[None], choice.controls, choice.level)[0]:
+            return None
+        expected = craft.price(choice) if craft.cost is not None else self._expected_cost(choice)
+        if craft.cost is None and (expected or 0.0) > craft.spendable:
             return None
         query = replace(
             choice,
             vehicle=vehicle,
-            expected_cost=craft.price(choice),
+            expected_cost=expected,
             expected_time_s=craft.done_s(choice),
             id=self._next_id(),
         )
         return self._let_out(query)
 
+    def _expected_cost(self, choice: Query) -> float | None:
+        """Return what a query of unknown cost is expected to take: as its policy says, or as those before it.
+
+        None where nothing was controlled in that way before.
+        """
+        if choice.expected_cost is not None:
+            return choice.expected_cost
+        alike = {k for k, o in self.orders.items() if isinstance(o, Query) and _controls_alike(o, choice)}
+        paid = [e.spent for c in self.crafts for k, e in c.ledger.entries.items() if k in alike and not e.out]
+        paid = [cost for cost in paid if not math.isnan(cost)]
+        return math.fsum(paid) / len(paid) if paid else None
+
+    def _check_choice(self, choice: Query) -> None:
+        """Raise a `PolicyError` if a policy's query can't be carried out in this domain."""
+        name, controls = type(self.mission.policy).__name__, self.domain.controls
+        free = np.zeros(len(choice.site), dtype=bool) if choice.controls is None else ~choice.controls
+        if controls is not None and controls.index_of(choice.controls) is None:
+            raise PolicyError(f"{name} proposed controls {choice.controls}, which are no control set")
+        if controls is None and free.any():
+            raise PolicyError(f"{name} left variables free in a domain without control sets")
+        if not self.domain.contains(np.where(free, self.domain.middle, choice.site)[None])[0]:
+            raise PolicyError(f"{name} proposed {choice.site.tolist()}, outside the domain")
+        if choice.level not in range(settings := self.mission.world.sensor.settings):
+            raise PolicyError(f"{name} proposed level {choice.level} of a sensor with {settings}")
+
     def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
         while self.initial_left:
-            query = Query(self._initial[self.asks], level=self.mission.initial_level)
+            query = self._initial[self.asks]
             if craft.affordable(query.site[None], level=query.level)[0]:
                 return query
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
@@ -437,7 +473,8 @@ class Agent:
         """Return decisions in the order of the shortest way, less those chosen last if it can't be paid."""
         for k in range(len(decisions), 0, -1):
             choices = [d.choice for d in decisions[:k] if isinstance(d.choice, Query)]
-            order = shortest_order(craft.cost, craft.end, np.stack([c.site for c in choices]))
+            cost = self.mission.world.cost
+            order = shortest_order(cost, craft.end, np.stack([c.site for c in choices]))
             if craft.can_pay([choices[n] for n in order]):
                 return [decisions[n] for n in order]
         return []
@@ -501,7 +538,7 @@ class Agent:
             craft.lose(event.order)
             return
         craft.settle(event.order)
-        if isinstance(order, Query):
+        if isinstance(order, Query) and not np.isnan(order.site).any():
             self._pass_over(order.site)
 
     def _pass_over(self, site: Array) -> None:
@@ -518,3 +555,9 @@ class Agent:
             self.steps += 1
         if not self.knowledge.learn(event) and len(event.sites):
             self._pass_over(event.sites[-1])  # nothing can be read there, or not with this model
+
+
+def _controls_alike(one: Query, other: Query) -> bool:
+    """Say whether two queries set the same variables."""
+    masks = (np.ones(len(q.site), dtype=bool) if q.controls is None else q.controls for q in (one, other))
+    return bool(np.equal(*masks).all())

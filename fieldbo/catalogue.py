@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from fieldbo.chance import Distribution, TruncatedNormal, Uniform
 from fieldbo.conditions import Conditions
+from fieldbo.controls import Controls, ControlSet
 from fieldbo.costs import COSTS
 from fieldbo.domain import Axis, Domain, is_depth
 from fieldbo.errors import InputError, UnknownNameError
@@ -32,6 +34,7 @@ from fieldbo.forms import (
     OptimumFile,
     QuantileFile,
     ShareFile,
+    UniformFile,
     WorldFile,
 )
 from fieldbo.mission import Crew, Mission, within_reach
@@ -242,7 +245,7 @@ def _domain(told: GridFile | BoxFile) -> Domain:
             )
     obstacles = [_obstacle(one, k) for k, one in enumerate(told.obstacles)]
     if isinstance(told, BoxFile):
-        return Domain.box(axes, told.representers, obstacles, told.clearance)
+        return Domain.box(axes, told.representers, obstacles, told.clearance, _controls(told, axes))
     sites = math.prod(a.count for a in told.axes)
     if sites > _MOST:
         raise InputError(f"a grid of {sites} sites", expected=f"at most {_MOST}", where="domain.axes")
@@ -250,6 +253,34 @@ def _domain(told: GridFile | BoxFile) -> Domain:
     if told.outline is not None:
         outline = simple_polygon(told.outline, "the outline", "domain.outline")
     return Domain.grid(axes, [a.count for a in told.axes], outline, obstacles, told.clearance)
+
+
+def _controls(told: BoxFile, axes: Sequence[Axis]) -> Controls | None:
+    """Return which variables can be set together, and what becomes of the others."""
+    free = [(number, one.free) for number, one in enumerate(told.axes) if one.free is not None]
+    if told.control_sets is None:
+        if free:
+            raise InputError(
+                f"axis {axes[free[0][0]].name!r} has a distribution for when it is left free, and never is",
+                expected="control_sets in the domain, or no distribution",
+                where=f"domain.axes[{free[0][0]}].free",
+            )
+        return None
+    sets = [
+        ControlSet.of(names, axes, f"domain.control_sets[{k}]") for k, names in enumerate(told.control_sets)
+    ]
+    laws: list[Distribution | None] = [None] * len(axes)
+    for number, one in free:
+        low, high = axes[number].low, axes[number].high
+        try:
+            laws[number] = (
+                Uniform(low, high)
+                if isinstance(one, UniformFile)
+                else TruncatedNormal(one.mean, one.variance, low, high)
+            )
+        except InputError as error:
+            raise error.at(f"domain.axes[{number}].free") from None
+    return Controls(tuple(sets), tuple(laws))
 
 
 def _obstacle(told: ObstacleFile, number: int) -> Obstacle:
@@ -320,6 +351,7 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
             policy_kind=told.policy["kind"],
             settings=content,
             folder=world_file.parent,
+            costs=told.agent.costs,
         )
     except InputError as error:
         raise error.at(where) from None

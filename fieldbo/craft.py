@@ -27,8 +27,8 @@ class Craft:
     ----------
     crew : Crew
         What the mission says of it.
-    cost : CostModel
-        The declared one.
+    cost : CostModel or None
+        The declared one; None where costs are not known: an order then costs what its policy expects.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Craft:
     """
 
     crew: Crew
-    cost: CostModel
+    cost: CostModel | None
     position: Array = field(init=False)
     ledger: Ledger = field(init=False)
     hours: Ledger = field(init=False)
@@ -73,7 +73,8 @@ class Craft:
     def _after(self, order: Order) -> Array:
         """Return where an order ends (d,)."""
         if isinstance(order, Query):
-            return order.site
+            free = np.isnan(order.site)  # what is left to chance is not known before
+            return np.where(free, self.position, order.site) if free.any() else order.site
         assert self.crew.home is not None
         return self.crew.home
 
@@ -98,6 +99,8 @@ class Craft:
         at = self.end if start is None else start
         if isinstance(order, GoHome):
             return float(self.return_cost(at[None])[0])
+        if self.cost is None:
+            return order.expected_cost or 0.0
         return float(self.cost.to(at, order.site[None], order.controls, order.level, self.time_s)[0])
 
     def seconds(self, order: Order, start: Array | None = None) -> float:
@@ -105,19 +108,21 @@ class Craft:
         at = self.end if start is None else start
         if isinstance(order, GoHome):
             return float(self.return_s(at[None])[0])
+        if self.cost is None:
+            return 0.0
         return float(self.cost.duration_s(at, order.site[None], order.controls, order.level, self.time_s)[0])
 
     def return_cost(self, sites: Array) -> Array:
         """Return the cost (N,) of the way home from `sites` (N, d); zeros without a home."""
         home = self.crew.home
-        if home is None:
+        if home is None or self.cost is None:
             return np.zeros(len(sites))
         return self.cost.travel(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
 
     def return_s(self, sites: Array) -> Array:
         """Return how long the way home takes (N,) from `sites` (N, d), in seconds; zeros without a home."""
         home = self.crew.home
-        if home is None:
+        if home is None or self.cost is None:
             return np.zeros(len(sites))
         return self.cost.travel_s(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
 
@@ -144,10 +149,10 @@ class Craft:
         Returns
         -------
         (N,) bool array
-            Equality is affordable.
+            Equality is affordable. Where costs are not known, all are while anything is left.
         """
         ends = np.atleast_2d(sites)
-        able = np.ones(len(ends), dtype=bool)
+        able = np.full(len(ends), self.cost is not None or self.spendable > 0)
         for limit, book, before in zip(self.limits, self._books, self._each(spent), strict=False):
 
             def going(start: Array, limit: Limit = limit) -> Array:
@@ -177,18 +182,23 @@ class Craft:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """What may be spent from the end of the queue on: of the battery, and of a limited time."""
-        margin = 1.0 + self.crew.margin
+        """What may be spent from the end of the queue on: of the battery, and of a limited time.
+
+        None where costs are not known.
+        """
+        margin, cost = 1.0 + self.crew.margin, self.cost
+        if cost is None:
+            return ()
 
         def price(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
-            return self.cost.to(positions, sites, controls, level, self.time_s)
+            return cost.to(positions, sites, controls, level, self.time_s)
 
         battery = Limit("battery", self.free / margin, price, self.return_cost)
         if self.crew.time_limit_s is None:
             return (battery,)
 
         def seconds(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
-            return self.cost.duration_s(positions, sites, controls, level, self.time_s)
+            return cost.duration_s(positions, sites, controls, level, self.time_s)
 
         return battery, Limit("time", self.hours.free(self.crew.margin) / margin, seconds, self.return_s)
 
@@ -197,6 +207,8 @@ class Craft:
 
         A site to which there is no way at any price is no matter of limits.
         """
+        if self.cost is None:
+            return "battery"
         refused: dict[str, int] = {}
         for limit in self.limits:
             needed = limit.going(self.end, sites, None, level) + limit.back(sites)
@@ -210,6 +222,7 @@ class Craft:
             return spent
         if self.crew.time_limit_s is None:
             return (spent,)
+        assert self.cost is not None
         return spent, spent * self.cost.seconds_per_unit if spent else 0.0
 
     def can_pay(self, queries: Sequence[Query]) -> bool:
@@ -233,7 +246,8 @@ class Craft:
         """Put an order at the end of the queue, and set aside what it takes."""
         assert order.id is not None
         held, held_s = self._held(order)
-        self.ledger.reserve(order.id, self.price(order), held)
+        unknown = self.cost is None and isinstance(order, Query) and order.expected_cost is None
+        self.ledger.reserve(order.id, math.nan if unknown else self.price(order), held)
         self.hours.reserve(order.id, self.seconds(order), held_s)
         self.queue.append(order)
 

@@ -11,6 +11,8 @@ import numpy as np
 import shapely
 from numpy.typing import ArrayLike, NDArray
 
+from fieldbo.chance import Distribution
+from fieldbo.controls import Controls, ControlSet
 from fieldbo.errors import InputError
 from fieldbo.obstacles import Obstacle, Region, Space
 
@@ -102,11 +104,13 @@ class Domain:
         Boxes or, over two axes, polygons, as vehicles keep out of them: clearance included.
     dropped : int
         How many sites `restricted` has left out.
+    controls : Controls, optional
+        Which variables can be set together, and the distributions of those left free; None: all are set.
 
     Raises
     ------
     InputError
-        No sites, wrong shapes, or sites outside the axes.
+        No sites, wrong shapes, or sites outside the axes; control sets that don't fit the axes.
 
     Examples
     --------
@@ -125,9 +129,12 @@ class Domain:
     continuous: bool = False
     obstacles: tuple[Obstacle, ...] = ()
     dropped: int = 0
+    controls: Controls | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
+        if self.controls is not None:
+            self.controls.check(self.axes)
         object.__setattr__(self, "obstacles", tuple(self.obstacles))
         if self.obstacles and self.region is None:
             object.__setattr__(self, "region", _space(self.axes, None, self.obstacles).region)
@@ -202,6 +209,7 @@ class Domain:
         representers: int = 1000,
         obstacles: Sequence[Obstacle] = (),
         clearance: float = 0.0,
+        controls: Controls | None = None,
     ) -> Self:
         """Make a continuous domain: the box between the axes' ends, and points that stand for it.
 
@@ -214,6 +222,8 @@ class Domain:
             Points strictly inside one are left out.
         clearance : float
             By how much obstacles are grown first.
+        controls : Controls, optional
+            Which variables can be set together.
 
         Examples
         --------
@@ -230,7 +240,9 @@ class Domain:
         points = qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random_base2(power)[:representers]
         sites = space.low + points * (space.high - space.low)
         sites = sites[space.contains(sites)]
-        return cls(tuple(axes), sites, region=space.region, continuous=True, obstacles=kept)
+        return cls(
+            tuple(axes), sites, region=space.region, continuous=True, obstacles=kept, controls=controls
+        )
 
     def check_pairs(self, what: str) -> None:
         """Raise an `InputError` if a covariance between all pairs of sites would not fit in memory."""
@@ -241,6 +253,16 @@ class Domain:
                 where="domain.axes",
                 mend="lower the counts of the axes, or take a field that needs no such pairs, as gp-mean",
             )
+
+    @property
+    def control_sets(self) -> tuple[ControlSet, ...]:
+        """Which variables can be set together; none where all of them always are."""
+        return () if self.controls is None else self.controls.sets
+
+    @property
+    def distributions(self) -> tuple[Distribution | None, ...]:
+        """Of each of the d variables where it is left free; None: it never is."""
+        return (None,) * self.dimension if self.controls is None else self.controls.distributions
 
     @property
     def size(self) -> int:

@@ -68,6 +68,11 @@ class Query:
         _freeze(self, "site", np.atleast_1d(self.site))
         if self.controls is not None:
             _freeze(self, "controls", self.controls, bool)
+            if len(self.controls) != len(self.site):
+                raise InputError(
+                    f"{len(self.controls)} controls", expected=f"{len(self.site)}, one for each variable"
+                )
+            _freeze(self, "site", np.where(self.controls, self.site, np.nan))
 
     def observed(
         self,
@@ -91,7 +96,13 @@ class Query:
         cost : float, optional
             What it really cost; by default what was expected.
         position : (d,) array, optional
-            Where it was really taken; by default the site that was asked for.
+            Where it was really taken; by default the site that was asked for. Needed where variables were
+            left free: the values that they took.
+
+        Raises
+        ------
+        InputError
+            Variables were left free, and no position is given.
 
         Examples
         --------
@@ -99,6 +110,12 @@ class Query:
         >>> query.observed(1.5, noise_variance=0.01).cost
         7.0
         """
+        if position is None and np.isnan(self.site).any():
+            raise InputError(
+                f"no position for {self.id}, which left variables free",
+                expected="the values that all variables took",
+                where="position",
+            )
         at = self.site if position is None else np.asarray(position, dtype=float)
         paid = self.expected_cost if cost is None else cost
         return Observation(

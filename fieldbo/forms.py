@@ -64,6 +64,23 @@ class GridFile(_Table):
     )
 
 
+class TruncatedNormalFile(_Table):
+    """A variable left free is normal, cut off at the ends of its axis."""
+
+    kind: Literal["truncated-normal"]
+    mean: float = Field(description="Once it is cut off, as is the variance")
+    variance: float
+
+
+class UniformFile(_Table):
+    """A variable left free is anywhere on its axis."""
+
+    kind: Literal["uniform"]
+
+
+FreeFile = Annotated[TruncatedNormalFile | UniformFile, Field(discriminator="kind")]
+
+
 class RangeFile(_Table):
     """One axis of a box."""
 
@@ -72,6 +89,9 @@ class RangeFile(_Table):
     low: float
     high: float
     positive: Literal["up", "down"] | None = None
+    free: FreeFile | None = Field(
+        default=None, description="The distribution of the variable where it is left free; else it never is"
+    )
 
 
 class BoxFile(_Table):
@@ -87,6 +107,11 @@ class BoxFile(_Table):
     )
     clearance: float = Field(
         default=0.0, description="By how much every obstacle is grown, in the axes' unit"
+    )
+    control_sets: list[list[str]] | None = Field(
+        default=None,
+        min_length=1,
+        description="Which axes can be set together, the others left free; by default all always are",
     )
 
 
@@ -164,6 +189,9 @@ class AgentFile(_Table):
     time_limit_s: float | None = None
     max_steps: int | None = Field(default=None, ge=1)
     batch: int = Field(default=1, description="How many queries leave at once")
+    costs: Literal["declared", "unknown"] = Field(
+        default="declared", description="Whether the agent knows the world's costs, or is to find them out"
+    )
 
 
 class InitialFile(_Table):

@@ -60,7 +60,7 @@ class Knowledge:
     def fit_is_due(self) -> bool:
         """Whether enough readings have come since the latest fit."""
         every = self.mission.model.every
-        if every is None or self.readings < LEAST_READINGS:
+        if every is None or not LEAST_READINGS <= self.readings <= self.mission.model.until:
             return False
         return not self.fitted_at or self.readings - self.fitted_at >= every
 

@@ -76,7 +76,7 @@ class Entry:
     Attributes
     ----------
     planned : float
-        What it was declared to take when it left.
+        What it was declared, or expected, to take when it left; NaN where nothing was known of that.
     declared : float
         What is set aside for it, as declared and as things are now: orders before it may be turned down.
     spent : float
@@ -202,10 +202,11 @@ class Ledger:
         """Charge what was used since the last charge: lost orders took it, shared as they were planned."""
         self.charges.append(used)
         lost = sorted(self.lost)
-        whole = math.fsum(self.entries[order].planned for order in lost)
-        for order in lost:
+        plans = [self.entries[order].planned for order in lost]
+        whole = math.fsum(plans)
+        for order, planned in zip(lost, plans, strict=True):
             entry = self.entries[order]
-            entry.spent = entry.paid + used * (entry.planned / whole if whole > 0 else 1.0 / len(lost))
+            entry.spent = entry.paid + used * (planned / whole if whole > 0 else 1.0 / len(lost))
             self.reconciled.add(order)
             self.release(order)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from fieldbo.costs import CostModel
 from fieldbo.domain import Array, frozen_array
 from fieldbo.errors import InputError
 from fieldbo.gp import ValueScale
@@ -97,6 +98,8 @@ class Mission:
         The mission's file as it was understood, overrides included; empty for one made in Python.
     folder : Path, optional
         The world's folder.
+    costs : {"declared", "unknown"}
+        Whether the agent knows the world's costs, or only what each order really cost.
 
     Raises
     ------
@@ -118,6 +121,7 @@ class Mission:
     policy_kind: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     folder: Path | None = None
+    costs: Literal["declared", "unknown"] = "declared"
 
     def __post_init__(self) -> None:
         if not self.crew:
@@ -143,9 +147,16 @@ class Mission:
             if one.home is not None:
                 self._check_way_home(one, one.home)
         self._check_question()
-        self.policy.check(self.world.cost, self.world.domain)
+        self._check_costs()
+        self._check_controls()
+        self.policy.check(self.declared_cost, self.world.domain)
         self._check_end()
         self.model.initial(self.world.domain, self.question)
+
+    @property
+    def declared_cost(self) -> CostModel | None:
+        """The world's costs as the agent knows them; None where it does not."""
+        return self.world.cost if self.costs == "declared" else None
 
     @property
     def unreachable(self) -> int:
@@ -188,6 +199,49 @@ class Mission:
             except InputError as error:
                 raise error.at("question.threshold") from None
 
+    def _check_costs(self) -> None:
+        """Raise an `InputError` unless what the agent is told of costs is what its policy goes by."""
+        name = self.policy_kind or type(self.policy).__name__
+        if self.costs not in self.policy.costs:
+            declared = self.costs == "declared"
+            raise InputError(
+                f"policy {name} finds out what control costs, and is told by the world"
+                if declared
+                else f"policy {name} goes by declared costs, and they are unknown",
+                expected='costs = "unknown"' if declared else 'costs = "declared"',
+                where="agent.costs",
+                mend="set it, or take a policy for "
+                + ("declared" if declared else "unknown")
+                + " costs: fieldbo policies",
+            )
+        if self.costs == "declared":
+            if not self.world.cost.known:
+                raise InputError(
+                    f"the costs of {self.world.name} are not known",
+                    expected='costs = "unknown", or a world whose [cost] has costs',
+                    where="agent.costs",
+                )
+            return
+        for one in self.crew:
+            for what, given in (("home", one.home), ("time_limit_s", one.time_limit_s)):
+                if given is not None:
+                    raise InputError(
+                        f"a {what} where costs are unknown",
+                        expected="declared costs, by which it can be kept",
+                        where=f"agent.{what}",
+                    )
+
+    def _check_controls(self) -> None:
+        """Raise an `InputError` if a policy that sets all variables can't, in this domain."""
+        controls = self.world.domain.controls
+        if controls is None or self.policy.leaves_free or controls.index_of(None) is not None:
+            return
+        raise InputError(
+            f"policy {self.policy_kind or type(self.policy).__name__} sets all variables",
+            expected="a control set of all variables, or a policy that leaves some free",
+            where="policy.kind",
+        )
+
     def _check_way_home(self, one: Crew, home: Array) -> None:
         unit = self.world.cost_unit
         needed = float(self.world.cost.travel(one.start, home[None])[0]) * (1.0 + one.margin) + one.reserve
@@ -209,6 +263,8 @@ class Mission:
 
     def _check_end(self) -> None:
         """Raise an `InputError` if free samples would keep a battery from ever being spent."""
+        if self.costs == "unknown":
+            return
         if self.max_steps is None and self.world.cost.least_sampling_cost(self.world.domain.sites) <= 0:
             raise InputError(
                 "sampling again at the same site costs nothing: the battery might never be spent",

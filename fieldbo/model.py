@@ -88,9 +88,9 @@ class Model:
     kernel : {"se", "matern32", "matern52"}
     transform : {"none", "log"}
         ``"log"`` for skewed, positive values: the model is of their log.
-    learn : bool or {"every": k}
+    learn : bool or {"every": k, "until": n}
         Whether hyperparameters are fitted on the way: true is after each ten readings (and after the
-        initial ones); at least five readings are needed.
+        initial ones); at least five readings are needed. After n readings they stay as they are.
     noise : {"declared", "learned"}
         Whether the sensor's noise is believed, or fitted with the rest: one factor on what it declares,
         where that differs between places or settings.
@@ -118,7 +118,7 @@ class Model:
 
     kernel: Literal["se", "matern32", "matern52"] = "matern52"
     transform: Transform = "none"
-    learn: bool | Mapping[Literal["every"], int] = True
+    learn: bool | Mapping[Literal["every", "until"], int] = True
     noise: Literal["declared", "learned"] = "declared"
     outliers: Literal["kept", "tested"] = "kept"
     length_scales: tuple[float, ...] | None = None
@@ -129,10 +129,11 @@ class Model:
     def __post_init__(self) -> None:
         if self.kernel not in KERNELS:
             raise UnknownNameError.of("kernel", self.kernel, KERNELS, where="model.kernel")
-        if isinstance(self.learn, Mapping) and (set(self.learn) != {"every"} or self.learn["every"] < 1):
+        told = self.learn if isinstance(self.learn, Mapping) else {"every": 10}
+        if not {"every"} <= set(told) <= {"every", "until"} or min(told.values()) < 1:
             raise InputError(
-                f"learn = {dict(self.learn)}",
-                expected="true, false or { every = 1 or more }",
+                f"learn = {dict(told)}",
+                expected="true, false, { every = 1 or more } or { every = 10, until = 200 }",
                 where="model.learn",
             )
         if self.variance is not None and not (np.isfinite(self.variance) and self.variance > 0):
@@ -155,6 +156,11 @@ class Model:
         if isinstance(self.learn, Mapping):
             return int(self.learn["every"])
         return 10 if self.learn else None
+
+    @property
+    def until(self) -> float:
+        """After how many readings the model learns no more; infinity: never."""
+        return self.learn.get("until", np.inf) if isinstance(self.learn, Mapping) else np.inf
 
     @property
     def memory_bytes(self) -> float | None:

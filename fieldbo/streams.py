@@ -10,7 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-Stream = Literal["sensor", "policy", "model", "initial", "field", "start", "score", "observe", "cost"]
+Stream = Literal[
+    "sensor", "policy", "model", "initial", "field", "start", "score", "observe", "cost", "chance"
+]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
     "policy": 1,
@@ -21,6 +23,7 @@ _KEYS: dict[Stream, int] = {
     "score": 6,
     "observe": 7,
     "cost": 8,
+    "chance": 9,
 }
 
 
@@ -33,8 +36,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
         The mission's seed (for a field: the world's draw).
     name : str
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
-        ``"score"``, ``"observe"`` (a policy's, keyed by event) or ``"cost"`` (what a simulated order really
-        takes).
+        ``"score"``, ``"observe"`` (a policy's, keyed by event), ``"cost"`` (what a simulated order really
+        takes) or ``"chance"`` (variables that it leaves free).
     ask : int
         Which ask of the agent it serves.
 

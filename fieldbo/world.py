@@ -71,6 +71,20 @@ class World:
             start = self.domain.middle if self.domain.continuous else self.domain.sites[0]
         object.__setattr__(self, "start", frozen_array(start))
         self.cost.check(self.domain)
+        if self.domain.control_sets and not self.cost.prices_controls:
+            raise InputError(
+                f"a {type(self.cost).__name__.lower()} cost over a domain with control sets",
+                expected="costs that know what a query controls",
+                where="cost.kind",
+                mend='take kind = "subset" or "unit"',
+            )
+        if not (self.live or self.cost.known):
+            raise InputError(
+                "a [field] to simulate, and no costs",
+                expected="the mean cost of each control set",
+                where="cost.costs",
+                mend='keep them from the agent, if it is to find them out: costs = "unknown" in [agent]',
+            )
         self.sensor.check(self.domain)
         if self.conditions is not None:
             self.conditions.check(self.domain)
@@ -123,11 +137,29 @@ class World:
         if isinstance(order, Query):
             controls, level = order.controls, order.level
             price = cost.to(a, b, controls, level, time_s)[0]
+            price = price if luck is None else cost.realised(price, controls, luck)
             whole = np.array([price, cost.duration_s(a, b, controls, level, time_s)[0]])
         if self.conditions is not None:
             wind = self.conditions.way(cost, position, order.site, time_s) - 1.0
             whole = (whole + wind * travel) * (1.0 if luck is None else self.conditions.luck(luck))
         return float(whole[0]), float(whole[1])
+
+    def _came_about(self, query: Query, chance: np.random.Generator | None) -> Array:
+        """Return the point (d,) at which a query is carried out: what it leaves free is drawn."""
+        if query.controls is None or bool(query.controls.all()):
+            return query.site
+        controls = self.domain.controls
+        if controls is None or controls.index_of(query.controls) is None:
+            free = [a.name for a, on in zip(self.domain.axes, query.controls, strict=True) if not on]
+            raise InputError(
+                f"a query that leaves {', '.join(free)} free",
+                expected="one of the control sets: " + "; ".join(s.name for s in self.domain.control_sets)
+                if self.domain.control_sets
+                else "a query that sets all variables: the domain has no control sets",
+                where=self.name,
+            )
+        assert chance is not None
+        return controls.completed(query.site, query.controls, chance)
 
     def evaluate(
         self,
@@ -136,6 +168,7 @@ class World:
         time_s: float,
         rng: np.random.Generator,
         luck: np.random.Generator | None = None,
+        chance: np.random.Generator | None = None,
     ) -> Observation:
         """Carry a query out in simulation.
 
@@ -149,14 +182,16 @@ class World:
         rng : numpy.random.Generator
             The sensor's noise.
         luck : numpy.random.Generator, optional
-            The noise on costs, where the world's conditions have some; without it there is none.
+            The noise on costs, where there is some; without it there is none.
+        chance : numpy.random.Generator, optional
+            Draws the variables that the query leaves free; needed where it does.
 
         Raises
         ------
         InputError
-            The site lies outside the domain, or the world is live.
+            The site lies outside the domain, a variable is left free that can't be, or the world is live.
         """
-        site = query.site
+        site = self._came_about(query, chance)
         if not self.domain.contains(site[None])[0]:
             raise InputError(
                 f"a query at {site.tolist()}", expected="a site inside the domain", where=self.name

@@ -112,7 +112,7 @@ def test_numbers_of_numpy_become_plain_numbers():
     query = Query(np.array([1, 2]), np.array([True, False]), np.int64(1), expected_cost=np.float64(2.5))
     assert to_plain(query) == {
         "kind": "query",
-        "site": [1.0, 2.0],
+        "site": [1.0, None],
         "controls": [True, False],
         "level": 1,
         "vehicle": 0,

@@ -16,7 +16,8 @@ PACKAGE = Path(fieldbo.__file__).parent
 # A new room gets a place here.
 ORDER = """
     errors  threads  loops
-    obstacles
+    obstacles  chance
+    controls
     domain  registry  streams
     exchange  kernels  files  ledger  maximise
     gp  costs  sensors  record  lookahead

@@ -201,6 +201,8 @@ def _against_plan(told: dict[str, Any]) -> str:
     cost, planned, battery = told["cost"], told["planned_cost"], told["battery"]
     whole = f"{battery:,.10g}"
     spent = f"{rounded(cost, battery)} of {whole} {told['cost_unit']}"
+    if told["costs"] == "unknown":
+        return f"{spent}, found out on the way"
     if abs(cost - planned) <= 1e-9 * planned:
         return spent
     share = (

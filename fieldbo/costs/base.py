@@ -134,6 +134,20 @@ class CostModel(ABC):
         """Return the way really taken from `a` (d,) to `b` (d,), as (k, d) points, both ends included."""
         return np.stack([np.asarray(a, dtype=float), np.asarray(b, dtype=float)])
 
+    @property
+    def known(self) -> bool:
+        """Whether there are prices at all; a live world's may be what is to be found out."""
+        return True
+
+    @property
+    def prices_controls(self) -> bool:
+        """Whether a query may leave variables free: the price goes by what is controlled, if by anything."""
+        return False
+
+    def realised(self, price: float, controls: Mask | None, luck: np.random.Generator) -> float:
+        """Return what a query of a declared price really costs in simulation; by default that."""
+        return price
+
     def check(self, domain: Domain) -> None:
         """Raise an `InputError` if this cost model does not fit the domain."""
 

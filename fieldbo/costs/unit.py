@@ -32,6 +32,11 @@ class Unit(CostModel):
         return np.full(len(sites), self.sampling)
 
     @property
+    def prices_controls(self) -> bool:
+        """Yes: every query costs the same."""
+        return True
+
+    @property
     def straight_rates(self) -> Array | None:
         """Zeros (d,)."""
         return None if self._domain is None else np.zeros(self._domain.dimension)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from fieldbo.costs.base import CostModel
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, PolicyError
-from fieldbo.exchange import EndReason, Event, Query, Stop
+from fieldbo.exchange import EndReason, Event, Order, Query, Stop
 from fieldbo.gp import Belief, ValueScale
 from fieldbo.ledger import Limit
 from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
@@ -102,9 +102,12 @@ class State:
         ``return_cost(sites) -> (N,)``, the cost of the way home (zeros without a home).
     affordable : Callable
         ``affordable(sites, controls=None, level=0, position=None, spent=0) -> (N,) bool``, the agent's
-        guard: whether a query can be paid for, way home, reserve and margin included.
+        guard: whether a query can be paid for, way home, reserve and margin included. Where costs are unknown
+        it says whether anything is left: a rule holds its own estimate against `spendable`.
     limits : tuple of Limit
-        What that guard goes by, for rules that look further ahead.
+        What that guard goes by, for rules that look further ahead; empty where costs are unknown.
+    orders : mapping of str to Order
+        All that left so far, by id: what an event of the history answers.
     """
 
     domain: Domain
@@ -131,6 +134,7 @@ class State:
     return_cost: Callable[[Array], Array]
     affordable: Callable[..., Mask]
     limits: tuple[Limit, ...]
+    orders: Mapping[str, Order] = field(default_factory=dict)
     rejected: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     @cached_property
@@ -197,6 +201,12 @@ class Policy(ABC):
 
     answers: ClassVar[tuple[type, ...]] = (LevelSet, ShareOfMaximum, Optimum)
     """The questions that it works for."""
+
+    costs: ClassVar[tuple[str, ...]] = ("declared", "unknown")
+    """What it may be told of costs: a rule that is to find them out must not know them."""
+
+    leaves_free: ClassVar[bool] = False
+    """Whether it may leave variables free, where the domain has control sets."""
 
     def start(self, state: State) -> Memory:
         """Return the memory before anything was read."""

@@ -59,8 +59,11 @@ class Books:
 
     @property
     def planned(self) -> float:
-        """What the orders of which the cost is known were declared to take, in the cost unit."""
-        return math.fsum(e.planned for _, e, _ in self.lines if not math.isnan(e.spent))
+        """What the orders of which the cost is known were declared to take, in the cost unit.
+
+        Those of which nothing was known before count nothing.
+        """
+        return math.fsum(e.planned for _, e, _ in self.lines if not math.isnan(e.spent + e.planned))
 
     @property
     def planned_s(self) -> float:

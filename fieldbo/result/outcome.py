@@ -211,6 +211,7 @@ class Result:
             "cost": self.cost,
             "planned_cost": math.fsum(b.planned for b in self.books),
             "cost_unit": world.cost_unit,
+            "costs": mission.costs,
             "battery": sum(c.battery for c in mission.crew),
             "left": math.fsum(b.left for b in self.books),
             "time_s": max((b.time_s for b in self.books), default=0.0),
@@ -315,9 +316,13 @@ _ROUNDING = 1e-9  # share of what there was
 
 def _overdrawn(craft: Craft, unit: str) -> list[str]:
     """Return how much more than there was a vehicle took, of the battery and of the time."""
+    why = (
+        "the last order took more than expected: costs were unknown"
+        if craft.cost is None
+        else "orders took more than declared, and than the margin allows for"
+    )
     return [
-        f"{rounded(-book.left, book.battery)} {what} more than {_LIMITS[limit]} had: orders took more than "
-        "declared, and than the margin allows for"
+        f"{rounded(-book.left, book.battery)} {what} more than {_LIMITS[limit]} had: {why}"
         for limit, book, what in (("battery", craft.ledger, unit), ("time", craft.hours, "s"))
         if book.left < -_ROUNDING * book.battery
     ]

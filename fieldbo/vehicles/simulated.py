@@ -55,20 +55,19 @@ class Simulated(Vehicle):
         self._waiting.append(event)
 
     def _visit(self, query: Query) -> Observation:
-        rng = stream(self.mission.seed, "sensor", self._ask(query))
-        return self.mission.world.evaluate(query, self.position, self.time_s, rng, *self._luck(query))
+        seed, ask = self.mission.seed, self._ask(query)
+        rng, chance = stream(seed, "sensor", ask), stream(seed, "chance", ask)
+        return self.mission.world.evaluate(query, self.position, self.time_s, rng, self._luck(query), chance)
 
     def _go_home(self, order: GoHome) -> Observation:
         assert self.crew.home is not None
         way = replace(order, site=self.crew.home)
-        paid, took_s = self.mission.world.takes(way, self.position, self.time_s, *self._luck(order))
+        paid, took_s = self.mission.world.takes(way, self.position, self.time_s, self._luck(order))
         return replace(way.observed(cost=paid), time_s=self.time_s + took_s)
 
-    def _luck(self, order: Order) -> list[np.random.Generator]:
-        """Return the noise on costs; nothing where they are as declared."""
-        if self.mission.world.conditions is None:
-            return []
-        return [stream(self.mission.seed, "cost", self._ask(order))]
+    def _luck(self, order: Order) -> np.random.Generator:
+        """Return the noise on costs."""
+        return stream(self.mission.seed, "cost", self._ask(order))
 
     @staticmethod
     def _ask(order: Order) -> int:
