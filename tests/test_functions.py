@@ -1,4 +1,4 @@
-"""Textbook test functions: their least values, and the worlds made of them."""
+"""Textbook test functions: their best values, and the worlds made of them."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,16 @@ from scipy.optimize import approx_fprime
 import fieldbo
 from fieldbo.domain import Axis, Domain
 from fieldbo.errors import InputError
-from fieldbo.fields.function import Function, ackley, branin, hartmann6
+from fieldbo.fields.function import (
+    Function,
+    ackley,
+    ackley12,
+    branin,
+    griewank,
+    hartmann6,
+    hartmann12,
+    rastrigin,
+)
 from fieldbo.question import Optimum
 from fieldbo.result import truth_of
 
@@ -44,8 +53,8 @@ def test_nothing_in_a_test_world_lies_below_its_optimum_nor_close_around_it(worl
 def test_slopes_vanish_where_a_smooth_test_function_is_least(name):
     d = 2 if name == "branin" else 6
     field = cube(name, d, -20, 20)
-    assert len(field.minimisers) == (3 if name == "branin" else 1)
-    for point in field.minimisers:
+    assert len(field.best) == (3 if name == "branin" else 1)
+    for point in field.best:
         slope = approx_fprime(point, lambda x: field.values(x[None])[0], 1e-6)
         assert np.abs(slope).max() < 1e-3
 
@@ -59,11 +68,74 @@ def test_ackley_does_not_care_for_the_signs_or_the_order_of_its_variables(point,
 
 @given(st.lists(st.lists(coordinates, min_size=6, max_size=6), min_size=1, max_size=5))
 def test_a_test_function_of_many_points_is_that_of_each_of_them(points):
-    for function, d in ((branin, 2), (ackley, 6), (hartmann6, 6)):
+    for function, d in ((branin, 2), (ackley, 6), (hartmann6, 6), (rastrigin, 5), (griewank, 6)):
         some = np.array(points)[:, :d]
         together = function(some)
         assert together.shape == (len(some),)
         assert np.allclose(together, [function(p)[0] for p in some], rtol=1e-12, atol=1e-12)
+
+
+@given(st.lists(coordinates, min_size=1, max_size=8), st.randoms())
+def test_rastrigin_is_a_sum_over_variables_that_does_not_care_for_their_signs(point, random):
+    shuffled = [random.choice((-1, 1)) * x for x in random.sample(point, len(point))]
+    assert rastrigin([shuffled]) == pytest.approx(rastrigin([point]), abs=1e-9)
+    assert rastrigin([point])[0] == pytest.approx(sum(rastrigin([[x]])[0] for x in point), abs=1e-9)
+    assert rastrigin([np.round(point)]) == pytest.approx(np.sum(np.round(point) ** 2), abs=1e-9)
+
+
+@given(st.lists(st.floats(-600, 600), min_size=1, max_size=8))
+def test_griewank_is_its_bowl_give_or_take_its_waves(point):
+    bowl = np.sum(np.square(point)) / 4000
+    assert bowl - 1e-9 <= griewank([point])[0] <= bowl + 2 + 1e-9
+    assert griewank([np.negative(point)]) == pytest.approx(griewank([point]))
+
+
+def test_griewank_waves_are_longer_in_later_variables():
+    """Where one wave is at its lowest and all others at their highest, the product is -1."""
+    for k in range(4):
+        point = np.zeros(4)
+        point[k] = np.pi * np.sqrt(k + 1)
+        assert griewank([point])[0] == pytest.approx(np.pi**2 * (k + 1) / 4000 + 2)
+
+
+unit = st.lists(st.floats(0, 1), min_size=12, max_size=12)
+
+
+@given(unit, unit)
+def test_the_last_six_of_twelve_variables_change_nothing_and_values_are_not_negative(one, other):
+    for function in (hartmann12, ackley12):
+        value = function([one])[0]
+        assert value >= 0
+        assert function([one[:6] + other[6:]])[0] == value
+
+
+@given(unit)
+def test_the_functions_of_twelve_variables_are_those_of_six_turned_over(point):
+    first = np.array([point[:6]])
+    assert hartmann12([point]) == pytest.approx(-hartmann6(first))
+    assert ackley12([point]) == pytest.approx(22.35 - ackley((first - 0.5) * 65.536))
+
+
+@pytest.mark.parametrize(("name", "most"), [("hartmann12", 3.322368011415515), ("ackley12", 22.35)])
+def test_the_functions_of_twelve_variables_are_known_where_they_are_largest_not_least(name, most):
+    field = cube(name, 12, 0.0, 1.0)
+    best = field.optimum("maximise")
+    assert field.values(best[None])[0] == pytest.approx(most, abs=1e-12)
+    assert field.optimum("minimise") is None
+    rng = np.random.default_rng(1)
+    near = np.clip(best + 0.01 * rng.standard_normal((5000, 12)), 0, 1)
+    assert field.values(np.concatenate([near, rng.random((20_000, 12))])).max() <= most + 1e-12
+
+
+@pytest.mark.parametrize(("name", "end"), [("rastrigin", 5.12), ("griewank", 600.0), ("ackley", 32.768)])
+def test_a_bowl_of_any_number_of_variables_is_least_at_the_origin(name, end):
+    rng = np.random.default_rng(2)
+    for d in (1, 3, 8):
+        field = cube(name, d, -end, end)
+        assert field.optimum("minimise").tolist() == [0.0] * d
+        assert field.values(np.zeros((1, d)))[0] == pytest.approx(0, abs=1e-12)
+        assert field.values(end * rng.uniform(-1, 1, (5000, d))).min() > 0
+        assert field.values(0.001 * end * rng.standard_normal((5000, d))).min() > 0
 
 
 def test_the_least_value_is_not_claimed_where_the_domain_does_not_hold_it():
@@ -90,14 +162,14 @@ def test_among_sites_the_optimum_is_the_best_site_not_the_textbooks():
     assert truth_of(gridded, Optimum("minimise")).optimum.value == branin(coarse.sites).min()
 
 
-@pytest.mark.parametrize(("name", "axes"), [("branin", 3), ("hartmann6", 2)])
+@pytest.mark.parametrize(("name", "axes"), [("branin", 3), ("hartmann6", 2), ("ackley12", 6)])
 def test_a_test_function_of_the_wrong_number_of_axes_is_refused(name, axes):
     with pytest.raises(InputError, match=f"{name} over {axes} axes"):
         cube(name, axes)
 
 
 def test_points_with_the_wrong_number_of_coordinates_are_refused():
-    for function in (branin, hartmann6):
+    for function in (branin, hartmann6, hartmann12, ackley12):
         with pytest.raises(InputError, match="of 3 variables"):
             function([[1, 2, 3]])
 

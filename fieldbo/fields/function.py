@@ -1,17 +1,24 @@
-"""Textbook test functions of optimisation, whose least values are known.
+"""Textbook test functions of optimisation, whose best values are known.
 
-All are to be minimised. Where their constants come from:
+Most are to be minimised; the two of twelve variables, turned over so that they are at least 0, are to be
+maximised. Where their constants come from:
 
 - Branin: Dixon and Szegö (1978), *The global optimization problem: an introduction*, in Towards Global
   Optimisation 2.
 - Ackley: Ackley (1987), *A Connectionist Machine for Genetic Hillclimbing*, in any number of dimensions, with
   the usual ``a = 20``, ``b = 0.2`` and ``c = 2 pi``.
 - Hartmann-6: Hartman (1973), *Some experiments in global optimization*; constants as in Dixon and Szegö.
+- Rastrigin: Rastrigin (1974), *Systems of extremal control*, in any number of dimensions as Mühlenbein,
+  Schomisch and Born (1991, Parallel Computing 17) have it.
+- Griewank: Griewank (1981, J. Optimization Theory and Applications 34), *Generalized descent for global
+  optimization*.
+- Hartmann-12 and Ackley-12: the functions of six variables and six more that change nothing, so that
+  subsets of the variables hold the optimum too.
 
 =======  ============================================
 ``x``    points, (n, d), in the axes' units
 ``f``    values, (n,)
-``x*``   a point where ``f`` is least
+``x*``   a point where ``f`` is best
 =======  ============================================
 """
 
@@ -28,6 +35,8 @@ from numpy.typing import ArrayLike
 from fieldbo.domain import Array, Domain, frozen_array
 from fieldbo.errors import InputError
 from fieldbo.fields.base import Field, FieldKind
+
+Goal = Literal["maximise", "minimise"]
 
 
 def branin(x: ArrayLike) -> Array:
@@ -105,6 +114,105 @@ def hartmann6(x: ArrayLike) -> Array:
     return np.asarray(-np.exp(-np.sum(_STEEPNESS * gap**2, axis=2)) @ _DEPTHS)
 
 
+def rastrigin(x: ArrayLike) -> Array:
+    """Return the Rastrigin function: a bowl with a minimum in every cell of a lattice (Rastrigin 1974).
+
+    Parameters
+    ----------
+    x : (n, d) array
+        Usually in [-5.12, 5.12]^d.
+
+    Returns
+    -------
+    (n,) array
+
+    Examples
+    --------
+    >>> rastrigin([[0, 0], [1, 0], [0.5, 0]]).round(4)
+    array([ 0.  ,  1.  , 20.25])
+    """
+    points = _points("rastrigin", x)
+    return np.asarray(np.sum(points**2 + 10 * (1 - np.cos(2 * np.pi * points)), axis=1))
+
+
+def griewank(x: ArrayLike) -> Array:
+    """Return the Griewank function: a wide bowl under a product of waves (Griewank 1981).
+
+    Parameters
+    ----------
+    x : (n, d) array
+        Usually in [-600, 600]^d.
+
+    Returns
+    -------
+    (n,) array
+
+    Examples
+    --------
+    >>> griewank([[0, 0], [np.pi, 0]]).round(4)
+    array([0.    , 2.0025])
+    """
+    points = _points("griewank", x)
+    waves = np.cos(points / np.sqrt(np.arange(1, points.shape[1] + 1)))
+    return np.asarray(np.sum(points**2, axis=1) / 4000 - np.prod(waves, axis=1) + 1)
+
+
+def hartmann12(x: ArrayLike) -> Array:
+    """Return minus Hartmann-6 of the first six of twelve variables, to be maximised; the others are idle.
+
+    Parameters
+    ----------
+    x : (n, 12) array
+        Usually in [0, 1]^12.
+
+    Returns
+    -------
+    (n,) array
+        At least 0.
+
+    Raises
+    ------
+    InputError
+        The points have another number of coordinates.
+
+    Examples
+    --------
+    >>> hartmann12([[0.2017, 0.15, 0.4769, 0.2753, 0.3117, 0.6573, 0, 0, 0, 0, 0, 0]]).round(3)
+    array([3.322])
+    """
+    return -hartmann6(_points("hartmann12", x, 12)[:, :6])
+
+
+def ackley12(x: ArrayLike) -> Array:
+    """Return Ackley-6 turned over, of the first six of twelve variables on [0, 1]; the others are idle.
+
+    It is 22.35, which Ackley's function does not reach there, less the function of the first six variables
+    taken from [0, 1] to [-32.768, 32.768]; to be maximised.
+
+    Parameters
+    ----------
+    x : (n, 12) array
+        In [0, 1]^12.
+
+    Returns
+    -------
+    (n,) array
+        At least 0.
+
+    Raises
+    ------
+    InputError
+        The points have another number of coordinates.
+
+    Examples
+    --------
+    >>> ackley12([[0.5] * 12, [0] * 12]).round(3)
+    array([22.35,  0.78])
+    """
+    return _ACKLEY_SHIFT - ackley(_ACKLEY_END * (2 * _points("ackley12", x, 12)[:, :6] - 1))
+
+
+_ACKLEY_END, _ACKLEY_SHIFT = 32.768, 22.35
 _DEPTHS = frozen_array([1.0, 1.2, 3.0, 3.2])
 _STEEPNESS = frozen_array(
     [
@@ -133,24 +241,29 @@ def _points(name: str, x: ArrayLike, dimension: int | None = None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """What is known of a function: where it is least (k, d), and how many variables it takes (None: any)."""
+    """What is known: where a function is best (k, d), for which goal, of how many variables (None: any)."""
 
     function: Callable[[ArrayLike], Array]
-    minimisers: Array
-    variables: int | None
+    best: Array
+    variables: int | None = None
+    goal: Goal = "minimise"
 
+
+_ORIGIN = frozen_array([[0.0]])
+
+# the slopes vanish at the deepest well, whose bottom has no closed form
+_DEEPEST = frozen_array(
+    [[0.2016895110, 0.1500106918, 0.4768739742, 0.2753324305, 0.3116516166, 0.6573005341]]
+)
 
 _FUNCTIONS = {
-    "branin": _Told(
-        branin, frozen_array([[-np.pi, 12.275], [np.pi, 2.275], [3 * np.pi, 2.475]]), variables=2
-    ),
-    "ackley": _Told(ackley, frozen_array([[0.0]]), variables=None),
-    # the slopes vanish at the deepest well, whose bottom has no closed form
-    "hartmann6": _Told(
-        hartmann6,
-        frozen_array([[0.2016895110, 0.1500106918, 0.4768739742, 0.2753324305, 0.3116516166, 0.6573005341]]),
-        variables=6,
-    ),
+    "branin": _Told(branin, frozen_array([[-np.pi, 12.275], [np.pi, 2.275], [3 * np.pi, 2.475]]), 2),
+    "ackley": _Told(ackley, _ORIGIN),
+    "hartmann6": _Told(hartmann6, _DEEPEST, 6),
+    "rastrigin": _Told(rastrigin, _ORIGIN),
+    "griewank": _Told(griewank, _ORIGIN),
+    "hartmann12": _Told(hartmann12, frozen_array([[*_DEEPEST[0], *[0.5] * 6]]), 12, "maximise"),
+    "ackley12": _Told(ackley12, frozen_array([[0.5]]), 12, "maximise"),
 }
 
 
@@ -163,31 +276,36 @@ class Textbook(Field):
     domain : Domain
     function : Callable
         Of (n, d) points; returns (n,) values.
-    minimisers : (k, d) array
-        Where it is least, over all of space.
+    best : (k, d) array
+        Where it is best, over all of space.
+    goal : {"minimise", "maximise"}
+        Which that means: where it is least, or where it is largest.
     """
 
     domain: Domain
     function: Callable[[ArrayLike], Array] = field(repr=False)
-    minimisers: Array = field(repr=False)
+    best: Array = field(repr=False)
+    goal: Goal = "minimise"
 
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the values (N,) at `sites` (N, d)."""
         return self.function(sites)
 
-    def optimum(self, goal: Literal["maximise", "minimise"]) -> Array | None:
-        """Return a point (d,) where it is least, if the domain holds one."""
-        inside = self.minimisers[self.domain.contains(self.minimisers)]
-        return inside[0] if goal == "minimise" and len(inside) else None
+    def optimum(self, goal: Goal) -> Array | None:
+        """Return a point (d,) where it is best, if that is known for this goal and the domain holds one."""
+        inside = self.best[self.domain.contains(self.best)]
+        return inside[0] if goal == self.goal and len(inside) else None
 
 
 @dataclass(frozen=True)
 class Function(FieldKind):
-    """A textbook test function of the axes' coordinates, to be minimised; the same for every draw.
+    """A textbook test function of the axes' coordinates; the same for every draw.
+
+    All are to be minimised, but ``hartmann12`` and ``ackley12`` maximised.
 
     Parameters
     ----------
-    name : {"branin", "ackley", "hartmann6"}
+    name : {"branin", "ackley", "hartmann6", "rastrigin", "griewank", "hartmann12", "ackley12"}
 
     Examples
     --------
@@ -198,7 +316,7 @@ class Function(FieldKind):
     array([-3.142, 12.275])
     """
 
-    name: Literal["branin", "ackley", "hartmann6"]
+    name: Literal["branin", "ackley", "hartmann6", "rastrigin", "griewank", "hartmann12", "ackley12"]
 
     def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Textbook:
         """Return the function over a domain of as many axes as it has variables."""
@@ -208,6 +326,6 @@ class Function(FieldKind):
             raise InputError(
                 f"{self.name} over {d} axes", expected=f"{told.variables} axes", where="field.name"
             )
-        # one coordinate stands for all of them where the number of variables is free
-        minimisers = np.broadcast_to(told.minimisers, (len(told.minimisers), d))
-        return Textbook(domain, told.function, frozen_array(minimisers))
+        # one coordinate stands for all of them where they are alike
+        best = np.broadcast_to(told.best, (len(told.best), d))
+        return Textbook(domain, told.function, frozen_array(best), told.goal)
