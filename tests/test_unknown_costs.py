@@ -1,0 +1,278 @@
+"""An agent that does not know what control costs: what it expects and lets out, and what the books say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldbo.agent import Agent
+from fieldbo.chance import Uniform
+from fieldbo.controls import Controls, ControlSet
+from fieldbo.costs import Subset, Unit
+from fieldbo.domain import Axis, Domain
+from fieldbo.errors import InputError, PolicyError
+from fieldbo.exchange import EndReason, Lost, Query, Rejected, Stop
+from fieldbo.fields.function import Function
+from fieldbo.ledger import Ledger
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies.base import Decision, Policy
+from fieldbo.policies.coverage import Random
+from fieldbo.policies.optimum import EI
+from fieldbo.question import Optimum
+from fieldbo.result import Result
+from fieldbo.runner import run
+from fieldbo.sensors import Sensor
+from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world import Quantity, World
+
+AXES = [Axis("x", "", -1, 1), Axis("y", "", -1, 1)]
+SETS = (["x"], ["x", "y"])
+property_test = settings(deadline=None, max_examples=25, derandomize=True)
+
+
+@dataclass(frozen=True)
+class Turns(Policy):
+    """Plays the control sets by turns, at random settings; says what it expects if it is told to."""
+
+    answers: ClassVar[tuple[type, ...]] = (Optimum,)
+    leaves_free: ClassVar[bool] = True
+
+    says: float | None = None
+
+    def suggest(self, state, memory):
+        sets = state.domain.control_sets
+        one = sets[len(state.orders) % len(sets)]
+        site = state.domain.draw(1, state.rng)[0]
+        return Decision(Query(site, one.controls, expected_cost=self.says))
+
+
+def world(costs=(0.1, 1.0), noise_sds=(0.02, 0.2), names=SETS, **kwargs):
+    sets = tuple(ControlSet.of(n, AXES, "control_sets") for n in names)
+    domain = Domain.box(AXES, 32, controls=Controls(sets, (Uniform(-1, 1), Uniform(-1, 1))))
+    cost = Subset(costs=costs, noise_sds=noise_sds)
+    field = Function("rastrigin").realise(domain)
+    return World("cell", "a cell", domain, cost, "EUR", Sensor(0.1), Quantity(), field, **kwargs)
+
+
+def mission(policy=None, battery=10.0, costs="unknown", there=None, crew=None, **kwargs):
+    there = world() if there is None else there
+    crew = (Crew(battery, there.start),) if crew is None else crew
+    model = Model(learn=False)
+    policy = Turns() if policy is None else policy
+    return Mission("m", there, Optimum("minimise"), policy, model, crew, costs=costs, **kwargs)
+
+
+def told(agent, query, cost, **kwargs):
+    agent.tell(query.observed(1.0, noise_variance=0.01, cost=cost, position=[0.5, 0.5], **kwargs))
+
+
+def test_a_policy_is_told_no_costs_and_no_limits():
+    state = Agent(mission())._seen()
+    assert state.cost is None
+    assert state.limits == ()
+    assert state.spendable == 10.0
+    assert state.affordable(state.domain.sites).all()
+
+
+def test_a_query_is_expected_to_cost_what_the_same_control_cost_so_far():
+    agent = Agent(mission(initial=0))
+    expected = []
+    for cost in (0.3, 2.0, 0.1, 4.0, 0.2, 1.0):
+        query = agent.ask()
+        expected.append(query.expected_cost)
+        told(agent, query, cost)
+    assert expected == [None, None, 0.3, 2.0, pytest.approx(0.2), 3.0]
+
+
+def test_what_a_policy_expects_goes_first():
+    agent = Agent(mission(Turns(says=0.75), initial=0))
+    assert agent.ask().expected_cost == 0.75
+
+
+def test_nothing_leaves_that_is_expected_to_cost_more_than_is_left():
+    agent = Agent(mission(Turns(says=3.0), battery=5.0, initial=0))
+    told(agent, agent.ask(), 2.5)
+    assert isinstance(agent.ask(), Stop)
+    assert agent.endings[0]["end_reason"] == EndReason.BATTERY_SPENT
+    assert agent.spent == 2.5
+
+
+def test_orders_that_are_out_count_with_what_they_are_expected_to_cost():
+    agent = Agent(mission(Turns(says=2.0), battery=5.0, initial=0))
+    first, second = agent.ask(), agent.ask()
+    assert isinstance(first, Query)
+    assert isinstance(second, Query)
+    assert agent.crafts[0].spendable == 1.0
+    assert isinstance(agent.ask(), Stop)
+
+
+@property_test
+@given(
+    seed=st.integers(0, 1000),
+    battery=st.floats(0.5, 8),
+    first=st.floats(0.01, 1),
+    second=st.floats(0.05, 2),
+    noise=st.floats(0, 1),
+)
+def test_only_the_last_query_may_overdraw(seed, battery, first, second, noise):
+    there = world((first, second), (noise, noise))
+    told = mission(battery=battery, there=there, seed=seed, initial=1, max_steps=60)
+    agent, vehicle = Agent(told), Simulated(told)
+    left = [battery]
+    while isinstance(order := agent.ask(), Query):
+        vehicle.send(order)
+        for event in vehicle.events(0):
+            agent.tell(event)
+        left.append(agent.crafts[0].ledger.left)
+    assert min(left[:-1]) > 0, "somebody went on with nothing left"
+    assert agent.endings[0]["end_reason"] in (EndReason.BATTERY_SPENT, EndReason.STEP_LIMIT)
+
+
+def test_an_overdraft_is_told_with_its_reason():
+    agent = Agent(mission(battery=1.0, initial=0))
+    told(agent, agent.ask(), 1.75)
+    stop = agent.ask()
+    assert isinstance(stop, Stop)
+    notes = Result.of(agent, reason=stop.reason).notes
+    assert (
+        "0.75 EUR more than the battery had: the last order took more than expected: costs were unknown"
+        in notes
+    )
+
+
+def test_the_books_hold_no_plan_where_nothing_was_known():
+    agent = Agent(mission(initial=0))
+    for cost in (0.3, 2.0, 0.5):
+        told(agent, agent.ask(), cost)
+    entries = list(agent.crafts[0].ledger.entries.values())
+    assert np.isnan(entries[0].planned)
+    assert np.isnan(entries[1].planned)
+    assert entries[2].planned == 0.3
+    book = Result.of(agent).books[0]
+    assert book.planned == 0.3
+    assert book.spent == pytest.approx(2.8)
+
+
+def test_lost_orders_without_a_plan_share_what_was_used_evenly():
+    book = Ledger(10.0)
+    for order in ("r/0", "r/1"):
+        book.reserve(order, float("nan"), 0.0)
+        book.lose(order)
+    book.reconcile(7.0)
+    assert [e.spent for e in book.entries.values()] == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("event", [Rejected, Lost])
+def test_orders_that_came_to_nothing_say_nothing_of_costs(event):
+    agent = Agent(mission(initial=0))
+    agent.tell(event(agent.ask().id, "no"))
+    told(agent, agent.ask(), 2.0)
+    assert agent.ask().expected_cost is None
+
+
+def test_a_run_with_unknown_costs_can_be_repeated_and_says_that_they_were():
+    first, second = (run(mission(seed=3, battery=4.0, initial=2)) for _ in range(2))
+    np.testing.assert_array_equal(first.sites, second.sites)
+    assert first.summary()["costs"] == "unknown"
+    assert first.cost == second.cost
+    assert first.end_reason is EndReason.BATTERY_SPENT
+
+
+def test_the_same_seed_has_the_same_luck_whatever_the_agent_knows():
+    one, other = (run(mission(costs=c, battery=3.0, initial=2, max_steps=2)) for c in ("unknown", "declared"))
+    assert one.cost == other.cost
+    np.testing.assert_array_equal(one.sites, other.sites)
+
+
+def test_initial_readings_set_everything_or_else_the_sets_by_turns():
+    whole = Agent(mission(initial=4))._initial
+    assert all(q.controls is None for q in whole)
+    partial = Agent(mission(there=world((1.0, 1.0), names=(["x"], ["y"])), initial=4))._initial
+    assert [q.controls.tolist() for q in partial] == [[True, False], [False, True]] * 2
+
+
+def test_a_rule_that_sets_everything_needs_a_set_of_everything():
+    with pytest.raises(InputError, match="a control set of all variables"):
+        mission(EI(), there=world((1.0, 1.0), names=(["x"], ["y"])))
+
+
+@dataclass(frozen=True)
+class Wrong(Policy):
+    """Asks for what the cell can't do."""
+
+    answers: ClassVar[tuple[type, ...]] = (Optimum,)
+    leaves_free: ClassVar[bool] = True
+
+    site: tuple[float, ...] = (0.0, 0.0)
+    controls: tuple[bool, ...] = (False, True)
+
+    def suggest(self, state, memory):
+        return Decision(Query(self.site, self.controls))
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [(Wrong(), "no control set"), (Wrong((3.0, 0.0), (True, False)), "outside the domain")],
+    ids=["set", "site"],
+)
+def test_what_a_policy_can_not_ask_for_is_named(policy, message):
+    with pytest.raises(PolicyError, match=message):
+        Agent(mission(policy, initial=0)).ask()
+
+
+def test_free_variables_in_a_domain_without_control_sets_are_named():
+    plain = replace(world(), domain=Domain.box(AXES, 8), cost=Unit())
+    with pytest.raises(PolicyError, match="without control sets"):
+        Agent(mission(Wrong(), there=plain, costs="declared", initial=0)).ask()
+
+
+@dataclass(frozen=True)
+class FindsOut(Turns):
+    """Must not know."""
+
+    costs: ClassVar[tuple[str, ...]] = ("unknown",)
+
+
+@dataclass(frozen=True)
+class GoesBy(Turns):
+    """Must know."""
+
+    costs: ClassVar[tuple[str, ...]] = ("declared",)
+
+
+@pytest.mark.parametrize(
+    ("policy", "costs", "message"),
+    [
+        (FindsOut(), "declared", "finds out what control costs"),
+        (GoesBy(), "unknown", "goes by declared costs"),
+    ],
+    ids=["told", "not told"],
+)
+def test_a_policy_is_never_told_what_it_must_find_out_nor_kept_from_what_it_goes_by(policy, costs, message):
+    with pytest.raises(InputError, match=message):
+        mission(policy, costs=costs)
+
+
+@pytest.mark.parametrize("what", [{"home": [0, 0]}, {"time_limit_s": 60.0}], ids=["home", "time"])
+def test_no_way_home_and_no_time_can_be_kept_without_costs(what):
+    there = world()
+    with pytest.raises(InputError, match="where costs are unknown"):
+        mission(there=there, crew=(Crew(5.0, there.start, **what),))
+
+
+def test_costs_that_nobody_knows_can_not_be_declared():
+    live = replace(world(), field=None, cost=Subset())
+    assert mission(there=live).declared_cost is None
+    with pytest.raises(InputError, match="are not known"):
+        mission(there=live, costs="declared")
+
+
+def test_a_rule_that_divides_by_costs_needs_them():
+    with pytest.raises(InputError, match="declare"):
+        mission(Random(per_cost=True))
