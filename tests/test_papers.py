@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 
 from fieldbo.campaign import Case, prepared
+from fieldbo.errors import InputError
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers" / "switching_cost.py"
 
 
 @pytest.fixture(scope="module")
 def papers():
+    sys.path.insert(0, str(SCRIPT.parent))  # as where it is run as a script
     spec = importlib.util.spec_from_file_location("switching_cost", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     sys.modules["switching_cost"] = module  # dataclasses look themselves up there
     spec.loader.exec_module(module)
     yield module
     del sys.modules["switching_cost"]
+    sys.path.remove(str(SCRIPT.parent))
 
 
 def study(out, *arguments):
@@ -85,8 +88,8 @@ def test_the_table_has_means_with_their_errors_and_differences_within_repeats(pa
 def test_a_file_of_another_kind_is_refused(papers, tmp_path):
     file = tmp_path / "other.csv"
     file.write_text("a,b\n1,2\n")
-    with pytest.raises(papers.InputError, match="no table of this study"):
-        papers.outcomes(file)
+    with pytest.raises(InputError, match="no table of this study"):
+        papers.Outcome.all_of(file)
 
 
 def test_regret_and_travel_are_those_of_the_steps_after_the_design(papers, monkeypatch):

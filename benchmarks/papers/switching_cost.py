@@ -15,27 +15,20 @@ a run that finds less has a regret below zero.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
-import os
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import astuple, dataclass, fields
-from multiprocessing import get_context
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
+from study import Cell, Line, beside, by_rule, carried_out, in_digits, mean_and_error, options
 
 from fieldbo import load_mission, run
 from fieldbo.campaign import Case, digest, prepared
-from fieldbo.errors import InputError
 from fieldbo.exchange import EndReason
 from fieldbo.plot.figures import BLUE, GREEN, ORANGE, PINK, RED, SKY, legend_below, new_figure, opened, save
-from fieldbo.result import table, write_whole
 from fieldbo.result.truth import truth_of
 
 OUT = Path("runs") / "switching_cost.csv"
@@ -64,45 +57,19 @@ STUDIED = [*RULES][:5]
 
 _LOOKS = dict(zip(RULES, zip((SKY, BLUE, RED, PINK, GREEN, ORANGE), "vos^DP", strict=True), strict=True))
 
-FIGURES = ("cumulative_regret", "simple_regret", "switching_cost")
-
 
 @dataclass(frozen=True)
-class Cell:
-    """One run of the study: repeats of the same number start alike, whatever the rule."""
-
-    world: str
-    rule: str
-    repeat: int
-
-
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Line):
     """What came of a run: a line of the file."""
 
-    world: str
-    rule: str
-    repeat: int
+    figures: ClassVar[tuple[str, ...]] = ("cumulative_regret", "simple_regret", "switching_cost")
+
     steps: int
     cumulative_regret: float
     simple_regret: float
     switching_cost: float
     seconds: float
     digest: str
-
-    @property
-    def cell(self) -> Cell:
-        """Which run it was."""
-        return Cell(self.world, self.rule, self.repeat)
-
-    @classmethod
-    def of_row(cls, row: Mapping[str, str]) -> Self:
-        """Return what a line says."""
-        kinds = {"world": str, "rule": str, "repeat": int, "steps": int, "digest": str}
-        return cls(**{f.name: kinds.get(f.name, float)(row[f.name]) for f in fields(cls)})
-
-
-COLUMNS = tuple(f.name for f in fields(Outcome))
 
 
 def settings(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
@@ -147,107 +114,9 @@ def measured(cell: Cell, steps: int | None) -> Outcome:
     )
 
 
-def outcomes(file: Path) -> list[Outcome]:
-    """Return what is in the file; a last line that was cut short is left out.
-
-    Raises
-    ------
-    InputError
-        It is another kind of file.
-    """
-    if not file.exists():
-        return []
-    text = file.read_text(encoding="utf-8")
-    reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise InputError(f"{file} is no table of this study", expected="one that it wrote", where="--out")
-    return [Outcome.of_row(row) for row in reader]
-
-
-def study(
-    cells: Sequence[Cell],
-    file: Path,
-    jobs: int,
-    steps: int | None = None,
-    on_run: Callable[[Outcome, int], object] = lambda outcome, left: None,
-) -> None:
-    """Run the cells that the file does not hold yet.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-    file : Path
-    jobs : int
-        Processes at the same time, of one thread each.
-    steps : int, optional
-        After the design; by default as many as the missions have.
-    on_run : Callable
-        Called with (what came of a run, how many are still to come).
-
-    Raises
-    ------
-    InputError
-        The file holds runs of a cell under other settings.
-    """
-    done = {o.cell: o.digest for o in outcomes(file)}
-    marks = {(c.world, c.rule): marked(c, steps) for c in cells if c.repeat == cells[0].repeat}
-    for cell in cells:
-        if done.get(cell, marks[cell.world, cell.rule]) != marks[cell.world, cell.rule]:
-            raise InputError(
-                f"{file} holds runs of {cell.rule} in {cell.world} with other settings",
-                expected="the same missions and number of steps as before",
-                where="--out",
-                mend="choose another file, or delete this one",
-            )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, table(COLUMNS, [astuple(o) for o in outcomes(file)]))  # without what was cut short
-    todo = [c for c in cells if c not in done]
-    with (
-        file.open("ab", buffering=0) as out,
-        ProcessPoolExecutor(min(jobs, len(todo)) or 1, get_context("spawn")) as pool,
-    ):
-        try:
-            futures = [pool.submit(measured, c, steps) for c in todo]
-            for left, future in zip(range(len(todo) - 1, -1, -1), as_completed(futures), strict=True):
-                outcome = future.result()
-                out.write(table(COLUMNS, [astuple(outcome)]).split(b"\n", 1)[1])
-                os.fsync(out.fileno())
-                on_run(outcome, left)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 def figures(found: Iterable[Outcome]) -> dict[tuple[str, str], dict[int, np.ndarray]]:
     """Return the three figures (3,) of each repeat, by world and rule, both in their order."""
-    every: dict[tuple[str, str], dict[int, np.ndarray]] = {(w, r): {} for w in WORLDS for r in RULES}
-    for one in found:
-        every[one.world, one.rule][one.repeat] = np.array([getattr(one, name) for name in FIGURES])
-    return {pair: repeats for pair, repeats in every.items() if repeats}
-
-
-def mean_and_error(values: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of figures, (3,), and its standard error; NaN for that of a single one."""
-    stacked = np.array([*values])
-    n = len(stacked)
-    error = stacked.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(stacked.shape[1], np.nan)
-    return stacked.mean(axis=0), error
-
-
-def in_digits(mean: float, error: float, sign: str = "") -> str:
-    """Return a mean and its error to the second digit of the error; `sign` "+": with its sign always.
-
-    A mean without an error stands alone.
-
-    Examples
-    --------
-    >>> in_digits(12.3456, 0.234)
-    '12.35 ± 0.23'
-    """
-    if not np.isfinite(error):
-        return f"{mean:{sign}.4g}"
-    digits = max(0, 1 - int(np.floor(np.log10(error)))) if error > 0 else 3
-    return f"{mean:{sign}.{digits}f} ± {error:.{digits}f}"
+    return by_rule(found, WORLDS, [*RULES])
 
 
 def markdown(found: Sequence[Outcome]) -> str:
@@ -256,7 +125,7 @@ def markdown(found: Sequence[Outcome]) -> str:
     Below it, by how much the distUCB rollout lies above each rival from the same designs.
     """
     every = figures(found)
-    names = " | ".join(name.replace("_", " ") for name in FIGURES)
+    names = " | ".join(name.replace("_", " ") for name in Outcome.figures)
     lines = [f"| world | rule | {names} | runs |", "|---|---|---|---|---|---|"]
     steps = {o.world: o.steps for o in found}
     for world, taken in steps.items():
@@ -274,12 +143,9 @@ def markdown(found: Sequence[Outcome]) -> str:
         f"| world | rival | {names} |",
         "|---|---|---|---|---|",
     ]
-    for (world, rule), rival in every.items():
-        ours = every.get((world, OURS), {})
-        both = [f - rival[repeat] for repeat, f in ours.items() if repeat in rival]
-        if rule != OURS and both:
-            apart = zip(*mean_and_error(both), strict=True)
-            lines.append(f"| {world} | {rule} | {' | '.join(in_digits(m, e, '+') for m, e in apart)} |")
+    for world, _, rival, mean, error in beside(every, [OURS]):
+        apart = " | ".join(in_digits(m, e, "+") for m, e in zip(mean, error, strict=True))
+        lines.append(f"| {world} | {rival} | {apart} |")
     return "\n".join(lines)
 
 
@@ -305,44 +171,13 @@ def picture(found: Sequence[Outcome], file: Path) -> None:
     save(figure, file)
 
 
-def _count(told: str) -> int:
-    """Return a number of things, at least one, that was told on the command line."""
-    number = int(told)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
-
-
 def main() -> None:
     """Run what is still missing, and print the table."""
-    parser = argparse.ArgumentParser(description="Regret against the cost of moving.")
-    parser.add_argument("--repeats", type=_count, default=REPEATS, metavar="N", help=f"(default: {REPEATS})")
-    parser.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes (default: 2)")
-    parser.add_argument("--out", type=Path, default=OUT, metavar="FILE", help=f"(default: {OUT})")
-    parser.add_argument("--only", nargs="+", choices=WORLDS, default=WORLDS, help="these worlds")
-    parser.add_argument("--rules", nargs="+", choices=RULES, help="these rules")
-    parser.add_argument("--steps", type=_count, metavar="N", help="after the design (default: the missions')")
-    parser.add_argument(
-        "--table-only", action="store_true", help="print what the file holds, and run nothing"
-    )
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it there, too")
-    told = parser.parse_args()
-    cells = [
-        Cell(w, rule, k) for k in range(told.repeats) for w in told.only for rule in told.rules or STUDIED
-    ]
-
-    def report(outcome: Outcome, left: int) -> None:
-        print(f"{outcome.cell}: {outcome.seconds:.0f} s; {left} to come", file=sys.stderr, flush=True)
-
-    os.environ["NUMBA_NUM_THREADS"] = "1"  # inherited by the processes, which share the cores already
-    try:
-        if not told.table_only:
-            study(cells, told.out, told.jobs, told.steps, report)
-        found = [o for o in outcomes(told.out) if o.world in told.only and o.rule in (told.rules or RULES)]
-    except InputError as error:
-        sys.exit(str(error))
-    if not found:
-        sys.exit(f"{told.out} holds nothing of {', '.join(told.only)} yet")
+    told = options("Regret against the cost of moving.", OUT, REPEATS, WORLDS, RULES).parse_args()
+    rules = told.rules or ([*RULES] if told.table_only else STUDIED)
+    cells = [Cell(w, rule, k) for k in range(told.repeats) for w in told.only for rule in rules]
+    by_steps = {"steps": told.steps}
+    found = carried_out(told, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
     print(markdown(found))
     if told.picture is not None:
         picture(found, told.picture)
