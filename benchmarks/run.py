@@ -17,6 +17,7 @@ Benchmark = Callable[[str, Plan], list[Row]]
 
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, in order."""
+    import cell
     import gp
     import mission
     import rollout
@@ -30,6 +31,8 @@ def benchmarks() -> dict[str, Benchmark]:
         "rollout-scatter500": partial(rollout.against_botorch, rollout.scattered(500), True),
         "rollout-grid50": partial(rollout.against_botorch, truvar.grid(50), False),
         "rollout-grid100": partial(rollout.alone, truvar.grid(100)),
+        "lambo-decision": cell.lambo,
+        "subsets-decision": cell.subsets,
         "gp-append-500": partial(gp.append, 500),
         "gp-append-2000": partial(gp.append, 2000),
         "gp-append-5000": partial(gp.append, 5000),

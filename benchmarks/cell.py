@@ -1,0 +1,88 @@
+"""One decision in a manufacturing cell, after 300 readings: which arm, or which variables to control."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+from timing import Plan, Row, alternate, timed
+
+from fieldbo import Agent, load_world
+from fieldbo.exchange import Query
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies import Policy
+from fieldbo.policies.lambo import LaMBO
+from fieldbo.policies.subsets import Subsets
+from fieldbo.question import Optimum
+from fieldbo.threads import one_blas_thread
+from fieldbo.world import World
+
+READINGS = 300
+DECISIONS = 5
+
+
+class Deciding:
+    """An agent that has been told 300 readings at random settings, and is asked again and again.
+
+    Parameters
+    ----------
+    world : World
+    question : Optimum
+    policy : Policy
+    warm : int
+        Decisions that are carried out first, so that memory is that of a mission under way.
+    length : float
+        The model's length scales, in shares of the axes.
+    **more
+        Of the mission.
+    """
+
+    def __init__(
+        self, world: World, question: Optimum, policy: Policy, warm: int, length: float, **more: str
+    ) -> None:
+        scales = tuple((length * world.domain.extent).tolist())
+        model = Model(kernel="se", learn=False, length_scales=scales, variance=1.0)
+        assert world.start is not None
+        crew = (Crew(1e9, world.start),)
+        mission = Mission("m", world, question, policy, model, crew, initial=READINGS, **more)  # type: ignore[arg-type]
+        self.agent, self.rng = Agent(mission), np.random.default_rng(0)
+        values = world.truth(world.domain.sites)
+        self.shift, self.scale = float(values.mean()), float(values.std())
+        for _ in range(READINGS + warm):
+            self.carry_out()
+
+    def carry_out(self) -> None:
+        """Ask for an order, and tell what it came to."""
+        order = self.agent.ask()
+        assert isinstance(order, Query)
+        world = self.agent.mission.world
+        seen = world.evaluate(order, world.start, 0.0, self.rng, self.rng, self.rng)  # type: ignore[arg-type]
+        self.agent.tell(replace(seen, values=(seen.values - self.shift) / self.scale))
+
+    def seconds(self) -> float:
+        """Return the median time of a decision, each from the same knowledge."""
+        taken = []
+        for _ in range(DECISIONS):
+            agent = deepcopy(self.agent)
+            taken.append(timed(agent.ask)[0])
+        return float(np.median(taken))
+
+
+def lambo(name: str, plan: Plan) -> list[Row]:
+    """Time LaMBO over 16 arms of eight variables in three modules."""
+    with one_blas_thread():
+        own = Deciding(
+            load_world("cell-ackley-8"), Optimum("minimise"), LaMBO(cells=4, refinements=0), 2, 0.3
+        )
+        return alternate(plan.runs or 3, own.seconds, {}).rows(name, plan)
+
+
+def subsets(name: str, plan: Plan) -> list[Row]:
+    """Time Algorithm 1 at its dearest, with no set ruled out: seven sets of twelve variables, 128 samples."""
+    with one_blas_thread():
+        policy = Subsets(tau=1, alpha=0.9, samples=128)
+        world = load_world("cell-hartmann-12-cheap")
+        own = Deciding(world, Optimum("maximise"), policy, 10, 0.6, costs="unknown")
+        return alternate(plan.runs or 3, own.seconds, {}).rows(name, plan)

@@ -1,0 +1,247 @@
+"""Simple regret at equal cost, where variables may be left to chance: after Hoang, Hoang and Tran (2025).
+
+Every rule goes on from the same five readings, all variables set, and spends 100 after them. The value of a
+play is the true expectation over what it leaves to chance, by 512 quasi-random points; the best one over all
+sets is that of the full set.
+
+=====================  ==================================================================================
+regret_10 ... _100     what the best play so far lacks to the best expected value, when so much is spent
+evaluations            plays after the first readings
+best_share             share of them on the cheapest set that holds the optimum: the first six variables
+full_share             share of them on the set of all variables
+=====================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from study import Cell, Line, beside, by_rule, carried_out, in_digits, mean_and_error, options
+
+from fieldbo import run
+from fieldbo.campaign import Case, digest, prepared
+from fieldbo.chance import TruncatedNormal, halton
+from fieldbo.controls import Controls
+from fieldbo.exchange import Query
+from fieldbo.mission import Crew, Mission
+from fieldbo.plot.figures import BLUE, GREEN, ORANGE, PINK, RED, SKY, legend_below, new_figure, opened, save
+from fieldbo.regrets import simple_regret
+from fieldbo.result.truth import truth_of
+
+OUT = Path("runs") / "control_sets.csv"
+REPEATS = 8
+FIRST, BUDGET, POINTS = 5, 100.0, 512
+SPENT = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+VARIANCES = (0.02, 0.04)
+BEST = 4
+"""Number of the set of the first six variables, on which both functions depend."""
+
+WORLDS = {
+    f"{function}-12 {costs}, variance {variance}": (f"cell-{function}-12-{costs}", variance)
+    for costs in ("cheap", "moderate")
+    for variance in VARIANCES
+    for function in ("hartmann", "ackley")
+}
+
+LITERAL, OURS = "Algorithm 1", "subsets per cost"
+RULES: dict[str, dict[str, Any]] = {
+    "UCB-PSQ": {"kind": "ucb-psq", "samples": 32},
+    "TS-PSQ": {"kind": "ts-psq", "samples": 32},
+    "ETC-50": {"kind": "etc", "samples": 32},
+    LITERAL: {"kind": "subsets", "samples": 32},
+    OURS: {"kind": "subsets-per-cost"},
+    "UCB-CVS, costs known": {"kind": "ucb-cvs", "samples": 32},
+}
+STUDIED = [*RULES][:5]
+_COLOURS = (SKY, PINK, RED, ORANGE, BLUE, GREEN)
+
+
+@dataclass(frozen=True)
+class Outcome(Line):
+    """What came of a run: a line of the file."""
+
+    figures: ClassVar[tuple[str, ...]] = (
+        *(f"regret_{spent}" for spent in SPENT),
+        "evaluations",
+        "best_share",
+        "full_share",
+    )
+
+    regret_10: float
+    regret_20: float
+    regret_30: float
+    regret_40: float
+    regret_50: float
+    regret_60: float
+    regret_70: float
+    regret_80: float
+    regret_90: float
+    regret_100: float
+    evaluations: int
+    best_share: float
+    full_share: float
+    plays: str
+    spent: float
+    seconds: float
+    digest: str
+
+
+def _told(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
+    """Return a cell's mission and what is laid over it."""
+    world, _ = WORLDS[cell.world]
+    agent: dict[str, Any] = {"costs": "declared" if cell.rule.endswith("known") else "unknown"}
+    if steps is not None:
+        agent["max_steps"] = FIRST + steps
+    return f"{world}-etc", {"policy": RULES[cell.rule], "initial": {"count": FIRST}, "agent": agent}
+
+
+def marked(cell: Cell, steps: int | None) -> str:
+    """Return a digest of what decides a cell's runs, apart from the repeat."""
+    name, told = _told(cell, steps)
+    return digest(Case(name, 0, 0), {**told, "title": str(WORLDS[cell.world])})
+
+
+def mission(cell: Cell, steps: int | None) -> Mission:
+    """Return a cell's mission: five readings of all variables, at 1 each, on top of the budget."""
+    (name, told), (_, variance) = _told(cell, steps), WORLDS[cell.world]
+    made = prepared(Case(name, 0, cell.repeat), told)
+    domain, crew = made.world.domain, made.crew[0]
+    law = TruncatedNormal(0.5, variance)
+    controls = Controls(domain.control_sets, (law,) * domain.dimension)
+    world = replace(made.world, domain=replace(domain, controls=controls))
+    return replace(made, world=world, crew=(Crew(BUDGET + FIRST, crew.start),))
+
+
+def expected_values(made: Mission, plays: Iterable[Query]) -> np.ndarray:
+    """Return the true expected value (T,) of each play over what it leaves to chance."""
+    domain = made.world.domain
+    u = halton(POINTS, domain.dimension)
+    laws = [law for law in domain.distributions if law is not None]
+    points = np.column_stack([law.quantile(u[:, k]) for k, law in enumerate(laws)])
+    values = []
+    for play in plays:
+        asked = np.where(np.isnan(play.site), points, play.site)
+        values.append(float(made.world.truth(asked).mean()))
+    return np.array(values)
+
+
+def measured(cell: Cell, steps: int | None) -> Outcome:
+    """Run a cell; called in a process of its own."""
+    made = mission(cell, steps)
+    begun = perf_counter()
+    result = run(made)
+    seconds = perf_counter() - begun
+    controls = made.world.domain.controls
+    assert controls is not None
+    truth = truth_of(made.world, made.question)
+    assert truth is not None
+    played = result.queries[FIRST:]
+    costs = np.array([event.cost for event in result.observations])[FIRST:]
+    regrets = simple_regret(truth.optimum.value, expected_values(made, played), costs, SPENT)
+    number = [controls.index_of(play.controls) for play in played]
+    plays = np.bincount(np.array(number, dtype=int), minlength=len(controls.sets))
+    return Outcome(
+        cell.world,
+        cell.rule,
+        cell.repeat,
+        *(float(r) for r in regrets),
+        len(played),
+        float(plays[BEST] / len(played)),
+        float(plays[-1] / len(played)),
+        " ".join(map(str, plays)),
+        float(costs.sum()),
+        round(seconds, 2),
+        marked(cell, steps),
+    )
+
+
+def figures(found: Iterable[Outcome]) -> dict[tuple[str, str], dict[int, np.ndarray]]:
+    """Return the figures of each repeat, by world and rule, both in their order."""
+    return by_rule(found, WORLDS, [*RULES])
+
+
+def markdown(found: Sequence[Outcome]) -> str:
+    """Return the table: each rule's means with standard errors and medians, the least regret of a world bold.
+
+    Below it, by how much our rule's regret lies above each rival's from the same readings.
+    """
+    every, at = figures(found), [SPENT.index(s) for s in (10, 20, 40, 60, 100)]
+    heads = " | ".join(f"at {SPENT[k]}" for k in at)
+    lines = [
+        f"| world | rule | simple regret {heads} | median at 100 | evaluations | on the best cheap set "
+        "| on all | runs |",
+        "|---" * (len(at) + 7) + "|",
+    ]
+    for world in dict.fromkeys(w for w, _ in every):
+        means = {rule: mean_and_error(f.values()) for (w, rule), f in every.items() if w == world}
+        least = np.min([mean for mean, _ in means.values()], axis=0)
+        for rule, (mean, error) in means.items():
+            taken = np.array([*every[world, rule].values()])
+            regrets = [in_digits(mean[k], error[k]) for k in at]
+            regrets = [f"**{c}**" if mean[k] == least[k] else c for c, k in zip(regrets, at, strict=True)]
+            last = len(SPENT) - 1
+            median = f"{np.median(taken[:, last]):.3g}"
+            n = len(SPENT)
+            rest = [median, f"{mean[n]:.0f}", f"{mean[n + 1]:.0%}", f"{mean[n + 2]:.0%}", str(len(taken))]
+            lines.append(f"| {' | '.join([world, rule, *regrets, *rest])} |")
+    shown = " | ".join(map(str, SPENT))
+    lines += [
+        "",
+        f"{OURS} less its rival, over the repeats that both have done, when so much is spent:",
+        "",
+        f"| world | rival | {shown} |",
+        "|---" * (len(SPENT) + 2) + "|",
+    ]
+    for world, _, rival, mean, error in beside(every, [OURS]):
+        pairs = zip(mean[: len(SPENT)], error[: len(SPENT)], strict=True)
+        lines.append(f"| {world} | {rival} | {' | '.join(in_digits(m, e, '+') for m, e in pairs)} |")
+    return "\n".join(lines)
+
+
+def picture(found: Sequence[Outcome], file: Path) -> None:
+    """Draw simple regret against cost, one panel a world."""
+    every = figures(found)
+    worlds = list(dict.fromkeys(world for world, _ in every))
+    columns = min(4, len(worlds))
+    rows = -(-len(worlds) // columns)
+    figure = new_figure(3.6 * columns, 3.2 * rows + 0.6)
+    panels = np.atleast_2d(figure.subplots(rows, columns, squeeze=False)).ravel()
+    for ax, world in zip(panels, worlds, strict=False):
+        for rule, colour in zip(RULES, _COLOURS, strict=True):
+            if (world, rule) in every:
+                mean, error = mean_and_error(every[world, rule].values())
+                n = len(SPENT)
+                ax.errorbar(SPENT, mean[:n], error[:n], fmt="o-", markersize=3, color=colour, label=rule)
+        ax.set(title=world, yscale="log")
+        ax.title.set_fontsize(9)
+        opened(ax)
+    for ax in panels[-columns:]:
+        ax.set_xlabel("spent after the first readings")
+    for ax in panels[::columns]:
+        ax.set_ylabel("simple regret, mean")
+    legend_below(figure)
+    save(figure, file)
+
+
+def main() -> None:
+    """Run what is still missing, and print the table."""
+    told = options(
+        "Simple regret where variables may be left to chance.", OUT, REPEATS, WORLDS, RULES
+    ).parse_args()
+    rules = told.rules or ([*RULES] if told.table_only else STUDIED)
+    cells = [Cell(w, rule, k) for k in range(told.repeats) for w in told.only for rule in rules]
+    by_steps = {"steps": told.steps}
+    found = carried_out(told, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
+    print(markdown(found))
+    if told.picture is not None:
+        picture(found, told.picture)
+
+
+if __name__ == "__main__":
+    main()
