@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: mission test check pictures bench bench-peers papers svm-grid mlp-breast-cancer clean
+.PHONY: mission test check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -38,6 +38,9 @@ svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew
 
 mlp-breast-cancer: .venv/.installed ## compute the table of worlds/mlp-breast-cancer anew
 	$(BIN)/python makers/mlp_breast_cancer.py
+
+cell-pipeline: .venv/.installed ## compute the table of worlds/cell-pipeline anew
+	$(BIN)/python makers/cell_pipeline.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
 	rm -rf .venv .venv-peers build dist

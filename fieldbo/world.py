@@ -105,13 +105,17 @@ class World:
         InputError
             The world is live.
         """
+        return self._known_field.values(np.atleast_2d(np.asarray(sites, dtype=float)), time_s)
+
+    @property
+    def _known_field(self) -> Field:
         if self.field is None:
             raise InputError(
                 f"the truth of {self.name}",
                 expected="a world with a [field]; a live one has none",
                 mend="carry the orders out with a vehicle, for example: fieldbo run MISSION --by-hand",
             )
-        return self.field.values(np.atleast_2d(np.asarray(sites, dtype=float)), time_s)
+        return self.field
 
     def takes(
         self, order: Order, position: Array, time_s: float, luck: np.random.Generator | None = None
@@ -199,14 +203,14 @@ class World:
         paid, took_s = self.takes(query, position, time_s, luck)
         arrived = time_s + took_s
         noise = self.sensor.variance(site[None], query.level)
-        value = self.truth(site[None], arrived) + np.sqrt(noise) * rng.standard_normal()
+        value, channels = self._known_field.sampled(site, position, arrived)
         return Observation(
             order=query.id or "",
             sites=site[None],
-            values=value,
+            values=value + np.sqrt(noise) * rng.standard_normal(),
             noise_variances=noise,
             times_s=np.array([arrived]),
             position=site,
             cost=paid,
-            channels=self.field.channels(site[None]) or None if self.field is not None else None,
+            channels=channels or None,
         )

@@ -7,6 +7,7 @@ FIELDS = Registry(
     "field kind",
     "fieldbo.fields",
     {
+        "airfoil": "fieldbo.fields.airfoil:AirfoilNoise",
         "cracks": "fieldbo.fields.cracks:Cracks",
         "function": "fieldbo.fields.function:Function",
         "gp-draw": "fieldbo.fields.gp_draw:GPDraw",
@@ -14,6 +15,8 @@ FIELDS = Registry(
         "grid-table": "fieldbo.fields.grid_table:GridTable",
         "table": "fieldbo.fields.table:Table",
         "lake-chlorophyll": "fieldbo.fields.lake:LakeChlorophyll",
+        "growth": "fieldbo.fields.growth:Growth",
+        "micrograph-pipeline": "fieldbo.fields.pipeline:MicrographPipeline",
         "mlp-training": "fieldbo.fields.mlp:MLPTraining",
     },
 )

@@ -115,6 +115,17 @@ def read_readings(
     )
 
 
+def column_names(path: Path) -> list[str]:
+    """Return the names of a CSV's columns, in order.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty or not text.
+    """
+    return [name.strip() for name in _rows(path)[0][1]]
+
+
 def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Sequence[str]) -> list[str]:
     """Return the column names, after checking that all `wanted` are there and no row is too long."""
     first, names = rows[0]
@@ -382,4 +393,13 @@ def inside(folder: Path, name: str, *, where: str) -> Path:
     return path
 
 
-__all__ = ["LEAST_READINGS", "Readings", "Table", "TableField", "fit_table", "inside", "read_readings"]
+__all__ = [
+    "LEAST_READINGS",
+    "Readings",
+    "Table",
+    "TableField",
+    "column_names",
+    "fit_table",
+    "inside",
+    "read_readings",
+]

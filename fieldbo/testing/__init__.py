@@ -20,17 +20,20 @@ Examples
 >>> ContractOfRandom().test_the_same_seed_gives_the_same_path()
 """
 
-from fieldbo.testing.policies import PolicyContract
-from fieldbo.testing.small import carried_out, drive, small_mission, small_world
+from fieldbo.testing.policies import PolicyContract, UnknownCostContract
+from fieldbo.testing.small import carried_out, drive, small_cell, small_chain, small_mission, small_world
 from fieldbo.testing.vehicles import VehicleContract
 from fieldbo.testing.worlds import WorldContract
 
 __all__ = [
     "PolicyContract",
+    "UnknownCostContract",
     "VehicleContract",
     "WorldContract",
     "carried_out",
     "drive",
+    "small_cell",
+    "small_chain",
     "small_mission",
     "small_world",
 ]

@@ -48,6 +48,14 @@ class _Watched(Policy):
     def answers(self) -> tuple[type, ...]:  # type: ignore[override]
         return self.inner.answers
 
+    @property
+    def costs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.inner.costs
+
+    @property
+    def leaves_free(self) -> bool:  # type: ignore[override]
+        return self.inner.leaves_free
+
     def start(self, state: State) -> Memory:
         return self.watch(self.inner.start, state)
 
@@ -89,6 +97,16 @@ def _snapshot(state: State) -> tuple[Any, ...]:
     )
 
 
+def _whole(state: State, choice: Query) -> Any:
+    """Return the point (d,) of a query, what it leaves free in the middle."""
+    return np.where(np.isnan(choice.site), state.domain.middle, choice.site)
+
+
+def _told(site: Any) -> list[float | None]:
+    """Return a site as a list, None for what is left free."""
+    return [None if x is None or np.isnan(x) else float(x) for x in site]
+
+
 class PolicyContract(ABC):
     """What every policy keeps to. Override `policy`; `mission` where it needs another one."""
 
@@ -120,7 +138,7 @@ class PolicyContract(ABC):
             if isinstance(given, Decision):
                 found.append((state, given))
                 if isinstance(given.choice, Query):
-                    site = given.choice.site
+                    site = _whole(state, given.choice)
                     assert state.domain.contains(site[None])[0], f"{site.tolist()} is outside the domain"
                     able = state.affordable(site[None], given.choice.controls, given.choice.level)[0]
                     assert able, f"{site.tolist()} can't be paid for"
@@ -199,17 +217,19 @@ class PolicyContract(ABC):
             if told is None or not isinstance(choice, Query):
                 continue
             assert 1 <= len(told) <= 3, "up to three are told of"
-            assert told[0]["site"] == choice.site.tolist(), "the first of the best is not the choice"
+            assert _told(told[0]["site"]) == _told(choice.site), "the first of the best is not the choice"
             values = np.array([float(one["value"]) for one in told])
             tie = TIE * np.abs(values[:-1], where=np.isfinite(values[:-1]), out=np.zeros(len(values) - 1))
             assert np.all(values[1:] <= values[:-1] + tie), "the best are not in order"
-            sites = np.array([one["site"] for one in told])
-            assert len(np.unique(sites, axis=0)) == len(told) or len(state.levels) > 1, (
+            sites = np.array([one["site"] for one in told], dtype=float)
+            assert len({str(_told(site)) for site in sites}) == len(told) or len(state.levels) > 1, (
                 "a site is told of twice"
             )
             if state.cost is not None:
-                for one, home in zip(told, state.return_cost(sites), strict=True):
-                    price = state.cost.to(state.position, [one["site"]], level=one.get("level", choice.level))
+                for one, site, home in zip(told, sites, state.return_cost(sites), strict=True):
+                    free = np.isnan(site)
+                    level = one.get("level", choice.level)
+                    price = state.cost.to(state.position, site[None], ~free if free.any() else None, level)
                     assert np.isclose(one["cost"], price[0]), "the cost is not the declared one"
                     assert np.isclose(one["left"], max(0.0, state.spendable - price[0] - home))
 
@@ -313,3 +333,31 @@ class PolicyContract(ABC):
         for initial in (0, 1):
             _, orders, _ = drive(self.mission(self.policy(), world=world, battery=5.0, initial=initial))
             assert sites_of(orders)
+
+
+class UnknownCostContract(PolicyContract):
+    """What a policy keeps to beside that, where costs are not known: only the last query may overdraw."""
+
+    def test_it_never_overdraws_and_comes_home(self) -> None:
+        """Nothing leaves that is expected to cost more than is left."""
+        for battery in (1.0, 2.5, 7.0):
+            agent, orders, _ = drive(self.mission(self.policy(), battery=battery))
+            entries = [*agent.crafts[0].ledger.entries.values()]
+            assert orders
+            assert sum(e.spent for e in entries[:-1]) < battery
+            left = battery
+            for entry in entries:
+                assert not entry.planned > left + 1e-12
+                left -= entry.spent
+
+    def test_it_stops_when_nothing_can_be_paid_for(self) -> None:
+        """Nothing is known to be too dear before it was tried, and afterwards it is."""
+        _, orders, stop = drive(self.mission(self.policy(), battery=0.3, initial=0))
+        assert len(orders) <= 2
+        assert stop.reason is not EndReason.QUESTION_ANSWERED
+
+    def test_a_batch_can_be_paid_for_as_a_whole(self) -> None:
+        """As far as can be expected."""
+        agent = Agent(self.mission(self.policy(), battery=14.0))
+        assert agent.ask_batch(6)
+        assert agent.crafts[0].ledger.available >= -1e-9

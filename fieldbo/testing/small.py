@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
 from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean
+from fieldbo.chance import TruncatedNormal, Uniform
+from fieldbo.controls import Controls, ControlSet
+from fieldbo.costs import CostModel, Euclidean, Modular, Module, Subset
 from fieldbo.domain import Array, Axis, Domain
 from fieldbo.exchange import (
     Event,
@@ -68,6 +71,40 @@ def small_world(shape: tuple[int, ...] = (6, 5), noise_sd: float = 0.05) -> Worl
     )
 
 
+def small_chain() -> World:
+    """Return a cell of three modules: a change of x costs 4 s, one of y 2 s, and each sample 1 s.
+
+    Examples
+    --------
+    >>> chain = small_chain()
+    >>> chain.cost.to([0, 0, 0], [[0, 0, 2], [0, 1, 0], [3, 0, 0]])
+    array([1., 3., 7.])
+    """
+    axes = [Axis(name, "", 0.0, 5.0) for name in "xyz"]
+    modules = tuple(Module(f"set {a.name}", (a.name,), c) for a, c in zip(axes, (4.0, 2.0, 1.0), strict=True))
+    domain = Domain.box(axes, 24)
+    return _cell(domain, Modular(modules=modules))
+
+
+def small_cell() -> World:
+    """Return a cell with three control sets: x alone for 0.25 s, x and y for 0.5 s, all for 1 s.
+
+    Examples
+    --------
+    >>> [one.name for one in small_cell().domain.control_sets]
+    ['x', 'x, y', 'all']
+    """
+    axes = [Axis(name, "", 0.0, 5.0) for name in "xyz"]
+    sets = tuple(ControlSet.of(list(names), axes, "control_sets") for names in ("x", "xy", "xyz"))
+    controls = Controls(sets, (None, Uniform(0.0, 5.0), TruncatedNormal(2.0, 1.0, 0.0, 5.0)))
+    return _cell(Domain.box(axes, 24, controls=controls), Subset(costs=(0.25, 0.5, 1.0)))
+
+
+def _cell(domain: Domain, cost: CostModel) -> World:
+    sensor, quantity = Sensor(0.05), Quantity("height", "m")
+    return World("cell", "Hills over three settings", domain, cost, "s", sensor, quantity, Hills())
+
+
 def small_mission(
     policy: Policy | None = None,
     *,
@@ -85,13 +122,13 @@ def small_mission(
     policy : Policy, optional
         By default straddle.
     world : World, optional
-        By default `small_world`.
+        By default `small_world`; for a policy that leaves variables free, `small_cell`.
     question : Question, optional
         By default the level set at 0.3, or the maximum for a policy that can't answer that.
     battery : float
         In the world's cost unit.
     home : bool
-        Whether the vehicle must return to its start.
+        Whether the vehicle must return to its start; never where costs are unknown.
     initial : int
         Readings before the policy takes over.
     seed : int
@@ -102,9 +139,12 @@ def small_mission(
     >>> fieldbo.run(small_mission(battery=12.0)).cost <= 12.0
     True
     """
-    world = small_world() if world is None else world
-    assert world.start is not None
     policy = Straddle() if policy is None else policy
+    if world is None:
+        world = small_cell() if policy.leaves_free else small_world()
+    assert world.start is not None
+    costs: Literal["declared", "unknown"] = "declared" if "declared" in policy.costs else "unknown"
+    home = home and costs == "declared"
     if question is None:
         question = LevelSet(0.3) if LevelSet in policy.answers else Optimum()
     return Mission(
@@ -116,6 +156,7 @@ def small_mission(
         crew=(Crew(battery, world.start, home=world.start if home else None),),
         initial=initial,
         seed=seed,
+        costs=costs,
     )
 
 

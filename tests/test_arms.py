@@ -1,0 +1,399 @@
+"""Arms as products of cells: their tree, how they are drawn, what they learn, how cells are made finer."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldbo.errors import InputError
+from fieldbo.policies.cells import (
+    arm_at,
+    best_in_box,
+    boxes_of,
+    first_changed,
+    halves,
+    pinned,
+    refined,
+    sliced,
+    within,
+)
+from fieldbo.policies.tree import (
+    arms_of,
+    bandit_losses,
+    depth_recipe,
+    drawn,
+    families,
+    first_down,
+    heights,
+    log_conditional,
+    log_total,
+    movement_regret,
+    normalised,
+    smoothed,
+    steps_below,
+    surviving,
+    updated,
+)
+
+property_test = settings(deadline=None, max_examples=60, derandomize=True)
+
+shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4)
+"""Of each module but the last: how many cells, and how deep."""
+
+small_shapes = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3)
+
+
+def a_tree(shape):
+    return arms_of([n for n, _ in shape]), [d for _, d in shape]
+
+
+def some_log_p(rng, K, spread=3.0):
+    return normalised(rng.normal(0.0, spread, K))
+
+
+def coins_of(rng, depths):
+    return rng.choice([-1, 1], int(heights(depths)[0]))
+
+
+def by_the_book(log_p, losses, sigma, arms, depths, eta):
+    """Eqs. 4 and 5 as they are printed, arm by arm."""
+    s, K, p = heights(depths), len(arms), np.exp(log_p)
+    before, total = losses, losses + sigma[0] * losses
+    for h in range(1, len(sigma)):
+        level = np.empty(K)
+        for i in range(K):
+            A = [j for j in range(K) if all(arms[i][m] == arms[j][m] for m in range(len(s)) if s[m] > h)]
+            level[i] = (
+                -np.log(
+                    sum(p[j] * np.exp(-eta * (1 + sigma[h - 1]) * before[j]) for j in A)
+                    / sum(p[j] for j in A)
+                )
+                / eta
+            )
+        before, total = level, total + sigma[h] * level
+    return total
+
+
+# -- the tree --------------------------------------------------------------------------------------------
+
+
+@property_test
+@given(shape=shapes)
+def test_arms_are_all_products_in_lexicographic_order(shape):
+    arms, _ = a_tree(shape)
+    assert len(arms) == np.prod([n for n, _ in shape])
+    assert arms.tolist() == sorted(arms.tolist())
+    assert len(np.unique(arms, axis=0)) == len(arms)
+
+
+@property_test
+@given(shape=shapes)
+def test_families_begin_with_single_arms_grow_together_and_end_as_one(shape):
+    arms, depths = a_tree(shape)
+    H = int(heights(depths)[0])
+    assert sum(depths) == H
+    assert len(set(families(arms, depths, 0))) == len(arms)
+    assert set(families(arms, depths, H)) == {0}
+    for h in range(H):
+        low, high = families(arms, depths, h), families(arms, depths, h + 1)
+        assert len(set(zip(low, high, strict=True))) == len(set(low))  # nobody leaves its family
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000))
+def test_a_family_agrees_on_every_module_that_branches_above_it(shape, seed):
+    arms, depths = a_tree(shape)
+    rng, s = np.random.default_rng(seed), heights(depths)
+    h = int(rng.integers(s[0] + 1))
+    family = families(arms, depths, h)
+    i, j = rng.integers(len(arms), size=2)
+    assert (family[i] == family[j]) == bool(np.all(arms[i][s > h] == arms[j][s > h]))
+
+
+def test_the_deeper_the_first_module_the_more_rarely_it_may_change():
+    rng = np.random.default_rng(0)
+    for depth, share in ((1, 0.5), (3, 0.125)):
+        coins = rng.choice([-1, 1], (20_000, depth + 1))
+        free = [first_down(row) > depth for row in coins]  # only then all arms are one family
+        assert np.mean(free) == pytest.approx(share / 2, abs=0.01)
+
+
+# -- drawing ---------------------------------------------------------------------------------------------
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000))
+def test_the_conditional_is_the_distribution_within_the_family(shape, seed):
+    arms, depths = a_tree(shape)
+    rng = np.random.default_rng(seed)
+    log_p = some_log_p(rng, len(arms))
+    family = families(arms, depths, int(rng.integers(sum(depths) + 1)))
+    i = int(rng.integers(len(arms)))
+    q, p = np.exp(log_conditional(log_p, family, i)), np.exp(log_p)
+    mine = family == family[i]
+    np.testing.assert_allclose(q, np.where(mine, p, 0.0) / p[mine].sum(), rtol=1e-10)
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000))
+def test_drawing_near_an_arm_that_was_drawn_from_p_is_drawing_from_p(shape, seed):
+    """Lin et al. (2021), lemma 7, at every height."""
+    arms, depths = a_tree(shape)
+    log_p = some_log_p(np.random.default_rng(seed), len(arms))
+    p = np.exp(log_p)
+    for h in range(sum(depths) + 1):
+        family = families(arms, depths, h)
+        marginal = sum(p[i] * np.exp(log_conditional(log_p, family, i)) for i in range(len(arms)))
+        np.testing.assert_allclose(marginal, p, rtol=1e-9)
+
+
+def test_arms_are_drawn_in_proportion_and_impossible_ones_never():
+    rng = np.random.default_rng(0)
+    log_q = np.log(np.array([0.2, 0.0, 0.5, 0.3]), where=[True, False, True, True], out=np.full(4, -np.inf))
+    counts = np.bincount([drawn(log_q, u) for u in rng.random(20_000)], minlength=4) / 20_000
+    np.testing.assert_allclose(counts, [0.2, 0.0, 0.5, 0.3], atol=0.015)
+    assert counts[1] == 0.0
+    assert drawn(np.array([-np.inf, 0.0, -np.inf]), np.nextafter(1.0, 0.0)) == 1
+
+
+@property_test
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 30), shift=st.floats(-1e6, 1e6))
+def test_totals_of_families_hold_however_small_probabilities_are(seed, n, shift):
+    rng = np.random.default_rng(seed)
+    log_p, family = rng.normal(size=n), np.sort(rng.integers(4, size=n))
+    family = np.unique(family, return_inverse=True)[1]
+    found = log_total(log_p + shift, family)
+    literal = [np.log(np.exp(log_p[family == k]).sum()) + shift for k in range(family.max() + 1)]
+    np.testing.assert_allclose(found, literal, rtol=1e-9, atol=1e-9)
+
+
+# -- learning --------------------------------------------------------------------------------------------
+
+
+@property_test
+@given(shape=small_shapes, seed=st.integers(0, 10_000), eta=st.sampled_from([0.1, 1.0, 3.0]))
+def test_smoothed_losses_are_those_of_the_equations(shape, seed, eta):
+    arms, depths = a_tree(shape)
+    rng = np.random.default_rng(seed)
+    log_p, losses, sigma = some_log_p(rng, len(arms)), rng.random(len(arms)), coins_of(rng, depths)
+    found = smoothed(log_p, losses, sigma, arms, depths, eta).total
+    np.testing.assert_allclose(found, by_the_book(log_p, losses, sigma, arms, depths, eta), atol=1e-9)
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000), shift=st.floats(-50.0, 50.0))
+def test_the_update_does_not_mind_a_constant_added_to_all_losses(shape, seed, shift):
+    arms, depths = a_tree(shape)
+    rng = np.random.default_rng(seed)
+    log_p, losses, sigma = some_log_p(rng, len(arms)), rng.random(len(arms)), coins_of(rng, depths)
+
+    def after(lost):
+        return updated(log_p, smoothed(log_p, lost, sigma, arms, depths, 1.0).total, 1.0)
+
+    np.testing.assert_allclose(after(losses), after(losses + shift), atol=1e-8)
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000))
+def test_with_the_first_coin_down_nothing_is_learned(shape, seed):
+    arms, depths = a_tree(shape)
+    rng = np.random.default_rng(seed)
+    log_p, losses = some_log_p(rng, len(arms)), rng.random(len(arms))
+    sigma = coins_of(rng, depths)
+    sigma[0] = -1
+    total = smoothed(log_p, losses, sigma, arms, depths, 1.0).total
+    np.testing.assert_array_equal(total, 0.0)
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000))
+def test_over_all_coins_the_smoothed_loss_is_the_loss(shape, seed):
+    """Its expectation is l_0, which the regret bound of Lin et al. (2021) is built on."""
+    arms, depths = a_tree([(n, 1) for n, _ in shape])
+    rng = np.random.default_rng(seed)
+    log_p, losses = some_log_p(rng, len(arms)), rng.random(len(arms))
+    all_coins = 2 * arms_of([2] * len(depths)) - 1
+    mean = np.mean([smoothed(log_p, losses, c, arms, depths, 1.0).total for c in all_coins], axis=0)
+    np.testing.assert_allclose(mean, losses, atol=1e-9)
+
+
+def test_equal_losses_leave_the_probabilities_as_they_are():
+    arms = arms_of([2, 3])
+    log_p = some_log_p(np.random.default_rng(1), 6)
+    total = smoothed(log_p, np.full(6, 0.7), [1, 1, 1], arms, [2, 1], 1.0).total
+    np.testing.assert_allclose(updated(log_p, total, 1.0), log_p, atol=1e-12)
+
+
+def test_ten_thousand_steps_never_underflow():
+    arms, depths, rng = arms_of([3, 4, 2]), [2, 1, 1], np.random.default_rng(0)
+    log_p, at = np.full(len(arms), -np.log(len(arms))), 0
+    losses, h = rng.random(len(arms)), 4
+    for _ in range(10_000):
+        log_q = log_conditional(log_p, families(arms, depths, h), at)
+        at = drawn(log_q, rng.random())
+        assert np.exp(log_q).sum() == pytest.approx(1.0, abs=1e-9)
+        sigma = coins_of(rng, depths)
+        log_p = updated(log_p, smoothed(log_p, losses, sigma, arms, depths, 1.0).total, 1.0)
+        h = first_down(sigma)
+    assert np.isfinite(log_p).all()
+    assert log_p.min() < -1000  # far below what a float could hold as a probability
+    assert np.argmax(log_p) == np.argmin(losses)
+    order = np.argsort(losses)
+    assert (np.diff(log_p[order]) < 0).all()
+
+
+def test_probabilities_that_no_float_can_hold_still_count_within_their_family():
+    arms, depths = arms_of([2, 2]), [1, 1]
+    log_p = normalised(np.array([0.0, -1.0, -5000.0, -5001.0]))
+    q = np.exp(log_conditional(log_p, families(arms, depths, 1), 2))
+    np.testing.assert_allclose(q, [0.0, 0.0, 1 / (1 + np.exp(-1.0)), 1 / (1 + np.e)], rtol=1e-9)
+    losses = np.array([0.5, 0.5, 0.2, 0.9])
+    total = smoothed(log_p, losses, [1, 1], arms, depths, 1.0).total
+    same = smoothed(np.log([0.25, 0.25 / np.e, 0.25, 0.25 / np.e]), losses, [1, 1], arms, depths, 1.0).total
+    np.testing.assert_allclose(total, same, atol=1e-9)  # a family's level is no matter of its total
+
+
+def test_a_thousand_arms_take_no_time():
+    arms, depths, rng = arms_of([10, 10, 10]), [5, 3, 2], np.random.default_rng(0)
+    log_p = np.full(1000, -np.log(1000.0))
+    begun = time.perf_counter()
+    for _ in range(100):
+        total = smoothed(log_p, rng.random(1000), np.ones(10), arms, depths, 1.0).total
+        log_p = updated(log_p, total, 1.0)
+    assert time.perf_counter() - begun < 20.0  # it is a tenth of it; n^2 loops take minutes
+    assert np.isfinite(log_p).all()
+
+
+@property_test
+@given(seed=st.integers(0, 10_000), K=st.integers(1, 20), loss=st.floats(0.0, 5.0))
+def test_estimates_of_a_bandit_are_right_on_average(seed, K, loss):
+    log_p = some_log_p(np.random.default_rng(seed), K, spread=1.0)
+    mean = sum(np.exp(log_p[i]) * bandit_losses(log_p, i, loss) for i in range(K))
+    np.testing.assert_allclose(mean, loss, atol=1e-9)
+
+
+# -- dropping, and depths --------------------------------------------------------------------------------
+
+
+def test_an_arm_is_dropped_only_after_so_many_steps_in_a_row():
+    low, high = np.log([0.99, 0.01]), np.log([0.9, 0.1])
+    below = np.zeros(2, dtype=int)
+    for log_p in [low] * 9 + [high] + [low] * 9:
+        below = steps_below(below, log_p, 0.1)
+        assert surviving(below, 10).all()
+    below = steps_below(below, low, 0.1)
+    assert surviving(below, 10).tolist() == [True, False]
+
+
+def test_a_share_of_one_over_k_itself_is_not_below():
+    assert steps_below([4, 4], np.log([0.95, 0.05]), 0.1).tolist() == [0, 0]
+
+
+def test_by_the_recipe_dearer_early_modules_lie_deeper():
+    depths = depth_recipe([40, 10, 5], lam=0.1, steps=200, arms=8, recipe="eq20").depths
+    even = depth_recipe([10, 10, 10], lam=0.1, steps=200, arms=8, recipe="eq20").depths
+    assert depths[0] > even[0]
+    assert depth_recipe([1.0], 0.1, 1000, 1).depths == (1,)  # a single arm has nowhere to go
+    assert depth_recipe([10.0], 0.1, 10**6, 2).depths == (8,)  # log2(100 / log 2) = 7.17
+
+
+@pytest.mark.parametrize(("costs", "lam"), [([10, 0], 0.1), ([10, -1], 0.1), ([10, 1], 0.0)])
+def test_a_recipe_needs_costs_and_a_weight_above_0(costs, lam):
+    with pytest.raises(InputError, match="depths by eq17"):
+        depth_recipe(costs, lam, 100, 4, "eq17")
+
+
+def test_movement_regret_without_movement_is_the_plain_one():
+    assert movement_regret([3.0, 1.0], 1.0, [0.0, 0.0], 0.5) == 2.0
+    assert movement_regret([3.0, 1.0], 1.0, [10.0, 4.0], 0.5) == 9.0
+
+
+# -- cells -----------------------------------------------------------------------------------------------
+
+
+@property_test
+@given(seed=st.integers(0, 10_000), d=st.integers(1, 4), parts=st.integers(1, 5))
+def test_slices_cover_the_box_and_overlap_only_at_their_edges(seed, d, parts):
+    rng = np.random.default_rng(seed)
+    low, extent = rng.normal(size=d), rng.uniform(0.1, 9.0, d)
+    cells = sliced(low, low + extent, int(rng.integers(d)), parts)
+    points = low + rng.random((50, d)) * extent
+    assert (sum(within(points, *cell).astype(int) for cell in cells) == 1).all()
+    volumes = np.prod(cells[:, 1] - cells[:, 0], axis=1)
+    np.testing.assert_allclose(volumes, np.prod(extent) / parts)
+
+
+def test_a_cell_is_halved_across_its_longest_side_in_the_unit_given():
+    cell = np.array([[0.0, 0.0], [1.0, 8.0]])
+    assert halves(cell)[:, :, 1].tolist() == [[0.0, 4.0], [4.0, 8.0]]
+    assert halves(cell, [1.0, 10.0])[:, :, 0].tolist() == [[0.0, 0.5], [0.5, 1.0]]
+    assert halves(np.array([[0.0, 0.0], [1.0, 1.0]]))[:, :, 0].tolist() == [[0.0, 0.5], [0.5, 1.0]]
+
+
+def lines(*counts):
+    return [sliced(np.zeros(1), np.ones(1), 0, n) for n in counts]
+
+
+@property_test
+@given(shape=shapes, seed=st.integers(0, 10_000))
+def test_refined_arms_cover_what_the_survivors_covered(shape, seed):
+    arms, _ = a_tree(shape)
+    rng = np.random.default_rng(seed)
+    cells = lines(*(n for n, _ in shape))
+    keep = np.flatnonzero(rng.random(len(arms)) < 0.5)
+    keep = keep if len(keep) else np.array([0])
+    finer = refined(cells, arms, keep)
+    assert len(finer.arms) == len(keep) * 2 ** len(shape)
+    assert finer.arms.tolist() == sorted(finer.arms.tolist())
+    columns = [(m,) for m in range(len(shape) + 1)]
+    for point in rng.random((20, len(shape) + 1)):
+        old, new = arm_at(arms[keep], cells, columns, point), arm_at(finer.arms, finer.cells, columns, point)
+        assert (old is None) == (new is None)
+        if old is not None:
+            assert finer.parents[new] == keep[old]
+
+
+def test_cells_that_no_survivor_uses_are_dropped():
+    finer = refined(lines(4), arms_of([4]), np.array([1, 3]))
+    assert finer.cells[0].ravel().tolist() == [0.25, 0.375, 0.375, 0.5, 0.75, 0.875, 0.875, 1.0]
+    assert finer.arms.ravel().tolist() == [0, 1, 2, 3]
+    assert finer.parents.tolist() == [1, 1, 3, 3]
+
+
+# -- where a next point may lie --------------------------------------------------------------------------
+
+
+def test_the_first_changed_module_decides_what_is_held():
+    cells, columns = lines(2, 2), [(0,), (2,), (1, 3)]
+    arms, position = arms_of([2, 2]), np.array([0.1, 0.2, 0.3, 0.4])
+    changed = first_changed(arms, [0, 0])
+    assert changed.tolist() == [2, 1, 0, 0]
+    low, high = boxes_of(arms, cells, columns, changed, position, np.zeros(4), np.ones(4))
+    assert (low[0].tolist(), high[0].tolist()) == ([0.1, 0.0, 0.3, 0.0], [0.1, 1.0, 0.3, 1.0])
+    assert (low[1].tolist(), high[1].tolist()) == ([0.1, 0.0, 0.5, 0.0], [0.1, 1.0, 1.0, 1.0])
+    assert (low[2].tolist(), high[2].tolist()) == ([0.5, 0.0, 0.0, 0.0], [1.0, 1.0, 0.5, 1.0])
+
+
+def test_without_an_arm_before_all_modules_move():
+    assert first_changed(arms_of([2, 2]), None).tolist() == [0, 0, 0, 0]
+
+
+@property_test
+@given(seed=st.integers(0, 10_000), m=st.integers(0, 3))
+def test_held_coordinates_are_those_of_the_modules_before(seed, m):
+    rng = np.random.default_rng(seed)
+    position, columns = rng.random(5), [(3,), (0, 4), (1,), (2,)]
+    low, high = pinned(np.zeros(5), np.ones(5), columns, m, position)
+    held = sorted(axis for own in columns[:m] for axis in own)
+    assert np.flatnonzero(low == high).tolist() == held
+    np.testing.assert_array_equal(low[held], position[held])
+
+
+def test_the_best_point_of_a_box_is_the_least_loss_in_it_and_its_edge_belongs_to_it():
+    points = np.array([[0.5], [0.6], [2.0]])
+    assert best_in_box(points, np.array([3.0, 3.0, 0.0]), np.array([0.5]), np.array([1.0])) == 0
+    assert best_in_box(points, np.zeros(3), np.array([3.0]), np.array([4.0])) is None
