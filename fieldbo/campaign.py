@@ -26,7 +26,7 @@ from fieldbo.errors import InputError
 from fieldbo.folder import describe
 from fieldbo.metrics import F1, Score, score_at_costs
 from fieldbo.mission import Mission
-from fieldbo.result import ANSWERS, Result, Step, table, write_whole
+from fieldbo.result import ANSWERS, Result, Step, judged_by, table, write_whole
 from fieldbo.streams import stream
 from fieldbo.vehicles.simulated import Simulated
 
@@ -214,6 +214,13 @@ def _check_comparable(missions: Sequence[str], told: Mapping[str, Any]) -> None:
             expected="level sets, which F1 compares, or optima, which the regret compares",
             where="MISSION",
         )
+    scores = {m: judged_by(one).name for m, one in loaded.items()}
+    if len(set(scores.values())) > 1:
+        raise InputError(
+            "missions judged by different regrets: " + ", ".join(f"{m}: {s}" for m, s in scores.items()),
+            expected="missions in cells of one kind, or in none",
+            where="MISSION",
+        )
 
 
 def _run_all(
@@ -307,8 +314,11 @@ def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
 
 
 def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
-    """Return what runs of a mission are compared by: F1 for a level set, the regret for an optimum."""
-    return ANSWERS[type(load_mission(mission, overrides).question)].score
+    """Return what runs of a mission are compared by: F1 for a level set, the regret for an optimum.
+
+    In a chain of modules the regret of the best sample, among control sets the simple regret.
+    """
+    return judged_by(load_mission(mission, overrides))
 
 
 def scores_at(

@@ -327,3 +327,5 @@ class Score:
 
 F1 = Score("F1", "f1", "larger")
 REGRET = Score("regret", "regret", "smaller")
+BEST_REGRET = Score("regret of the best sample", "best_regret", "smaller")
+SIMPLE_REGRET = Score("simple regret", "simple_regret", "smaller")

@@ -19,17 +19,18 @@ ORDER = """
     obstacles  chance
     controls
     domain  registry  streams
-    exchange  kernels  files  ledger  maximise
+    exchange  kernels  files  ledger  maximise  regrets
     gp  costs  sensors  record  lookahead
     fit  surface  question  outliers  conditions
     model  fields  metrics  policies
-    world  forms
+    world  forms  cell_table
     mission
     craft  knowledge
     agent  vehicles
     result  catalogue
-    runner  plot  maps  folder
+    runner  plot  maps  folder  reasons
     campaign  survey  testing  explanation
+    cell_world
     cli
     __main__
 """

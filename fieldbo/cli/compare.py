@@ -26,7 +26,8 @@ EXAMPLES = """
 `fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out rules.csv`
 
 Level sets are compared by F1 (the larger the better), optima by the regret in the unit of the values (the
-smaller the better); a comparison holds one kind.
+smaller the better); a comparison holds one kind. In a cell that is a chain of modules the regret is that of
+the best sample, among control sets that of the best expected value of all plays.
 
 Stopped half-way, the same command goes on where it was. FILE is one tidy table: a row for each step
 (*row = step*) and one for each run (*row = run*). A picture of the means lies beside it.

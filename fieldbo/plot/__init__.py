@@ -4,6 +4,7 @@ Figures are made without pyplot, so that they need no display and may be drawn i
 Two axes are drawn as a map: cells where the sites form a grid, a smooth ground where they stand for a
 box, dots where they are scattered. One axis is drawn as a profile, values against position. Of three or
 more axes, paths show the first two, and maps become profiles of the sites in order of their posterior mean.
+In a cell the path is that of its settings, order by order, and the curve tells what it was spent on.
 """
 
 from fieldbo.plot.comparisons import comparison_picture

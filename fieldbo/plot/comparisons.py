@@ -11,10 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from fieldbo.domain import Array
 from fieldbo.metrics import F1, Score
-from fieldbo.plot.curves import floor_of
-from fieldbo.plot.figures import BLUE, GREEN, ORANGE, PINK, RED, SKY, new_figure, opened
-
-_COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "black")
+from fieldbo.plot.figures import SERIES, floor_of, new_figure, opened
 
 
 def comparison_picture(
@@ -45,7 +42,7 @@ def comparison_picture(
         ax.set_yscale("log")
     ends: list[tuple[float, float, str, str]] = []
     for number, (rule, (cost, mean, error)) in enumerate(lines.items()):
-        colour, style = _COLOURS[number % 7], ("-", "--", ":")[number // 7 % 3]
+        colour, style = SERIES[number % 7], ("-", "--", ":")[number // 7 % 3]
         low, high = (np.maximum(end, floor) for end in (mean - error, mean + error))
         ax.fill_between(cost, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(cost, np.maximum(mean, floor), style, color=colour, linewidth=1.8, label=rule)

@@ -8,9 +8,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fieldbo.domain import Array
-from fieldbo.plot.figures import BLUE, GREEN, ORANGE, RED, Look, headline, legend_below, new_figure, opened
-from fieldbo.result.answers import LevelSetAnswer
+from fieldbo.plot.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    Look,
+    floor_of,
+    headline,
+    legend_below,
+    new_figure,
+    opened,
+)
+from fieldbo.plot.plays import plays_picture
+from fieldbo.result.answers import LevelSetAnswer, OptimumAnswer
 
 if TYPE_CHECKING:
     from fieldbo.result import Result
@@ -30,8 +41,11 @@ def curve_picture(result: Result) -> Figure:
     matplotlib.figure.Figure
         Cost in the world's unit, from 0 to the battery. Of a level set: F1, precision and recall (where
         there is a truth), expected F1 and the share unclassified, from 0 to 1. Of an optimum: the regret on
-        a log scale, in the quantity's unit; in a live world, the reported value.
+        a log scale, in the quantity's unit; in a live world, the reported value; in a cell, what it was spent
+        on besides: see `plays_picture`.
     """
+    if result.cell.names and isinstance(result.answer, OptimumAnswer):
+        return plays_picture(result)
     mission = result.mission
     battery, unit = sum(c.battery for c in mission.crew), mission.world.cost_unit
     figure = new_figure(8, 5)
@@ -77,20 +91,6 @@ def _regret(ax: Axes, result: Result) -> None:
     )
     ax.set(yscale="log", ylabel=f"regret of {result.mission.world.quantity.label}")
     ax.set_ylim(bottom=floor)
-
-
-def floor_of(regrets: Array) -> float:
-    """Return where a log axis of regrets begins: half the least positive one, at most 1e6 below the largest.
-
-    Examples
-    --------
-    >>> floor_of(np.array([1.0, 0.25, 0.0]))
-    0.125
-    >>> floor_of(np.zeros(3))
-    0.5
-    """
-    positive = regrets[np.isfinite(regrets) & (regrets > 0)]
-    return float(max(0.5 * positive.min(), 1e-6 * positive.max())) if len(positive) else 0.5
 
 
 def _reported(ax: Axes, result: Result) -> None:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from fieldbo.domain import Array
 from fieldbo.result.answers import in_words
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ Look = dict[str, Any]
 # Okabe and Ito's palette, told apart by every kind of colour vision.
 BLUE, RED, GREEN, PINK, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 YELLOW = "#f0e442"
+SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "black")
+"""Colours of lines and bars, one after the other."""
 VALUE: Look = {"cmap": "viridis"}
 SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
 CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
@@ -42,6 +45,20 @@ def opened(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
+
+
+def floor_of(regrets: Array) -> float:
+    """Return where a log axis of regrets begins: half the least positive one, at most 1e6 below the largest.
+
+    Examples
+    --------
+    >>> floor_of(np.array([1.0, 0.25, 0.0]))
+    0.125
+    >>> floor_of(np.zeros(3))
+    0.5
+    """
+    positive = regrets[np.isfinite(regrets) & (regrets > 0)]
+    return float(max(0.5 * positive.min(), 1e-6 * positive.max())) if len(positive) else 0.5
 
 
 def headline(result: Result) -> str:

@@ -13,6 +13,7 @@ from fieldbo.plot.figures import RED, VALUE, Look, headline, legend_below, new_f
 from fieldbo.plot.ground import edge, field, frame, ratio
 from fieldbo.plot.marks import mark, readings
 from fieldbo.plot.profiles import moments, optima, profile
+from fieldbo.plot.settings import settings_picture
 from fieldbo.result.answers import OptimumAnswer
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ def path_picture(result: Result) -> Figure:
         Axes in the domain's units, values in the quantity's; with the level set's true edge and the
         classified one, or the true optimum and the reported one. Readings are numbered sparsely, in order;
         the settings of a sensor differ in shape, and those that the model left out are crossed. Of one axis:
-        a profile above the path.
+        a profile above the path. Of a cell: its settings, order by order; see `settings_picture`.
     """
+    if result.cell.names:
+        return settings_picture(result)
     domain, way = result.mission.world.domain, result.path
     over = "posterior mean: the truth is not known" if result.truth is None else "true field"
     answer = result.answer

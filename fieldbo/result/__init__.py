@@ -9,6 +9,7 @@ from fieldbo.result.answers import (
     answer_of,
     in_words,
 )
+from fieldbo.result.cells import Cell, ModuleRuns, Play, SetPlays, cell_of, judged_by
 from fieldbo.result.outcome import Result
 from fieldbo.result.steps import Scorer, Step
 from fieldbo.result.tables import table, write_whole
@@ -17,16 +18,22 @@ from fieldbo.result.truth import Place, Truth, truth_of
 __all__ = [
     "ANSWERS",
     "Answer",
+    "Cell",
     "LevelSetAnswer",
+    "ModuleRuns",
     "OptimumAnswer",
     "Place",
+    "Play",
     "Result",
     "Scorer",
+    "SetPlays",
     "Step",
     "Truth",
     "amount",
     "answer_of",
+    "cell_of",
     "in_words",
+    "judged_by",
     "table",
     "truth_of",
     "write_whole",

@@ -24,6 +24,7 @@ from fieldbo.mission import Mission
 from fieldbo.model import Hyperparameters
 from fieldbo.result.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.result.books import Books, ledger_table
+from fieldbo.result.cells import Cell, cell_of
 from fieldbo.result.steps import Step
 from fieldbo.result.tables import table, write_whole
 from fieldbo.surface import Surface
@@ -170,6 +171,12 @@ class Result:
         return believed
 
     @cached_property
+    def cell(self) -> Cell:
+        """What is counted of a cell's samples; in any other world nothing."""
+        orders = {str(q.id): q for q in self.queries}
+        return cell_of(self.mission, ((orders.get(o.order), o) for o in self.observations))
+
+    @cached_property
     def _level_of_order(self) -> dict[str, int]:
         return {str(q.id): q.level for q in self.queries}
 
@@ -208,6 +215,8 @@ class Result:
             "end_reason": None if self.end_reason is None else self.end_reason.value,
             "complete": self.end_reason is not None,
             **answer.summary(costs, scores),
+            **self.cell.summary(),
+            **self._cell_scores(),
             "cost": self.cost,
             "planned_cost": math.fsum(b.planned for b in self.books),
             "cost_unit": world.cost_unit,
@@ -226,6 +235,11 @@ class Result:
             "hyperparameters": self.hyperparameters.to_plain(),
             "notes": list(self.notes),
         }
+
+    def _cell_scores(self) -> dict[str, float | None]:
+        """Return the scores that a cell adds, as of the last step; None where they are not known."""
+        last = {name: getattr(self.curve[-1], name) for name in self.cell.columns} if self.curve else {}
+        return {name: None if math.isnan(score) else score for name, score in last.items()}
 
     def _limits(self) -> dict[str, Any]:
         """Return what applies of: time limit, home, and the limit that ended the run."""
@@ -275,7 +289,7 @@ class Result:
         write_whole(folder / "observations.csv", self._observation_table())
         axes = [a.name for a in self.mission.world.domain.axes]
         write_whole(folder / "path.csv", table(axes, self.path.tolist()))
-        columns = Step.columns(self.mission.question)
+        columns = Step.columns(self.mission.question, self.cell.columns)
         steps = [[getattr(s, name) for name in columns] for s in self.curve]
         write_whole(folder / "curve.csv", table(columns, steps))
         write_whole(folder / "ledger.csv", ledger_table(self.books))
@@ -294,6 +308,7 @@ class Result:
         channels = sorted({c for o in self.observations for c in (o.channels or {})})
         several = self.mission.world.sensor.settings > 1
         header = ["order", *axes, "value", "noise_sd", *(["level"] if several else []), "time_s", "cost"]
+        header += self.cell.described
         header += ["believed"] if self._tested else []
         believed = iter(self.believed)
         rows = []
@@ -306,6 +321,7 @@ class Result:
                 noise = float(np.sqrt(o.noise_variances[k]))
                 paid = o.cost if k == len(o.values) - 1 else 0.0
                 row = [o.order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid]
+                row += self.cell.described_by(o.order)
                 rows.append([*row, *([int(next(believed))] if self._tested else []), *extra])
         return table([*header, *channels], rows)
 

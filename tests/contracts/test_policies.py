@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
+from fieldbo.domain import Domain
 from fieldbo.exchange import EndReason, Query, Stop
 from fieldbo.policies import POLICIES, Decision, Policy
 from fieldbo.policies.coverage import Lawnmower, Random
+from fieldbo.policies.lambo import LaMBO
 from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.modular import CAMOBO, CArBO, LazyEIPerCost
 from fieldbo.policies.optimum import EI, GPUCB, MaxValueEntropySearch
 from fieldbo.policies.rollout import Rollout
 from fieldbo.policies.search import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import Optimum, ShareOfMaximum
-from fieldbo.testing import PolicyContract, drive, small_mission, small_world
+from fieldbo.testing import (
+    PolicyContract,
+    UnknownCostContract,
+    drive,
+    small_cell,
+    small_chain,
+    small_mission,
+    small_world,
+)
 
 SETTINGS: list[Policy] = [
     TruVaR(),
@@ -68,6 +79,16 @@ SETTINGS: list[Policy] = [
     Rollout(convention="floor", d0=1.0, horizon="budget", fantasies=4),
 ]
 
+CHAINED: list[Policy] = [
+    LaMBO(),
+    LaMBO(depths="eq20", cells=3, restart=3, drop=0.9, drop_after=2, deepen=4),
+    LazyEIPerCost(),
+    CAMOBO(),
+    CArBO(),
+    EIPerCost(),
+]
+FREE: list[Policy] = []
+
 NEVER_STAY = [DistUCB(convention="exclude"), Rollout(convention="exclude", horizon=2, fantasies=8)]
 
 OTHER_QUESTIONS = [
@@ -85,6 +106,54 @@ class TestBuiltInPolicies(PolicyContract):
 
     def policy(self):
         return type(self.chosen)(**vars(self.chosen))
+
+
+class TestPoliciesInAChainOfModules(PolicyContract):
+    @pytest.fixture(autouse=True, params=CHAINED, ids=repr)
+    def settings(self, request):
+        self.chosen = request.param
+
+    def policy(self):
+        return type(self.chosen)(**vars(self.chosen))
+
+    def mission(self, policy, **changes):
+        return small_mission(policy, **{"world": small_chain(), "question": Optimum(), **changes})
+
+    def test_it_works_on_a_domain_of_a_single_site(self):
+        """A single point stands for the box."""
+        chain = small_chain()
+        world = replace(chain, domain=Domain.box(chain.domain.axes, 1))
+        for initial in (0, 1):
+            _, orders, _ = drive(self.mission(self.policy(), world=world, battery=25.0, initial=initial))
+            assert orders
+
+
+class _InACell:
+    def policy(self):
+        return type(self.chosen)(**vars(self.chosen))
+
+    def mission(self, policy, **changes):
+        return small_mission(policy, **{"battery": 6.0, **changes})
+
+    def test_it_works_on_a_domain_of_a_single_site(self):
+        """A single point stands for the box."""
+        cell = small_cell()
+        world = replace(cell, domain=Domain.box(cell.domain.axes, 1, controls=cell.domain.controls))
+        for initial in (0, 1):
+            _, orders, _ = drive(self.mission(self.policy(), world=world, battery=5.0, initial=initial))
+            assert orders
+
+
+class TestPoliciesThatFindOutWhatControlCosts(_InACell, UnknownCostContract):
+    @pytest.fixture(autouse=True, params=[p for p in FREE if "declared" not in p.costs], ids=repr)
+    def settings(self, request):
+        self.chosen = request.param
+
+
+class TestPoliciesThatLeaveVariablesFreeAndKnowCosts(_InACell, PolicyContract):
+    @pytest.fixture(autouse=True, params=[p for p in FREE if "declared" in p.costs], ids=repr)
+    def settings(self, request):
+        self.chosen = request.param
 
 
 class TestPoliciesThatNeverStay(PolicyContract):
@@ -117,7 +186,7 @@ class TestPoliciesOnOtherQuestions(PolicyContract):
 def test_every_registered_policy_is_tested():
     classes = {POLICIES.get(name) for name in POLICIES.names()}
 
-    assert classes <= {type(policy) for policy in SETTINGS}
+    assert classes <= {type(policy) for policy in [*SETTINGS, *CHAINED, *FREE]}
 
 
 # -- the suite finds what is wrong -----------------------------------------------------------------------

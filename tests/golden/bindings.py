@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo import regrets
 from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean, Transect, Unit
+from fieldbo.chance import TruncatedNormal, halton
+from fieldbo.costs import Euclidean, Modular, Module, Transect, Unit
 from fieldbo.domain import Axis, Domain
 from fieldbo.exchange import Observation, Query
 from fieldbo.fields import function
@@ -18,8 +20,18 @@ from fieldbo.ledger import Limit
 from fieldbo.metrics import f1_score
 from fieldbo.mission import Crew, Mission
 from fieldbo.model import Model
-from fieldbo.policies import acquisition, reduction, sets
+from fieldbo.policies import (
+    acquisition,
+    cells,
+    lambo,
+    reduction,
+    sets,
+    subset_rivals,
+    subsets,
+    tree,
+)
 from fieldbo.policies.bases import Base
+from fieldbo.policies.expectation import Expected
 from fieldbo.policies.rollout import Simulation, rollout_values
 from fieldbo.policies.travel import DistUCB
 from fieldbo.policies.truvar import TruVaR
@@ -396,29 +408,226 @@ def _hartmann6(case: Case) -> Answer:
     return {"f": function.hartmann6(_array(case["inputs"]["x"])).tolist()}
 
 
+# -- chains of modules -------------------------------------------------------------------------------------
+
+
+def _mset_a(case: Case) -> Answer:
+    given = case["inputs"]
+    arms, depths, i = tree.arms_of(given["sizes"]), given["depths"], given["i"]
+    heights = tree.heights(depths)
+    family = [tree.families(arms, depths, h) for h in range(heights[0] + 1)]
+    held = [np.flatnonzero(f == f[i]).tolist() for f in family]
+    return {"arms": arms.tolist(), "heights": heights.tolist(), "A": held}
+
+
+def _smb_conditional(case: Case) -> Answer:
+    given = case["inputs"]
+    family = tree.families(tree.arms_of(given["sizes"]), given["depths"], given["h"])
+    return {"q": np.exp(tree.log_conditional(np.log(given["p"]), family, given["i"]))}
+
+
+def _smb_update(case: Case) -> Answer:
+    given = case["inputs"]
+    arms, log_p, l0 = tree.arms_of(given["sizes"]), np.log(given["p"]), _array(given["l0"])
+    told = tree.smoothed(log_p, l0, given["sigma"], arms, given["depths"], given["eta"])
+    after = np.exp(tree.updated(log_p, told.total, given["eta"]))
+    h = tree.first_down(given["sigma"])
+    return {"h_t": h, "lbar": told.levels, "ltilde": told.total, "p_next": after}
+
+
+def _smb_bandit_loss(case: Case) -> Answer:
+    given = case["inputs"]
+    return {"l0": tree.bandit_losses(np.log(given["p"]), given["i_t"], given["loss"])}
+
+
+def _first_changed_module(case: Case) -> Answer:
+    pairs = case["inputs"]["pairs"]
+    return {"m": [int(cells.first_changed(np.array([arm]), before)[0]) for arm, before in pairs]}
+
+
+def _block_update(case: Case) -> Answer:
+    given = case["inputs"]
+    boxes = [_array(own) for own in given["boxes"]]
+    arm, position, points = np.array([given["arm"]]), _array(given["x_prev"]), _array(given["candidates"])
+    low, high = np.zeros(len(position)), np.ones(len(position))
+    m = cells.first_changed(arm, given["prev"])
+    box = cells.boxes_of(arm, boxes, given["modules"], m, position, low, high)
+    pinned, free = cells.pinned(low, high, given["modules"], int(m[0]), position)
+    points = np.clip(points, pinned, free)
+    x0, x1, x2 = points.T
+    alpha = (x0 - 0.62) ** 2 + (x1 - 0.3) ** 2 + 0.5 * (x2 - 0.9) ** 2 - 0.1 * x0 * x1
+    best = cells.best_in_box(points, alpha, box.low[0], box.high[0])
+    assert best is not None
+    return {"value": alpha[best], "x": points[best]}
+
+
+def _movement_cost(case: Case) -> Answer:
+    given = case["inputs"]
+    modules = tuple(
+        Module(f"m{k}", tuple(axes), c)
+        for k, (axes, c) in enumerate(zip(given["modules"], given["c"], strict=True))
+    )
+    return {
+        "cost": Modular(modules=modules, charge_last=given["include_last"]).to(given["x_prev"], given["xs"])
+    }
+
+
+def _movement_regret(case: Case) -> Answer:
+    given = case["inputs"]
+    return {"R": tree.movement_regret(given["f"], given["fstar"], given["gamma"], given["lam"])}
+
+
+def _depth_recipe(case: Case) -> Answer:
+    given = case["inputs"]
+    told = tree.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
+    return {"raw": told.raw, "ints": told.depths}
+
+
+def _surviving_arms(case: Case) -> Answer:
+    given = case["inputs"]
+    below = np.zeros(len(given["p_history"][0]), dtype=int)
+    for p in given["p_history"]:
+        below = tree.steps_below(below, np.log(p), given["factor"])
+    return {"keep": np.flatnonzero(tree.surviving(below, given["window"]))}
+
+
+def _refine_arms(case: Case) -> Answer:
+    given = case["inputs"]
+    found = cells.refined(
+        [_array(own) for own in given["boxes"]], np.array(given["arms"]), np.array(given["keep"])
+    )
+    return {"arms": found.arms, "boxes": [own.tolist() for own in found.cells]}
+
+
+def _lcb_acquisition(case: Case) -> Answer:
+    given = case["inputs"]
+    beta = lambo.lcb_beta(given["D"], given["t"])
+    return {"beta": beta, "alpha": lambo.lower_confidence_bound(given["mu"], given["sigma"], beta)}
+
+
+# -- control sets ------------------------------------------------------------------------------------------
+
+
+def _truncated_normal(case: Case) -> Answer:
+    inputs = case["inputs"]
+    laws = [TruncatedNormal(0.5, float(v)) for v in inputs["var"]]
+    return {"scale": [law.scale for law in laws], "samples": laws[0].quantile(_array(inputs["U"])).tolist()}
+
+
+def _halton(case: Case) -> Answer:
+    return {"U": halton(case["inputs"]["n"], case["inputs"]["d"]).tolist()}
+
+
+def _rastrigin(case: Case) -> Answer:
+    return {"f": function.rastrigin(_array(case["inputs"]["x"])).tolist()}
+
+
+def _griewank(case: Case) -> Answer:
+    return {"f": function.griewank(_array(case["inputs"]["x"])).tolist()}
+
+
+def _twelve_variables(case: Case) -> Answer:
+    x = _array(case["inputs"]["x"])
+    return {"hartmann12": function.hartmann12(x).tolist(), "ackley12": function.ackley12(x).tolist()}
+
+
+def _expected_over_random(case: Case) -> Answer:
+    i = case["inputs"]
+    samples = _array(i["samples"])
+    controls = np.isin(np.arange(samples.shape[1]), i["control"])
+    points = np.full((len(i["xi"]), samples.shape[1]), np.nan)
+    points[:, i["control"]] = _array(i["xi"])
+    over = Expected(_belief(case), samples, controls)
+    kappa = float(i["beta"])
+    return {"Eu": over.bound(points, kappa).tolist(), "El": over.bound(points, -kappa).tolist()}
+
+
+def _cvs_bounds_update(case: Case) -> Answer:
+    i = case["inputs"]
+    found = subsets.updated_bounds(i["lcb"], i["ucb"], i["lcb_now"], i["ucb_now"], i["alpha"])
+    return {"lcb": found.lcb, "ucb": found.ucb.tolist(), "S1": found.plausible, "reset": found.reset}
+
+
+def _cvs_cost_lcb(case: Case) -> Answer:
+    i = case["inputs"]
+    prices = subsets.cost_bounds(i["cost_sums"], i["counts"], i["T"])
+    among = subsets.cheapest(prices.lower, i["S1"])
+    return {
+        "chat": prices.mean.tolist(),
+        "beta": prices.width.tolist(),
+        "clcb": prices.lower.tolist(),
+        "S3": among,
+        "i": subsets.most_promising(i["Eu"], among),
+    }
+
+
+def _cvs_alpha(case: Case) -> Answer:
+    i = case["inputs"]
+    return {"alpha": subsets.tolerance(i["k"], i["d"], i["alpha0"]).tolist()}
+
+
+def _regrets(case: Case) -> Answer:
+    i = case["inputs"]
+    sets, first = regrets.good_enough(i["Cstar_best_by_set"], i["Cstar_costs"], i["Cstar_alpha"])
+    return {
+        "Rf": regrets.quality_regret(i["best"], i["values"], i["alpha"]),
+        "Rc": regrets.cost_regret(i["played"], i["c_star"]),
+        "simple": regrets.simple_regret(i["best"], i["values"], i["costs"], i["checkpoints"]).tolist(),
+        "Cstar": [sets, first],
+    }
+
+
+def _etc_group(case: Case) -> Answer:
+    i = case["inputs"]
+    return {"g": [subset_rivals.group_at(t, i["plays"]) for t in i["t"]]}
+
+
 BINDINGS: dict[str, Callable[[Case], Answer]] = {
     "ackley": _ackley,
+    "block_update": _block_update,
     "branin": _branin,
     "cost": _cost,
+    "cvs_alpha": _cvs_alpha,
+    "cvs_bounds_update": _cvs_bounds_update,
+    "cvs_cost_lcb/S3/select": _cvs_cost_lcb,
+    "depth_recipe": _depth_recipe,
     "dist_ucb": _dist_ucb,
     "distucb_beta_theory": _distucb_beta_theory,
     "ducb": _ducb,
     "ei_per_unit_cost": _ei_per_unit_cost,
+    "etc_group": _etc_group,
     "expected_improvement": _expected_improvement,
+    "expected_over_random": _expected_over_random,
     "f1_score": _f1_score,
+    "first_changed_module": _first_changed_module,
     "gchk_ambiguity": _gchk_ambiguity,
     "gp_posterior": _gp_posterior,
     "gp_posterior_cov": _gp_posterior_cov,
     "gp_ucb_beta": _gp_ucb_beta,
+    "griewank": _griewank,
+    "halton": _halton,
+    "hartmann12/ackley12": _twelve_variables,
     "hartmann6": _hartmann6,
     "information_gain": _information_gain,
     "kernel": _kernel_matrix,
+    "lcb_acquisition": _lcb_acquisition,
     "log_marginal_likelihood": _log_marginal_likelihood,
+    "movement_cost": _movement_cost,
+    "movement_regret": _movement_regret,
+    "mset_A": _mset_a,
+    "rastrigin": _rastrigin,
+    "refine_arms": _refine_arms,
+    "regrets": _regrets,
     "rollout_value": _rollout_value,
     "run_distucb_myopic": _run_distucb_myopic,
-    "straddle": _straddle,
-    "truvar_acquisition": _truvar_acquisition,
     "run_truvar": _run_truvar,
+    "smb_bandit_loss": _smb_bandit_loss,
+    "smb_conditional": _smb_conditional,
+    "smb_losses/smb_update": _smb_update,
+    "straddle": _straddle,
+    "surviving_arms": _surviving_arms,
+    "truncnorm": _truncated_normal,
+    "truvar_acquisition": _truvar_acquisition,
     "truvar_batch": _truvar_batch,
     "truvar_beta": _truvar_beta,
     "truvar_beta_theory": _truvar_beta_theory,

@@ -21,15 +21,27 @@ def _bindings():
 
 
 BINDINGS = _bindings()
-BOUND = [case for case in CASES if case["function"] in BINDINGS]
 
 
-@pytest.mark.parametrize("case", BOUND, ids=[case["id"] for case in BOUND])
+def numbers(value, path=""):
+    """Yield (path, number) of all numbers in nested lists, whose lengths may differ; None is NaN."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        yield f"{path} length", float(len(value))
+        for k, one in enumerate(value):
+            yield from numbers(one, f"{path}[{k}]")
+    else:
+        yield path, np.nan if value is None else float(value)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_a_golden_case_is_reproduced_to_its_tolerance(case):
     answer = BINDINGS[case["function"]](case)
     for key, value in case["expected"].items():
-        expected, got = np.array(value, dtype=float), np.array(answer[key], dtype=float)
-        assert got.shape == expected.shape, key
+        (places, wanted), (own, found) = (zip(*numbers(v, key), strict=True) for v in (value, answer[key]))
+        assert own == places
+        expected, got = np.array(wanted), np.array(found)
         finite = np.isfinite(expected)
         np.testing.assert_array_equal(got[~finite], expected[~finite], err_msg=key)
         error = np.abs(got[finite] - expected[finite]) / np.maximum(1.0, np.abs(expected[finite]))
@@ -42,40 +54,6 @@ def test_the_copy_holds_all_122_cases_unchanged():
     assert digest == "4414c9d60881d11fca939208c1cd7cf3538450b386f0ed11fe1eab18e685a66c"
 
 
-def test_every_function_of_the_belief_and_of_level_sets_is_bound():
-    assert set(BINDINGS) >= {
-        "cost",
-        "expected_improvement",
-        "f1_score",
-        "gchk_ambiguity",
-        "gp_posterior",
-        "gp_posterior_cov",
-        "gp_ucb_beta",
-        "information_gain",
-        "kernel",
-        "log_marginal_likelihood",
-        "straddle",
-        "truvar_acquisition",
-        "truvar_beta",
-        "truvar_epoch",
-        "truvar_lookahead_var",
-        "truvar_update_lse",
-    }
-
-
-def test_every_function_of_searching_with_a_battery_is_bound():
-    assert set(BINDINGS) >= {
-        "ackley",
-        "branin",
-        "dist_ucb",
-        "distucb_beta_theory",
-        "ducb",
-        "ei_per_unit_cost",
-        "hartmann6",
-        "rollout_value",
-        "run_distucb_myopic",
-    }
-
-
-def test_every_binding_answers_a_function_that_the_cases_name():
-    assert set(BINDINGS) <= {case["function"] for case in CASES}
+def test_every_function_that_the_cases_name_is_bound():
+    assert {case["function"] for case in CASES} == set(BINDINGS)
+    assert len(BINDINGS) == 53

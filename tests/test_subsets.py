@@ -1,0 +1,433 @@
+"""Control sets of unknown cost: the parts of the rules, and what the rules do in a small cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fieldbo.agent import Agent
+from fieldbo.errors import InputError, PolicyError
+from fieldbo.exchange import EndReason, Lost, Query, Rejected
+from fieldbo.gp import Belief, ValueScale
+from fieldbo.kernels import Matern32, Matern52, SquaredExponential
+from fieldbo.model import Model
+from fieldbo.policies import POLICIES, Policy
+from fieldbo.policies.expectation import Expected
+from fieldbo.policies.partial import Books, Cell, free_samples, gain
+from fieldbo.policies.subset_front import SubsetFront, doubting, dues, front
+from fieldbo.policies.subset_rivals import ETC, TSPSQ, UCBCVS, UCBPSQ, Draw, group_at, groups_by_size, within
+from fieldbo.policies.subsets import (
+    Subsets,
+    another_round,
+    cheapest,
+    cost_bounds,
+    most_promising,
+    tolerance,
+    updated_bounds,
+)
+from fieldbo.question import Optimum
+from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
+from fieldbo.vehicles.simulated import Simulated
+
+property_test = settings(deadline=None, max_examples=50, derandomize=True)
+
+FEW = {"samples": 8, "candidates": 16}
+RULES = [
+    Subsets(**FEW),
+    SubsetFront(**FEW),
+    ETC(**FEW, plays=3),
+    UCBPSQ(**FEW),
+    TSPSQ(**FEW, features=64),
+    UCBCVS(**FEW),
+]
+NAMES = {
+    "subsets": Subsets,
+    "subset-front": SubsetFront,
+    "etc": ETC,
+    "ucb-psq": UCBPSQ,
+    "ts-psq": TSPSQ,
+    "ucb-cvs": UCBCVS,
+}
+values = st.floats(-5, 5)
+
+
+def mission(policy, **changes):
+    given = {"battery": 8.0, "initial": 2, "home": False, **changes}
+    found = small_mission(policy, **given)
+    return replace(found, model=Model(kernel="se", learn=False, length_scales=(2.0,) * 3, mean=0.0))
+
+
+def state_after(policy, orders=6, **changes):
+    """The state that a policy is shown after so many orders were carried out."""
+    agent = Agent(mission(policy, **changes))
+    vehicle = Simulated(agent.mission)
+    for n in range(orders):
+        agent.tell(carried_out(n, agent.ask(), vehicle))
+    return agent._asked(0)
+
+
+def played(agent, orders):
+    """The control set of each order that its policy chose."""
+    controls = agent.domain.controls
+    return [controls.index_of(o.controls) for o in orders if agent.whys[o.id] is not None]
+
+
+# -- Algorithm 1, part by part ---------------------------------------------------------------------------
+
+
+@property_test
+@given(
+    lcb=values,
+    now=values,
+    ucb=st.lists(values, min_size=4, max_size=4),
+    ucb_now=st.lists(values, min_size=4, max_size=4),
+    alpha=st.floats(0, 0.9),
+)
+def test_bounds_are_intersected_or_begun_anew(lcb, now, ucb, ucb_now, alpha):
+    found = updated_bounds(lcb, ucb, now, ucb_now, alpha)
+    if found.reset:
+        assert not (np.minimum(ucb, ucb_now) > (1 - alpha) * max(lcb, now)).any()
+        assert found.lcb == now
+        assert found.ucb.tolist() == ucb_now
+    else:
+        assert found.plausible
+        assert found.lcb == max(lcb, now)
+        assert found.ucb.tolist() == np.minimum(ucb, ucb_now).tolist()
+    assert found.plausible == [i for i in range(4) if found.ucb[i] > (1 - alpha) * found.lcb]
+
+
+def test_a_set_that_equals_the_share_of_the_bound_is_out():
+    assert updated_bounds(1.0, [0.75, 1.2], 0.5, [2.0, 2.0], 0.25).plausible == [1]
+
+
+@property_test
+@given(
+    costs=st.lists(st.floats(0, 2), min_size=3, max_size=3), counts=st.lists(st.integers(1, 50), min_size=3)
+)
+def test_cost_bounds_lie_below_the_means_and_never_below_nothing(costs, counts):
+    counts = counts[:3]
+    found = cost_bounds(np.array(costs) * counts, counts, sum(counts) + 1)
+    assert found.mean == pytest.approx(costs)
+    assert np.all(found.lower >= 0)
+    assert np.all(found.lower <= found.mean + 1e-12)
+    all_three = cheapest(found.lower, [0, 1, 2])
+    assert {found.lower[i] for i in all_three} == {found.lower.min()}
+
+
+def test_a_set_that_was_never_played_may_cost_nothing():
+    found = cost_bounds([0.0, 90.0], [0, 90], 91)
+    assert np.isnan(found.mean[0])
+    assert found.lower[0] == 0.0
+    assert cheapest(found.lower, [0, 1]) == [0]
+
+
+def test_of_the_cheapest_sets_the_most_promising_is_played_the_first_of_equal_ones():
+    assert most_promising([3.0, 1.0, 2.0, 2.0], [1, 2, 3]) == 2
+
+
+@property_test
+@given(k=st.integers(0, 200), d=st.integers(1, 20))
+def test_the_tolerance_is_halved_after_as_many_evaluations_as_there_are_variables(k, d):
+    assert tolerance(k + d, d) == pytest.approx(tolerance(k, d) / 2)
+    assert tolerance(k - k % d, d) == tolerance(k, d)
+
+
+@property_test
+@given(cost=st.floats(0.1, 30), budget=st.floats(1, 100))
+def test_exploration_takes_whole_rounds_up_to_six_tenths_of_the_budget(cost, budget):
+    rounds = 0
+    while another_round(rounds, rounds * cost, budget):
+        rounds += 1
+    assert rounds >= 1
+    assert rounds == 1 or rounds * cost <= 0.6 * budget * (1 + 1e-9)
+    assert (rounds + 1) * cost > 0.6 * budget * (1 - 1e-9)
+
+
+# -- rivals' and the front's parts -----------------------------------------------------------------------
+
+
+@property_test
+@given(plays=st.lists(st.integers(0, 6), min_size=1, max_size=4), t=st.integers(0, 30))
+def test_every_group_has_its_plays_and_then_all_sets_are_open(plays, t):
+    turns = [g for g, count in enumerate(plays) for _ in range(count)]
+    assert group_at(t, plays) == (turns[t] if t < len(turns) else None)
+
+
+def test_groups_are_those_of_one_size_the_smallest_first():
+    assert groups_by_size(small_cell().domain) == [[0], [1], [2]]
+
+
+def test_sets_within_epsilon_of_the_highest_are_near():
+    assert within({0: 1.0, 2: 1.5, 5: 1.6}, 0.0) == [5]
+    assert within({0: 1.0, 2: 1.5, 5: 1.6}, 0.1) == [2, 5]
+
+
+@property_test
+@given(
+    promises=st.dictionaries(st.integers(0, 5), st.floats(0.1, 9), min_size=1),
+    costs=st.lists(st.floats(0.01, 2), min_size=6, max_size=6),
+)
+def test_no_set_of_the_front_is_outdone_by_a_cheaper_one(promises, costs):
+    found = front(promises, costs)
+    assert max(promises, key=lambda i: (promises[i], -costs[i], -i)) in found or any(
+        promises[i] == max(promises.values()) for i in found
+    )
+    for j, i in pairwise(found):
+        assert costs[j] < costs[i]
+        assert promises[j] < promises[i]
+    shares = dues(found, promises, 0.1)
+    assert sum(shares) == pytest.approx(1.0)
+    assert min(shares) >= 0
+    assert shares[0] == max(shares)
+
+
+def test_a_doubting_belief_is_less_sure_between_readings_and_holds_the_same_readings():
+    belief = Belief(SquaredExponential([0.4], 0.5)).given([[0.2], [0.6]], [1.0, 0.0], 1e-4)
+    other = doubting(belief)
+    between = [[0.4], [1.0]]
+    assert np.all(other.variance(between) > belief.variance(between))
+    np.testing.assert_allclose(other.mean(belief.sites), belief.values, atol=1e-3)
+
+
+# -- samples, books, the search --------------------------------------------------------------------------
+
+
+def test_samples_are_the_same_halton_points_through_each_variables_quantiles():
+    domain = small_cell().domain
+    samples = free_samples(domain, 4)
+    assert samples[:, 0].tolist() == [2.5] * 4  # x is never free
+    np.testing.assert_allclose(samples[:, 1], 5 * np.array([1 / 3, 2 / 3, 1 / 9, 4 / 9]))
+    np.testing.assert_allclose(samples[:, 2], domain.distributions[2].quantile([0.2, 0.4, 0.6, 0.8]))
+
+
+def test_books_count_what_was_carried_out_initial_readings_as_the_full_set():
+    state = state_after(ETC(**FEW, plays=3), orders=6)
+    books = Books.of(state)
+    assert books.plays.tolist() == [3, 1, 2]
+    np.testing.assert_allclose(books.mean_costs(), [0.25, 0.5, 1.0])
+    assert books.since(Books.of(state).plain()).total == 0
+
+
+@pytest.mark.parametrize("turned_down", [Rejected, Lost])
+def test_what_was_turned_down_or_lost_is_no_play_and_not_asked_for_again(turned_down):
+    refused = []
+
+    def every_second(n, order, vehicle):
+        if n % 2 and n > 2 and isinstance(order, Query):
+            refused.append(order)
+            return turned_down(order.id, "no")
+        return carried_out(n, order, vehicle)
+
+    policy = Subsets(**FEW)
+    agent, orders, _ = drive(mission(policy), every_second)
+    books = Books.of(agent._asked(0))
+    assert refused
+    assert books.total == len(orders) - len(refused)
+    if turned_down is Rejected:
+        for order in refused:
+            later = orders[orders.index(order) + 1 :]
+            assert str(order.site) not in [str(other.site) for other in later]
+
+
+@pytest.mark.parametrize("kernel", ["se", "matern52"])
+def test_the_search_finds_the_highest_bound_of_a_grid(kernel):
+    state = state_after(ETC(**FEW, plays=3), orders=6)
+    belief = state.belief if kernel == "se" else replace(state.belief, kernel=Matern52([2.0] * 3))
+    if kernel != "se":
+        belief = Belief(belief.kernel).given(belief.sites, belief.values, belief.noise_variances)
+    surface = SimpleNamespace(belief=belief)
+    cell = Cell(replace(state, surface=surface), 8, 64)
+    ticks = np.linspace(0, 5, 60)
+    lowest = -np.inf
+    for i, mask in enumerate(cell.masks[:2]):
+        grids = np.meshgrid(*[ticks if on else [np.nan] for on in mask], indexing="ij")
+        grid = np.stack(grids, axis=-1).reshape(-1, 3)
+        over = Expected(belief, free_samples(state.domain, 8), mask)
+        found = cell.upper(2.0, [i])[i]
+        assert found.value >= over.bound(grid, 2.0).max() - 1e-3
+        assert found.value == pytest.approx(over.bound(found.site, 2.0)[0], abs=1e-9)
+        assert np.isnan(found.site[~mask]).all()
+        lowest = max(lowest, over.bound(grid, -2.0).max())
+    assert cell.lower(2.0)[0].value >= lowest - 1e-3
+
+
+def test_values_are_counted_from_the_worst_whichever_way_the_question_goes():
+    most = SimpleNamespace(scale=ValueScale(shift=2.0, scale=3.0))
+    least = SimpleNamespace(scale=ValueScale(shift=2.0, scale=-3.0))
+    assert gain(most, 1.0, worst=1.0) == pytest.approx(4.0)  # 5 is 4 above the least
+    assert gain(least, 1.0, worst=4.0) == pytest.approx(5.0)  # -1 is 5 below the most
+
+
+# -- a posterior draw ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential, Matern32, Matern52])
+def test_draws_have_the_posterior_mean_and_deviation(kernel):
+    belief = Belief(kernel([0.4, 0.6], 1.5)).given([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
+    points = np.array([[0.2, 0.3], [0.5, 0.5], [0.95, 0.1]])
+    rng = np.random.default_rng(0)
+    drawn = np.array([Draw.of(belief, 512, rng)(belief, points) for _ in range(600)])
+    np.testing.assert_allclose(drawn.mean(axis=0), belief.mean(points), atol=0.15)
+    np.testing.assert_allclose(drawn.std(axis=0), np.sqrt(belief.variance(points)), atol=0.12)
+
+
+@pytest.mark.parametrize("mask", [[True, False], [True, True]])
+def test_the_expectation_of_a_draw_is_its_mean_over_samples_with_its_gradient(mask):
+    belief = Belief(Matern52([0.4, 0.6])).given([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
+    over = Expected(belief, np.random.default_rng(1).random((9, 2)), np.array(mask))
+    drawn = Draw.of(belief, 64, np.random.default_rng(2))
+    average, x = drawn.averaged(over), np.array([[0.3, 0.6], [0.9, 0.2]])
+    seen, slopes = average(x)
+    wanted = [drawn(belief, some).mean() for some in over.at(x)]
+    np.testing.assert_allclose(seen, wanted, atol=1e-10)
+    for j in np.flatnonzero(mask):
+        step = np.where(np.arange(2) == j, 1e-6, 0.0)
+        np.testing.assert_allclose(
+            slopes[:, j], (average(x + step)[0] - average(x - step)[0]) / 2e-6, atol=1e-6
+        )
+    assert not slopes[:, ~np.array(mask)].any()
+
+
+# -- the rules in a cell ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_rule_has_its_name_and_leaves_variables_free(name):
+    assert POLICIES.get(name) is NAMES[name]
+    assert NAMES[name].leaves_free
+    assert issubclass(NAMES[name], Policy)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_domain_without_control_sets_is_refused(rule):
+    with pytest.raises(InputError, match="control set"):
+        rule.check(None, small_world().domain)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Subsets(kappa=0.0),
+        lambda: Subsets(alpha=1.0),
+        lambda: Subsets(tau=0),
+        lambda: Subsets(worst=float("nan")),
+        lambda: Subsets(samples=0),
+        lambda: SubsetFront(alpha=0.0),
+        lambda: ETC(plays=0),
+        lambda: TSPSQ(features=0),
+        lambda: UCBCVS(epsilon=-1.0),
+        lambda: UCBCVS(decay=0.0),
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(InputError):
+        wrong()
+
+
+def test_a_model_of_logs_is_refused():
+    state = state_after(ETC(**FEW, plays=3), orders=6)
+    with pytest.raises(PolicyError, match="log"):
+        Subsets(**FEW).suggest(replace(state, scale=ValueScale("log")), None)
+
+
+@pytest.mark.parametrize("tau", [1, 2])
+def test_exploration_takes_the_sets_by_turns(tau):
+    agent, orders, _ = drive(mission(Subsets(**FEW, tau=tau)))
+    sets = played(agent, orders)
+    assert sets[: 3 * tau] == [0, 1, 2] * tau
+    phases = [agent.whys[o.id]["phase"] for o in orders if agent.whys[o.id] is not None]
+    assert phases == ["exploration"] * 3 * tau + ["exploitation"] * (len(phases) - 3 * tau)
+
+
+def test_exploration_spends_at_most_six_tenths_of_what_is_left_at_its_beginning():
+    agent, orders, _ = drive(mission(Subsets(**FEW), battery=22.0))
+    cost = [0.25, 0.5, 1.0]
+    phases = [agent.whys[o.id]["phase"] for o in orders if agent.whys[o.id] is not None]
+    explored = [
+        cost[i] for i, phase in zip(played(agent, orders), phases, strict=True) if phase == "exploration"
+    ]
+    assert sum(explored) <= 0.6 * 20.0 < sum(explored) + sum(cost)
+
+
+def test_exploitation_plays_the_most_promising_of_the_cheapest_plausible_sets():
+    agent, orders, _ = drive(mission(Subsets(**FEW, tau=1)))
+    said = [agent.whys[o.id] for o in orders if agent.whys[o.id] is not None]
+    for why in said[3:]:
+        plausible = {one["set"]: one for one in why["sets"] if one["plausible"]}
+        least = min(one["cost_low"] for one in plausible.values())
+        assert plausible[why["set"]]["cost_low"] == least
+        values_of_best = [one["value"] for one in why["best"]]
+        assert values_of_best == sorted(values_of_best, reverse=True)
+        assert why["best"][0]["set"] == why["set"]
+        assert all(one["ucb"] > (1 - why["alpha"]) * why["lcb"] for one in plausible.values())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_rule_stops_when_the_estimate_of_what_it_chose_no_longer_fits(rule):
+    agent, orders, stop = drive(mission(rule))
+    assert stop.reason is EndReason.BATTERY_SPENT
+    estimates = [o.expected_cost for o in orders]
+    assert agent.endings[0]["best"][0]["cost"] > agent.crafts[0].spendable
+    assert all(cost is None or cost <= 8.0 for cost in estimates)
+
+
+def test_a_set_has_no_estimate_before_it_was_ever_played_and_its_mean_afterwards():
+    _, orders, _ = drive(mission(Subsets(**FEW, tau=2)))
+    told = [o.expected_cost for o in orders]
+    assert told[2:8] == [None, None, 1.0, 0.25, 0.5, 1.0]
+
+
+def test_ucb_psq_ends_up_with_the_full_set_and_etc_goes_through_the_sizes():
+    agent, orders, _ = drive(mission(UCBPSQ(**FEW), battery=12.0))
+    assert played(agent, orders)[-4:] == [2] * 4
+    agent, orders, _ = drive(mission(ETC(**FEW, plays=2), battery=12.0))
+    assert played(agent, orders)[:6] == [0, 0, 1, 1, 2, 2]
+
+
+def test_with_a_wide_epsilon_ucb_cvs_plays_the_cheapest_set_and_with_none_the_highest_bound():
+    agent, orders, _ = drive(mission(UCBCVS(**FEW, epsilon=1e6, decay=1.0)))
+    assert set(played(agent, orders)) == {0}
+    wide, orders, _ = drive(mission(UCBCVS(**FEW, epsilon=0.0)))
+    psq, others, _ = drive(mission(UCBPSQ(**FEW)))
+    assert played(wide, orders) == played(psq, others)
+
+
+def test_the_front_tries_each_set_and_gives_up_what_promises_too_little():
+    agent, orders, _ = drive(mission(SubsetFront(**FEW, alpha=0.05), battery=20.0))
+    sets = played(agent, orders)
+    assert sets[:2] == [0, 1]  # of the full set the initial readings told
+    said = [agent.whys[o.id] for o in orders if agent.whys[o.id] is not None]
+    shared = [why for why in said if why["phase"] == "shared"]
+    assert shared
+    for why in shared:
+        assert why["set"] in why["front"]
+        assert sum(why["shares"]) == pytest.approx(1.0)
+
+
+def test_a_question_that_minimises_is_the_mirror_image_of_one_that_maximises():
+    up, orders, _ = drive(mission(Subsets(**FEW, worst=-2.0), question=Optimum("maximise")))
+
+    class Upside(type(up.mission.world.field)):
+        def values(self, sites, time_s=0.0):
+            return -super().values(sites, time_s)
+
+    world = replace(small_cell(), field=Upside())
+    world = replace(world, sensor=replace(world.sensor, noise_sd=1e-9))
+    straight = replace(small_cell(), sensor=world.sensor)
+    up, orders, _ = drive(mission(Subsets(**FEW, worst=-2.0), world=straight, question=Optimum("maximise")))
+    down, others, _ = drive(mission(Subsets(**FEW, worst=2.0), world=world, question=Optimum("minimise")))
+    assert played(up, orders) == played(down, others)
+    np.testing.assert_allclose([o.site for o in orders], [o.site for o in others], atol=1e-4)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_nothing_more_is_asked_for_after_many_rejections_in_a_row(rule):
+    _, orders, stop = drive(mission(rule), lambda n, order, vehicle: Rejected(order.id, "no"))
+    assert stop.reason is EndReason.STOPPED_BY_POLICY
+    assert len(orders) <= 24
