@@ -342,7 +342,7 @@ class Agent:
     def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
         while self.initial_left:
             query = self._initial[self.asks]
-            if craft.affordable(query.site[None], level=query.level)[0]:
+            if craft.affordable(query.site[None], query.controls, query.level)[0]:
                 return query
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
         decision = self.mission.policy.suggest(self._asked(vehicle), self.memory)
@@ -372,7 +372,8 @@ class Agent:
     def _short_of(self, craft: Craft) -> str | None:
         """Return which limit pays for no further site, or for the fewest; None if it is no matter of them."""
         sites = self.domain.sites[~self._rejected]
-        return craft.short_of(sites) if len(sites) else None
+        sets = [one.controls for one in self.domain.control_sets]
+        return craft.short_of(sites, sets or (None,)) if len(sites) else None
 
     def _next_id(self) -> str:
         return f"{self.run}/{self.asks}"

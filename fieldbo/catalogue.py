@@ -331,6 +331,13 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     beside = list_worlds(file.parent)
     world_file = _named("world", told.world, beside, f"{where}: world")
     world = _world(world_file, told.draw)
+    if "costs" in told.policy:
+        raise InputError(
+            "costs in [policy]",
+            expected="costs in [agent]: whether it knows them is no matter of the rule",
+            where=f"{where}: policy.costs",
+            mend="move the line to [agent]",
+        )
     policy = made(POLICIES, told.policy, f"{where}: policy")
     model = validated(Model, told.model, f"{where}: model")
     try:

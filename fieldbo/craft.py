@@ -202,16 +202,18 @@ class Craft:
 
         return battery, Limit("time", self.hours.free(self.crew.margin) / margin, seconds, self.return_s)
 
-    def short_of(self, sites: Array, level: int = 0) -> str | None:
+    def short_of(self, sites: Array, sets: Sequence[Mask | None] = (None,), level: int = 0) -> str | None:
         """Return the limit that refuses most of `sites` (N, d), the first of them if equal; None: no one.
 
-        A site to which there is no way at any price is no matter of limits.
+        By the cheapest of several control `sets`. A site to which there is no way at any price is no matter
+        of limits.
         """
         if self.cost is None:
             return "battery"
         refused: dict[str, int] = {}
         for limit in self.limits:
-            needed = limit.going(self.end, sites, None, level) + limit.back(sites)
+            going = np.min([limit.going(self.end, sites, on, level) for on in sets], axis=0)
+            needed = going + limit.back(sites)
             refused[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))
         most = max(refused, key=lambda name: refused[name])
         return most if refused[most] else None

@@ -14,33 +14,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from fieldbo.agent import Agent
 from fieldbo.catalogue import load_mission
-from fieldbo.domain import Array, Domain
 from fieldbo.errors import InputError, RecordError
-from fieldbo.exchange import EndReason, GoHome, Order, Query, Stop
+from fieldbo.exchange import GoHome, Order, Query, Stop
 from fieldbo.folder import RECORD, digests
-from fieldbo.metrics import MIDDLE90
 from fieldbo.mission import Mission
-from fieldbo.policies.base import LEFT
+from fieldbo.reasons import because, best_of, in_words, place, standing
 from fieldbo.record import Record, Row
-from fieldbo.result import amount
 
 _ORDERS = ("query", "go-home")
-
-_BECAUSE = {
-    EndReason.QUESTION_ANSWERED: "the question is answered",
-    EndReason.BATTERY_SPENT: "the battery pays for no further query",
-    EndReason.STEP_LIMIT: "the limit of steps is reached",
-    EndReason.STOPPED_BY_POLICY: "the policy proposes nothing more",
-    EndReason.STOPPED_BY_OPERATOR: "the operator stopped it",
-    EndReason.VEHICLE_LOST: "the vehicle is lost",
-}
-
-_OWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent"}
-"""What of a policy's `why` has a place of its own here."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,8 @@ class Explanation:
     best : tuple of dict
         Of a query, the best that could be had, the chosen one first: ``site``, ``value`` (the policy's
         score, None without one), ``cost`` (of going there and sampling), ``left`` (what could still be
-        spent on queries after it, the way home set aside) and, where there are several, ``level``.
+        spent on queries after it, the way home set aside) and, where there are several, ``level``. In a site,
+        None is a variable left free; of costs that are not known there is what the agent expects, or None.
     why : mapping or None
         All that the policy said; None for an initial reading.
     text : str
@@ -200,13 +184,13 @@ def _replay(agent: Agent, rows: Sequence[Row]) -> None:
             agent.tell(message)
 
 
-# -- in words --------------------------------------------------------------------------------------------
+# -- orders ----------------------------------------------------------------------------------------------
 
 
 def _next(agent: Agent, state: str) -> Explanation:
     """Ask a rebuilt agent for its next order, and explain it."""
     craft, domain = agent.crafts[0], agent.domain
-    out = [f"{_number(o.id)} to {_place(domain, o.site)}" for o in craft.queue if isinstance(o, Query)]
+    out = [f"{_number(o.id)} to {place(domain, o.site)}" for o in craft.queue if isinstance(o, Query)]
     if out:
         state += f"\nstill out, and counted as read: {'; '.join(out)}"
     orders = agent.ask_batch(agent.mission.batch)
@@ -214,12 +198,12 @@ def _next(agent: Agent, state: str) -> Explanation:
         stop = agent.ask()
         assert isinstance(stop, Stop)
         why = agent.endings.get(0, {"end_reason": stop.reason})
-        told = f"{state}\n{_standing(agent, 'next')}: nothing, as {_because(why)}"
+        told = f"{state}\n{standing(agent, 'next')}: nothing, as {because(why)}"
         return Explanation(agent.run, stop, (), why, told)
     for order in orders:
         craft.settle(str(order.id))  # what is told is told from before it leaves
     first, *others = orders
-    also = [_place(domain, o.site) for o in others if isinstance(o, Query)]
+    also = [place(domain, o.site) for o in others if isinstance(o, Query)]
     extra = {"batch": "with it " + "; ".join(also)} if also else {}
     return _explained(agent, state, first, agent.whys[str(first.id)], "next", extra)
 
@@ -233,143 +217,10 @@ def _explained(
     extra: Mapping[str, str] | None = None,
 ) -> Explanation:
     """Explain an order from what its agent knew before it left."""
-    head = f"{state}\n{_standing(agent, name)}"
+    head = f"{state}\n{standing(agent, name)}"
     if isinstance(order, GoHome):
-        return Explanation(agent.run, order, (), why, f"{head}: home, as {_because(why or {})}")
-    best = _best(agent, order, why)
-    told = {**_reasons(agent, order, why, best), **(extra or {})}
-    wide = max(map(len, told))
-    lines = [f"  {what:<{wide}}  {said}" for what, said in told.items()]
-    parts = [f"{head}: {_place(agent.domain, order.site)}", _table(agent.mission, best), "\n".join(lines)]
-    return Explanation(agent.run, order, tuple(best), why, "\n\n".join(parts))
-
-
-def _because(why: Mapping[str, Any]) -> str:
-    """Return why there is no further query."""
-    if why.get("limit") == "time":
-        return "there is no time for another query"
-    return _BECAUSE[EndReason(why["end_reason"])]
-
-
-def _standing(agent: Agent, name: str) -> str:
-    """Return what the battery was when an order of that name left, or will leave."""
-    craft, unit = agent.crafts[0], agent.mission.world.cost_unit
-    left = f"{_digits(craft.ledger.available)} of {_digits(craft.crew.battery)} {unit}"
-    if craft.crew.time_limit_s is not None:
-        left += f" and {_digits(craft.hours.available)} of {_digits(craft.crew.time_limit_s)} s"
-    return f"{name}, with {left} left"
-
-
-def _best(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the chosen site as it was sent out, and the next best that the policy told."""
-    craft, told = agent.crafts[0], (why or {}).get("best", ())
-    chosen = {
-        "site": query.site.tolist(),
-        "value": told[0]["value"] if told else (why or {}).get("score"),
-        "cost": craft.price(query),
-    }
-    for limit in craft.limits:
-        chosen[LEFT[limit.name]] = limit.after(craft.end, query.site, query.level)
-    if agent.mission.world.sensor.settings > 1:
-        chosen["level"] = query.level
-    return [chosen, *told[1:]]
-
-
-def _reasons(
-    agent: Agent, query: Query, why: Mapping[str, Any] | None, best: Sequence[Mapping[str, Any]]
-) -> dict[str, str]:
-    """Return why a query is what it is, by catchword."""
-    mission, craft = agent.mission, agent.crafts[0]
-    world, unit, site = mission.world, mission.world.cost_unit, query.site[None]
-    way, home = float(world.cost.travel(craft.end, site, craft.time_s)[0]), craft.crew.home
-    cost = f"{_digits(way)} {unit} to get there, {_digits(best[0]['cost'] - way)} to sample"
-    if home is not None:
-        cost += f"; home from there {_digits(float(craft.return_cost(site)[0]))}"
-    if why is None:
-        return {"why": "a reading to begin with, before the policy takes over", "cost": cost}
-    settings = {k: v for k, v in mission.settings["policy"].items() if k != "kind"}
-    rule = mission.policy_kind + (f" ({_listed(settings)})" if settings else "")
-    said = (type(mission.policy).__doc__ or "").strip().partition("\n")[0].replace("``", "")
-    told = {"policy": f"{rule}: {said}" if said else rule}
-    if len(best) > 1:
-        told["value"] = _ahead(best)
-    belief, scale = agent.surface.belief, agent.hyperparameters.scale
-    half = MIDDLE90 * belief.variance(site) ** 0.5
-    low, median, high = (float(scale.to_user(belief.mean(site) + k * half)[0]) for k in (-1, 0, 1))
-    low, high = sorted((low, high))
-    told["expected"] = f"{amount(median, world.quantity)} there, by the model ({low:.4g} to {high:.4g})"
-    if (incumbent := why.get("incumbent")) is not None:
-        so_far = float(scale.to_user(np.array([incumbent]))[0])
-        told["so far"] = f"at best {amount(so_far, world.quantity)}, by the model"
-    told["cost"] = cost
-    if own := _listed({k: v for k, v in why.items() if k not in _OWN and settings.get(k) != v}):
-        told["also"] = own
-    return told
-
-
-def _ahead(best: Sequence[Mapping[str, Any]]) -> str:
-    """Return by how much the chosen site is ahead of the next best."""
-    first, second = (one["value"] for one in best[:2])
-    if not (isinstance(first, int | float) and isinstance(second, int | float)):
-        return f"{_digits(first)}; the next best {_digits(second)}"
-    if first <= second:
-        return f"{_digits(first)}, level with the next best"
-    percent = round(100 * (first - second) / abs(first), 1) if first else 0.0
-    share = f" ({_digits(percent)}%)" if percent else ""
-    return f"{_digits(first)}, {first - second:.2g}{share} above the next best"
-
-
-def _table(mission: Mission, best: Sequence[Mapping[str, Any]]) -> str:
-    """Return the best as an aligned table."""
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    world, table = mission.world, Table(box=None, pad_edge=False)
-    several = world.sensor.settings > 1
-    unit = world.cost_unit
-    heads = [*(a.label for a in world.domain.axes), *(["level"] if several else [])]
-    shown = {"value": "value", "cost": f"cost ({unit})", "left": f"left for more ({unit})"}
-    if any("left_s" in one for one in best):
-        shown["left_s"] = "left for more (s)"
-    for head in ["", *heads, *shown.values()]:
-        table.add_column(escape(head), justify="right", no_wrap=True)
-    for n, one in enumerate(best, 1):
-        level = [str(one["level"])] if several else []
-        numbers = [_digits(one.get(key)) for key in shown]
-        table.add_row(str(n), *map(_digits, one["site"]), *level, *numbers)
-    out = StringIO()
-    Console(file=out, width=1000, color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
-
-
-def _place(domain: Domain, site: Array) -> str:
-    """Return a site with the axes' names and units."""
-    told = zip(domain.axes, site.tolist(), strict=True)
-    return ", ".join(f"{a.name} {_digits(x)} {a.unit}".rstrip() for a, x in told)
-
-
-def _listed(settings: Mapping[str, Any]) -> str:
-    """Return settings side by side; of those with many entries only how many there are."""
-    told = (
-        f"{key.replace('_', ' ')} {f'({len(x)} entries)' if isinstance(x, list | dict) else _digits(x)}"
-        for key, x in settings.items()
-    )
-    return ", ".join(told)
-
-
-def _digits(value: Any) -> str:
-    """Return a number to four digits, thousands whole; a dash for none, and words as they are.
-
-    Examples
-    --------
-    >>> _digits(0.123456), _digits(12345.6), _digits(None), _digits("inf")
-    ('0.1235', '12,346', '-', 'inf')
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, bool | str):
-        return str(value).lower()
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return Explanation(agent.run, order, (), why, f"{head}: home, as {because(why or {})}")
+    best = best_of(agent, order, why)
+    told = in_words(agent, order, why, best, extra or {})
+    text = f"{head}: {place(agent.domain, order.site)}\n\n{told}"
+    return Explanation(agent.run, order, tuple(best), why, text)

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fieldbo.domain import Array
+from fieldbo.domain import Array, Mask
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Limit:
     going: Callable[..., Array]
     back: Callable[[Array], Array]
 
-    def after(self, position: Array, site: Array, level: int = 0) -> float:
+    def after(self, position: Array, site: Array, level: int = 0, controls: Mask | None = None) -> float:
         """Return what could still be spent on queries after the next, in the limit's unit.
 
         Parameters
@@ -59,13 +59,15 @@ class Limit:
             Where it begins, and where it reads.
         level : int
             The sensor's setting.
+        controls : (d,) bool array, optional
+            The variables to be set; None: all.
 
         Returns
         -------
         float
             What is left when it is done and the way home is set aside; 0 where it can't be paid for.
         """
-        taken = self.going(position, site[None], None, level) + self.back(site[None])
+        taken = self.going(position, site[None], controls, level) + self.back(site[None])
         return max(0.0, self.left - float(taken[0]))
 
 

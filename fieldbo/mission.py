@@ -205,7 +205,7 @@ class Mission:
         if self.costs not in self.policy.costs:
             declared = self.costs == "declared"
             raise InputError(
-                f"policy {name} finds out what control costs, and is told by the world"
+                f"policy {name} finds out what costs are, and they are declared"
                 if declared
                 else f"policy {name} goes by declared costs, and they are unknown",
                 expected='costs = "unknown"' if declared else 'costs = "declared"',
@@ -220,6 +220,7 @@ class Mission:
                     f"the costs of {self.world.name} are not known",
                     expected='costs = "unknown", or a world whose [cost] has costs',
                     where="agent.costs",
+                    mend='set costs = "unknown", with a policy that finds them out: fieldbo policies',
                 )
             return
         for one in self.crew:
@@ -229,18 +230,31 @@ class Mission:
                         f"a {what} where costs are unknown",
                         expected="declared costs, by which it can be kept",
                         where=f"agent.{what}",
+                        mend='leave it out, or set costs = "declared"',
                     )
 
     def _check_controls(self) -> None:
-        """Raise an `InputError` if a policy that sets all variables can't, in this domain."""
-        controls = self.world.domain.controls
-        if controls is None or self.policy.leaves_free or controls.index_of(None) is not None:
+        """Raise an `InputError` if a policy can't set what it sets, or average over what it leaves free."""
+        controls, name = self.world.domain.controls, self.policy_kind or type(self.policy).__name__
+        if controls is None:
             return
-        raise InputError(
-            f"policy {self.policy_kind or type(self.policy).__name__} sets all variables",
-            expected="a control set of all variables, or a policy that leaves some free",
-            where="policy.kind",
-        )
+        if self.policy.leaves_free:
+            if self.model.transform != "none":
+                raise InputError(
+                    f"policy {name} averages values over what is left free, and the model is of their "
+                    f"{self.model.transform}",
+                    expected='transform = "none"',
+                    where="model.transform",
+                )
+            return
+        if controls.index_of(None) is None:
+            raise InputError(
+                f"policy {name} sets all variables, and no control set has all of them",
+                expected="a control set of all variables, or a policy that leaves some free",
+                where="policy.kind",
+                mend="add all axes as one more of the world's control_sets, with its cost, or take another "
+                "policy: fieldbo policies",
+            )
 
     def _check_way_home(self, one: Crew, home: Array) -> None:
         unit = self.world.cost_unit
@@ -263,7 +277,7 @@ class Mission:
 
     def _check_end(self) -> None:
         """Raise an `InputError` if free samples would keep a battery from ever being spent."""
-        if self.costs == "unknown":
+        if not self.world.cost.known:
             return
         if self.max_steps is None and self.world.cost.least_sampling_cost(self.world.domain.sites) <= 0:
             raise InputError(

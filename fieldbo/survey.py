@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,17 +111,7 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
         The name or the file is wrong, or one of the two exists already.
     """
     base = Path() if folder is None else folder
-    name_of("world", name)
-    world, mission = base / "worlds" / name, base / "missions" / f"{name}.toml"
-    for path in (world, mission):
-        if path.parent.exists() and not path.parent.is_dir():
-            raise InputError(
-                f"{path.parent} is no folder", expected="a folder, or nothing yet", mend="rename that file"
-            )
-        if path.exists():
-            raise InputError(
-                f"{path} exists", expected="a new name: nothing is written over", mend="choose another name"
-            )
+    world, mission = new_places(name, base)
     _check(survey)
     readings = read_readings(survey.csv, survey.columns, survey.value, survey.noise_sd, survey.channels)
     extent = np.ptp(readings.sites, axis=0)
@@ -133,14 +124,66 @@ def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorl
     with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
         field = fit_table(readings, extent, "matern52", survey.transform, str(survey.csv))
     told = _World(survey, readings, field)
+    texts = {"world.toml": told.world_toml(name), "README.md": told.readme(name)}
+    loaded = written(name, base, survey.csv, texts, told.mission_toml(name))
+    return NewWorld(world, mission, field, told.threshold, loaded)
+
+
+def new_places(name: str, base: Path) -> tuple[Path, Path]:
+    """Return where a new world's folder and its mission are to be: ``worlds/NAME``, ``missions/NAME.toml``.
+
+    Raises
+    ------
+    InputError
+        The name is wrong, or one of the two exists already.
+    """
+    name_of("world", name)
+    world, mission = base / "worlds" / name, base / "missions" / f"{name}.toml"
+    for path in (world, mission):
+        if path.parent.exists() and not path.parent.is_dir():
+            raise InputError(
+                f"{path.parent} is no folder", expected="a folder, or nothing yet", mend="rename that file"
+            )
+        if path.exists():
+            raise InputError(
+                f"{path} exists", expected="a new name: nothing is written over", mend="choose another name"
+            )
+    return world, mission
+
+
+def written(name: str, base: Path, csv: Path, texts: Mapping[str, bytes], mission: bytes) -> Mission:
+    """Write a new world and its mission aside, load them, and move them into place.
+
+    Parameters
+    ----------
+    name : str
+        As for `new_places`.
+    base : Path
+    csv : Path
+        Becomes the world's ``readings.csv``.
+    texts : mapping of str to bytes
+        The other files of the world's folder.
+    mission : bytes
+        Its first mission.
+
+    Returns
+    -------
+    Mission
+        As loaded.
+
+    Raises
+    ------
+    InputError
+        They don't load, or can't be written; nothing is left behind.
+    """
+    world, first = base / "worlds" / name, base / "missions" / f"{name}.toml"
     try:
-        loaded = _write(told, name, base, world, mission)
+        return _written(base, csv, texts, mission, world, first)
     except OSError as error:
         raise InputError(
-            f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
+            f"{world} and {first} can't be written: {error.strerror} ({error.filename})",
             expected="folders worlds and missions that can be written to",
         ) from None
-    return NewWorld(world, mission, field, told.threshold, loaded)
 
 
 def _check(survey: Survey) -> None:
@@ -186,21 +229,23 @@ def _check_readings(survey: Survey, readings: Readings) -> None:
         )
 
 
-def _write(told: _World, name: str, base: Path, world: Path, mission: Path) -> Mission:
+def _written(
+    base: Path, csv: Path, texts: Mapping[str, bytes], text: bytes, world: Path, mission: Path
+) -> Mission:
     """Write both aside, load them, and move them into place; return the mission as loaded."""
     base.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
-        part = Path(aside) / name
+        part = Path(aside) / world.name
         part.mkdir()
-        shutil.copyfile(told.survey.csv, part / "readings.csv")
-        write_whole(part / "world.toml", told.world_toml(name))
-        write_whole(part / "README.md", told.readme(name))
-        write_whole(Path(aside) / mission.name, told.mission_toml(name))
+        shutil.copyfile(csv, part / "readings.csv")
+        for file, content in texts.items():
+            write_whole(part / file, content)
+        write_whole(Path(aside) / mission.name, text)
         try:
             loaded = load_mission(Path(aside) / mission.name)
         except InputError as error:  # its place would be a file that is gone by then
             raise InputError(
-                error.problem, expected=error.expected, where=str(told.survey.csv), mend=error.mend
+                error.problem, expected=error.expected, where=str(csv), mend=error.mend
             ) from None
         for path in (world, mission):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +265,8 @@ class _World:
     @property
     def threshold(self) -> float:
         given = self.survey.threshold
-        return _rounded(np.quantile(self.readings.values, self.survey.quantile)) if given is None else given
+        at = np.quantile(self.readings.values, self.survey.quantile)
+        return four_digits(at) if given is None else given
 
     @property
     def is_transect(self) -> bool:
@@ -255,14 +301,14 @@ class _World:
         """Enough for a few crossings and some forty samples."""
         extent = np.ptp(self.readings.sites, axis=0)
         if self.is_transect:
-            return _rounded(4 * 0.25 * extent[0] + 40 * 4 * (0.5 * extent[1] + 1))
-        return _rounded(5 * float(extent.sum()) + 40 * 60.0)
+            return four_digits(4 * 0.25 * extent[0] + 40 * 4 * (0.5 * extent[1] + 1))
+        return four_digits(5 * float(extent.sum()) + 40 * 60.0)
 
     @property
     def noise_sd(self) -> float:
         """Fitted noise in the user's unit; under a log, at the smallest reading."""
         sd = self.field.noise_sd
-        return _rounded(sd * float(self.readings.values.min()) if self.survey.transform == "log" else sd)
+        return four_digits(sd * float(self.readings.values.min()) if self.survey.transform == "log" else sd)
 
     def world_toml(self, name: str) -> bytes:
         survey = self.survey
@@ -319,9 +365,9 @@ class _World:
             "model": {
                 "kernel": "matern52",
                 "transform": self.survey.transform,
-                "length_scales": [_rounded(v) for v in theta[:-1]],
-                "variance": _rounded(theta[-1] * scale.scale**2),
-                "mean": _rounded(scale.to_user([0.0])[0]),
+                "length_scales": [four_digits(v) for v in theta[:-1]],
+                "variance": four_digits(theta[-1] * scale.scale**2),
+                "mean": four_digits(scale.to_user([0.0])[0]),
             },
         }
         return toml_text(told).encode()
@@ -357,6 +403,6 @@ def _polygon(shape: BaseGeometry) -> shapely.Polygon:
     return max(parts, key=lambda p: float(p.area))
 
 
-def _rounded(number: float) -> float:
+def four_digits(number: float) -> float:
     """Return a number to four significant digits, for a file that a person reads."""
     return float(f"{float(number):.4g}")

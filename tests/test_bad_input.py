@@ -126,7 +126,7 @@ WRONG_MISSIONS = [
         'kind = "truvar"',
         "",
         "kind is missing",
-        "one of dist-ucb, ducb, ei, ei-per-cost",
+        "dist-ucb, ducb, ei, ei-per-cost",
         "m.toml: policy.kind",
     ),
     case("learn = false", 'kernel = "matern5"', 'kernel = "matern5"', "'matern52'", "m.toml: model.kernel"),

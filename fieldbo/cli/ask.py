@@ -15,6 +15,10 @@ EXAMPLES = """
 `fieldbo ask runs/lake-level-set-1 --order 12` - why was order 12 what it was?
 
 **left** is what could still be spent on queries after that one, the way home set aside.
+
+In a cell, a dash among the settings is a variable that is left to chance. Of control sets whose costs are to
+be found out, **cost** is the mean of their **plays** so far, **cost low** its lower confidence bound, **ucb**
+the most that they may be good for, and **plausible** says whether that may still be good enough.
 """
 
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fieldbo.domain import Array
+    from collections.abc import Sequence
+
+    from fieldbo.chance import Distribution
+    from fieldbo.domain import Array, Axis, Mask
     from fieldbo.ledger import Limit
     from fieldbo.mission import Mission
     from fieldbo.world import World
@@ -55,7 +58,7 @@ def _mission(mission: Mission) -> list[str]:
 
     crew, unit = mission.crew[0], mission.world.cost_unit
     home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
-    learns = mission.model.every
+    learns, unknown = mission.model.every, mission.costs == "unknown"
     kept = [f"reserve {crew.reserve:g} {unit}"] if crew.reserve else []
     if crew.margin:
         kept.append(f"margin {100 * crew.margin:g}%")
@@ -71,6 +74,7 @@ def _mission(mission: Mission) -> list[str]:
         f"  policy    {mission.policy}",
         f"  battery   {crew.battery:g} {unit}, start {crew.start.tolist()}, home {home}",
         *([f"  limits    {', '.join(kept)}"] if kept else []),
+        *(["  costs     unknown to the agent: it learns what each order has cost"] if unknown else []),
         f"  model     {mission.model.kernel}, {mission.model.transform} transform, "
         + ("hyperparameters stay" if learns is None else f"fitted after each {fits}"),
         f"  seed      {mission.seed}",
@@ -81,6 +85,8 @@ def _unpayable(mission: Mission) -> list[str]:
     """Return a warning for each limit that pays for no reading, or not for the first one."""
     from fieldbo.craft import Craft
 
+    if not mission.world.cost.known:
+        return []
     limits = Craft(mission.crew[0], mission.world.cost).limits
     return [warning for limit in limits if (warning := _unpayable_by(limit, mission)) is not None]
 
@@ -91,19 +97,20 @@ def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
     if limit.name == "time":
         name, unit, reserve = f"the time of {crew.time_limit_s:g} s", "s", 0.0
 
-    def needed(sites: Array, level: int) -> float:
+    def needed(sites: Array, level: int, sets: Sequence[Mask | None] | None = None) -> float:
         """Return what the cheapest of `sites` (N, d) takes as declared, and the way home from there."""
-        return float((limit.going(crew.start, sites, None, level) + limit.back(sites)).min())
+        back, several = limit.back(sites), _playable(mission) if sets is None else sets
+        return min(float((limit.going(crew.start, sites, on, level) + back).min()) for on in several)
 
     parts = {"the way home": crew.home is not None, "margin": crew.margin, "reserve": reserve}
     included = " and ".join(part for part, there in parts.items() if there)
 
-    def price(sites: Array, level: int) -> str:
-        told = f"{needed(sites, level) * (1.0 + crew.margin) + reserve:.4g} {unit}"
+    def price(sites: Array, level: int, sets: Sequence[Mask | None] | None = None) -> str:
+        told = f"{needed(sites, level, sets) * (1.0 + crew.margin) + reserve:.4g} {unit}"
         return f"{told} with {included}" if included else told
 
     sites, start, first = world.domain.sites, crew.start[None], mission.initial_level
-    begins = mission.initial > 0 and needed(start, first) <= limit.left
+    begins = mission.initial > 0 and needed(start, first, _first_set(mission)) <= limit.left
     fixed = getattr(mission.policy, "level", None)  # a policy without one chooses the setting
     levels = range(world.sensor.settings) if fixed is None else [int(fixed)]
     least = min(levels, key=lambda k: needed(sites, k))
@@ -114,10 +121,24 @@ def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
         )
     if mission.initial > 0 and not begins:
         return (
-            f"{name} does not pay for the initial reading at the start, which takes {price(start, first)}"
+            f"{name} does not pay for the initial reading at the start, which takes "
+            f"{price(start, first, _first_set(mission))}"
             f"{f' at setting {first}' if several else ''}: the policy begins without it"
         )
     return None
+
+
+def _playable(mission: Mission) -> list[Mask | None]:
+    """Return what the policy can choose to set: a control set, or all variables (None)."""
+    sets = mission.world.domain.control_sets
+    return [one.controls for one in sets] if sets and mission.policy.leaves_free else [None]
+
+
+def _first_set(mission: Mission) -> list[Mask | None]:
+    """Return what the first reading sets: all variables (None) where that can be done."""
+    controls = mission.world.domain.controls
+    whole = controls is None or controls.index_of(None) is not None
+    return [None] if whole or controls is None else [controls.sets[0].controls]
 
 
 def _beyond_truth(mission: Mission) -> list[str]:
@@ -143,15 +164,26 @@ def _world(world: World) -> list[str]:
     settings = world.sensor.settings
     sites = domain.sites[np.isfinite(world.cost.travel(world.start, domain.sites))]
     beyond = domain.size - len(sites)
-    costs = np.concatenate([world.cost.to(world.start, sites, level=k) for k in range(settings)])
+    several: list[Mask | None] = [one.controls for one in domain.control_sets] or [None]
+    prices = [
+        world.cost.to(world.start, sites, on, k)
+        for k in range(settings)
+        for on in several
+        if world.cost.known
+    ]
+    costs = np.concatenate(prices) if prices else np.empty(0)
     moves = f"{costs.min():.4g} to {costs.max():.4g} {world.cost_unit}" if len(costs) else "no way"
+    whence = "from the start to a site" if not domain.control_sets else "a sample"
+    if not world.cost.known:
+        moves = "at a cost that is not known"
     lines = [
         f"world {world.name}: valid",
         f"  title     {world.title}",
         f"  sites     {domain.size}{', standing for a box' if domain.continuous else ''}: {axes}",
-        f"  cost      {type(world.cost).__name__.lower()}; from the start to a site {moves}"
+        f"  cost      {type(world.cost).__name__.lower()}; {whence} {moves}"
         + (", over all settings" if settings > 1 else "")
         + (f"; {beyond} of the sites can't be reached" if beyond else ""),
+        *_parts_of_cost(world),
         f"  sensor    {_sensor(world)}",
     ]
     if domain.obstacles:
@@ -163,6 +195,54 @@ def _world(world: World) -> list[str]:
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
     return lines + [f"  note      {n}" for n in world.field.notes]
+
+
+def _parts_of_cost(world: World) -> list[str]:
+    """Return what each module or control set of a cell costs, and what becomes of variables left free."""
+    from fieldbo.costs.modular import Modular
+
+    domain, cost, unit = world.domain, world.cost, world.cost_unit
+    if isinstance(cost, Modular):
+        *early, last = [
+            f"{one.name} ({', '.join(domain.axes[k].name for k in own)}) {one.cost:g} {unit}"
+            for one, own in zip(cost.modules, cost.columns, strict=True)
+        ]
+        often = "paid for with every sample" if cost.charge_last else "which is free"
+        return [f"  modules   {'; '.join([*early, last])}, {often}"]
+    if domain.controls is None:
+        return []
+    told = [
+        one.name + (f" {_price_of_set(world, k)}" if cost.known else "")
+        for k, one in enumerate(domain.control_sets)
+    ]
+    laws = zip(domain.axes, domain.distributions, strict=True)
+    free = [f"{a.name} {_law(a, law)}" for a, law in laws if law is not None]
+    always = [a.name for a, law in zip(domain.axes, domain.distributions, strict=True) if law is None]
+    return [
+        f"  sets      {'; '.join(told)}",
+        *([f"  if free   {'; '.join(free)}"] if free else []),
+        *([f"  always    {', '.join(always)} {'is' if len(always) == 1 else 'are'} set"] if always else []),
+    ]
+
+
+def _price_of_set(world: World, number: int) -> str:
+    """Return the mean cost of a control set, and in simulation its standard deviation."""
+    from fieldbo.costs.subset import Subset
+
+    assert world.start is not None
+    controls, cost = world.domain.control_sets[number].controls, world.cost
+    mean = float(cost.to(world.start, world.start[None], controls)[0])
+    sd = cost.noise_sds[number] if isinstance(cost, Subset) and cost.noise_sds else 0.0
+    return f"{mean:g}{f' (sd {sd:g})' if sd else ''} {world.cost_unit}"
+
+
+def _law(axis: Axis, law: Distribution) -> str:
+    """Return the distribution of a variable that is left free."""
+    from fieldbo.chance import TruncatedNormal
+
+    if isinstance(law, TruncatedNormal):
+        return f"normal, mean {law.mean:.4g}, sd {law.variance**0.5:.3g} {axis.unit}".rstrip() + ", cut off"
+    return "uniform"
 
 
 def _sensor(world: World) -> str:

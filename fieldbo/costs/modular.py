@@ -35,7 +35,12 @@ class Module:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
-        not_negative("cost.modules", cost=self.cost)
+        if not (np.isfinite(self.cost) and self.cost >= 0):
+            raise InputError(
+                f"module {self.name!r} costs {self.cost:g}",
+                expected="a finite number of at least 0",
+                where="cost.modules",
+            )
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,12 @@ class Modular(CostModel):
         if not self.modules:
             raise InputError("a chain without a module", expected="at least one", where="cost.modules")
         for number, one in enumerate(self.modules):
+            if not one.name.strip() or one.name in [other.name for other in self.modules[:number]]:
+                raise InputError(
+                    f"the name {one.name!r} of a module",
+                    expected="a name that is not empty, and another for each module",
+                    where=f"cost.modules[{number}].name",
+                )
             if not one.axes:
                 raise InputError(
                     f"module {one.name!r} has no settings",
@@ -132,8 +143,9 @@ class Modular(CostModel):
                 if not 0 <= column < len(names):
                     raise InputError(f"axis {axis}", expected=f"0 to {len(names) - 1}", where=where)
                 if column in held:
+                    also = "twice" if held[column] == one.name else f"and in module {one.name!r}"
                     raise InputError(
-                        f"axis {names[column]!r} is in module {held[column]!r} and in module {one.name!r}",
+                        f"axis {names[column]!r} is in module {held[column]!r} {also}",
                         expected="each axis in one module",
                         where=where,
                     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
-from fieldbo.domain import Array
+from fieldbo.costs.modular import Modular
+from fieldbo.domain import Array, Axis
 from fieldbo.errors import InputError
 from fieldbo.exchange import Event, GoHome, Observation, Order, Query, Rejected
 from fieldbo.mission import Mission
@@ -22,8 +25,17 @@ HELP = (
 )
 
 
+_RESOLUTION = 1e-5
+"""Settings are told to this share of their axis' length."""
+
+
 class ByHand(Vehicle):
     """Prints where to go; reads position, value and cost from the keyboard.
+
+    In a cell, where variables are set rather than gone to, it prints what to set, what to leave as it comes
+    and which modules run anew, and reads what the variables left free turned out to be. A setting is told to
+    a few digits and kept to the last one: Enter, or the digits that were told, stand for the exact number, so
+    that a module whose settings were kept counts as unchanged.
 
     Parameters
     ----------
@@ -44,7 +56,10 @@ class ByHand(Vehicle):
         write: Callable[[str], object] = print,
     ) -> None:
         self.world, self.crew = mission.world, mission.crew[number]
+        self.cost = mission.declared_cost
         self.position: Array = self.crew.start
+        self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
+        self._moved = False
         self._read, self._write = read, write
         self._began = time.monotonic()
         self._leaving = False
@@ -70,23 +85,57 @@ class ByHand(Vehicle):
 
     def _announce(self, order: Order) -> None:
         if isinstance(order, GoHome):
-            self._write(f"\n{order.id}: go home, to {self._place(self.crew.home)}")
+            back = "set back to" if self._cell else "go home, to"
+            self._write(f"\n{order.id}: {back} {self._place(self.crew.home)}")
         else:
             price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
-            self._write(f"\n{order.id}: go to {self._place(order.site)}{self._setting(order)}{price}")
+            task = self._settings(order) if self._cell else f"go to {self._place(order.site)}"
+            self._write(f"\n{order.id}: {task}{self._setting(order)}{price}")
+
+    def _settings(self, query: Query) -> str:
+        """Return what is to be set, kept as it is and left free, and which modules then run anew."""
+        chain, axes, free = self.world.cost, self.world.domain.axes, np.isnan(query.site)
+        by_modules = isinstance(chain, Modular)
+        kept = (query.site == self.position) & (by_modules and self._moved)  # at first all is to be set
+        groups: dict[str, list[str]] = {"set": [], "keep": []}
+        for axis, x, stays in zip(axes, query.site.tolist(), kept, strict=True):
+            if not math.isnan(x):
+                groups["keep" if stays else "set"].append(
+                    f"{axis.name} {shown(axis, x)} {axis.unit}".rstrip()
+                )
+        parts = [f"{verb} {', '.join(settings)}" for verb, settings in groups.items() if settings]
+        if left := [axis.name for axis, on in zip(axes, free, strict=True) if on]:
+            parts.append(f"leave {_listed(left)} as {'it comes' if len(left) == 1 else 'they come'}")
+        if isinstance(chain, Modular):
+            parts.append(self._anew(chain, query.site))
+        return "; ".join(parts)
+
+    def _anew(self, chain: Modular, site: Array) -> str:
+        """Return which modules of a chain run anew, each with its cost where that is declared."""
+        first = int(chain.first_changed(self.position, site[None])[0])
+        names = []
+        for module in chain.modules[first:]:
+            paid = self.cost is not None and (module is not chain.modules[-1] or chain.charge_last)
+            names.append(f"{module.name} ({self._price(module.cost)})" if paid else module.name)
+        return f"{_listed(names)} {'runs' if len(names) == 1 else 'run'} anew"
 
     def _place(self, site: Array | None) -> str:
         assert site is not None
-        return ", ".join(
-            f"{a.name} {x:g} {a.unit}".rstrip() for a, x in zip(self.world.domain.axes, site, strict=True)
-        )
+        told = zip(self.world.domain.axes, site, strict=True)
+        return ", ".join(f"{a.name} {self._digits(a, x)} {a.unit}".rstrip() for a, x in told)
+
+    def _digits(self, axis: Axis, x: float) -> str:
+        return shown(axis, x) if self._cell else f"{x:g}"
 
     def _setting(self, query: Query) -> str:
         """Return which setting of the sensor is to be used; nothing where there is only one."""
         sensor, unit = self.world.sensor, self.world.quantity.unit
         if sensor.settings == 1:
             return ""
-        sd = float(np.sqrt(sensor.variance(query.site[None], query.level)[0]))
+        site = np.where(
+            np.isnan(query.site), self.world.domain.middle, query.site
+        )  # of what is not known yet
+        sd = float(np.sqrt(sensor.variance(site[None], query.level)[0]))
         return f" with setting {query.level} (noise sd {sd:.2g}{'' if unit in ('', '1') else f' {unit}'})"
 
     def _price(self, cost: float) -> str:
@@ -107,7 +156,8 @@ class ByHand(Vehicle):
             event = self._home(order) if isinstance(order, GoHome) else self._visit(order)
         except EOFError:
             raise KeyboardInterrupt from None
-        self.position = event.position if isinstance(event, Observation) else self.position
+        if isinstance(event, Observation):
+            self.position, self._moved = event.position, True
         self._done[str(order.id)] = [event]
         del self._orders[0]
         if self._orders:
@@ -116,7 +166,7 @@ class ByHand(Vehicle):
 
     def _visit(self, query: Query) -> Event:
         planned = query.expected_cost
-        position = self._ask("  position", self._site, ", ".join(f"{x:g}" for x in query.site), query.site)
+        position = self._found(query) if self._cell else self._reached(query)
         if position is None:
             return Rejected(str(query.id), "skipped by hand")
         value = self._ask(f"  {self.world.quantity.label}", self._number)
@@ -142,6 +192,46 @@ class ByHand(Vehicle):
             cost=cost,
             position=position,
         )
+
+    def _reached(self, query: Query) -> Array | None:
+        """Ask where one is (d,); None is 'skip'."""
+        planned = ", ".join(f"{x:g}" for x in query.site)
+        return self._ask("  position", self._site, planned, query.site)
+
+    def _found(self, query: Query) -> Array | None:
+        """Ask what was set, then what each variable left free turned out to be (d,); None is 'skip'."""
+        axes, free, site = self.world.domain.axes, np.isnan(query.site), query.site.copy()
+        ours = [k for k, on in enumerate(free) if not on]
+        planned = ", ".join(shown(axes[k], site[k]) for k in ours)
+        done = self._ask("  set to", lambda text: self._as_set(text, query.site, ours), planned, site[ours])
+        if done is None:
+            return None
+        site[ours] = done
+        for k in np.flatnonzero(free):
+            came = self._ask(f"  {axes[k].label} came to", partial(self._on, axes[k]))
+            if came is None:
+                return None
+            site[k] = came
+        return site
+
+    def _as_set(self, text: str, planned: Array, ours: Sequence[int]) -> Array:
+        """Return what was set (n,), of the variables `ours`; digits as they were told stand for all."""
+        axes = self.world.domain.axes
+        parts = self._parts(text, [axes[k].name for k in ours], "settings")
+        numbers = np.array([self._on(axes[k], part) for k, part in zip(ours, parts, strict=True)])
+        for n, k in enumerate(ours):
+            for exact in (planned[k], self.position[k]):
+                if numbers[n] == float(shown(axes[k], exact)):
+                    numbers[n] = exact
+                    break
+        return numbers
+
+    def _on(self, axis: Axis, text: str) -> float:
+        """Return a number on an axis, its ends included."""
+        number = self._number(text)
+        if not axis.low <= number <= axis.high:
+            raise InputError(f"{axis.name} lies between {axis.low:g} and {axis.high:g} {axis.unit}".rstrip())
+        return number
 
     def _home(self, order: GoHome) -> Event:
         home = self.crew.home
@@ -184,16 +274,44 @@ class ByHand(Vehicle):
         return cost
 
     def _site(self, text: str) -> Array:
-        parts = [p for p in text.replace(";", " ").replace(",", " ").split() if p]
-        names = ", ".join(a.name for a in self.world.domain.axes)
-        if len(parts) != self.world.domain.dimension:
-            raise InputError(
-                f"{self.world.domain.dimension} coordinates are needed ({names}), and {len(parts)} came"
-            )
-        site = np.array([self._number(p) for p in parts])
         domain = self.world.domain
+        names = ", ".join(a.name for a in domain.axes)
+        site = np.array([self._number(p) for p in self._parts(text, [a.name for a in domain.axes])])
         if not np.all(
             (domain.low <= site) & (site <= domain.high)
         ):  # what is in an obstacle's clearance is true
             raise InputError(f"{site.tolist()} lies outside the domain ({names})")
         return site
+
+    def _parts(self, text: str, names: Sequence[str], what: str = "coordinates") -> list[str]:
+        """Return what stands between commas, semicolons and blanks: as many numbers as there are names."""
+        parts = text.replace(";", " ").replace(",", " ").split()
+        if len(parts) != len(names):
+            raise InputError(f"{len(names)} {what} are needed ({', '.join(names)}), and {len(parts)} came")
+        return parts
+
+
+def shown(axis: Axis, x: float) -> str:
+    """Return a setting with enough digits to be set: to a hundred-thousandth of its axis' length.
+
+    Examples
+    --------
+    >>> shown(Axis("x", "", 0, 1), 1 / 3), shown(Axis("t", "K", 1000, 1001), 1000.25)
+    ('0.33333', '1000.25')
+    """
+    decimals = math.ceil(-math.log10(_RESOLUTION * axis.extent))
+    if not 0 <= decimals <= 9:
+        return f"{x:.10g}"
+    text = f"{x:.{decimals}f}"
+    return "0" if float(text) == 0 else text.rstrip("0").rstrip(".") if decimals else text
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as in a sentence.
+
+    Examples
+    --------
+    >>> _listed(["a"]), _listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

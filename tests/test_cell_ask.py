@@ -1,0 +1,247 @@
+"""Why these settings: what a cell's run says of control sets, of what is left to chance and of modules."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.explanation import explain
+from fieldbo.folder import begin
+from fieldbo.runner import Interrupted, run
+
+SETS = """format = 1
+version = "1"
+title = "two variables, either of which can be left to chance"
+cost_unit = "EUR"
+[domain]
+kind = "box"
+axes = [{ name = "x1", unit = "", low = -5, high = 10, free = { kind = "uniform" } },
+        { name = "x2", unit = "K", low = 0, high = 15, free = { kind = "uniform" } }]
+control_sets = [["x1"], ["x2"], ["x1", "x2"]]
+representers = 64
+[field]
+kind = "function"
+name = "branin"
+[cost]
+kind = "subset"
+costs = [0.1, 0.2, 1]
+noise_sds = [0.01, 0.01, 0.02]
+[sensor]
+noise_sd = 0.1
+"""
+CHAIN = SETS.replace(', free = { kind = "uniform" }', "")
+CHAIN = re.sub(r"control_sets = .*\n", "", CHAIN)
+CHAIN = re.sub(
+    r"\[cost\][^\[]*\[0.1[^\[]*\[0.01.*\n",
+    '[cost]\nkind = "modular"\nmodules = [{ name = "bake", axes = ["x1"], cost = 10 },\n'
+    '           { name = "cool", axes = ["x2"], cost = 1 }]\n',
+    CHAIN,
+)
+MISSION = """format = 1
+world = "cell"
+[question]
+kind = "optimum"
+goal = "minimise"
+[agent]
+battery = {battery}
+costs = "{costs}"
+[initial]
+count = 3
+[policy]
+kind = "{policy}"
+{options}
+[model]
+learn = false
+length_scales = [4, 8]
+mean = 50
+variance = 3000
+"""
+SMALL = "samples = 16\ncandidates = 8\nworst = 310"
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def ran(world, policy, options="", costs="unknown", battery=7.0, after=None):
+    """Return the folder of a run, stopped after some orders."""
+    Path("worlds/cell").mkdir(parents=True, exist_ok=True)
+    Path("worlds/cell/world.toml").write_text(world)
+    text = MISSION.format(policy=policy, options=options, costs=costs, battery=battery)
+    Path("m.toml").write_text(text)
+    told = fieldbo.load_mission("m.toml")
+    folder, record = begin(told)
+
+    def stop(step):
+        if step.step == after:
+            raise KeyboardInterrupt
+
+    with record, suppress(Interrupted):
+        run(told, record=record, on_step=stop)
+    return folder
+
+
+def table(text, head):
+    """Return the rows of the table whose first line has that word first, as dicts."""
+    lines = text.splitlines()
+    at = next(k for k, line in enumerate(lines) if line.split()[:1] == [head])
+    rows = []
+    for line in lines[at + 1 :]:
+        if not line.strip():
+            break
+        rows.append(line)
+    assert len({len(line) for line in [lines[at], *rows]}) == 1, "the table is not aligned"
+    return rows
+
+
+def line(text, word):
+    """Return the reason of that catchword."""
+    return next(one for one in text.splitlines() if one.startswith(f"  {word} ")).strip()
+
+
+# -- control sets of unknown cost ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def subsets():
+    return ran(SETS, "subsets", SMALL)
+
+
+def explained(folder):
+    """Yield the explanations of all queries that the policy chose."""
+    with fieldbo.Record(folder / "run.sqlite") as record:
+        count = sum(row.kind == "query" for row in record.rows())
+    for number in range(3, count):
+        yield explain(folder, number)
+
+
+def test_what_is_left_free_is_a_dash_in_the_table_and_named_in_words(subsets):
+    free = [told for told in explained(subsets) if np.isnan(told.order.site).any()]
+
+    assert free
+    for told in free:
+        axes = ["x1", "x2"]
+        left = axes[int(np.flatnonzero(np.isnan(told.order.site))[0])]
+        kept = axes[1 - axes.index(left)]
+        assert f"{left} free" in told.text.splitlines()[1]
+        assert told.best[0]["site"][axes.index(left)] is None
+        assert line(told.text, "sets") == f"sets      {kept}; {left} left to chance"
+        assert f"on average over {left}, by the model" in line(told.text, "expected")
+        first = next(one for one in told.text.splitlines() if one.startswith("1 "))
+        assert first.split()[1 + axes.index(left)] == "-"
+
+
+def test_all_control_sets_are_told_with_their_bounds_costs_and_plays(subsets):
+    for told in explained(subsets):
+        rows = table(told.text, "set")
+        assert len(rows) == 3
+        for row, one in zip(rows, told.why["sets"], strict=True):
+            name = {0: "x1", 1: "x2", 2: "all"}[one["set"]]
+            assert row.split()[0] == name
+            assert row.split()[-2:] == [str(one["plays"]), "yes" if one["plausible"] else "no"]
+            cost = "-" if one["cost"] is None else f"{one['cost']:.4g}"
+            assert row.split()[2] == cost
+        assert "phase expl" in line(told.text, "also")
+        assert "entries" not in told.text
+
+
+def test_an_unknown_cost_is_told_as_it_was_found_out(subsets):
+    seen = set()
+    for told in explained(subsets):
+        cost, said = told.order.expected_cost, line(told.text, "cost")
+        assert told.best[0]["cost"] == cost
+        if cost is None:
+            assert "not known: nothing was set this way before" in said
+            assert told.best[0]["left"] is None
+        else:
+            assert f"about {cost:.4g} EUR, as found out so far: set this way" in said
+            assert told.best[0]["left"] >= 0
+        seen.add(cost is None)
+    assert seen == {True, False}
+
+
+def test_a_policy_without_sets_is_told_at_unknown_costs(said):
+    folder = ran(SETS, "ei", after=5)
+
+    out = said("ask", folder)
+
+    told = explain(folder)
+    assert "sets      all variables" in out
+    assert told.best[0]["cost"] == told.order.expected_cost
+    assert all(one["left"] is None for one in told.best[1:])
+    assert "set this way 5 times, for 0.9" in line(out, "cost")
+
+
+def test_a_first_reading_of_a_cell_is_told(said):
+    out = said("ask", ran(SETS, "ei", after=5), "--order", 0)
+
+    assert "before the policy takes over" in out
+    assert "nothing was set this way before" in line(out, "cost")
+
+
+def test_declared_costs_of_control_sets_are_told(said):
+    folder = ran(SETS, "ei", costs="declared", after=4)
+
+    out = said("ask", folder)
+
+    told = explain(folder)
+    assert line(out, "cost").endswith("1 EUR for this control set")
+    assert (told.best[0]["cost"], told.best[0]["left"]) == (1.0, pytest.approx(7 - 5 - told_off(folder)))
+
+
+def told_off(folder):
+    """Return by how much the four readings were dearer than declared."""
+    with fieldbo.Record(folder / "run.sqlite") as record:
+        return sum(row.message.cost - 1 for row in record.rows() if row.kind == "observation")
+
+
+@pytest.mark.parametrize("policy", ["ucb-cvs", "subset-front"])
+def test_lists_of_control_sets_are_told_by_their_variables(policy):
+    costs = "declared" if policy == "ucb-cvs" else "unknown"
+    folder = ran(SETS, policy, "samples = 16\ncandidates = 8", costs)
+
+    texts = [told.text for told in explained(folder)]
+
+    assert not any("entries" in text for text in texts)
+    key = "plausible" if policy == "ucb-cvs" else "front"
+    named = [re.search(rf"{key} +(x1|x2|all)(; (x1|x2|all))*(\n|, |$)", text) for text in texts]
+    assert any(named)
+
+
+def test_what_is_expected_over_chance_is_the_mean_over_draws_of_what_is_left_free(subsets):
+    told = next(t for t in explained(subsets) if np.isnan(t.order.site).any())
+    low, high = map(float, re.search(r"\((\S+) to (\S+)\)", line(told.text, "expected")).groups())
+    average = float(line(told.text, "expected").split()[1])
+
+    assert low < average < high
+
+
+# -- modules ---------------------------------------------------------------------------------------------
+
+
+def test_a_chain_says_which_modules_run_anew_and_what_each_costs():
+    folder = ran(CHAIN, "lambo", "candidates = 64", "declared", battery=60.0)
+    seen = set()
+    for told in explained(folder):
+        said = line(told.text, "cost")
+        whole = told.order.expected_cost > 5
+        seen.add(whole)
+        assert said.endswith("11 EUR: bake 10, cool 1" if whole else "1 EUR: cool 1; kept as it is: bake")
+        assert "cells " in told.text
+        assert "probability" in line(told.text, "also")
+    assert seen == {True, False}
+
+
+def test_a_run_that_was_stopped_would_ask_for_what_the_whole_one_asked_for():
+    folder = ran(CHAIN, "lambo", "candidates = 64", "declared", battery=60.0, after=6)
+    stopped = explain(folder).order
+
+    whole = fieldbo.run(fieldbo.load_mission("m.toml"))
+
+    assert stopped.site.tolist() == whole.queries[6].site.tolist()

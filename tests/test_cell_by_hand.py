@@ -1,0 +1,283 @@
+"""A cell by hand: what to set, what to leave, what ran anew; and what the rest turned out to be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.domain import Axis
+from fieldbo.exchange import Query, Rejected
+from fieldbo.vehicles.by_hand import ByHand, shown
+
+CHAIN = """format = 1
+version = "1"
+title = "three stages"
+cost_unit = "EUR"
+[domain]
+kind = "box"
+axes = [{ name = "strength", unit = "", low = 0, high = 1 },
+        { name = "patch", unit = "px", low = 3, high = 13 },
+        { name = "window", unit = "px", low = 0, high = 40 },
+        { name = "area", unit = "px2", low = 0, high = 200 }]
+representers = 64
+[cost]
+kind = "modular"
+modules = [{ name = "denoise", axes = ["strength", "patch"], cost = 40 },
+           { name = "segment", axes = ["window"], cost = 10 }, { name = "clean", axes = ["area"], cost = 1 }]
+"""
+SETS = """format = 1
+version = "1"
+title = "three variables, of which some can be left to chance"
+cost_unit = "EUR"
+[domain]
+kind = "box"
+axes = [{ name = "x1", unit = "", low = -5, high = 10, free = { kind = "uniform" } },
+        { name = "x2", unit = "bar", low = 0, high = 15, free = { kind = "uniform" } },
+        { name = "x3", unit = "K", low = 0, high = 4, free = { kind = "uniform" } }]
+control_sets = [["x1", "x3"], ["x3"], ["x1", "x2", "x3"]]
+representers = 64
+[cost]
+kind = "subset"
+"""
+MISSION = """format = 1
+world = "cell"
+[question]
+kind = "optimum"
+[agent]
+battery = 300
+costs = "{costs}"
+[initial]
+count = 3
+[policy]
+kind = "{policy}"
+[model]
+learn = false
+mean = 0
+"""
+THIRD = 1 / 3
+PLACE = [THIRD, 7.0, 40 * THIRD, 66.0]
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def cell(world, policy="ei", costs="declared"):
+    """Write a cell and its mission, and return the mission."""
+    Path("worlds/cell").mkdir(parents=True, exist_ok=True)
+    Path("worlds/cell/world.toml").write_text(world)
+    Path("m.toml").write_text(MISSION.format(policy=policy, costs=costs))
+    return fieldbo.load_mission("m.toml")
+
+
+class Typist:
+    """Types one answer after the other, and keeps what was printed and asked."""
+
+    def __init__(self, mission, *answers):
+        self.answers, self.printed, self.asked = list(answers), [], []
+        self.vehicle = ByHand(mission, read=self.read, write=self.printed.append)
+
+    def read(self, prompt):
+        self.asked.append(prompt.strip())
+        if not self.answers:
+            raise EOFError
+        return self.answers.pop(0)
+
+    def carry_out(self, query):
+        self.asked.clear()
+        self.vehicle.send(query)
+        [event] = self.vehicle.events(0.0)
+        return event
+
+
+def of_sets(*on, site=(0.25, np.nan, 2.0), cost=0.1, number=7):
+    return Query(list(site), np.array(on, dtype=bool), expected_cost=cost, id=f"run/{number}")
+
+
+# -- variables that are left free ------------------------------------------------------------------------
+
+
+def test_it_says_what_to_set_and_what_to_leave_and_asks_what_came_of_that():
+    typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", "")
+
+    event = typist.carry_out(of_sets(1, 0, 1))
+
+    assert typist.printed[-1] == "\nrun/7: set x1 0.25, x3 2 K; leave x2 as it comes  (about 0.1 EUR)"
+    assert typist.asked == ["set to [0.25, 2]:", "x2 (bar) came to:", "value:", "cost (EUR) [0.1]:"]
+    assert event.sites.tolist() == [[0.25, 3.5, 2.0]]
+    assert (event.values.tolist(), event.cost) == ([12.0], 0.1)
+
+
+def test_several_variables_are_left_as_they_come():
+    typist = Typist(cell(SETS, costs="unknown"), "", "1", "2", "12", "")
+
+    event = typist.carry_out(of_sets(0, 0, 1, site=(np.nan, np.nan, 2.0)))
+
+    assert "set x3 2 K; leave x1 and x2 as they come" in typist.printed[-1]
+    assert event.sites.tolist() == [[1.0, 2.0, 2.0]]
+
+
+def test_a_query_that_sets_all_leaves_nothing():
+    typist = Typist(cell(SETS, costs="unknown"), "", "12", "")
+
+    event = typist.carry_out(of_sets(1, 1, 1, site=(1.0, 2.0, 3.0)))
+
+    assert "set x1 1, x2 2 bar, x3 3 K  (about" in typist.printed[-1]
+    assert event.sites.tolist() == [[1.0, 2.0, 3.0]]
+
+
+def test_what_was_left_free_has_no_default_and_must_lie_on_its_axis():
+    typist = Typist(cell(SETS, costs="unknown"), "", "", "16", "-1", "nan", "lots", "15", "12", "")
+
+    event = typist.carry_out(of_sets(1, 0, 1))
+
+    assert typist.asked.count("x2 (bar) came to:") == 6
+    assert sum("once more, please" in line for line in typist.printed) == 5
+    assert any("x2 lies between 0 and 15 bar" in line for line in typist.printed)
+    assert event.sites.tolist() == [[0.25, 15.0, 2.0]]
+
+
+def test_a_cost_of_which_nothing_is_known_has_no_default():
+    typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", "", "0.4")
+
+    event = typist.carry_out(of_sets(1, 0, 1, cost=None))
+
+    assert "about" not in typist.printed[-2]
+    assert typist.asked[-2:] == ["cost (EUR):", "cost (EUR):"]
+    assert event.cost == 0.4
+
+
+@pytest.mark.parametrize("cost", ["-1", "nan", "inf", "1e9", "dear"])
+def test_an_impossible_cost_is_asked_for_again(cost):
+    typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", cost, "0.4")
+
+    event = typist.carry_out(of_sets(1, 0, 1))
+
+    assert "once more, please" in typist.printed[-1]
+    assert event.cost == 0.4
+
+
+@pytest.mark.parametrize("answers", [("skip",), ("", "skip"), ("", "1", "skip"), ("", "1", "2", "skip")])
+def test_every_question_can_be_skipped(answers):
+    typist = Typist(cell(SETS, costs="unknown"), *answers)
+
+    assert isinstance(typist.carry_out(of_sets(1, 0, 1)), Rejected)
+
+
+def test_what_was_set_otherwise_is_taken_as_typed():
+    typist = Typist(cell(SETS, costs="unknown"), "0.3", "0.3 5", "0.3 2.5", "3.5", "12", "")
+
+    event = typist.carry_out(of_sets(1, 0, 1))
+
+    assert any("2 settings are needed (x1, x3), and 1 came" in line for line in typist.printed)
+    assert any("x3 lies between 0 and 4 K" in line for line in typist.printed)
+    assert event.sites.tolist() == [[0.3, 3.5, 2.5]]
+
+
+# -- modules ---------------------------------------------------------------------------------------------
+
+
+def moved(typist, *sites):
+    """Carry out orders at sites, and return their events."""
+    return [typist.carry_out(Query(site, expected_cost=51.0, id=f"run/{k}")) for k, site in enumerate(sites)]
+
+
+def test_it_says_which_modules_run_anew_and_what_that_costs():
+    typist = Typist(cell(CHAIN), *["", "1", ""] * 3)
+
+    moved(typist, PLACE, [*PLACE[:2], 20.0, 66.0], [*PLACE[:2], 20.0, 90.0])
+
+    first, second, third = (line for line in typist.printed if line.startswith("\nrun/"))
+    assert first == (
+        "\nrun/0: set strength 0.33333, patch 7 px, window 13.3333 px, area 66 px2; "
+        "denoise (40 EUR), segment (10 EUR) and clean (1 EUR) run anew  (about 51 EUR)"
+    )
+    assert "set window 20 px; keep strength 0.33333, patch 7 px, area 66 px2; segment (10 EUR)" in second
+    assert "and clean (1 EUR) run anew" in second
+    assert third.startswith("\nrun/2: set area 90 px2; keep strength 0.33333, patch 7 px, window 20 px; ")
+    assert "; clean (1 EUR) runs anew" in third
+
+
+def test_a_last_module_that_is_free_has_no_price():
+    chain = CHAIN.replace('kind = "modular"', 'kind = "modular"\ncharge_last = false')
+    Path("worlds/cell").mkdir(parents=True)
+    Path("worlds/cell/world.toml").write_text(chain)
+    Path("m.toml").write_text(
+        MISSION.format(policy="ei", costs="declared").replace("[initial]", "max_steps = 9\n[initial]")
+    )
+    typist = Typist(fieldbo.load_mission("m.toml"), "", "1", "")
+
+    moved(typist, PLACE)
+
+    assert "segment (10 EUR) and clean run anew" in typist.printed[-1]
+
+
+def test_what_modules_cost_is_not_said_where_costs_are_unknown():
+    typist = Typist(cell(CHAIN, costs="unknown"), "", "1", "2")
+
+    typist.carry_out(Query(PLACE, id="run/0"))
+
+    assert "; denoise, segment and clean run anew" in typist.printed[-1]
+    assert "EUR" not in typist.printed[-1]
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "0.33333, 7, 13.3333, 66", "0.33333 7 13.3333 66", "0.333330;7;13.3333;66"]
+)
+def test_enter_and_the_digits_that_were_told_keep_the_exact_settings(typed):
+    typist = Typist(cell(CHAIN), typed, "1", "")
+
+    [event] = moved(typist, PLACE)
+
+    assert event.position.tolist() == PLACE
+    assert event.sites.tolist() == [PLACE]
+
+
+def test_an_early_module_that_was_kept_by_typing_its_digits_counts_as_unchanged():
+    mission = cell(CHAIN)
+    typist = Typist(mission, "", "1", "", "0.33333 7 25 66", "1", "")
+
+    first, second = moved(typist, PLACE, [*PLACE[:2], 20.0, 66.0])
+
+    cost = mission.world.cost
+    assert second.position.tolist() == [*PLACE[:2], 25.0, 66.0]
+    assert cost.first_changed(first.position, second.position).tolist() == [1]
+
+
+def test_what_was_told_can_be_set_to_a_hundred_thousandth_of_the_axis():
+    rng = np.random.default_rng(0)
+    for low, high in [(0, 1), (-5, 10), (1000, 1001), (0, 1e-7), (0, 3e8), (1e-4, 2e-4)]:
+        axis = Axis("x", "", low, high)
+        for x in [low, high, *rng.uniform(low, high, 50)]:
+            assert abs(float(shown(axis, x)) - x) <= 1e-5 * axis.extent
+            assert len(shown(axis, x)) <= 16
+
+
+# -- whole runs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("world", "costs"), [(CHAIN, "declared"), (CHAIN, "unknown"), (SETS, "unknown")])
+def test_a_live_cell_runs_by_hand(command, monkeypatch, world, costs):
+    cell(world, costs=costs)
+    prompts = []
+
+    def typed(prompt):
+        prompts.append(prompt)
+        if len(prompts) > 24:
+            raise EOFError
+        return "" if "[" in prompt else f"{1 + len(prompts) % 3}"
+
+    monkeypatch.setattr("fieldbo.vehicles.by_hand.ByHand.__init__.__defaults__", (0, typed, print))
+
+    code, out, err = command("run", "m.toml", "--by-hand", "--out", "r")
+
+    assert (code in (0, 130), err) == (True, "")
+    assert ": set " in out
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["readings"] >= 5
+    assert summary["cost"] > 0

@@ -1,0 +1,150 @@
+"""What ``fieldbo check`` and ``fieldbo show`` say of a cell: modules, control sets, and what is left free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SETS = """format = 1
+version = "1"
+title = "three variables"
+cost_unit = "EUR"
+[domain]
+kind = "box"
+control_sets = [["x1", "x3"], ["x1"], ["x1", "x2"]]
+representers = 64
+[[domain.axes]]
+name = "x1"
+unit = ""
+low = -5
+high = 10
+[[domain.axes]]
+name = "x2"
+unit = "bar"
+low = 0
+high = 15
+free = { kind = "truncated-normal", mean = 7, variance = 4 }
+[[domain.axes]]
+name = "x3"
+unit = "K"
+low = 0
+high = 4
+free = { kind = "uniform" }
+[field]
+kind = "gp-draw"
+length_scales = [5, 5, 2]
+[cost]
+kind = "subset"
+costs = [0.5, 0.25, 2]
+noise_sds = [0.1, 0, 0]
+"""
+LIVE = SETS.replace('[field]\nkind = "gp-draw"\nlength_scales = [5, 5, 2]\n', "")
+LIVE = LIVE.replace("costs = [0.5, 0.25, 2]\nnoise_sds = [0.1, 0, 0]\n", "")
+CHAIN = """format = 1
+version = "1"
+title = "two stages"
+cost_unit = "EUR"
+[domain]
+kind = "box"
+axes = [{ name = "x1", unit = "", low = -5, high = 10 }, { name = "x2", unit = "", low = 0, high = 15 }]
+representers = 64
+[field]
+kind = "function"
+name = "branin"
+[cost]
+kind = "modular"
+modules = [{ name = "bake", axes = ["x1"], cost = 10 }, { name = "cool", axes = ["x2"], cost = 1.5 }]
+"""
+MISSION = """format = 1
+world = "cell"
+[question]
+kind = "optimum"
+[agent]
+battery = 9
+costs = "unknown"
+[policy]
+kind = "ucb-psq"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def cell(world, mission=MISSION):
+    Path("worlds/cell").mkdir(parents=True)
+    Path("worlds/cell/world.toml").write_text(world)
+    Path("m.toml").write_text(mission)
+
+
+def test_control_sets_are_told_with_their_costs_and_what_becomes_of_the_rest(said):
+    cell(SETS)
+
+    out = said("check", "cell")
+
+    assert "  cost      subset; a sample 0.25 to 2 EUR\n" in out
+    assert "  sets      x1, x3 0.5 (sd 0.1) EUR; x1 0.25 EUR; x1, x2 2 EUR\n" in out
+    assert "  if free   x2 normal, mean 7, sd 2 bar, cut off; x3 uniform\n" in out
+    assert "  always    x1 is set\n" in out
+
+
+def test_a_live_cell_whose_costs_nobody_knows_is_told_without_them(said):
+    cell(LIVE)
+
+    out = said("check", "m.toml")
+
+    assert "subset; a sample at a cost that is not known" in out
+    assert "  sets      x1, x3; x1; x1, x2\n" in out
+    assert "  costs     unknown to the agent" in out
+    assert "warning" not in out
+
+
+def test_costs_of_one_price_for_all_sets_are_told(said):
+    world = SETS[: SETS.index("[cost]")] + '[cost]\nkind = "unit"\nsampling = 3\n'
+    cell(world)
+
+    out = said("check", "cell")
+
+    assert "unit; a sample 3 to 3 EUR" in out
+    assert "x1, x3 3 EUR; x1 3 EUR; x1, x2 3 EUR" in out
+
+
+def test_modules_are_told_with_their_settings_and_costs(said):
+    cell(CHAIN)
+
+    out = said("check", "cell")
+
+    assert "  modules   bake (x1) 10 EUR; cool (x2) 1.5 EUR, paid for with every sample\n" in out
+
+
+def test_a_last_module_that_is_free_is_told(said):
+    cell(CHAIN.replace("[cost]\n", "[cost]\ncharge_last = false\n"))
+
+    assert "cool (x2) 1.5 EUR, which is free" in said("check", "cell")
+
+
+@pytest.mark.parametrize("costs", ["unknown", "declared"])
+def test_a_battery_is_held_against_the_cheapest_control_set(said, costs):
+    mission = MISSION.replace("battery = 9", "battery = 0.3").replace("unknown", costs)
+    cell(SETS, mission)
+
+    out = said("check", "m.toml")
+
+    assert "pays for no reading" not in out
+    assert "does not pay for the initial reading at the start, which takes 0.5 EUR" in out
+
+
+def test_a_battery_that_pays_for_no_control_set_is_said(said):
+    cell(SETS, MISSION.replace("battery = 9", "battery = 0.2"))
+
+    assert "pays for no reading at all: the cheapest takes 0.25 EUR" in said("check", "m.toml")
+
+
+@pytest.mark.parametrize("world", [SETS, LIVE, CHAIN], ids=["sets", "live", "chain"])
+def test_a_cell_is_shown(said, world):
+    cell(world)
+
+    assert "cell.png" in said("show", "cell")
+    assert Path("cell.png").stat().st_size > 1000
