@@ -249,7 +249,7 @@ class GoesBy(Turns):
 @pytest.mark.parametrize(
     ("policy", "costs", "message"),
     [
-        (FindsOut(), "declared", "finds out what control costs"),
+        (FindsOut(), "declared", "finds out what costs are"),
         (GoesBy(), "unknown", "goes by declared costs"),
     ],
     ids=["told", "not told"],

@@ -49,13 +49,13 @@ WORLDS = {
     for function in ("hartmann", "ackley")
 }
 
-LITERAL, OURS = "Algorithm 1", "subsets per cost"
+LITERAL, OURS = "Algorithm 1", "subset front"
 RULES: dict[str, dict[str, Any]] = {
     "UCB-PSQ": {"kind": "ucb-psq", "samples": 32},
     "TS-PSQ": {"kind": "ts-psq", "samples": 32},
     "ETC-50": {"kind": "etc", "samples": 32},
     LITERAL: {"kind": "subsets", "samples": 32},
-    OURS: {"kind": "subsets-per-cost"},
+    OURS: {"kind": "subset-front", "samples": 32},
     "UCB-CVS, costs known": {"kind": "ucb-cvs", "samples": 32},
 }
 STUDIED = [*RULES][:5]

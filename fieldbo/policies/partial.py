@@ -206,6 +206,28 @@ class Cell:
             if np.isfinite(value)
         }
 
+    def highest(
+        self,
+        form: Callable[[Expected], Callable[[Array], Rises]],
+        sets: Iterable[int],
+        warm: Mapping[int, Sequence[float | None]] | None = None,
+    ) -> dict[int, Settings]:
+        """Return where a form of expectations is highest in each of some control sets.
+
+        Parameters
+        ----------
+        form : Callable
+            From the expectations of a control set to a function of points (P, d): values and gradients.
+        sets : iterable of int
+        warm : mapping of int to settings, optional
+        """
+        numbers = list(sets)
+        quick = {i: form(self.expected[i].quick) for i in numbers}
+        if all(self.expected[i].quick is self.expected[i] for i in numbers):
+            return self.best(lambda i, x: quick[i](x), numbers, warm)
+        exact = {i: form(self.expected[i]) for i in numbers}
+        return self.best(lambda i, x: quick[i](x), numbers, warm, lambda i, x: exact[i](x))
+
     def upper(
         self, kappa: float, sets: Iterable[int], warm: Mapping[int, Sequence[float | None]] | None = None
     ) -> dict[int, Settings]:
@@ -228,7 +250,9 @@ class Cell:
         def below(i: int, x: Array) -> Rises:
             return self.expected[i].near_bound_rises(x, -kappa)
 
-        means = self.best(lambda i, x: self.expected[i].bound_rises(x, 0.0), range(len(self.masks)), warm)
+        means = self.best(
+            lambda i, x: self.expected[i].quick.bound_rises(x, 0.0), range(len(self.masks)), warm
+        )
         first, *others = ranked(means.values())
         seen = self.best(below, [first.number], warm)
         least = float(self.expected[first.number].bound(seen[first.number].site, -kappa)[0])

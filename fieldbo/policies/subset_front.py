@@ -31,7 +31,7 @@ Bounds are of the present model alone and intersect with no earlier ones, which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -48,7 +48,6 @@ from fieldbo.policies.over_sets import OverSets, needs_plain_values
 from fieldbo.policies.partial import (
     Books,
     Cell,
-    Rising,
     Settings,
     gain,
     kept,
@@ -108,10 +107,10 @@ def dues(sets: Sequence[int], promises: Mapping[int, float], alpha: float) -> li
 
     Examples
     --------
-    >>> dues([1, 3], {1: 3.0, 3: 4.0}, 0.1)
-    [0.6666666666666666, 0.3333333333333333]
-    >>> dues([1, 3], {1: 3.9, 3: 4.0}, 0.1)
-    [0.8888888888888888, 0.1111111111111111]
+    >>> np.round(dues([1, 3], {1: 3.0, 3: 4.0}, 0.1), 4)
+    array([0.6667, 0.3333])
+    >>> np.round(dues([1, 3], {1: 3.9, 3: 4.0}, 0.1), 4)
+    array([0.8889, 0.1111])
     """
     shares = [1.0]
     for j, i in pairwise(sets):
@@ -192,7 +191,7 @@ class SubsetFront(OverSets):
         """Return the next play of the set whose account holds most."""
         m, costs = len(cell.masks), books.mean_costs()
         seen = self._looked_at(books, memory, m)
-        found = cell.best(_bounding(cell.expected, self.kappa), seen, warm(memory["bound"]))
+        found = cell.highest(_bounding(self.kappa), seen, warm(memory["bound"]))
         before: list[float | None] = memory["promises"]
         promises = [gain(state, found[i].value, self.worst) if i in found else before[i] for i in range(m)]
         had = gain(state, self._had(cell, found, memory), self.worst)
@@ -250,13 +249,8 @@ class SubsetFront(OverSets):
         if turn == "bound":
             return best
         i = best.number
-        if turn == "mean":
-            rising: Rising = _bounding(cell.expected, 0.0)
-        else:
-            known = cell.expected[i]
-            other = Expected(doubting(known.belief), known.samples, known.controls)
-            rising = _bounding({i: other}, self.kappa)
-        return cell.best(rising, [i], before).get(i, best)
+        form = _bounding(0.0) if turn == "mean" else _bounding(self.kappa, doubts=True)
+        return cell.highest(form, [i], before).get(i, best)
 
 
 def doubting(belief: Belief) -> Belief:
@@ -276,14 +270,20 @@ def doubting(belief: Belief) -> Belief:
     return Belief(unsure).given(belief.sites, belief.values, belief.noise_variances)
 
 
-def _bounding(expected: Mapping[int, Expected] | Sequence[Expected], kappa: float) -> Rising:
-    """Return ``m + kappa s`` of E[f] with its gradient."""
+def _bounding(kappa: float, doubts: bool = False) -> Callable[[Expected], Callable[[Array], Rises]]:
+    """Return what makes ``m + kappa s`` of E[f], with its gradient, from expectations."""
 
-    def rising(i: int, x: Array) -> Rises:
-        if kappa == 0.0:
-            return expected[i].bound_rises(x, 0.0)
-        of = expected[i].average(x)
-        s = np.sqrt(np.maximum(of.variance, 1e-12))
-        return of.mean + kappa * s, of.mean_gradient + (kappa / (2.0 * s))[:, None] * of.variance_gradient
+    def form(over: Expected) -> Callable[[Array], Rises]:
+        if doubts:
+            over = Expected(doubting(over.belief), over.samples, over.controls)
 
-    return rising
+        def rising(x: Array) -> Rises:
+            if kappa == 0.0:
+                return over.bound_rises(x, 0.0)
+            of = over.average(x)
+            s = np.sqrt(np.maximum(of.variance, 1e-12))
+            return of.mean + kappa * s, of.mean_gradient + (kappa / (2.0 * s))[:, None] * of.variance_gradient
+
+        return rising
+
+    return form

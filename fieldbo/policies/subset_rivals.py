@@ -88,8 +88,7 @@ class TSPSQ(OverSets):
             return stop
         cell = Cell(state, self.samples, self.candidates)
         drawn = Draw.of(state.belief, self.features, state.rng)
-        averages = [drawn.averaged(one) for one in cell.expected]
-        found = cell.best(lambda i, x: averages[i](x), range(len(averages)))
+        found = cell.highest(drawn.averaged, range(len(cell.expected)))
         return self.play(state, Books.of(state), ranked(found.values()), memory)
 
 

@@ -197,6 +197,6 @@ def drive(mission: Mission, answer: Answer = carried_out) -> tuple[Agent, list[O
     raise AssertionError(f"no Stop after {ORDERS_AT_MOST} orders")
 
 
-def sites_of(orders: list[Order]) -> list[list[float]]:
-    """Return where the queries among `orders` go, in order."""
-    return [o.site.tolist() for o in orders if isinstance(o, Query)]
+def sites_of(orders: list[Order]) -> list[list[float | None]]:
+    """Return where the queries among `orders` go, in order; None for a variable that is left free."""
+    return [[None if np.isnan(x) else float(x) for x in o.site] for o in orders if isinstance(o, Query)]
