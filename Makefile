@@ -23,6 +23,10 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 	$(BIN)/fieldbo run wall-worst-crack --out build/pictures
 	cp build/pictures/path.png examples/pictures/wall-path.png
 	rm -rf build/pictures
+	$(BIN)/fieldbo run cell-pipeline --out build/pictures
+	cp build/pictures/path.png examples/pictures/cell-path.png
+	cp build/pictures/curve.png examples/pictures/cell-curve.png
+	rm -rf build/pictures
 
 bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 	$(BIN)/python benchmarks/run.py --no-peers
@@ -30,8 +34,10 @@ bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 bench-peers: .venv/.installed-dev .venv-peers/.installed    ## measure it beside its peers
 	$(BIN)/python benchmarks/run.py
 
-papers: .venv/.installed       ## make the papers' tables anew, or go on with them: half an hour on two idle cores
+papers: .venv/.installed       ## make the papers' tables anew, or go on with them: two hours on two idle cores
 	$(BIN)/python benchmarks/papers/switching_cost.py
+	$(BIN)/python benchmarks/papers/modular_systems.py
+	$(BIN)/python benchmarks/papers/control_sets.py
 
 svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew
 	$(BIN)/python makers/svm_grid.py

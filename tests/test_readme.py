@@ -26,6 +26,13 @@ def commands():
     return [line.split("#")[0].strip() for line in lines if line.startswith("fieldbo ")]
 
 
+def tables_made_by_python():
+    """The Python that a shell block hands over on its command line."""
+    return [
+        text for block in blocks("sh") for text in re.findall(r'^python -c "\n(.*?)"$', block, re.S | re.M)
+    ]
+
+
 def words(command):
     """A command's words, with the survey of the installed package, and a comparison cut short."""
     survey = Path(importlib.util.find_spec("skgstat").origin).parent / "data/samples/meuse.txt"
@@ -38,6 +45,8 @@ def words(command):
 
 
 def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
+    (trials,) = tables_made_by_python()
+    subprocess.run([sys.executable, "-c", trials], cwd=tmp_path, check=True)
     for command in commands():
         done = subprocess.run(
             [FIELDBO, *words(command)],
@@ -51,10 +60,11 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
         assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
     assert (tmp_path / "runs" / "meuse-1" / "map.png").exists()
     assert (tmp_path / "rules.csv").exists()
+    assert (tmp_path / "runs" / "cell-1" / "curve.png").exists()
 
 
 def test_every_file_that_the_readme_promises_is_in_a_run_folder(tmp_path):
-    promised = re.findall(r"`([\w-]+\.(?:json|png|csv|nc|toml|sqlite))`", README.split("## With last")[0])
+    promised = re.findall(r"`([\w-]+\.(?:json|png|csv|nc|toml|sqlite))`", README.split("## Searching")[0])
     told = ["run", "lake-level-set", "--battery", "300", "--out", str(tmp_path / "run")]
     subprocess.run([FIELDBO, *told], cwd=tmp_path, check=True, capture_output=True)
     assert len(set(promised)) >= 9
@@ -68,7 +78,7 @@ def test_the_mission_file_of_the_readme_loads(tmp_path):
 
 
 def test_the_tables_of_a_world_in_the_readme_load(tmp_path):
-    (text,) = [t for t in blocks("toml") if 'kind = "box"' in t]
+    (text,) = [t for t in blocks("toml") if 'kind = "box"' in t and "[sensor]" in t]
     head = 'format = 1\nversion = "1"\ntitle = "t"\ncost_unit = "s"\n[cost]\nkind = "euclidean"\n'
     (tmp_path / "world.toml").write_text(head + text)
     world = fieldbo.load_world(tmp_path)
@@ -87,6 +97,29 @@ def test_the_wall_of_the_readme_loads_and_its_drone_comes_home(tmp_path):
     assert [o.name for o in result.mission.world.domain.obstacles] == ["window", "scaffold"]
     assert result.observations[-1].position.tolist() == [2, 0]
     assert result.cost <= 7 - 4
+
+
+def test_the_cell_of_the_readme_loads_and_its_costs_are_found_out(tmp_path):
+    (text,) = [t for t in blocks("toml") if t.startswith("# worlds/my-cell/world.toml")]
+    (agent,) = [t for t in blocks("toml") if t.startswith("# missions/my-cell.toml")]
+    head = 'format = 1\nversion = "1"\ntitle = "t"\ncost_unit = "EUR"\n'
+    field = '[field]\nkind = "function"\nname = "rastrigin"\n'
+    (tmp_path / "my-cell").mkdir()
+    (tmp_path / "my-cell/world.toml").write_text(head + text + field)
+    asked = 'format = 1\nworld = "my-cell"\npolicy = { kind = "subset-front" }\n'
+    asked += 'question = { kind = "optimum", goal = "minimise" }\n'
+    (tmp_path / "m.toml").write_text(asked + agent)
+    result = fieldbo.run(fieldbo.load_mission(tmp_path / "m.toml", {"agent": {"battery": 3}}))
+    assert [one.name for one in result.mission.world.domain.control_sets] == ["heat", "all"]
+    assert result.mission.declared_cost is None
+    # and as a chain of modules, as the commented lines have it
+    chain = (
+        text.replace("# kind", "kind").replace("# modules", "modules").replace("# charge_last", "charge_last")
+    )
+    parts = re.split(r"^control_sets.*$|^kind = \"subset\"$|^costs = .*$|^noise_sds = .*$", chain, flags=re.M)
+    plain = re.sub(r", free = \{[^}]*\}", "", "".join(parts))
+    (tmp_path / "my-cell/world.toml").write_text(head + plain + field)
+    assert [one.name for one in fieldbo.load_world(tmp_path / "my-cell").cost.modules] == ["mix", "bake"]
 
 
 @pytest.mark.parametrize("text", blocks("python"))

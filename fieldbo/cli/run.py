@@ -187,11 +187,36 @@ def _report(result: Result, folder: Path, console: Console) -> None:
     for one in told.get("levels", []):
         paid = f"{rounded(one['cost'], battery)} {unit}"
         console.print(f"  level {one['level']}: {one['readings']} readings for {paid}")
+    for line in _cell(told):
+        console.print(f"  {line}", markup=False)
     for note in told["notes"]:
         console.print(f"  note: {note}", style="yellow", markup=False)
     console.print(
         f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
     )
+
+
+def _cell(told: dict[str, Any]) -> list[str]:
+    """Return what ran in a chain of modules, or which control sets were played."""
+    from fieldbo.ledger import rounded
+
+    unit, battery = told["cost_unit"], told["battery"]
+    lines = []
+    if "modules" in told:
+        runs = ", ".join(f"{one['name']} {one['runs']}" for one in told["modules"])
+        lines.append(f"runs     {runs}")
+    if measured := told.get("measured"):
+        each = ", ".join(f"{name} {total:.1f}" for name, total in measured.items())
+        lines.append(f"measured {each}")
+    if "control_sets" in told:
+        played = (one for one in told["control_sets"] if one["plays"])
+        sets = (f"{one['set']}: {one['plays']} for {rounded(one['cost'], battery)} {unit}" for one in played)
+        lines.append(f"plays    {'; '.join(sets)}")
+    if told.get("simple_regret") is not None:
+        lines.append(f"best play lacks {told['simple_regret']:.3g} to the best expected value")
+    elif told.get("best_regret") is not None:
+        lines.append(f"best sample lacks {told['best_regret']:.3g} to the true optimum")
+    return lines
 
 
 def _against_plan(told: dict[str, Any]) -> str:

@@ -217,6 +217,7 @@ class Result:
             **answer.summary(costs, scores),
             **self.cell.summary(),
             **self._cell_scores(),
+            **self._measured(),
             "cost": self.cost,
             "planned_cost": math.fsum(b.planned for b in self.books),
             "cost_unit": world.cost_unit,
@@ -240,6 +241,15 @@ class Result:
         """Return the scores that a cell adds, as of the last step; None where they are not known."""
         last = {name: getattr(self.curve[-1], name) for name in self.cell.columns} if self.curve else {}
         return {name: None if math.isnan(score) else score for name, score in last.items()}
+
+    def _measured(self) -> dict[str, Any]:
+        """Return the sums of what was measured on the spot, as seconds are; nothing where nothing was."""
+        names = () if (field := self.mission.world.field) is None else field.measured
+        totals = {
+            name: math.fsum(x for o in self.observations for x in (o.channels or {}).get(name, ()))
+            for name in names
+        }
+        return {"measured": totals} if totals else {}
 
     def _limits(self) -> dict[str, Any]:
         """Return what applies of: time limit, home, and the limit that ended the run."""

@@ -17,6 +17,9 @@ from fieldbo.policies.modular import CAMOBO, CArBO, LazyEIPerCost
 from fieldbo.policies.optimum import EI, GPUCB, MaxValueEntropySearch
 from fieldbo.policies.rollout import Rollout
 from fieldbo.policies.search import EntropySearch, MinimumRegretSearch
+from fieldbo.policies.subset_front import SubsetFront
+from fieldbo.policies.subset_rivals import ETC, TSPSQ, UCBCVS, UCBPSQ
+from fieldbo.policies.subsets import Subsets
 from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.truvar import TruVaR
 from fieldbo.question import Optimum, ShareOfMaximum
@@ -87,7 +90,15 @@ CHAINED: list[Policy] = [
     CArBO(),
     EIPerCost(),
 ]
-FREE: list[Policy] = []
+FREE: list[Policy] = [
+    Subsets(samples=8, candidates=16),
+    Subsets(samples=8, candidates=16, tau=1, worst=-2.0),
+    SubsetFront(samples=8, candidates=16, worst=-2.0),
+    ETC(samples=8, candidates=16, plays=3),
+    UCBPSQ(samples=8, candidates=16),
+    TSPSQ(samples=8, candidates=16, features=64),
+    UCBCVS(samples=8, candidates=16),
+]
 
 NEVER_STAY = [DistUCB(convention="exclude"), Rollout(convention="exclude", horizon=2, fantasies=8)]
 
@@ -154,6 +165,12 @@ class TestPoliciesThatLeaveVariablesFreeAndKnowCosts(_InACell, PolicyContract):
     @pytest.fixture(autouse=True, params=[p for p in FREE if "declared" in p.costs], ids=repr)
     def settings(self, request):
         self.chosen = request.param
+
+    def test_it_stops_when_nothing_can_be_paid_for(self):
+        """The cheapest set costs 0.25."""
+        ((_, decision),) = self._decisions(battery=0.2, initial=0)
+        assert isinstance(decision.choice, Stop)
+        assert decision.choice.reason is EndReason.BATTERY_SPENT
 
 
 class TestPoliciesThatNeverStay(PolicyContract):
