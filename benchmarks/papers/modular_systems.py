@@ -51,12 +51,15 @@ class Chain:
         The largest absolute value of its function.
     costs : tuple of float, optional
         Of its modules; by default the world's own.
+    kernel : str
+        Of every rule's model.
     """
 
     world: str
     budget: float
     largest: float
     costs: tuple[float, ...] | None = None
+    kernel: str = "matern52"
 
 
 CHAINS = {
@@ -64,10 +67,15 @@ CHAINS = {
     "Rastrigin-6, 10/1": Chain("cell-rastrigin-6", 600.0, 242.12),
     "Ackley-8, 40/10/1": Chain("cell-ackley-8", 2000.0, 22.35),
     "Hartmann-6, 1/1": Chain("cell-hartmann-6", 120.0, 3.32237, (1.0, 1.0)),
+    "Hartmann-6, 10/1, SE": Chain("cell-hartmann-6", 600.0, 3.32237, kernel="se"),
+    "Ackley-8, 40/10/1, SE": Chain("cell-ackley-8", 2000.0, 22.35, kernel="se"),
     "Griewank-6, 10/1": Chain("cell-griewank-6", 600.0, 541.0),
     "Ackley-8, 10/1": Chain("cell-ackley-8-two", 600.0, 22.35),
 }
-STUDIED = [*CHAINS][:4]
+STUDIED = [*CHAINS][:6]
+
+LARGEST = "largest"
+"""Stands for the function's largest absolute value, by which the paper normalises it."""
 
 OURS = "LaMBO"
 RULES: dict[str, dict[str, Any]] = {
@@ -75,13 +83,14 @@ RULES: dict[str, dict[str, Any]] = {
     "EI": {"kind": "ei"},
     "EI per cost, lazy": {"kind": "lazy-ei-per-cost"},
     OURS: {"kind": "lambo"},
+    "LaMBO, scaled": {"kind": "lambo", "value_scale": LARGEST},
     "CA-MOBO": {"kind": "ca-mobo"},
     "CArBO": {"kind": "carbo"},
     "EI per cost, eager": {"kind": "lazy-ei-per-cost", "lazy": False},
     "max-value entropy": {"kind": "max-value-entropy-search"},
     "random": {"kind": "random"},
 }
-RIVALS = [*RULES][:4]
+RIVALS = [*RULES][:5]
 
 MOST = 400
 """Samples after the first readings: a rule that only ever changes the last module ends there."""
@@ -89,7 +98,7 @@ MOST = 400
 _SEEDS = 100
 """The first repeat's seed: settings were chosen on lower ones."""
 
-_COLOURS = (SKY, RED, ORANGE, BLUE, GREEN, PINK, "0.2", "0.5", "0.75")
+_COLOURS = (SKY, RED, ORANGE, BLUE, "navy", GREEN, PINK, "0.2", "0.5", "0.75")
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,11 @@ class Outcome(Line):
 
 def _told(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
     """Return a cell's mission and what is laid over it."""
-    first = 15
-    return f"{CHAINS[cell.world].world}-ei", {
-        "policy": RULES[cell.rule],
+    first, chain = 15, CHAINS[cell.world]
+    policy = {k: chain.largest if v is LARGEST else v for k, v in RULES[cell.rule].items()}
+    return f"{chain.world}-ei", {
+        "policy": policy,
+        "model": {"kernel": chain.kernel},
         "initial": {"count": first},
         "agent": {"max_steps": first + (MOST if steps is None else steps)},
     }
