@@ -217,11 +217,14 @@ class Agent:
 
     def _asked(self, vehicle: int) -> State:
         """Return what a policy sees when it is asked: the variances count pending queries as read."""
-        surface = self.surface
-        pending = [q for q in self.pending if not np.isnan(q.site).any()]  # chance has not spoken yet
+        surface, pending = self.surface, self.pending
         if pending:
-            noise = [self.knowledge.noise(q.level)[self.domain.nearest(q.site)] for q in pending]
-            surface = surface.believing(np.stack([q.site for q in pending]), noise)
+            sites = np.stack([self.domain.expected(q.site) for q in pending])
+            noise = [
+                self.knowledge.noise(q.level)[self.domain.nearest(site)]
+                for q, site in zip(pending, sites, strict=True)
+            ]
+            surface = surface.believing(sites, noise)
         ask = self.asks
         return self._state(vehicle, surface, lambda: stream(self.mission.seed, "policy", ask))
 
@@ -274,12 +277,20 @@ class Agent:
         ------
         PolicyError
             The policy proposed a site outside the domain.
+        InputError
+            An order is out of which nobody knows what it will cost: another one might not be paid for.
         """
         self._fit_if_due()
         craft = self.crafts[vehicle]
         self.why = None
         if craft.ended is not None:
             return Stop(craft.ended)
+        if craft.unpriced is not None:
+            raise InputError(
+                f"what {craft.unpriced} costs is not known yet, and another order is asked for",
+                expected="to be told what came of it first: nothing like it was paid for before",
+                where=f"vehicle {vehicle}",
+            )
         choice = self._choose(craft, vehicle)
         if isinstance(choice, Stop):
             return self._finish(craft, vehicle, choice.reason)
@@ -300,11 +311,9 @@ class Agent:
     def _paid_for(self, choice: Query, craft: Craft, vehicle: int) -> Query | None:
         """Let a query out if it can be paid for from the end of the queue; None if it can't."""
         self._check_choice(choice)
-        if not craft.affordable(choice.site[None], choice.controls, choice.level)[0]:
+        if not self._affordable(choice, craft):
             return None
         expected = craft.price(choice) if craft.cost is not None else self._expected_cost(choice)
-        if craft.cost is None and (expected or 0.0) > craft.spendable:
-            return None
         query = replace(
             choice,
             vehicle=vehicle,
@@ -313,6 +322,12 @@ class Agent:
             id=self._next_id(),
         )
         return self._let_out(query)
+
+    def _affordable(self, query: Query, craft: Craft) -> bool:
+        """Say whether a query can be paid for or, where costs are unknown, is expected to be."""
+        if not craft.affordable(query.site[None], query.controls, query.level)[0]:
+            return False
+        return craft.cost is not None or (self._expected_cost(query) or 0.0) <= craft.spendable
 
     def _expected_cost(self, choice: Query) -> float | None:
         """Return what a query of unknown cost is expected to take: as its policy says, or as those before it.
@@ -342,7 +357,7 @@ class Agent:
     def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
         while self.initial_left:
             query = self._initial[self.asks]
-            if craft.affordable(query.site[None], query.controls, query.level)[0]:
+            if self._affordable(query, craft):
                 return query
             self._initial = self._initial[: self.asks]  # the battery is too small for the rest
         decision = self.mission.policy.suggest(self._asked(vehicle), self.memory)
@@ -421,7 +436,7 @@ class Agent:
         if k < 1:
             raise InputError(f"a batch of {k}", expected="at least 1")
         orders: list[Order] = []
-        while self.initial_left and len(orders) < k:
+        while self.initial_left and len(orders) < k and self.crafts[vehicle].unpriced is None:
             if not isinstance(first := self.ask(vehicle), Query):
                 return orders if isinstance(first, Stop) else [*orders, first]
             orders.append(first)
@@ -439,7 +454,7 @@ class Agent:
 
     def _another(self, vehicle: int) -> Query | None:
         """Return one more query behind those that are out; None if there is none, which may yet change."""
-        if self._at_limit:
+        if self._at_limit or self.crafts[vehicle].unpriced is not None:
             return None
         craft, before = self.crafts[vehicle], (self.memory, self.why)
         choice = self._choose(craft, vehicle)
@@ -474,8 +489,9 @@ class Agent:
         """Return decisions in the order of the shortest way, less those chosen last if it can't be paid."""
         for k in range(len(decisions), 0, -1):
             choices = [d.choice for d in decisions[:k] if isinstance(d.choice, Query)]
-            cost = self.mission.world.cost
-            order = shortest_order(cost, craft.end, np.stack([c.site for c in choices]))
+            cost = self.mission.declared_cost
+            stops = np.stack([self.domain.expected(c.site) for c in choices])
+            order = range(k) if cost is None else shortest_order(cost, craft.end, stops)
             if craft.can_pay([choices[n] for n in order]):
                 return [decisions[n] for n in order]
         return []

@@ -193,24 +193,13 @@ def halton(n: int, d: int) -> Array:
     """
     if n < 0 or d < 0:
         raise InputError(f"{n} points of {d} coordinates", expected="numbers of at least 0")
-    points = np.zeros((n, d))
-    for column, base in enumerate(_primes(d)):
-        rest, place = np.arange(1, n + 1), 1.0
-        while rest.any():
-            place /= base
-            points[:, column] += place * (rest % base)
-            rest //= base
-    return points
+    from scipy.stats import qmc
 
-
-def _primes(n: int) -> list[int]:
-    found: list[int] = []
-    k = 2
-    while len(found) < n:
-        if all(k % p for p in found):
-            found.append(k)
-        k += 1
-    return found
+    if not (n and d):
+        return np.zeros((n, d))
+    sequence = qmc.Halton(d, scramble=False)
+    sequence.fast_forward(1)
+    return np.asarray(sequence.random(n))
 
 
 def _shares(u: ArrayLike) -> Array:

@@ -89,6 +89,12 @@ class Craft:
         return max(0.0, self.free) / (1.0 + self.crew.margin)
 
     @property
+    def unpriced(self) -> str | None:
+        """The order in the queue of which nobody knows what it will cost; None if there is none."""
+        planned = {str(one.id): self.ledger.entries[str(one.id)].planned for one in self.queue}
+        return next((order for order, cost in planned.items() if math.isnan(cost)), None)
+
+    @property
     def queue_s(self) -> float:
         """How long the queue will take as declared, in seconds."""
         held = self.hours.reserved

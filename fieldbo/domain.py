@@ -264,6 +264,17 @@ class Domain:
         """Of each of the d variables where it is left free; None: it never is."""
         return (None,) * self.dimension if self.controls is None else self.controls.distributions
 
+    def expected(self, site: Array) -> Array:
+        """Return a site (d,) with the median of what chance brings where a variable is left free (NaN)."""
+        free = np.isnan(site)
+        if not free.any():
+            return site
+        medians = [
+            m if law is None else law.quantile(0.5)
+            for m, law in zip(self.middle, self.distributions, strict=True)
+        ]
+        return np.where(free, np.array(medians, dtype=float), site)
+
     @property
     def size(self) -> int:
         """Number of sites, N."""

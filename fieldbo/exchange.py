@@ -94,7 +94,7 @@ class Query:
         time_s : float, optional
             Seconds since the start of the run; by default when it was expected.
         cost : float, optional
-            What it really cost; by default what was expected.
+            What it really cost; by default what was expected. Needed where nothing was: costs were unknown.
         position : (d,) array, optional
             Where it was really taken; by default the site that was asked for. Needed where variables were
             left free: the values that they took.
@@ -102,7 +102,7 @@ class Query:
         Raises
         ------
         InputError
-            Variables were left free, and no position is given.
+            Variables were left free, and no position is given; or nothing was expected, and no cost is.
 
         Examples
         --------
@@ -115,6 +115,12 @@ class Query:
                 f"no position for {self.id}, which left variables free",
                 expected="the values that all variables took",
                 where="position",
+            )
+        if cost is None and self.expected_cost is None and self.id is not None:
+            raise InputError(
+                f"no cost for {self.id}, of which nobody knew what it would take",
+                expected="what it really cost",
+                where="cost",
             )
         at = self.site if position is None else np.asarray(position, dtype=float)
         paid = self.expected_cost if cost is None else cost

@@ -314,7 +314,7 @@ WRONG_MISSIONS = [
         '"subsets"', '"subsets"\n[model]\ntransform = "log"', "the model is of their log", "model.transform"
     ),
     of_sets('"subsets"', '"ei"\nper_cost = true', "EI with per_cost without declared costs", OF_SETS),
-    of_sets('"subsets"', '"truvar"', "TruVaR without declared costs", "a world that declares its costs"),
+    of_sets('"subsets"', '"truvar"', "TruVaR without declared costs", "costs that the agent is told"),
     of_sets('"subsets"', '"lawnmower"', "a lawnmower in a continuous domain", "policy.kind"),
 ]
 

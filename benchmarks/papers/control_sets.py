@@ -54,8 +54,8 @@ RULES: dict[str, dict[str, Any]] = {
     "UCB-PSQ": {"kind": "ucb-psq", "samples": 32},
     "TS-PSQ": {"kind": "ts-psq", "samples": 32},
     "ETC-50": {"kind": "etc", "samples": 32},
-    LITERAL: {"kind": "subsets", "samples": 32},
-    OURS: {"kind": "subset-front", "samples": 32},
+    LITERAL: {"kind": "subsets", "samples": 32, "worst": 0.0},
+    OURS: {"kind": "subset-front", "samples": 32, "worst": 0.0},
     "UCB-CVS, costs known": {"kind": "ucb-cvs", "samples": 32},
 }
 STUDIED = [*RULES][:5]

@@ -198,19 +198,16 @@ def _report(result: Result, folder: Path, console: Console) -> None:
 
 def _cell(told: dict[str, Any]) -> list[str]:
     """Return what ran in a chain of modules, or which control sets were played."""
-    from fieldbo.ledger import rounded
-
-    unit, battery = told["cost_unit"], told["battery"]
-    lines = []
+    unit, lines = told["cost_unit"], []
     if "modules" in told:
         runs = ", ".join(f"{one['name']} {one['runs']}" for one in told["modules"])
         lines.append(f"runs     {runs}")
     if measured := told.get("measured"):
-        each = ", ".join(f"{name} {total:.1f}" for name, total in measured.items())
+        each = ", ".join(f"{name} {total:.4g}" for name, total in measured.items())
         lines.append(f"measured {each}")
     if "control_sets" in told:
         played = (one for one in told["control_sets"] if one["plays"])
-        sets = (f"{one['set']}: {one['plays']} for {rounded(one['cost'], battery)} {unit}" for one in played)
+        sets = (f"{one['set']}: {one['plays']} for {one['cost']:.3g} {unit}" for one in played)
         lines.append(f"plays    {'; '.join(sets)}")
     if told.get("simple_regret") is not None:
         lines.append(f"best play lacks {told['simple_regret']:.3g} to the best expected value")

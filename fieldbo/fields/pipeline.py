@@ -250,7 +250,7 @@ class Pipeline(Field):
     best: Array | None = None
     _at_hand: OrderedDict[Settings, State] = field(default_factory=OrderedDict, repr=False)
 
-    measured: ClassVar[tuple[str, ...]] = tuple(f"{stage}_s" for stage in STAGES)
+    measured: ClassVar[tuple[str, ...]] = (*(f"{stage}_s" for stage in STAGES), "stages_run")
 
     @cached_property
     def pictures(self) -> tuple[Micrograph, ...]:
@@ -284,8 +284,8 @@ class Pipeline(Field):
         if len(self._at_hand) > _CELLS:
             self._at_hand.popitem(last=False)
         value = self.known.setdefault(state.settings, self._score(state))
-        told = dict(zip(self.measured, np.nan_to_num(took_s), strict=True))
-        told["stages_run"] = np.isfinite(took_s).sum()
+        numbers = [*np.nan_to_num(took_s), np.isfinite(took_s).sum()]
+        told = dict(zip(self.measured, numbers, strict=True))
         return np.array([value]), {name: np.array([float(x)]) for name, x in told.items()}
 
     def _score(self, state: State) -> float:

@@ -445,7 +445,12 @@ def highest(scores: Array) -> int | None:
 def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:
-        raise InputError(f"{policy} without declared costs", expected="a world that declares its costs")
+        raise InputError(
+            f"{policy} without declared costs",
+            expected="costs that the agent is told",
+            where="agent.costs",
+            mend='set costs = "declared", where the world has them, or take another rule: fieldbo policies',
+        )
     least = cost.least_sampling_cost(domain.sites)
     if least <= 0:
         raise InputError(

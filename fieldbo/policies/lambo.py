@@ -195,6 +195,8 @@ class LaMBO(Policy):
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
         """Return the memory after an event: a query that was not carried out changed no module."""
+        if memory is not None and isinstance(event, Rejected | Lost) and memory["step"] == 1:
+            return None  # the first step moves all modules, and is still to be taken
         if memory is not None and isinstance(event, Rejected | Lost) and memory["moved"]:
             return {**memory, "moved": False, "moves": max(0, memory["moves"] - 1)}
         return memory

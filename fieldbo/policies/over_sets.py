@@ -8,7 +8,7 @@ what that set has cost so far.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.exchange import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.policies.base import LEADING, Decision, Memory, Policy, State
-from fieldbo.policies.partial import Books, Settings, settings_plain
+from fieldbo.policies.partial import Books, Settings, gain, settings_plain, worst_read
 from fieldbo.question import Optimum
 
 TURNED_DOWN = 20
@@ -160,3 +160,30 @@ def needs_plain_values(state: State) -> None:
             "expectations over free variables are taken of the values themselves, and the model is of their "
             'log: set transform = "none" in [model]'
         )
+
+
+def from_worst_read(policy: Any, state: State, memory: Memory, gains: Sequence[str]) -> Decision:
+    """Return what a rule decides that counts values from the worst that was read so far.
+
+    Parameters
+    ----------
+    policy : OverSets
+        With a setting ``worst``.
+    state : State
+    memory : plain data
+    gains : sequence of str
+        What in its memory is counted from there: moved along when something worse is read.
+    """
+    worst = worst_read(state)
+    if memory is not None:
+        more = gain(state, state.scale.to_model([memory["worst"]])[0], worst)
+        memory = {**memory, **{key: _raised(memory[key], more) for key in gains}}
+    decision: Decision = replace(policy, worst=worst).suggest(state, memory)
+    kept = None if decision.memory is None else {**decision.memory, "worst": worst}
+    return replace(decision, memory=kept)
+
+
+def _raised(told: Any, by: float) -> Any:
+    if isinstance(told, list):
+        return [_raised(one, by) for one in told]
+    return None if told is None else told + by

@@ -349,6 +349,14 @@ def settings_plain(site: Array) -> list[float | None]:
     return [None if np.isnan(x) else float(x) for x in site]
 
 
+def worst_read(state: State) -> float:
+    """Return the worst value that was read so far, in the user's unit; 0 before any."""
+    read = [e.values[np.isfinite(e.values)] for e in state.history if isinstance(e, Observation)]
+    values = np.concatenate([np.empty(0), *read])
+    sign = 1.0 if state.scale.scale > 0 else -1.0
+    return float(sign * np.min(sign * values)) if len(values) else 0.0
+
+
 def gain(state: State, value: float, worst: float) -> float:
     """Return by how much a value in model units is better than the worst, in the user's unit."""
     sign = 1.0 if state.scale.scale > 0 else -1.0

@@ -44,7 +44,7 @@ from fieldbo.gp import Belief
 from fieldbo.kernels import Stationary
 from fieldbo.policies.base import Decision, Memory, State
 from fieldbo.policies.expectation import Expected, Precision, Rises
-from fieldbo.policies.over_sets import OverSets, needs_plain_values
+from fieldbo.policies.over_sets import OverSets, from_worst_read, needs_plain_values
 from fieldbo.policies.partial import (
     Books,
     Cell,
@@ -130,25 +130,28 @@ class SubsetFront(OverSets):
         A set is given up when it promises less than the share ``1 - alpha`` of what is had already; and what
         a dearer set promises beyond a cheaper one counts in full from the share alpha on. It falls with the
         square of the share of the budget that is left.
-    worst : float
+    worst : float, optional
         The worst value that the field can take, in the user's unit: the least where the question maximises.
+        By default the worst that was read so far.
     """
 
     costs: ClassVar[tuple[str, ...]] = ("unknown",)
 
     candidates: int = 128
     alpha: float = 0.1
-    worst: float = 0.0
+    worst: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.alpha < 1:
             raise InputError(f"alpha = {self.alpha}", expected="between 0 and 1", where="policy.alpha")
-        if not np.isfinite(self.worst):
+        if self.worst is not None and not np.isfinite(self.worst):
             raise InputError(f"worst = {self.worst}", expected="a finite number", where="policy.worst")
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the next settings of a control set, or a Stop when the chosen one no longer fits."""
+        if self.worst is None:
+            return from_worst_read(self, state, memory, ("promises",))
         if stop := self.nothing_left(state, memory):
             return stop
         needs_plain_values(state)
@@ -161,6 +164,11 @@ class SubsetFront(OverSets):
         if (group := self._exploring(state, books, memory)) is not None:
             return self._explored(state, books, cell, memory, group)
         return self._shared(state, books, cell, memory)
+
+    def _gain(self, state: State, value: float) -> float:
+        """Return by how much a value in model units is better than the worst, in the user's unit."""
+        assert self.worst is not None
+        return gain(state, value, self.worst)
 
     def _exploring(self, state: State, books: Books, memory: Memory) -> list[int] | None:
         """Return the sets that explore next; None once that is over."""
@@ -183,18 +191,18 @@ class SubsetFront(OverSets):
             cell.expected = [Expected(belief, one.samples, one.controls, shared) for one in cell.expected]
         found = cell.upper(0.0 if turn == "mean" else self.kappa, group, warm(memory["upper"]))
         memory = {**memory, "upper": kept(memory["upper"], found)}
-        told = [Settings(i, one.site, gain(state, one.value, self.worst)) for i, one in found.items()]
+        told = [Settings(i, one.site, self._gain(state, one.value)) for i, one in found.items()]
         why = {"phase": "exploration", "turn": turn, "sets": sets_told(books, memory["promises"])}
         return self.play(state, books, ranked(told), memory, **why)
 
     def _shared(self, state: State, books: Books, cell: Cell, memory: Memory) -> Decision:
         """Return the next play of the set whose account holds most."""
-        m, costs = len(cell.masks), books.mean_costs()
+        m, costs = len(cell.masks), np.nan_to_num(books.mean_costs())
         seen = self._looked_at(books, memory, m)
         found = cell.highest(_bounding(self.kappa), seen, warm(memory["bound"]))
         before: list[float | None] = memory["promises"]
-        promises = [gain(state, found[i].value, self.worst) if i in found else before[i] for i in range(m)]
-        had = gain(state, self._had(cell, found, memory), self.worst)
+        promises = [self._gain(state, found[i].value) if i in found else before[i] for i in range(m)]
+        had = self._gain(state, self._had(cell, found, memory))
         known = {i: one for i, one in enumerate(promises) if one is not None}
         alpha = self.alpha * min(1.0, float(state.spendable) / memory["budget"]) ** 2
         plausible = {i: one for i, one in known.items() if one >= (1.0 - alpha) * had} or known
@@ -219,7 +227,7 @@ class SubsetFront(OverSets):
             memory = {**memory, turn: kept(memory[turn], {chosen: best})}
         why = {"phase": "shared", "turn": turn, "front": sets, "shares": shares, "had": had, "alpha": alpha}
         why["sets"] = sets_told(books, promises, list(plausible))
-        best = Settings(chosen, best.site, gain(state, best.value, self.worst))
+        best = Settings(chosen, best.site, self._gain(state, best.value))
         return self.play(state, books, [best], memory, **why)
 
     def _looked_at(self, books: Books, memory: Memory, m: int) -> list[int]:

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from fieldbo.domain import Array
 from fieldbo.errors import InputError
 from fieldbo.policies.base import Decision, Memory, State
-from fieldbo.policies.over_sets import OverSets, needs_plain_values
+from fieldbo.policies.over_sets import OverSets, from_worst_read, needs_plain_values
 from fieldbo.policies.partial import (
     Books,
     Cell,
@@ -202,15 +202,16 @@ class Subsets(OverSets):
         evaluations as there are variables.
     tau : int, optional
         Rounds of exploration; by default as many as fit in six tenths of the budget.
-    worst : float
+    worst : float, optional
         The worst value that the field can take, in the user's unit: the least where the question maximises.
+        By default the worst that was read so far.
     """
 
     costs: ClassVar[tuple[str, ...]] = ("unknown",)
 
     alpha: float = 0.1
     tau: int | None = None
-    worst: float = 0.0
+    worst: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,11 +219,13 @@ class Subsets(OverSets):
             raise InputError(f"alpha = {self.alpha}", expected="at least 0 and below 1", where="policy.alpha")
         if self.tau is not None and self.tau < 1:
             raise InputError(f"tau = {self.tau}", expected="at least 1", where="policy.tau")
-        if not np.isfinite(self.worst):
+        if self.worst is not None and not np.isfinite(self.worst):
             raise InputError(f"worst = {self.worst}", expected="a finite number", where="policy.worst")
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the next settings of a control set, or a Stop when the chosen one no longer fits."""
+        if self.worst is None:
+            return from_worst_read(self, state, memory, ("lcb", "ucb"))
         if stop := self.nothing_left(state, memory):
             return stop
         needs_plain_values(state)
@@ -232,9 +235,9 @@ class Subsets(OverSets):
             memory = {"begun": books.plain(), "budget": float(state.spendable), "explored": None, "lcb": None}
             memory |= {"ucb": [None] * m, "upper": {}, "lower": {}}
         own = books.since(memory["begun"])
-        at = own.total + len(state.pending)
+        at, out = own.total + len(state.pending), sum(q.expected_cost or 0.0 for q in state.pending)
         exploring = memory["explored"] is None and (
-            at % m != 0 or another_round(at // m, own.spent, memory["budget"], self.tau)
+            at % m != 0 or another_round(at // m, own.spent + out, memory["budget"], self.tau)
         )
         highest, seen = cell.lower(self.kappa, warm(memory["lower"]))
         lcb_now = self._gain(state, highest.value)
@@ -275,6 +278,8 @@ class Subsets(OverSets):
             found |= cell.upper(self.kappa, rest, warm(memory["upper"]))
             now = self._gains(state, found, np.full(m, -np.inf))
             bounds = updated_bounds(lcb, ucb, lcb_now, now, alpha)
+            if not bounds.plausible:  # values are worse than the worst: the highest bound is left
+                bounds = bounds._replace(plausible=[int(np.argmax(bounds.ucb))])
         prices = cost_bounds(books.costs, books.plays, books.total + 1)
         good = [i for i in bounds.plausible if i in found]
         chosen = [found[i] for i in cheapest(prices.lower, good)] if good else []
@@ -289,6 +294,7 @@ class Subsets(OverSets):
         return self.play(state, books, self._users(state, ranked(chosen)), memory, **why)
 
     def _gain(self, state: State, value: float) -> float:
+        assert self.worst is not None
         return gain(state, value, self.worst)
 
     def _gains(self, state: State, found: dict[int, Settings], otherwise: Array) -> Array:

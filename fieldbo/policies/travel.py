@@ -86,7 +86,7 @@ class Traveller(Policy):
         """Raise an `InputError` if the costs are not declared."""
         if cost is None:
             raise InputError(
-                f"{type(self).__name__} without declared costs", expected="a world that declares its costs"
+                f"{type(self).__name__} without declared costs", expected="costs that the agent is told"
             )
 
     def suggest(self, state: State, memory: Memory) -> Decision:

@@ -92,6 +92,8 @@ class Cell:
         self.plays: list[Play] = []
         self._at = {k: one.start for k, one in enumerate(mission.crew)}
         self._paid: dict[str, float] = {}
+        self._from: dict[str, Array] = {}
+        self._read: dict[str, Array] = {}
         self._scored = 0
 
     @property
@@ -104,19 +106,22 @@ class Cell:
         if not self.names or order is None or not isinstance(event, Observation):
             return
         self._paid[event.order] = self._paid.get(event.order, 0.0) + event.cost
-        if isinstance(order, Query) and event.last and len(event.sites):
+        self._from.setdefault(event.order, self._at[order.vehicle])
+        if len(event.sites):
+            self._read[event.order] = event.sites[-1]
+        if isinstance(order, Query) and event.last and event.order in self._read:
             self.plays.append(self._play(order, event))
         self._at[order.vehicle] = event.position
 
     def _play(self, order: Query, event: Observation) -> Play:
-        site, controls = event.sites[-1], order.controls
+        site, start, controls = self._read[event.order], self._from[event.order], order.controls
         everything = np.ones(len(site), dtype=bool)
-        travel = self.mission.world.cost.travel(self._at[order.vehicle], site[None], event.times_s[-1])
+        travel = self.mission.world.cost.travel(start, site[None])
         return Play(
             order=event.order,
             site=site,
             controls=everything if controls is None else controls,
-            kind=self._kind(self._at[order.vehicle], site, controls),
+            kind=self._kind(start, site, controls),
             cost=self._paid[event.order],
             movement=float(travel[0]),
         )

@@ -28,6 +28,9 @@ HELP = (
 _RESOLUTION = 1e-5
 """Settings are told to this share of their axis' length."""
 
+_OVERDRAWN = 10
+"""A cost that nobody knew may be so many batteries; beyond that it is a slip."""
+
 
 class ByHand(Vehicle):
     """Prints where to go; reads position, value and cost from the keyboard.
@@ -268,9 +271,11 @@ class ByHand(Vehicle):
         return number
 
     def _cost(self, text: str) -> float:
-        cost = self._number(text)
-        if not 0 <= cost <= self.crew.battery:
-            raise InputError(f"a cost lies between 0 and the whole battery, {self._price(self.crew.battery)}")
+        cost, battery = self._number(text), self.crew.battery
+        most = battery if self.cost is not None else _OVERDRAWN * battery  # nobody knew: it may overdraw
+        if not 0 <= cost <= most:
+            times = "the whole battery" if most == battery else f"{_OVERDRAWN} batteries"
+            raise InputError(f"a cost lies between 0 and {times}, {self._price(most)}")
         return cost
 
     def _site(self, text: str) -> Array:
