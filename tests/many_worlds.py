@@ -56,6 +56,8 @@ NO_DOMAIN = ("no sites", "lies wholly outside", "cover the whole domain")
 NEAR = 1e-6  # share of the extent: a leg along an obstacle's edge, rounded
 SLACK = 1e-9  # share of the battery
 
+IN_CHAINS = {"lambo", "lazy-ei-per-cost", "carbo", "ca-mobo"}
+
 
 # -- a random mission ------------------------------------------------------------------------------------
 
@@ -204,8 +206,12 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
 
 @cache
 def _answering(question: type) -> list[str]:
-    """Return the policies that answer a question; asked once, for plugins are looked for each time."""
-    return [name for name in POLICIES.names() if issubclass(question, POLICIES.get(name).answers)]
+    """Return the policies that answer a question; asked once, for plugins are looked for each time.
+
+    Those that need a chain of modules or control sets have no place in these worlds.
+    """
+    found = {name: POLICIES.get(name) for name in POLICIES.names() if name not in IN_CHAINS}
+    return [name for name, one in found.items() if issubclass(question, one.answers) and not one.leaves_free]
 
 
 def _policy(question, domain: Domain, rng: np.random.Generator):

@@ -55,9 +55,13 @@ class Simulated(Vehicle):
         self._waiting.append(event)
 
     def _visit(self, query: Query) -> Observation:
-        seed, ask = self.mission.seed, self._ask(query)
-        rng, chance = stream(seed, "sensor", ask), stream(seed, "chance", ask)
-        return self.mission.world.evaluate(query, self.position, self.time_s, rng, self._luck(query), chance)
+        world, seed, ask = self.mission.world, self.mission.seed, self._ask(query)
+        streams = {"rng": stream(seed, "sensor", ask)}
+        if world.conditions is not None or world.domain.controls is not None:
+            streams["luck"] = self._luck(query)
+        if query.controls is not None:
+            streams["chance"] = stream(seed, "chance", ask)
+        return world.evaluate(query, self.position, self.time_s, **streams)
 
     def _go_home(self, order: GoHome) -> Observation:
         assert self.crew.home is not None
