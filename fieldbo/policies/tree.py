@@ -192,7 +192,11 @@ def smoothed(
     for h in range(1, min(len(coins), first_down(coins) + 1)):
         family = families(arms, depths, h)
         lost = log_p - eta * 2.0 * levels[h - 1]  # all coins below are 1
-        levels[h] = ((log_total(log_p, family) - log_total(lost, family)) / eta)[family]
+        whole = log_total(log_p, family)
+        there = np.isfinite(whole)  # a family that can't be drawn learns nothing
+        levels[h] = (
+            np.subtract(whole, log_total(lost, family), out=np.zeros_like(whole), where=there) / eta
+        )[family]
         total = total + coins[h] * levels[h]
     return Losses(levels, total)
 
