@@ -144,7 +144,9 @@ def test_cells_of_any_dimension_draw_with_a_truth_and_live_and_nothing_is_cut_of
 def test_a_level_set_and_a_single_order_draw_too(kind):
     for result in (run(kind, 3, LevelSet(0.5)), run(kind, 8, orders=1)):
         for picture in PICTURES:
-            png(picture(result))
+            figure = picture(result)
+            assert png(figure).startswith(b"\x89PNG")
+            assert any(ax.has_data() for ax in figure.axes)
 
 
 def test_each_axis_of_a_chain_shows_its_settings_and_where_they_changed(chain):

@@ -6,6 +6,7 @@ other world nothing is counted, and nothing is told.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,11 +91,6 @@ class Cell:
     def __init__(self, mission: Mission) -> None:
         self.mission = mission
         self.plays: list[Play] = []
-        self._at = {k: one.start for k, one in enumerate(mission.crew)}
-        self._paid: dict[str, float] = {}
-        self._from: dict[str, Array] = {}
-        self._read: dict[str, Array] = {}
-        self._scored = 0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,7 +99,33 @@ class Cell:
 
     def take(self, order: Order | None, event: Event) -> None:
         """Count an event, and the order that it is told of; each once, in order."""
-        if not self.names or order is None or not isinstance(event, Observation):
+
+    def scores(self) -> dict[str, float]:
+        """Return the scores of a `Step`, by the plays so far."""
+        return {}
+
+    def summary(self) -> dict[str, Any]:
+        """Return what was counted, as in ``summary.json``."""
+        return {}
+
+    def described_by(self, order: str) -> list[Any]:
+        """Return what the columns `described` say of an order; NaN, which is empty, if it was no play."""
+        return []
+
+
+class Counted(Cell, ABC):
+    """What is counted of a cell's samples, whatever its kind."""
+
+    def __init__(self, mission: Mission) -> None:
+        super().__init__(mission)
+        self._at = {k: one.start for k, one in enumerate(mission.crew)}
+        self._paid: dict[str, float] = {}
+        self._from: dict[str, Array] = {}
+        self._read: dict[str, Array] = {}
+        self._scored = 0
+
+    def take(self, order: Order | None, event: Event) -> None:
+        if order is None or not isinstance(event, Observation):
             return
         self._paid[event.order] = self._paid.get(event.order, 0.0) + event.cost
         self._from.setdefault(event.order, self._at[order.vehicle])
@@ -126,23 +148,23 @@ class Cell:
             movement=float(travel[0]),
         )
 
+    @abstractmethod
     def _kind(self, position: Array, site: Array, controls: Mask | None) -> int:
-        raise NotImplementedError
+        """Return which module was the first to run anew, or which control set was played."""
+
+    @abstractmethod
+    def _score(self, new: Sequence[Play]) -> dict[str, float]:
+        """Return the scores with new plays taken in; each is looked up in the truth once."""
+
+    @abstractmethod
+    def _described(self, play: Play) -> list[Any]:
+        """Return what the columns `described` say of a play."""
 
     def scores(self) -> dict[str, float]:
-        """Return the scores of a `Step`, by the plays so far; each play is looked up in the truth once."""
         new, self._scored = self.plays[self._scored :], len(self.plays)
         return self._score(new)
 
-    def _score(self, new: Sequence[Play]) -> dict[str, float]:
-        return {}
-
-    def summary(self) -> dict[str, Any]:
-        """Return what was counted, as in ``summary.json``."""
-        return {}
-
     def described_by(self, order: str) -> list[Any]:
-        """Return what the columns `described` say of an order; NaN, which is empty, if it was no play."""
         play = self._by_order.get(order)
         return [_NAN] * len(self.described) if play is None else self._described(play)
 
@@ -150,11 +172,8 @@ class Cell:
     def _by_order(self) -> dict[str, Play]:
         return {play.order: play for play in self.plays}
 
-    def _described(self, play: Play) -> list[Any]:
-        return []
 
-
-class ModuleRuns(Cell):
+class ModuleRuns(Counted):
     """Which modules of a chain ran, and the regret of moving (Lin et al. 2021, eq. 7)."""
 
     described: ClassVar[tuple[str, ...]] = ("module", "movement")
@@ -211,7 +230,7 @@ class ModuleRuns(Cell):
         return [self.names[play.kind], play.movement]
 
 
-class SetPlays(Cell):
+class SetPlays(Counted):
     """Which control sets were played, and the regrets of that (Hoang et al. 2025); `fieldbo.regrets`.
 
     All orders are plays, the initial readings too. Of each the true expected value counts, whatever values
