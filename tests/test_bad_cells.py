@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from working_folder import edit, everything, write
 
 import fieldbo
 from fieldbo.chance import TruncatedNormal, Uniform
@@ -77,22 +78,6 @@ CONTENT = {
     OF_SETS: MISSION.format(world="sets", costs="unknown", policy="subsets"),
     OF_CHAIN: MISSION.format(world="chain", costs="declared", policy="lambo"),
 }
-
-
-def write(file, content):
-    path = Path(file)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-
-
-def edit(file, old, new):
-    text = Path(file).read_text()
-    assert old in text, f"{old!r} is not in {file}"
-    write(file, text.replace(old, new, 1))
-
-
-def everything():
-    return {p: p.read_bytes() if p.is_file() else None for p in Path().rglob("*")}
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from working_folder import edit, everything, write
 
 import fieldbo
 from fieldbo.errors import FieldboError, InputError
@@ -57,24 +58,6 @@ length_scales = [3, 3]
 mean = 0
 """
 TINY_FILE, TABLE_FILE, CSV_FILE = "worlds/tiny/world.toml", "worlds/table/world.toml", "worlds/table/r.csv"
-
-
-def write(file, content):
-    """Write text or bytes; folders are made."""
-    path = Path(file)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-
-
-def edit(file, old, new):
-    text = Path(file).read_text()
-    assert old in text, f"{old!r} is not in {file}"
-    write(file, text.replace(old, new, 1))
-
-
-def everything():
-    """Return every path below the working folder, with what files hold."""
-    return {p: p.read_bytes() if p.is_file() else None for p in Path().rglob("*")}
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, beside, by_rule, carried_out, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
 
 from fieldbo import run
 from fieldbo.campaign import Case, digest, prepared
@@ -193,17 +193,12 @@ def markdown(found: Sequence[Outcome]) -> str:
             n = len(SPENT)
             rest = [median, f"{mean[n]:.0f}", f"{mean[n + 1]:.0%}", f"{mean[n + 2]:.0%}", str(len(taken))]
             lines.append(f"| {' | '.join([world, rule, *regrets, *rest])} |")
-    shown = " | ".join(map(str, SPENT))
     lines += [
         "",
         f"{OURS} less its rival, over the repeats that both have done, when so much is spent:",
         "",
-        f"| world | rival | {shown} |",
-        "|---" * (len(SPENT) + 2) + "|",
+        *differences(every, OURS, [str(spent) for spent in SPENT]),
     ]
-    for world, _, rival, mean, error in beside(every, [OURS]):
-        pairs = zip(mean[: len(SPENT)], error[: len(SPENT)], strict=True)
-        lines.append(f"| {world} | {rival} | {' | '.join(in_digits(m, e, '+') for m, e in pairs)} |")
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, beside, by_rule, carried_out, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
 
 from fieldbo import run
 from fieldbo.campaign import Case, digest, prepared
@@ -219,12 +219,8 @@ def markdown(found: Sequence[Outcome]) -> str:
         "",
         f"{OURS} less its rival, over the repeats that both have done:",
         "",
-        "| chain | rival | loss at 25% | 50% | 100% of the budget |",
-        "|---|---|---|---|---|",
+        *differences(every, OURS, ["loss at 25%", "50%", "100% of the budget"]),
     ]
-    for world, _, rival, mean, error in beside(every, [OURS]):
-        apart = " | ".join(in_digits(m, e, "+") for m, e in zip(mean[:3], error[:3], strict=True))
-        lines.append(f"| {world} | {rival} | {apart} |")
     return "\n".join(lines)
 
 

@@ -198,6 +198,17 @@ def beside(
                 yield world, own, rival, *mean_and_error(both)
 
 
+def differences(
+    every: Mapping[tuple[str, str], Mapping[int, np.ndarray]], ours: str, heads: Sequence[str]
+) -> list[str]:
+    """Return the lines of a table: our rule less each rival, in the first figures, as many as heads."""
+    lines = [f"| world | rival | {' | '.join(heads)} |", "|---" * (len(heads) + 2) + "|"]
+    for world, _, rival, mean, error in beside(every, [ours]):
+        pairs = list(zip(mean, error, strict=True))[: len(heads)]
+        lines.append(f"| {world} | {rival} | {' | '.join(in_digits(m, e, '+') for m, e in pairs)} |")
+    return lines
+
+
 # -- the command line ------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, beside, by_rule, carried_out, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
 
 from fieldbo import load_mission, run
 from fieldbo.campaign import Case, digest, prepared
@@ -140,12 +140,8 @@ def markdown(found: Sequence[Outcome]) -> str:
         "",
         f"{OURS} less its rival, over the repeats that both have done:",
         "",
-        f"| world | rival | {names} |",
-        "|---|---|---|---|---|",
+        *differences(every, OURS, [name.replace("_", " ") for name in Outcome.figures]),
     ]
-    for world, _, rival, mean, error in beside(every, [OURS]):
-        apart = " | ".join(in_digits(m, e, "+") for m, e in zip(mean, error, strict=True))
-        lines.append(f"| {world} | {rival} | {apart} |")
     return "\n".join(lines)
 
 

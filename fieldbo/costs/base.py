@@ -63,10 +63,17 @@ class CostModel(ABC):
         """
         return priced(self._travel, positions, sites)
 
-    def sampling_cost(self, sites: ArrayLike, level: int = 0) -> Array:
-        """Return what sampling costs (N,) where one is: at each of `sites` (N, d), without a way."""
-        own = self._sampling(np.atleast_2d(np.asarray(sites, dtype=float)))
+    def sampling_cost(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
+        """Return what sampling costs (N,) where one is: at each of `sites` (N, d), without a way.
+
+        A kind whose price goes by which variables are set, `controls` (d,), overrides `_controlling`.
+        """
+        own = self._controlling(np.atleast_2d(np.asarray(sites, dtype=float)), controls)
         return own + self.level_costs[level] if self.level_costs else own
+
+    def _controlling(self, sites: Array, controls: Mask | None) -> Array:
+        """Return the costs (N,) of sampling at `sites` (N, d) with those variables set; None is all."""
+        return self._sampling(sites)
 
     def least_sampling_cost(self, sites: ArrayLike) -> float:
         """Return what the cheapest sample at the cheapest setting costs."""
@@ -94,7 +101,7 @@ class CostModel(ABC):
     ) -> Array:
         """Return the full price of going there and sampling; shapes as in `travel`."""
         ends = np.atleast_2d(np.asarray(sites, dtype=float))
-        return np.asarray(self.travel(positions, ends, time_s) + self.sampling_cost(ends, level))
+        return np.asarray(self.travel(positions, ends, time_s) + self.sampling_cost(ends, level, controls))
 
     def duration_s(
         self,
@@ -106,15 +113,15 @@ class CostModel(ABC):
     ) -> Array:
         """Return how long going there and sampling takes, in seconds; shapes as in `travel`."""
         ends = np.atleast_2d(np.asarray(sites, dtype=float))
-        return np.asarray(self.travel_s(positions, ends, time_s) + self.sampling_s(ends, level))
+        return np.asarray(self.travel_s(positions, ends, time_s) + self.sampling_s(ends, level, controls))
 
     def travel_s(self, positions: ArrayLike, sites: ArrayLike, time_s: float = 0.0) -> Array:
         """Return how long the way alone takes, in seconds; shapes as in `travel`."""
         return self.seconds_per_unit * self.travel(positions, sites, time_s)
 
-    def sampling_s(self, sites: ArrayLike, level: int = 0) -> Array:
+    def sampling_s(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
         """Return how long sampling takes (N,), once at each of `sites` (N, d), in seconds."""
-        return self.seconds_per_unit * self.sampling_cost(sites, level)
+        return self.seconds_per_unit * self.sampling_cost(sites, level, controls)
 
     def matrix(self, sites: ArrayLike, time_s: float = 0.0) -> Array:
         """Return the full costs (N, N) from each site (row) to each site (column).

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from fieldbo.costs.base import above_zero, not_negative, priced
 from fieldbo.costs.legs import Legs
-from fieldbo.domain import Array, Domain
+from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError, UnknownNameError
 
 
@@ -119,7 +119,7 @@ class Flight(Legs):
             return priced(self._seconds, positions, sites)
         return priced(lambda a, b: ways.along(a, b, self._seconds), positions, sites)
 
-    def sampling_s(self, sites: ArrayLike, level: int = 0) -> Array:
+    def sampling_s(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
         """Return how long it hovers for a sample (N,), in seconds, whatever the sensor's setting."""
         return np.full(len(np.atleast_2d(np.asarray(sites, dtype=float))), self.hover_s)
 

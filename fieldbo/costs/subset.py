@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fieldbo.costs.base import CostModel, not_negative, priced
+from fieldbo.costs.base import CostModel, not_negative
 from fieldbo.domain import Array, Domain, Mask
 from fieldbo.errors import InputError
 
@@ -89,28 +89,8 @@ class Subset(CostModel):
     def _sampling(self, sites: Array) -> Array:
         return np.full(len(sites), self.of_set(None))
 
-    def to(
-        self,
-        positions: ArrayLike,
-        sites: ArrayLike,
-        controls: Mask | None = None,
-        level: int = 0,
-        time_s: float = 0.0,
-    ) -> Array:
-        """Return the mean price of controlling the variables (d,) for a sample; shapes as in `travel`."""
-        price = self.of_set(controls) + (self.level_costs[level] if self.level_costs else 0.0)
-        return priced(lambda p, s: np.full((len(p), len(s)), price), positions, sites)
-
-    def duration_s(
-        self,
-        positions: ArrayLike,
-        sites: ArrayLike,
-        controls: Mask | None = None,
-        level: int = 0,
-        time_s: float = 0.0,
-    ) -> Array:
-        """Return how long it takes, in seconds; shapes as in `travel`."""
-        return self.seconds_per_unit * self.to(positions, sites, controls, level, time_s)
+    def _controlling(self, sites: Array, controls: Mask | None) -> Array:
+        return np.full(len(sites), self.of_set(controls))
 
     def least_sampling_cost(self, sites: ArrayLike) -> float:
         """Return the mean cost of the cheapest set."""
