@@ -50,7 +50,8 @@ def main() -> None:
         cost = 0.1 if left_free.any() else 0.5 + 0.05 * rng.normal()
         agent.tell(order.observed(bake(*point, rng), noise_variance=0.05**2, position=point, cost=cost))
     result = fieldbo.Result.of(agent)
-    print(f"best at {np.round(result.answer.reported.point, 1)} after {result.cost:.2f} EUR")
+    if result.play is not None:
+        print(f"after {result.cost:.2f} EUR: {result.play.in_words(world)}")
     for one in result.summary()["control_sets"]:
         print(f"  {one['set']}: {one['plays']} times for {one['cost']:.2f} EUR")
 

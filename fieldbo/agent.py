@@ -71,8 +71,6 @@ class Agent:
     orders : dict of str to Order
         All that left, by id, in order.
     history : list of Event
-    warnings : tuple of str
-        What a user should know before the mission starts.
 
     Examples
     --------
@@ -98,10 +96,10 @@ class Agent:
         self.orders: dict[str, Order] = {}
         self._rejected = np.zeros(self.domain.size, dtype=bool)
         self._initial = self._initial_queries()
-        self.memory: Memory = mission.policy.start(self._seen())
-        self.warnings = (
+        self.memory: Memory = mission.policy.start(self.seen())
+        self._warnings = (
             *self._reach_warnings(),
-            *mission.policy.warnings(self._seen()),
+            *mission.policy.warnings(self.seen()),
             *self._batch_warnings(),
             *self._margin_warnings(),
         )
@@ -157,6 +155,22 @@ class Agent:
         """Queries that are out, of all vehicles."""
         return tuple(o for craft in self.crafts for o in craft.queue if isinstance(o, Query))
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know: of the mission, and of readings beyond the ends of the domain's axes."""
+        read = [e.sites for e in self.history if isinstance(e, Observation)]
+        sites = np.concatenate([np.empty((0, self.domain.dimension)), *read])
+        beyond = (sites < self.domain.low) | (sites > self.domain.high)
+        if not beyond.any():
+            return self._warnings
+        names = ", ".join(self.domain.axes[j].name for j in np.flatnonzero(beyond.any(axis=0)))
+        count = np.count_nonzero(beyond.any(axis=1))
+        return (
+            *self._warnings,
+            f"readings beyond the ends of {names}: {count} of {len(sites)}; they are taken as told, and what "
+            "is asked for stays within",
+        )
+
     def _reach_warnings(self) -> list[str]:
         left_out, start = self.mission.unreachable, "start" if len(self.crafts) == 1 else "starts"
         if not left_out:
@@ -210,7 +224,7 @@ class Agent:
             for site, one in zip(route, cycle(turns), strict=False)
         ]
 
-    def _seen(self, vehicle: int = 0) -> State:
+    def seen(self, vehicle: int = 0) -> State:
         """Return what a policy sees when it learns of an event: the belief as it is."""
         key = len(self.history)
         return self._state(vehicle, self.surface, lambda: stream(self.mission.seed, "observe", key))
@@ -525,7 +539,7 @@ class Agent:
         else:
             self.knowledge.refit(event)
         self.history.append(event)
-        self.memory = self.mission.policy.observe(self._seen(vehicle), self.memory, event)
+        self.memory = self.mission.policy.observe(self.seen(vehicle), self.memory, event)
 
     def knows(self, event: Event) -> bool:
         """Say whether an event belongs to an order that this agent gave, or to no order at all."""

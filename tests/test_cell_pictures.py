@@ -100,7 +100,7 @@ def live(result):
     nothing = dict.fromkeys(
         ("regret", "best_regret", "movement_regret", "simple_regret", "coverage90"), np.nan
     )
-    nothing |= dict.fromkeys(("play_value", "quality_regret", "cost_regret", "f1"), np.nan)
+    nothing |= dict.fromkeys(("last_play_value", "quality_regret", "cost_regret", "f1"), np.nan)
     world = replace(result.mission.world, field=None)
     curve = tuple(replace(s, **nothing) for s in result.curve)
     return replace(result, mission=replace(result.mission, world=world), curve=curve)
@@ -156,7 +156,7 @@ def test_each_axis_of_a_chain_shows_its_settings_and_where_they_changed(chain):
         steps, changes = ax.lines[:2]
         np.testing.assert_array_equal(steps.get_ydata(), chain.sites[:, axis])
         changed = np.append(True, np.diff(chain.sites[:, axis]) != 0)
-        np.testing.assert_array_equal(changes.get_xdata(), 1 + np.flatnonzero(changed))
+        np.testing.assert_array_equal(changes.get_xdata(), np.flatnonzero(changed))
         assert to_hex(steps.get_color()) == to_hex(colour_of(0 if axis == 0 else 1))
         assert ax.get_ylabel() == chain.mission.world.domain.axes[axis].label
         for label in ("true optimum", "reported optimum"):
@@ -171,7 +171,7 @@ def test_what_was_left_to_chance_is_drawn_apart_from_what_was_set(played):
     assert len(rings) == 4
     for axis, ring in enumerate(rings):
         free = ~controls[:, axis]
-        np.testing.assert_array_equal(ring.get_xdata(), 1 + np.flatnonzero(free))
+        np.testing.assert_array_equal(ring.get_xdata(), np.flatnonzero(free))
         np.testing.assert_array_equal(ring.get_ydata(), played.sites[free, axis])
         assert ring.get_markerfacecolor() == "none"
 
@@ -193,7 +193,7 @@ def test_costs_are_bars_by_the_first_module_that_ran_or_by_the_set(chain, played
         figure = plot.path_picture(result)
         (ax,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
         bars = {round(bar.get_x() + bar.get_width() / 2): bar for bar in ax.patches}
-        for number, play in enumerate(result.cell.plays, 1):
+        for number, play in enumerate(result.cell.plays):
             assert bars[number].get_y() + bars[number].get_height() == pytest.approx(play.cost)
             assert to_hex(bars[number].get_facecolor()) == to_hex(colour_of(play.kind))
         (whole,) = labelled(figure, "spent in all")
@@ -285,3 +285,15 @@ def test_names_of_modules_and_their_scale_do_not_meet():
 @pytest.mark.parametrize("picture", PICTURES)
 def test_the_same_picture_of_a_cell_gives_the_same_bytes(played, picture):
     assert png(picture(played)) == png(picture(played))
+
+
+def test_many_sets_have_colours_of_their_own():
+    assert len({to_hex(colour_of(kind)) for kind in range(12)}) == 12
+
+
+@pytest.mark.parametrize(("kind", "what"), [("sets", "play"), ("chain", "run")])
+def test_a_single_play_or_run_is_told_as_one(kind, what):
+    texts = {t.get_text() for t in plot.curve_picture(run(kind, 3, orders=1)).axes[-1].texts}
+
+    assert f"1 {what}" in texts
+    assert f"1 {what}s" not in texts

@@ -73,7 +73,7 @@ def told(agent, query, cost, **kwargs):
 
 
 def test_a_policy_is_told_no_costs_and_no_limits():
-    state = Agent(mission())._seen()
+    state = Agent(mission()).seen()
     assert state.cost is None
     assert state.limits == ()
     assert state.spendable == 10.0

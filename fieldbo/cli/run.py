@@ -210,7 +210,10 @@ def _cell(told: dict[str, Any]) -> list[str]:
         sets = (f"{one['set']}: {one['plays']} for {one['cost']:.3g} {unit}" for one in played)
         lines.append(f"plays    {'; '.join(sets)}")
     if told.get("simple_regret") is not None:
-        lines.append(f"best play lacks {told['simple_regret']:.3g} to the best expected value")
+        lacks = f"lacks {told['simple_regret']:.3g} to the best expected value"
+        if (play := told["play"]) is not None:
+            lacks = f"made {lacks}, the play to go on with {play['regret']:.3g}"
+        lines.append(f"best play {lacks}")
     elif told.get("best_regret") is not None:
         lines.append(f"best sample lacks {told['best_regret']:.3g} to the true optimum")
     return lines
@@ -256,7 +259,7 @@ def _rounded(area: float) -> str:
 
 
 def _optimum(told: dict[str, Any], result: Result) -> list[str]:
-    """Return the answer's lines: the optimum by the model, and its regret."""
+    """Return the answer's lines: what to play among control sets, the optimum by the model, its regret."""
     from fieldbo.result import amount
 
     world, side = result.mission.world, "largest" if told["goal"] == "maximise" else "smallest"
@@ -265,7 +268,10 @@ def _optimum(told: dict[str, Any], result: Result) -> list[str]:
     low, high = told["reported_value_interval90"]
     r_low, r_high = told["expected_regret_interval90"]
     scored = "" if told["regret"] is None else f"{told['regret']:.3g} against the truth; "
+    at = "with everything set, at" if world.domain.control_sets else "at"
+    play = [] if result.play is None else [f"play     {result.play.in_words(world)}"]
     return [
-        f"{side:<8} {amount(told['reported_value'], world.quantity)} ({low:.4g} to {high:.4g}) at {place}",
+        *play,
+        f"{side:<8} {amount(told['reported_value'], world.quantity)} ({low:.4g} to {high:.4g}) {at} {place}",
         f"regret   {scored}{told['expected_regret']:.3g} expected by the model ({r_low:.3g} to {r_high:.3g})",
     ]

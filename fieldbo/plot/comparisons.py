@@ -42,7 +42,8 @@ def comparison_picture(
         ax.set_yscale("log")
     ends: list[tuple[float, float, str, str]] = []
     for number, (rule, (cost, mean, error)) in enumerate(lines.items()):
-        colour, style = SERIES[number % 7], ("-", "--", ":")[number // 7 % 3]
+        again, turn = divmod(number, len(SERIES))
+        colour, style = SERIES[turn], ("-", "--", ":")[again % 3]
         low, high = (np.maximum(end, floor) for end in (mean - error, mean + error))
         ax.fill_between(cost, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(cost, np.maximum(mean, floor), style, color=colour, linewidth=1.8, label=rule)

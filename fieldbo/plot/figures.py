@@ -26,7 +26,8 @@ Look = dict[str, Any]
 # Okabe and Ito's palette, told apart by every kind of colour vision.
 BLUE, RED, GREEN, PINK, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 YELLOW = "#f0e442"
-SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "black")
+OLIVE, WINE, INDIGO, BROWN, LIME = "#999933", "#882255", "#332288", "#7a4419", "#9acd32"
+SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, OLIVE, WINE, INDIGO, BROWN, LIME, "black")
 """Colours of lines and bars, one after the other."""
 VALUE: Look = {"cmap": "viridis"}
 SPREAD: Look = {"cmap": "magma", "vmin": 0.0}

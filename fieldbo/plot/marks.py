@@ -44,6 +44,7 @@ _MARKS: dict[str, Look] = {
         "path_effects": [withStroke(linewidth=3.6, foreground="black")],
     },
 }
+_MARKS["recommended play"] = _MARKS["reported optimum"]
 
 
 def readings(ax: Axes, x: Array, y: Array, result: Result) -> None:
@@ -103,6 +104,6 @@ def _settings(sensor: Sensor) -> list[tuple[str, float]]:
 
 
 def mark(ax: Axes, at: Array, label: str) -> None:
-    """Mark a place (2,): "start", "end", "home", "true optimum" or "reported optimum"."""
+    """Mark a place (2,): "start", "end", "home", "true optimum", "reported optimum", "recommended play"."""
     look: Look = {"linestyle": "none", "markeredgecolor": "black", "clip_on": False, "zorder": 5}
     ax.plot([at[0]], [at[1]], label=label, **(look | _MARKS[label]))

@@ -174,7 +174,7 @@ def _shares(figure: Figure, place: SubplotSpec, result: Result) -> None:
         ax.barh(rows + up, 100 * share, 0.38, color=colours, alpha=alpha)
     for row, (count, cost) in enumerate(zip(counts, costs, strict=True)):
         for up, share, text in (
-            (-0.2, shares[0][row], f"{count:g} {'runs' if chain else 'plays'}"),
+            (-0.2, shares[0][row], f"{count:g} {'run' if chain else 'play'}{'' if count == 1 else 's'}"),
             (0.2, shares[1][row], f"{cost:.3g} {unit}"),
         ):
             ax.annotate(

@@ -18,7 +18,7 @@ from fieldbo.domain import Array, Domain, Mask
 from fieldbo.plot.figures import SERIES, VALUE, Look, headline, legend_below, new_figure, opened
 from fieldbo.plot.marks import mark
 from fieldbo.result.answers import OptimumAnswer
-from fieldbo.result.cells import ModuleRuns
+from fieldbo.result.cells import Counted, ModuleRuns
 
 if TYPE_CHECKING:
     from fieldbo.result import Result
@@ -27,6 +27,7 @@ _KINDS = (*SERIES[:-1], "0.3")
 _PANELS = 6  # axes up to which each has a panel of its own; more are rows of one strip
 _LIGHT = 0.25  # what is left of the colour of a value that came about by chance
 _NEAR = 3.0  # times what was spent, up to which the battery is in the picture
+_BEGIN = -0.6  # where panels begin: the first order is number 0
 _DECADES = 1.3  # costs that differ by more are drawn on a log scale
 
 
@@ -41,10 +42,12 @@ def settings_picture(result: Result) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Against the number of the order: values on up to six axes as lines or dots, of more as colours, from
-        one end of the axis to the other, those that were left to chance lighter; the reported optimum and the
-        true one at the right-hand end; modules that ran, or control sets, each in its colour; the cost of an
-        order by the first module that ran, or by the set; and what was spent in all, up to the battery.
+        Against the number of the order, with a gap where one was turned down: values on up to six axes as
+        lines or dots, of more as colours, from one end of the axis to the other, those that were left to
+        chance lighter; at the right-hand end the true optimum and the reported one, or of control sets the
+        play to go on with, blank where it leaves a variable free; modules that ran, or control sets, each in
+        its colour; the cost of an order by the first module that ran, or by the set; and what was spent in
+        all, up to the battery.
     """
     cell, d = result.cell, result.mission.world.domain.dimension
     kinds, strip = len(cell.names), d > _PANELS
@@ -63,9 +66,11 @@ def settings_picture(result: Result) -> Figure:
     _spent(panels[-1], result)
     for ax in panels[:-1]:
         ax.tick_params(labelbottom=False)
-    n = len(result.cell.plays)
-    panels[-1].set(xlim=(0.4, _end(result)), xlabel="order")
-    panels[-1].set_xticks([k for k in MaxNLocator(8, integer=True).tick_values(1, max(n, 1)) if 1 <= k <= n])
+    last = _last(result)
+    panels[-1].set(xlim=(_BEGIN, _end(result)), xlabel="order")
+    panels[-1].set_xticks(
+        [k for k in MaxNLocator(8, integer=True).tick_values(0, max(last, 1)) if 0 <= k <= last]
+    )
     figure.suptitle(f"{headline(result)}\nsettings, {_kind_of(result)}s and cost, order by order")
     legend_below(figure)
     return figure
@@ -75,10 +80,15 @@ def _kind_of(result: Result) -> str:
     return "module" if isinstance(result.cell, ModuleRuns) else "control set"
 
 
+def _last(result: Result) -> int:
+    """Return the number of the last play's order; -1 before any."""
+    return max((play.number for play in result.cell.plays), default=-1)
+
+
 def _end(result: Result) -> float:
     """Return where the panels end: behind the last order there is room for the optima."""
-    n = len(result.cell.plays)
-    return n + 0.5 + max(1.5, 0.07 * n)
+    orders = _last(result) + 1
+    return orders - 0.5 + max(1.5, 0.07 * orders)
 
 
 def colour_of(kind: int) -> str:
@@ -94,10 +104,11 @@ def _groups(result: Result) -> list[tuple[int, int | None]]:
     return [(axis, None) for axis in range(result.mission.world.domain.dimension)]
 
 
-def _played(result: Result) -> tuple[Array, Mask, NDArray[np.int64]]:
-    """Return settings (T, d), which of them were set (T, d), and the kinds (T,) of all plays."""
+def _played(result: Result) -> tuple[NDArray[np.int64], Array, Mask, NDArray[np.int64]]:
+    """Return of all plays: numbers (T,), settings (T, d), which of them were set (T, d), and kinds (T,)."""
     plays, d = result.cell.plays, result.mission.world.domain.dimension
     return (
+        np.array([play.number for play in plays], dtype=np.int64),
         np.array([play.site for play in plays]).reshape(-1, d),
         np.array([play.controls for play in plays], dtype=bool).reshape(-1, d),
         np.array([play.kind for play in plays], dtype=np.int64),
@@ -105,11 +116,13 @@ def _played(result: Result) -> tuple[Array, Mask, NDArray[np.int64]]:
 
 
 def _optima(result: Result) -> list[tuple[str, Array]]:
-    """Return the places of the optima that are known, the true one first."""
-    answer = result.answer
+    """Return the true optimum, where it is known, and what is recommended: NaN is a variable left free."""
+    answer, play = result.answer, result.play
     if not isinstance(answer, OptimumAnswer):
         return []
     true = [] if answer.optimum is None else [("true optimum", answer.optimum.point)]
+    if play is not None:
+        return [*true, ("recommended play", play.site)]
     return [*true, ("reported optimum", answer.reported.point)]
 
 
@@ -118,8 +131,8 @@ def _optima(result: Result) -> list[tuple[str, Array]]:
 
 def _lines(panels: list[Axes], result: Result) -> None:
     """Draw each axis in a panel of its own."""
-    domain, (sites, controls, kinds) = result.mission.world.domain, _played(result)
-    order, behind = np.arange(1, len(sites) + 1), 0.5 * (len(sites) + 0.5 + _end(result))
+    domain, (order, sites, controls, kinds) = result.mission.world.domain, _played(result)
+    behind = 0.5 * (_last(result) + 0.5 + _end(result))
     size = float(np.clip(60 / np.sqrt(len(sites) + 1), 1.6, 5.0))
     dot: Look = {"linestyle": "none", "marker": "o", "markersize": size, "markeredgewidth": 0}
     for ax, (axis, module) in zip(panels, _groups(result), strict=True):
@@ -172,21 +185,29 @@ def _beside(ax: Axes, height: float, text: str, colour: str = "0.2") -> None:
 
 def _strip(ax: Axes, result: Result) -> None:
     """Draw each axis as a row of colours, from its low end to its high one."""
-    domain, (sites, controls, _), groups = result.mission.world.domain, _played(result), _groups(result)
-    axes, n, end = [axis for axis, _ in groups], len(sites), _end(result)
+    domain, (order, sites, controls, _), groups = (
+        result.mission.world.domain,
+        _played(result),
+        _groups(result),
+    )
+    axes, last, end = [axis for axis, _ in groups], _last(result) + 0.5, _end(result)
     rows = len(axes)
-    colours = _coloured(domain, sites, controls)[:, axes].transpose(1, 0, 2)
+    settings = np.full((_last(result) + 1, rows), np.nan)
+    settings[order] = sites
+    on = np.ones_like(settings, dtype=bool)
+    on[order] = controls
     look: Look = {"aspect": "auto", "interpolation": "nearest"}
-    if n:
-        ax.imshow(colours, extent=(0.5, n + 0.5, rows - 0.5, -0.5), label="settings", **look)
+    if len(settings):
+        colours = _coloured(domain, settings, on)[:, axes].transpose(1, 0, 2)
+        ax.imshow(colours, extent=(-0.5, last, rows - 0.5, -0.5), label="settings", **look)
     optima = _optima(result)
-    width = (end - n - 0.5) / max(1, len(optima))
+    width = (end - last) / max(1, len(optima))
     for k, (label, point) in enumerate(optima):
         one = _coloured(domain, point[None], np.ones((1, rows), dtype=bool))[:, axes].transpose(1, 0, 2)
-        left = n + 0.5 + (k + 0.15) * width
+        left = last + (k + 0.15) * width
         ax.imshow(one, extent=(left, left + 0.8 * width, rows - 0.5, -0.5), label=label, **look)
         mark(ax, np.array([left + 0.4 * width, -1.0]), label)
-    ax.set(xlim=(0.4, end), ylim=(rows - 0.5, -0.5))
+    ax.set(xlim=(_BEGIN, end), ylim=(rows - 0.5, -0.5))
     ax.set_yticks(range(rows), [domain.axes[axis].label for axis in axes])
     ax.tick_params(left=False)
     ax.spines[:].set_visible(False)
@@ -209,9 +230,10 @@ def _strip(ax: Axes, result: Result) -> None:
 
 
 def _coloured(domain: Domain, sites: Array, controls: Mask) -> Array:
-    """Return the colours (T, d, 3) of settings (T, d), lighter where they came about by chance."""
+    """Return the colours (T, d, 3) of settings (T, d), lighter where left to chance, white where NaN."""
     colours = colormaps[VALUE["cmap"]]((sites - domain.low) / domain.extent)[..., :3]
-    return np.where(controls[..., None], colours, 1.0 - _LIGHT * (1.0 - colours))
+    colours = np.where(controls[..., None], colours, 1.0 - _LIGHT * (1.0 - colours))
+    return np.where(np.isnan(sites)[..., None], 1.0, colours)
 
 
 # -- what ran, and what it cost --------------------------------------------------------------------------
@@ -219,9 +241,8 @@ def _coloured(domain: Domain, sites: Array, controls: Mask) -> Array:
 
 def _kinds(ax: Axes, result: Result) -> None:
     """Draw which modules ran, or which control set was played, with the number and the cost of all."""
-    cell, (_, _, kinds) = result.cell, _played(result)
+    cell, (order, _, _, kinds) = result.cell, _played(result)
     chain, rows = isinstance(cell, ModuleRuns), len(cell.names)
-    order = np.arange(1, len(kinds) + 1)
     for kind in range(rows):
         ran = kinds <= kind if chain else kinds == kind
         ax.bar(order[ran], 0.72, _width(result), kind - 0.36, color=colour_of(kind), linewidth=0)
@@ -257,8 +278,7 @@ def _times(number: int, what: str) -> str:
 
 def _costs(ax: Axes, result: Result) -> None:
     """Draw what each order cost, as a bar."""
-    costs, (_, _, kinds) = np.array([play.cost for play in result.cell.plays]), _played(result)
-    order = np.arange(1, len(costs) + 1)
+    costs, (order, _, _, kinds) = np.array([play.cost for play in result.cell.plays]), _played(result)
     positive = costs[costs > 0]
     spread = len(positive) > 0 and float(np.log10(positive.max() / positive.min())) > _DECADES
     bottom = 0.5 * float(positive.min()) if spread else 0.0
@@ -275,8 +295,9 @@ def _costs(ax: Axes, result: Result) -> None:
 
 def _spent(ax: Axes, result: Result) -> None:
     """Draw what was spent in all, by module or control set, up to the battery."""
-    shares = _costs_by_kind(result)
-    order, whole = np.arange(1, len(shares) + 1), np.cumsum(shares.sum(axis=1))
+    assert isinstance(result.cell, Counted)
+    (order, *_), shares = _played(result), result.cell.costs_by_kind()
+    whole = np.cumsum(shares.sum(axis=1))
     upper = np.cumsum(np.cumsum(shares, axis=0), axis=1)
     lower = upper - np.cumsum(shares, axis=0)
     for kind in range(len(result.cell.names)):
@@ -291,15 +312,3 @@ def _spent(ax: Axes, result: Result) -> None:
     ax.set_ylim(0, 1.08 * max(battery if near else 0.0, most))
     ax.set_ylabel(f"spent\n({unit})")
     opened(ax)
-
-
-def _costs_by_kind(result: Result) -> Array:
-    """Return what each order really cost (T, kinds), shared among the modules that ran as they are priced."""
-    cell, (_, _, kinds) = result.cell, _played(result)
-    costs = np.array([play.cost for play in cell.plays])
-    number = np.arange(len(cell.names))
-    shares = (kinds[:, None] == number).astype(float)
-    if isinstance(cell, ModuleRuns):
-        shares = (kinds[:, None] <= number) * cell.charged
-    whole = shares.sum(axis=1)
-    return np.asarray(shares * (costs / np.where(whole > 0, whole, 1.0))[:, None])

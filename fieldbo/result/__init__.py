@@ -11,6 +11,7 @@ from fieldbo.result.answers import (
 )
 from fieldbo.result.cells import Cell, ModuleRuns, Play, SetPlays, cell_of, judged_by
 from fieldbo.result.outcome import Result
+from fieldbo.result.plays import BestPlay
 from fieldbo.result.steps import Scorer, Step
 from fieldbo.result.tables import table, write_whole
 from fieldbo.result.truth import Place, Truth, truth_of
@@ -18,6 +19,7 @@ from fieldbo.result.truth import Place, Truth, truth_of
 __all__ = [
     "ANSWERS",
     "Answer",
+    "BestPlay",
     "Cell",
     "LevelSetAnswer",
     "ModuleRuns",

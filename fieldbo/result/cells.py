@@ -59,6 +59,11 @@ class Play:
     cost: float
     movement: float
 
+    @property
+    def number(self) -> int:
+        """That of its order, the first of a run being 0: orders that were turned down leave gaps."""
+        return int(self.order.rpartition("/")[2])
+
 
 class Cell:
     """What is counted of a run's samples; of a world that is no cell, nothing.
@@ -153,6 +158,10 @@ class Counted(Cell, ABC):
         """Return which module was the first to run anew, or which control set was played."""
 
     @abstractmethod
+    def costs_by_kind(self) -> Array:
+        """Return what each play really cost (T, kinds), by the module or control set that it was paid for."""
+
+    @abstractmethod
     def _score(self, new: Sequence[Play]) -> dict[str, float]:
         """Return the scores with new plays taken in; each is looked up in the truth once."""
 
@@ -174,7 +183,11 @@ class Counted(Cell, ABC):
 
 
 class ModuleRuns(Counted):
-    """Which modules of a chain ran, and the regret of moving (Lin et al. 2021, eq. 7)."""
+    """Which modules of a chain ran, what was paid for them, and the regret of moving.
+
+    What was really paid is told of a sample as a whole; it is shared among the modules that ran as they are
+    priced. Movement, and its regret (Lin et al. 2021, eq. 7), go by the prices.
+    """
 
     described: ClassVar[tuple[str, ...]] = ("module", "movement")
     counted: ClassVar[tuple[str, ...]] = ("movement",)
@@ -191,12 +204,15 @@ class ModuleRuns(Counted):
     def _kind(self, position: Array, site: Array, controls: Mask | None) -> int:
         return int(self.chain.first_changed(position, site[None])[0])
 
-    @property
-    def charged(self) -> Array:
-        """What a run of each module is charged, (N,), in the cost unit; a last one may be free."""
-        costs = np.array([one.cost for one in self.chain.modules])
-        costs[-1] *= self.chain.charge_last
-        return costs
+    def costs_by_kind(self) -> Array:
+        """Return what each play really cost (T, N), shared as priced, equally where all that ran is free."""
+        ran = np.array([play.kind for play in self.plays])[:, None] <= np.arange(len(self.names))
+        charged = np.array([one.cost for one in self.chain.modules])
+        charged[-1] *= self.chain.charge_last
+        priced = ran * charged
+        shares = np.where(priced.any(axis=1, keepdims=True), priced, ran)
+        paid = np.array([play.cost for play in self.plays])
+        return np.asarray(shares * (paid / shares.sum(axis=1))[:, None])
 
     @property
     def _truth(self) -> Truth | None:
@@ -218,13 +234,15 @@ class ModuleRuns(Counted):
         return told | {"best_regret": max(0.0, best - self._highest), "movement_regret": self._regret}
 
     def summary(self) -> dict[str, Any]:
-        first = np.array([play.kind for play in self.plays], dtype=int)
-        modules = []
-        for number, one in enumerate(self.chain.modules):
-            runs = int(np.count_nonzero(first <= number))
-            spent = runs * float(self.charged[number])
-            modules.append({"name": one.name, "cost": one.cost, "runs": runs, "spent": spent})
-        return {"movement": float(sum(play.movement for play in self.plays)), "modules": modules}
+        runs = [sum(play.kind <= number for play in self.plays) for number in range(len(self.names))]
+        told = zip(self.chain.modules, runs, self.costs_by_kind().sum(axis=0).tolist(), strict=True)
+        return {
+            "movement": float(sum(play.movement for play in self.plays)),
+            "modules": [
+                {"name": one.name, "cost": one.cost, "runs": count, "spent": spent}
+                for one, count, spent in told
+            ],
+        }
 
     def _described(self, play: Play) -> list[Any]:
         return [self.names[play.kind], play.movement]
@@ -238,7 +256,7 @@ class SetPlays(Counted):
     """
 
     described: ClassVar[tuple[str, ...]] = ("set",)
-    judged: ClassVar[tuple[str, ...]] = ("play_value", "simple_regret", "quality_regret", "cost_regret")
+    judged: ClassVar[tuple[str, ...]] = ("last_play_value", "simple_regret", "quality_regret", "cost_regret")
     better: ClassVar[Score | None] = SIMPLE_REGRET
 
     def __init__(self, mission: Mission) -> None:
@@ -252,6 +270,10 @@ class SetPlays(Counted):
         assert number is not None, "an agent lets out nothing else"
         return number
 
+    def costs_by_kind(self) -> Array:
+        played = np.array([play.kind for play in self.plays])[:, None] == np.arange(len(self.names))
+        return np.asarray(played * np.array([play.cost for play in self.plays])[:, None])
+
     @property
     def expected(self) -> ExpectedTruth | None:
         """What is true of the sets; None in a live world, and where no optimum is sought."""
@@ -259,8 +281,8 @@ class SetPlays(Counted):
         return expected_truth_of(world, question) if isinstance(question, Optimum) else None
 
     def _score(self, new: Sequence[Play]) -> dict[str, float]:
-        expected, question = self.expected, self.mission.question
-        if expected is None or not isinstance(question, Optimum) or not self.plays:
+        expected = self.expected
+        if expected is None or not self.plays:
             return {}
         good = float(expected.costs[expected.good[1]])
         for play in new:
@@ -269,7 +291,7 @@ class SetPlays(Counted):
             self._quality += quality_regret(expected.best, [gain], ALPHA)
             self._cost += cost_regret([expected.costs[play.kind]], good)
         return {
-            "play_value": question.sign * (self._last + expected.worst),
+            "last_play_value": expected.value(self._last),
             "simple_regret": max(0.0, expected.best - self._highest),
             "quality_regret": self._quality,
             "cost_regret": self._cost,
@@ -289,8 +311,7 @@ class SetPlays(Counted):
                 "share_of_cost": spent / whole if whole > 0 else None,
             }
             if expected is not None:
-                sign = expected.truth.question.sign
-                one["best_value_true"] = float(sign * (expected.best_of_sets[number] + expected.worst))
+                one["best_value_true"] = expected.value(expected.best_of_sets[number])
                 one["good_enough_true"] = number in expected.good[0]
             sets.append(one)
         return {"control_sets": sets}

@@ -62,6 +62,10 @@ class ExpectedTruth:
         mean = values.reshape(len(points), -1).mean(axis=1)
         return np.asarray(self.truth.question.sign * mean - self.worst)
 
+    def value(self, gain: float) -> float:
+        """Return the expected value that an expected gain stands for."""
+        return float(self.truth.question.sign * (gain + self.worst))
+
     @cached_property
     def best_of_sets(self) -> Array:
         """The largest expected gain of each set, (m,)."""

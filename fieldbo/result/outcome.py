@@ -6,8 +6,8 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,14 @@ from fieldbo.ledger import rounded
 from fieldbo.metrics import Confidence, OptimumConfidence
 from fieldbo.mission import Mission
 from fieldbo.model import Hyperparameters
+from fieldbo.policies.base import State
 from fieldbo.result.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.result.books import Books, ledger_table
-from fieldbo.result.cells import Cell, cell_of
+from fieldbo.result.cells import Cell, SetPlays, cell_of
+from fieldbo.result.plays import BestPlay, best_plays, recommended
 from fieldbo.result.steps import Step
 from fieldbo.result.tables import table, write_whole
+from fieldbo.streams import stream
 from fieldbo.surface import Surface
 from fieldbo.threads import one_blas_thread
 
@@ -59,6 +62,8 @@ class Result:
         What a user should know: warnings, readings left out.
     books : tuple of Books
         One a vehicle: what each of its orders was planned to take, and what it took.
+    state : State or None
+        What a policy sees at the end; without it no play of a control set is recommended.
     """
 
     mission: Mission
@@ -73,6 +78,7 @@ class Result:
     cost: float
     notes: tuple[str, ...] = ()
     books: tuple[Books, ...] = ()
+    state: State | None = None
 
     @classmethod
     def of(cls, agent: Agent, curve: Sequence[Step] = (), reason: EndReason | None = None) -> Result:
@@ -99,6 +105,7 @@ class Result:
             cost=agent.spent,
             notes=tuple(_notes(agent, reason)),
             books=tuple(Books.of(agent, k) for k in range(len(agent.crafts))),
+            state=replace(agent.seen(), draw=partial(stream, agent.mission.seed, "score")),
         )
 
     # -- what it answers -------------------------------------------------------------------------------
@@ -128,6 +135,19 @@ class Result:
     def confidence(self) -> Confidence | OptimumConfidence:
         """What the belief expects of its answer, with 90% intervals."""
         return self.answer.confidence
+
+    @cached_property
+    def best_plays(self) -> tuple[BestPlay, ...]:
+        """The best settings of each control set by the final belief, see `plays.best_plays`."""
+        if self.state is None or not isinstance(self.answer, OptimumAnswer):
+            return ()
+        with one_blas_thread():
+            return best_plays(self.state, self.answer.reported.point)
+
+    @property
+    def play(self) -> BestPlay | None:
+        """The play to go on with, see `plays.recommended`; None where there are no `best_plays`."""
+        return recommended(self.best_plays, self.mission.question.sign)
 
     # -- what happened ---------------------------------------------------------------------------------
 
@@ -215,6 +235,7 @@ class Result:
             "end_reason": None if self.end_reason is None else self.end_reason.value,
             "complete": self.end_reason is not None,
             **answer.summary(costs, scores),
+            **self._plays(),
             **self.cell.summary(),
             **self._cell_scores(),
             **self._measured(),
@@ -235,6 +256,18 @@ class Result:
             "start": mission.crew[0].start.tolist(),
             "hyperparameters": self.hyperparameters.to_plain(),
             "notes": list(self.notes),
+        }
+
+    def _plays(self) -> dict[str, Any]:
+        """Return the play to go on with, and the best of each control set; nothing where no set is played."""
+        cell = self.cell
+        if not isinstance(cell, SetPlays) or not isinstance(self.answer, OptimumAnswer):
+            return {}
+        plain = partial(BestPlay.plain, world=self.mission.world, truth=cell.expected)
+        play = self.play
+        return {
+            "play": None if play is None else plain(play),
+            "best_plays": [plain(one) for one in self.best_plays],
         }
 
     def _cell_scores(self) -> dict[str, float | None]:

@@ -37,7 +37,8 @@ class Step:
     unclassified : float
         Share of sites whose threshold lies within 1.96 standard deviations of their mean.
     regret : float
-        By how much the true value at the reported optimum falls short of the true one, in the user's unit.
+        By how much the true value at the reported optimum falls short of the true one, in the user's unit. In
+        a box that optimum is among sites and readings; ``summary.json`` has it after a climb from there.
     reported_value : float
         What the belief says of the value there (its median), in the user's unit.
     coverage90 : float
@@ -48,8 +49,9 @@ class Step:
         By how much the best true value of all samples falls short of the true optimum, in the user's unit.
     movement_regret : float
         Sum over the samples of the regret of each, and a tenth of its movement cost (Lin et al. 2021, eq. 7).
-    play_value : float
-        Among control sets: the true expected value of the last play, in the user's unit.
+    last_play_value : float
+        Among control sets: the true expected value of the play made last, in the user's unit; it may well be
+        below that of an earlier one.
     simple_regret : float
         By how much the best expected value of all plays falls short of the best of any control set.
     quality_regret : float
@@ -75,7 +77,7 @@ class Step:
     movement: float = _NAN
     best_regret: float = _NAN
     movement_regret: float = _NAN
-    play_value: float = _NAN
+    last_play_value: float = _NAN
     simple_regret: float = _NAN
     quality_regret: float = _NAN
     cost_regret: float = _NAN

@@ -1,0 +1,169 @@
+"""The play to go on with: which control set, and what to set its variables to, by the final belief.
+
+=========  ==================================================================================================
+``F_i``    the expected value of set i at its best settings, over what it leaves free: a Gaussian
+``m_i``    its mean: what the model expects of such a play, ``E[mu]`` at the settings where it is highest
+``s_i``    its standard deviation, see `Expected.average`
+``c_i``    mean cost of the plays of set i so far; of a set never played the declared cost, if there is one
+``b``      the set of the highest m
+=========  ==================================================================================================
+
+The play to go on with is the cheapest one that the model cannot tell from the best: of the sets with
+``m_i >= m_b - 1.645 s_b``, the central 90% of F_b, the one of least c. A set that looks good only because
+little is known of it gains nothing by that: its own s does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fieldbo.domain import Array
+from fieldbo.metrics import MIDDLE90, Interval
+from fieldbo.policies.base import State
+from fieldbo.policies.expectation import Expected, Rises
+from fieldbo.policies.partial import Books, Cell, settings_plain
+from fieldbo.question import Optimum
+from fieldbo.result.answers import amount, ends
+from fieldbo.result.expected import ExpectedTruth
+from fieldbo.world import World
+
+_SAMPLES = 128  # of what is left free
+_CANDIDATES = 256  # among which climbs begin
+
+
+@dataclass(frozen=True, eq=False)
+class BestPlay:
+    """A control set, and its best settings by a belief.
+
+    Attributes
+    ----------
+    number : int
+        Of the set.
+    site : (d,) array
+        What its variables are set to, in the axes' units; NaN where one is left free.
+    expected : Interval
+        The expected value over the free variables, with the central 90% of it, in the values' unit.
+    cost : float or None
+        What such a play costs, in the cost unit: the mean so far, else as declared; None if nobody knows.
+    """
+
+    number: int
+    site: Array
+    expected: Interval
+    cost: float | None
+
+    def in_words(self, world: World) -> str:
+        """Return what to set and what to leave, what to expect of it, and what it costs.
+
+        Examples
+        --------
+        >>> import fieldbo
+        >>> world = fieldbo.load_world("cell-growth")
+        >>> site = np.array([np.nan, np.nan, 1.5, 6.25, np.nan])
+        >>> print(BestPlay(1, site, Interval(2.77, 2.74, 2.8), 0.01).in_words(world))
+        set ammonium 1.5 mmol/L, potassium 6.25 mmol/L; leave the other 3 as they come: 2.77 cm2 expected \
+(2.74 to 2.8), at 0.01 EUR a play
+        """
+        axes, one, quantity = world.domain.axes, world.domain.control_sets[self.number], world.quantity
+        left = [a.name for a, on in zip(axes, one.controls, strict=True) if not on]
+        others = f"{left[0]} as it comes" if len(left) == 1 else f"the other {len(left)} as they come"
+        low, high = ends(self.expected)
+        price = "a price not known yet" if self.cost is None else f"{self.cost:.3g} {world.cost_unit} a play"
+        return (
+            f"set {one.settings(axes, self.site)}{f'; leave {others}' if left else ''}: "
+            f"{amount(self.expected.value, quantity)} expected ({low:.4g} to {high:.4g}), at {price}"
+        )
+
+    def plain(self, world: World, truth: ExpectedTruth | None) -> dict[str, Any]:
+        """Return the play in numbers, as in ``summary.json``, with what is true of it where that is known."""
+        one = world.domain.control_sets[self.number]
+        told = {
+            "set": one.name,
+            "number": self.number,
+            "names": [a.name for a, on in zip(world.domain.axes, one.controls, strict=True) if on],
+            "site": settings_plain(self.site),
+            "expected": self.expected.value,
+            "expected_interval90": ends(self.expected),
+            "cost": self.cost,
+        }
+        if truth is None:
+            return told
+        gain = float(truth.gains(self.site[None], one.controls)[0])
+        return told | {"expected_true": truth.value(gain), "regret": max(0.0, truth.best - gain)}
+
+
+def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
+    """Return the best settings of each control set, in the order of the sets.
+
+    There are none where no optimum is sought, in a domain without control sets, before anything was read, and
+    where the model is of the values' log: expectations are of the values. A set is left out where all its
+    settings that a search sees were turned down.
+
+    Parameters
+    ----------
+    state : State
+    near : (d,) array
+        Where a climb of each set begins besides, for example the highest mean with everything set.
+    """
+    domain = state.domain
+    plain = state.scale.transform == "none"
+    if not (domain.control_sets and isinstance(state.question, Optimum) and state.belief.size and plain):
+        return ()
+    sets, costs = Cell(state, _SAMPLES, _CANDIDATES), _costs(state)
+    numbers = range(len(domain.control_sets))
+    found = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
+    plays = []
+    for i, best in found.items():
+        of = sets.expected[i].average(best.site[None])
+        half = MIDDLE90 * np.sqrt(of.variance[0])
+        low, value, high = sorted(state.scale.to_user(of.mean[0] + np.array([-half, 0.0, half])).tolist())
+        cost = None if np.isnan(costs[i]) else float(costs[i])
+        plays.append(BestPlay(i, best.site, Interval(value, low, high), cost))
+    return tuple(plays)
+
+
+def recommended(plays: Sequence[BestPlay], sign: float) -> BestPlay | None:
+    """Return the play to go on with: the cheapest that the model cannot tell from the best.
+
+    Parameters
+    ----------
+    plays : sequence of BestPlay
+    sign : float
+        1 where larger values are better, -1 where smaller ones are.
+
+    Examples
+    --------
+    >>> told = [(2.95, 0.1, 0.1), (3.0, 0.1, 1.0), (2.5, 0.6, 0.01)]
+    >>> plays = [BestPlay(i, np.zeros(1), Interval(m, m - s, m + s), c) for i, (m, s, c) in enumerate(told)]
+    >>> recommended(plays, 1.0).number, recommended(plays, -1.0).number
+    (0, 2)
+    """
+    if not plays:
+        return None
+    best = max(plays, key=lambda one: sign * one.expected.value)
+    least = min(sign * end for end in ends(best.expected))
+    as_good = [one for one in plays if sign * one.expected.value >= least]
+    return min(
+        as_good, key=lambda one: (np.inf if one.cost is None else one.cost, -sign * one.expected.value)
+    )
+
+
+def _means(over: Expected) -> Callable[[Array], Rises]:
+    """Return E[mu] of points (P, d), with its gradient."""
+    return lambda x: over.bound_rises(x, 0.0)
+
+
+def _costs(state: State) -> Array:
+    """Return c (m,), NaN where nobody knows it."""
+    paid, at = Books.of(state).mean_costs(), state.position
+    if state.cost is None:
+        return paid
+    declared = [
+        float(state.cost.to(at, at[None], one.controls, time_s=state.time_s)[0])
+        for one in state.domain.control_sets
+    ]
+    return np.where(np.isnan(paid), declared, paid)

@@ -1,0 +1,355 @@
+"""The play to go on with: which control set, with what settings, what to expect and to pay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fieldbo
+from fieldbo import plot
+from fieldbo.chance import TruncatedNormal, Uniform
+from fieldbo.controls import Controls, ControlSet
+from fieldbo.costs.subset import Subset
+from fieldbo.domain import Axis, Domain
+from fieldbo.exchange import Query, Rejected
+from fieldbo.fields.base import Field
+from fieldbo.metrics import MIDDLE90, Interval
+from fieldbo.mission import Crew, Mission
+from fieldbo.model import Model
+from fieldbo.policies.base import Decision, Policy
+from fieldbo.policies.partial import free_samples
+from fieldbo.question import LevelSet, Optimum
+from fieldbo.result import BestPlay, Result
+from fieldbo.result.expected import expected_truth_of
+from fieldbo.result.plays import recommended
+from fieldbo.sensors import Sensor
+from fieldbo.world import Quantity, World
+
+AXES = Axis("heat", "C", 0, 10), Axis("time", "", 0, 1), Axis("salt", "g", -1, 1)
+FREE = Uniform(), TruncatedNormal(0.5, 0.02, 0, 1), Uniform()
+SETS = tuple(
+    ControlSet.of(names, AXES, "sets") for names in (["heat"], ["heat", "salt"], [a.name for a in AXES])
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Field):
+    function: object
+
+    def values(self, sites, time_s=0.0):
+        return self.function(sites)
+
+
+@dataclass(frozen=True)
+class InTurn(Policy):
+    """Plays control sets in turn, anywhere."""
+
+    leaves_free = True
+    turns: tuple = (0, 1, 2)
+
+    def suggest(self, state, memory):
+        number = self.turns[len(state.orders) % len(self.turns)]
+        at = state.domain.low + state.rng.random(3) * state.domain.extent
+        return Decision(Query(at, state.domain.control_sets[number].controls))
+
+
+def mission(function, question=None, turns=(0, 1, 2), model=None, **settings):
+    domain = Domain.box(AXES, 64, controls=Controls(SETS, FREE))
+    cost = Subset(costs=(0.1, 0.2, 1.0), noise_sds=(0.0, 0.05, 0.1))
+    world = World(
+        "cell", "A cell", domain, cost, "EUR", Sensor(noise_sd=0.01), Quantity("yield", "kg"), Known(function)
+    )
+    model = model or Model(kernel="se", length_scales=(4.0, 0.5, 1.0), mean=0.0, learn=False)
+    settings = {"initial": 0, "max_steps": 60, "costs": "unknown"} | settings
+    policy, crew = InTurn(turns=turns), (Crew(500.0, world.start),)
+    return Mission("cell", world, question or Optimum(), policy, model, crew, **settings)
+
+
+def all_matter(x):
+    return np.exp(-(((x[:, 0] - 3) / 4) ** 2) - (x[:, 2] - 0.4) ** 2 - 4 * (x[:, 1] - 0.9) ** 2)
+
+
+def heat_matters(x):
+    return np.exp(-(((x[:, 0] - 3) / 4) ** 2))
+
+
+@pytest.fixture(scope="module")
+def ran():
+    return fieldbo.run(mission(all_matter))
+
+
+# -- the rule --------------------------------------------------------------------------------------------
+
+
+def play(number, value, half, cost):
+    return BestPlay(number, np.zeros(1), Interval(value, value - half, value + half), cost)
+
+
+PLAYS = st.lists(
+    st.tuples(
+        st.floats(-5, 5),
+        st.floats(0, 2),
+        st.one_of(st.none(), st.sampled_from([0.0, 0.01, 0.1, 1.0])),
+    ),
+    min_size=1,
+    max_size=8,
+).map(lambda told: [play(i, *one) for i, one in enumerate(told)])
+
+
+@given(PLAYS, st.sampled_from([1.0, -1.0]))
+def test_it_is_the_cheapest_that_lies_within_the_doubt_about_the_best(plays, sign):
+    chosen = recommended(plays, sign)
+    values = [sign * one.expected.value for one in plays]
+    best = plays[int(np.argmax(values))]
+    half = best.expected.high - best.expected.value
+    own = sign * chosen.expected.value
+    assert own >= max(values) - half - 1e-9
+    for one, value in zip(plays, values, strict=True):
+        cheaper = one.cost is not None and (chosen.cost is None or one.cost < chosen.cost)
+        better = one.cost == chosen.cost and value > own
+        assert not (cheaper or better) or value < max(values) - half + 1e-9
+
+
+@given(PLAYS)
+def test_smaller_is_better_mirrors_larger_is_better(plays):
+    mirrored = [
+        replace(one, expected=Interval(-one.expected.value, -one.expected.high, -one.expected.low))
+        for one in plays
+    ]
+    assert recommended(plays, 1.0).number == recommended(mirrored, -1.0).number
+
+
+def test_what_is_cheap_and_little_known_gains_nothing_by_that():
+    assert recommended([play(0, 2.0, 3.0, 0.01), play(1, 3.0, 0.1, 1.0)], 1.0).number == 1
+    assert recommended([play(0, 2.95, 0.0, 0.01), play(1, 3.0, 0.1, 1.0)], 1.0).number == 0
+    assert recommended([play(0, 2.95, 0.0, None), play(1, 3.0, 0.1, 1.0)], 1.0).number == 1
+    assert recommended([], 1.0) is None
+
+
+# -- the best settings of each set -----------------------------------------------------------------------
+
+
+def by_hand(result, one):
+    """Mean and standard deviation of E[f] at a play, in model units, from the joint belief of all samples."""
+    controls = SETS[one.number].controls
+    whole = np.where(controls, np.nan_to_num(one.site), free_samples(result.mission.world.domain, 128))
+    belief = result.surface.belief
+    cross = belief.kernel(whole, belief.sites)
+    noisy = belief.kernel(belief.sites, belief.sites) + np.diag(belief.noise_variances)
+    covariance = belief.kernel(whole, whole) - cross @ np.linalg.solve(noisy, cross.T)
+    return float(belief.mean(whole).mean()), float(np.sqrt(covariance.mean()))
+
+
+def test_what_is_expected_is_the_mean_over_what_is_left_free_with_its_own_doubt(ran):
+    user = ran.hyperparameters.scale
+    assert [one.number for one in ran.best_plays] == [0, 1, 2]
+    for one in ran.best_plays:
+        assert np.isnan(one.site).tolist() == (~SETS[one.number].controls).tolist()
+        mean, sd = by_hand(ran, one)
+        assert one.expected.value == pytest.approx(float(user.to_user(mean)), abs=1e-9)
+        half = MIDDLE90 * sd * user.scale
+        assert one.expected.high - one.expected.low == pytest.approx(2 * half, rel=1e-3)
+
+
+def test_no_other_settings_of_a_set_promise_more(ran):
+    rng, domain = np.random.default_rng(0), ran.mission.world.domain
+    at = domain.low + rng.random((400, 3)) * domain.extent
+    samples, belief = free_samples(domain, 128), ran.surface.belief
+    for one in ran.best_plays:
+        whole = np.where(SETS[one.number].controls, at[:, None], samples).reshape(-1, 3)
+        means = belief.mean(whole).reshape(len(at), -1).mean(axis=1)
+        highest = float(ran.hyperparameters.scale.to_user(means.max()))
+        assert highest <= one.expected.value + 1e-9
+
+
+def test_with_everything_set_it_is_no_worse_than_the_reported_optimum(ran):
+    assert ran.best_plays[2].expected.value >= ran.answer.reported_value - 1e-9
+
+
+def test_a_play_costs_what_its_set_really_cost_so_far(ran):
+    told = {one["set"]: one["mean_cost"] for one in ran.summary()["control_sets"]}
+    assert [one.cost for one in ran.best_plays] == pytest.approx(list(told.values()))
+    assert ran.best_plays[2].cost != 1.0, "real costs differ from declared ones"
+
+
+def test_a_set_never_played_has_the_declared_cost_or_none_that_anybody_knows():
+    for costs, expected in (("unknown", None), ("declared", 0.2)):
+        result = fieldbo.run(mission(all_matter, turns=(0, 2), costs=costs, max_steps=8))
+        assert result.best_plays[1].cost == (None if expected is None else pytest.approx(expected))
+        assert result.best_plays[0].cost == pytest.approx(0.1)
+
+
+@dataclass(frozen=True)
+class Script(Policy):
+    """Sets heat to what it was told to."""
+
+    leaves_free = True
+    heats: tuple = ()
+
+    def suggest(self, state, memory):
+        return Decision(Query([self.heats[len(state.orders)], 0.0, 0.0], SETS[0].controls))
+
+
+def heated(*heats):
+    """An agent that has asked for these settings, of which four were carried out."""
+    agent = fieldbo.Agent(replace(mission(heat_matters), policy=Script(heats)))
+    for heat in heats:
+        order, at = agent.ask(), np.array([heat, 0.5, 0.0])
+        if len(agent.orders) <= 4:
+            value = float(heat_matters(at[None])[0])
+            agent.tell(order.observed(value, noise_variance=1e-4, position=at, cost=0.1))
+        else:
+            agent.tell(Rejected(order.id, "too hot"))
+    return Result.of(agent)
+
+
+def test_settings_that_were_turned_down_are_not_recommended():
+    best = float(heated(0.0, 4.0, 7.0, 10.0).best_plays[0].site[0])
+    assert 2.0 < best < 5.0
+    other = float(heated(0.0, 4.0, 7.0, 10.0, best).best_plays[0].site[0])
+    assert abs(other - best) >= 1e-3 * AXES[0].extent
+
+
+# -- what is recommended ---------------------------------------------------------------------------------
+
+
+def test_where_every_variable_matters_all_are_set(ran):
+    assert ran.play.number == 2
+    np.testing.assert_allclose(ran.play.site, [3.0, 0.9, 0.4], atol=0.25)
+
+
+def test_where_one_variable_matters_only_that_is_set():
+    result = fieldbo.run(mission(heat_matters))
+    assert result.play.number == 0
+    assert result.play.site[0] == pytest.approx(3.0, abs=0.2)
+    assert result.play.cost == pytest.approx(0.1)
+
+
+def test_a_minimum_is_played_like_the_maximum_of_the_function_turned_over(ran):
+    turned = fieldbo.run(mission(lambda x: -all_matter(x), Optimum("minimise")))
+    assert turned.play.number == ran.play.number
+    np.testing.assert_allclose(turned.play.site, [3.0, 0.9, 0.4], atol=0.25)
+    interval = turned.play.expected
+    assert interval.low < interval.value < interval.high < 0
+    truth = expected_truth_of(turned.mission.world, turned.mission.question)
+    told = turned.summary()["play"]
+    gain = float(truth.gains(turned.play.site[None], SETS[2].controls)[0])
+    assert told["expected_true"] == pytest.approx(float(-all_matter(turned.play.site[None])[0]))
+    assert told["regret"] == pytest.approx(truth.best - gain)
+
+
+def test_the_same_run_recommends_the_same_play(ran):
+    again = fieldbo.run(ran.mission)
+    assert again.summary()["play"] == ran.summary()["play"]
+
+
+# -- what is told of it ----------------------------------------------------------------------------------
+
+
+def test_the_summary_names_set_settings_expectation_price_and_truth():
+    result = fieldbo.run(mission(heat_matters))
+    told = json.loads(json.dumps(result.summary(), allow_nan=False))
+    one = told["play"]
+    assert (one["set"], one["number"], one["names"]) == ("heat", 0, ["heat"])
+    assert one["site"] == [result.play.site[0], None, None]
+    assert one["expected"] == result.play.expected.value
+    assert one["expected_interval90"] == [result.play.expected.low, result.play.expected.high]
+    assert one["expected_true"] == pytest.approx(float(heat_matters(result.play.site[None])[0]))
+    assert one["regret"] == pytest.approx(1 - one["expected_true"], abs=1e-6)
+    assert one in told["best_plays"]
+    assert [other["set"] for other in told["best_plays"]] == [s.name for s in SETS]
+    assert len(told["reported_site"]) == 3, "with everything set"
+
+
+def test_in_a_live_cell_nothing_is_said_of_the_truth(ran):
+    world = replace(ran.mission.world, field=None)
+    told = replace(ran, mission=replace(ran.mission, world=world)).summary()
+    assert told["play"]["expected"] == ran.play.expected.value
+    assert not {"expected_true", "regret"} & set(told["play"])
+
+
+@dataclass(frozen=True)
+class Anywhere(Policy):
+    """Samples anywhere, everything set."""
+
+    def suggest(self, state, memory):
+        return Decision(Query(state.domain.low + state.rng.random(3) * state.domain.extent))
+
+
+def test_there_is_none_before_a_reading_for_a_level_set_and_of_a_log():
+    nothing = Result.of(fieldbo.Agent(mission(all_matter)))
+    assert nothing.play is None
+    assert nothing.summary()["play"] is None
+    level = fieldbo.run(mission(all_matter, LevelSet(0.5), max_steps=4))
+    assert level.best_plays == ()
+    assert "play" not in level.summary()
+    log = replace(
+        mission(all_matter, max_steps=4), policy=Anywhere(), model=Model(transform="log", learn=False)
+    )
+    assert fieldbo.run(log).summary()["play"] is None
+
+
+@pytest.mark.parametrize(
+    ("number", "cost", "settings", "price"),
+    [
+        (0, 0.1, "set heat 2.5 C; leave the other 2 as they come", "0.1 EUR a play"),
+        (1, None, "set heat 2.5 C, salt -0.5 g; leave time as it comes", "a price not known yet"),
+        (2, 1.0, "set heat 2.5 C, time 0.5, salt -0.5 g", "1 EUR a play"),
+    ],
+)
+def test_it_is_told_in_words(number, cost, settings, price):
+    site = np.where(SETS[number].controls, [2.5, 0.5, -0.5], np.nan)
+    one = BestPlay(number, site, Interval(1.5, 1.25, 1.75), cost)
+    told = one.in_words(mission(all_matter).world)
+    assert told == f"{settings}: 1.5 kg expected (1.25 to 1.75), at {price}"
+
+
+def test_the_command_line_says_what_to_play(said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = " ".join(said("run", "cell-growth", "--battery", 8, "--out", "r").split())
+    told = json.loads(Path("r/summary.json").read_text())
+    one = told["play"]
+    world = fieldbo.load_world("cell-growth")
+    first = world.domain.axes[[a.name for a in world.domain.axes].index(one["names"][0])]
+    set_to = one["site"][[a.name for a in world.domain.axes].index(first.name)]
+    assert f"play set {first.name} {set_to:.4g} {first.unit}" in text
+    assert f"{one['expected']:.4g} cm2 expected" in text
+    assert f"at {one['cost']:.3g} EUR a play" in text
+    assert "with everything set, at calcium" in text
+    assert f"to the best expected value, the play to go on with {one['regret']:.3g}" in text
+
+
+# -- pictures --------------------------------------------------------------------------------------------
+
+
+def rings(figure):
+    return [line for ax in figure.axes for line in ax.lines if line.get_label() == "recommended play"]
+
+
+def test_the_path_shows_the_play_where_it_sets_a_variable_and_nothing_where_it_does_not():
+    result = fieldbo.run(mission(heat_matters, max_steps=30))
+    assert result.play.number == 0
+    drawn = [float(ring.get_ydata()[0]) for ring in rings(plot.path_picture(result))]
+    np.testing.assert_array_equal(drawn, result.play.site)
+    assert all(ring.get_xdata()[0] > 29 for ring in rings(plot.path_picture(result)))
+
+
+def test_orders_that_were_turned_down_leave_a_gap_in_the_path():
+    agent = fieldbo.Agent(mission(all_matter))
+    for number in range(6):
+        order = agent.ask()
+        if number == 2:
+            agent.tell(Rejected(order.id, "door open"))
+            continue
+        at = np.where(np.isnan(order.site), [5, 0.5, 0], order.site)
+        agent.tell(order.observed(1.0, noise_variance=0.01, position=at, cost=0.1))
+    figure = plot.path_picture(Result.of(agent))
+    (costs,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
+    bars = sorted(round(bar.get_x() + bar.get_width() / 2) for bar in costs.patches)
+    assert bars == [0, 1, 3, 4, 5]
