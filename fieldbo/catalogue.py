@@ -7,6 +7,7 @@ a slash is a path.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -169,6 +170,7 @@ def _world(file: Path, draw: int) -> World:
 def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> World:
     where = _shown(file)
     content = read_toml(file)
+    _check_grid(content, where)
     told = validated(WorldFile, content, where)
     _check_format(content, where)
     if draw < 0:
@@ -208,6 +210,23 @@ def _check_format(content: Mapping[str, Any], where: str) -> None:
             f"format = {str(content['format']).lower()}",
             expected="1, a whole number",
             where=f"{where}: format",
+        )
+
+
+def _check_grid(content: Mapping[str, Any], where: str) -> None:
+    """Raise an `InputError` for a grid with what only a box has: control sets, and variables left free."""
+    domain = content.get("domain")
+    if not isinstance(domain, Mapping) or domain.get("kind") != "grid":
+        return
+    axes = domain.get("axes")
+    left_free = isinstance(axes, list) and any(isinstance(one, Mapping) and "free" in one for one in axes)
+    if "control_sets" in domain or left_free:
+        what = "control_sets" if "control_sets" in domain else "an axis that is left free"
+        raise InputError(
+            f"{what} in a domain of kind grid",
+            expected='kind = "box": what is left free takes any value between the ends of its axis',
+            where=f"{where}: domain.kind",
+            mend='set kind = "box", and leave the counts of the axes out',
         )
 
 
@@ -266,6 +285,13 @@ def _controls(told: BoxFile, axes: Sequence[Axis]) -> Controls | None:
                 where=f"domain.axes[{free[0][0]}].free",
             )
         return None
+    if not told.control_sets:
+        raise InputError(
+            "control_sets = []",
+            expected="at least one set of axes, as in " + json.dumps([[a.name for a in axes]]),
+            where="domain.control_sets",
+            mend="name the sets, or leave the key out: all axes are then always set",
+        )
     sets = [
         ControlSet.of(names, axes, f"domain.control_sets[{k}]") for k, names in enumerate(told.control_sets)
     ]

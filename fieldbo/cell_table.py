@@ -185,7 +185,14 @@ def _axes(cell: CellTable, columns: Sequence[str], readings: Readings) -> list[A
 
 
 def check_costs(cell: CellTable, axes: Sequence[Axis]) -> None:
-    """Raise an `InputError` unless modules, control sets or the cost of a sample fit the settings."""
+    """Raise an `InputError` unless modules, control sets or the cost of a sample fit, and have a unit."""
+    if not cell.cost_unit.strip():
+        raise InputError(
+            "a cost unit without a name",
+            expected="the unit of costs and of the battery, as in EUR or s",
+            where="--cost-unit",
+            mend="name it, or leave the option out: costs are then in EUR",
+        )
     if cell.modules and cell.control_sets:
         raise InputError(
             "modules and control sets",

@@ -51,11 +51,6 @@ class NewCell:
     notes: tuple[str, ...] = ()
 
     @property
-    def explained(self) -> float:
-        """Share of the outcomes' variance that leaving each row out in turn predicts; below 0: none."""
-        return 1.0 - float(self.field.loo_rmse**2 / np.var(self.field.readings.values))
-
-    @property
     def little_known(self) -> float:
         """Share of the settings of which the table says little: the fit's sd is above half the prior's."""
         belief, sites = self.field.belief, self.loaded.world.domain.sites
@@ -255,5 +250,5 @@ class _Cell:
             "The truth is the mean of a Gaussian process (Matern-5/2) fitted to them"
             f"{' on a log scale' if cell.transform == 'log' else ''}, over the box of the settings.\n\n"
             f"Leave-one-out error {field.loo_rmse:.4g} {cell.value_unit}; its 90% intervals hold "
-            f"{field.loo_coverage:.0%} of the rows.\n"
+            f"{field.loo_coverage:.0%} of the rows. Cross-validated R2 {field.explained:.2f}.\n"
         ).encode()

@@ -97,13 +97,14 @@ def _indented(label: str, text: str) -> str:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """Return the valid name most like `name`, or None if none is alike.
+    """Return the valid name most like `name`, or the only one that it is a part of; None if none is alike.
 
     Examples
     --------
-    >>> nearest("truvr", ["truvar", "random"])
-    'truvar'
+    >>> nearest("truvr", ["truvar", "random"]), nearest("normal", ["uniform", "truncated-normal"])
+    ('truvar', 'truncated-normal')
     """
     by_lower = {v.lower(): v for v in valid}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    holding = [v for v in by_lower if name.lower() in v.split("-")]
+    found = holding if len(holding) == 1 else get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     return by_lower[found[0]] if found else None

@@ -34,6 +34,18 @@ def _freeze(value: object, name: str, array: ArrayLike, dtype: type = float) -> 
     object.__setattr__(value, name, frozen_array(array, dtype))
 
 
+def _numbers(name: str, given: object, where: str) -> Array:
+    """Return what was given for `name` as numbers; raise an `InputError` if it is anything else."""
+    try:
+        numbers = np.asarray(given)
+        if numbers.dtype.kind not in "biuf" and numbers.size:  # text like "1" is no number either
+            raise TypeError
+        return numbers.astype(float)
+    except (TypeError, ValueError):
+        shown = given.tolist() if isinstance(given, np.ndarray) else given
+        raise InputError(f"{name} = {shown!r}", expected="numbers", where=where) from None
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
     """Go to `site` and sample there.
@@ -65,7 +77,8 @@ class Query:
     expected_time_s: float | None = None
 
     def __post_init__(self) -> None:
-        _freeze(self, "site", np.atleast_1d(self.site))
+        where = "a query" if self.id is None else f"query {self.id}"
+        _freeze(self, "site", np.atleast_1d(_numbers("site", self.site, where)))
         if self.controls is not None:
             _freeze(self, "controls", self.controls, bool)
             if len(self.controls) != len(self.site):
@@ -122,7 +135,7 @@ class Query:
                 expected="what it really cost",
                 where="cost",
             )
-        at = self.site if position is None else np.asarray(position, dtype=float)
+        at = self.site if position is None else _numbers("position", position, f"observation of {self.id}")
         paid = self.expected_cost if cost is None else cost
         return Observation(
             order=str(self.id),
@@ -191,12 +204,16 @@ Order = Query | GoHome
 class Observation:
     """What really happened when an order was carried out.
 
+    What is told is taken for true: a reading that was taken outside of the domain, or a variable left to
+    chance that came about beyond the ends of its axis, is modelled where it was. Only what is asked for stays
+    within; a run notes how many readings lie beyond.
+
     Parameters
     ----------
     order : str
         Id of the order.
     sites : (k, d) array
-        Where readings were really taken; the last at or nearest the target.
+        Where readings were really taken, in the domain or not; the last at or nearest the target.
     values, noise_variances, times_s : (k,) arrays
         The readings in the user's units, their noise variances, and seconds since the start of the run.
     position : (d,) array
@@ -230,17 +247,29 @@ class Observation:
     time_s: float | None = None
 
     def __post_init__(self) -> None:
-        _freeze(self, "position", np.atleast_1d(self.position))
-        dimension = len(self.position)
-        _freeze(self, "sites", np.asarray(self.sites, dtype=float).reshape(-1, dimension))
+        where = f"observation of {self.order}"
+        _freeze(self, "position", np.atleast_1d(_numbers("position", self.position, where)))
+        dimension, sites = len(self.position), _numbers("sites", self.sites, where)
+        if not dimension or sites.size % dimension:
+            raise InputError(
+                f"a position of {dimension} coordinates and sites of {sites.size}",
+                expected="one a variable, at the position and at each reading",
+                where=where,
+            )
+        _freeze(self, "sites", sites.reshape(-1, dimension))
         for name in ("values", "noise_variances", "times_s"):
-            _freeze(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
+            _freeze(self, name, np.atleast_1d(_numbers(name, getattr(self, name), where)))
             if len(getattr(self, name)) != len(self.sites):
                 raise InputError(
                     f"{name} has {len(getattr(self, name))} entries",
                     expected=f"{len(self.sites)}, one for each reading",
-                    where=f"observation of {self.order}",
+                    where=where,
                 )
+        for name in ("cost",) if self.time_s is None else ("cost", "time_s"):
+            number = _numbers(name, getattr(self, name), where)
+            if number.size != 1:
+                raise InputError(f"{name} = {number.tolist()}", expected="a number", where=where)
+            object.__setattr__(self, name, number.item())
         for name, numbers, least in (
             ("sites", self.sites, -np.inf),
             ("noise_variances", self.noise_variances, 0.0),
@@ -253,15 +282,18 @@ class Observation:
                 raise InputError(
                     f"{name} {numbers.tolist()}",
                     expected="finite numbers" + (" of at least 0" if least == 0 else ""),
-                    where=f"observation of {self.order}",
+                    where=where,
                 )
         if self.channels is not None:
-            channels = {k: frozen_array(np.atleast_1d(v)) for k, v in self.channels.items()}
+            channels = {
+                k: frozen_array(np.atleast_1d(_numbers(f"channels[{k!r}]", v, where)))
+                for k, v in self.channels.items()
+            }
             if any(len(v) != len(self.values) for v in channels.values()):
                 raise InputError(
                     f"channels of {[len(v) for v in channels.values()]} entries",
                     expected=f"{len(self.values)}, one for each reading",
-                    where=f"observation of {self.order}",
+                    where=where,
                 )
             object.__setattr__(self, "channels", channels)
 
@@ -292,7 +324,11 @@ class Telemetry:
     time_s: float
 
     def __post_init__(self) -> None:
-        _freeze(self, "position", np.atleast_1d(self.position))
+        where = f"telemetry of vehicle {self.vehicle}"
+        _freeze(self, "position", np.atleast_1d(_numbers("position", self.position, where)))
+        for name in ("remaining", "time_s"):
+            if (given := getattr(self, name)) is not None:
+                _numbers(name, given, where)
 
 
 @dataclass(frozen=True)

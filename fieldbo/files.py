@@ -109,15 +109,31 @@ def _explained(error: ValidationError, shape: Any, content: Mapping[str, Any], w
     if named is not None:
         return named
     if kind.startswith("missing") or kind == "union_tag_not_found":
-        name = "kind" if kind == "union_tag_not_found" else str(first["loc"][-1])
+        if kind == "union_tag_not_found":
+            names = ", ".join(sorted(_kinds(shape, path, content)))
+            place = _place(where, [*path, "kind"])
+            return InputError("kind is missing", expected=f"one of {names}", where=place)
+        name = str(first["loc"][-1])
         place = _place(where, [*path, name])
         return InputError(f"{name} is missing", expected=f"a value for {name}", where=place)
     # A value that may be of several kinds draws a complaint for each.
-    told = [c["msg"] for c in complaints if _path_in(content, c["loc"]) == path]
-    wanted = dict.fromkeys(m.removeprefix("Input should be ").replace("an object", "a table") for m in told)
+    wanted = dict.fromkeys(_wanted(c) for c in complaints if _path_in(content, c["loc"]) == path)
     name = _dotted(path[-2:]).split(".")[-1] or "value"
     received = json.dumps(first["input"], default=str)
     return InputError(f"{name} = {received}", expected=", or ".join(wanted), where=_place(where, path))
+
+
+def _wanted(complaint: Any) -> str:
+    """Return what would have been right, by one of pydantic's complaints."""
+    context = complaint.get("ctx") or {}
+    match complaint["type"]:
+        case "string_too_short":
+            return "text that is not empty"
+        case "too_short":
+            return f"at least {context['min_length']} item{'s' if context['min_length'] > 1 else ''}"
+        case "too_long":
+            return f"at most {context['max_length']} item{'s' if context['max_length'] > 1 else ''}"
+    return str(complaint["msg"]).removeprefix("Input should be ").replace("an object", "a table")
 
 
 def _quoted(names: object) -> list[str]:
@@ -193,6 +209,18 @@ def _dotted(path: Sequence[str]) -> str:
 
 def _keys(shape: Any, path: list[str], content: Any) -> list[str]:
     """Return the keys that the table at `path` of `content` may have."""
+    shapes = _shapes(shape, path, content)
+    return list(dict.fromkeys(name for table in shapes for name in _annotations(table)))
+
+
+def _kinds(shape: Any, path: list[str], content: Any) -> list[str]:
+    """Return the kinds that the table at `path` of `content` may be of."""
+    tables = _shapes(shape, path, content)
+    return [kind for table in tables for kind in get_args(_annotations(table).get("kind"))]
+
+
+def _shapes(shape: Any, path: list[str], content: Any) -> list[Any]:
+    """Return the shapes that the table at `path` of `content` may have."""
     shapes = [shape]
     for name in path:
         content = content[int(name) if isinstance(content, list) else name]
@@ -201,7 +229,7 @@ def _keys(shape: Any, path: list[str], content: Any) -> list[str]:
         of_key = [fields_of[name] for fields_of in map(_annotations, shapes) if name in fields_of]
         shapes = [table for annotation in of_key for table in _tables(annotation)]
         shapes = [s for s in shapes if _of_kind(s, content)] or shapes
-    return list(dict.fromkeys(name for table in shapes for name in _annotations(table)))
+    return shapes
 
 
 def _annotations(table: Any) -> dict[str, Any]:

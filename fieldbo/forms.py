@@ -110,7 +110,7 @@ class BoxFile(_Table):
     )
     control_sets: list[list[str]] | None = Field(
         default=None,
-        min_length=1,
+        json_schema_extra={"minItems": 1},
         description="Which axes can be set together, the others left free; by default all always are",
     )
 

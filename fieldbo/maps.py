@@ -3,12 +3,16 @@
 Variables ``mean`` and ``sd``. For a level set also ``exceedance`` (probability of being at or above the
 threshold) and ``class`` (1 above, 0 below); for an optimum ``exceedance`` alone, the probability of being
 better than the reported value. On the grid where the domain is one (NaN and -1 outside its region), else
-along ``site``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class goes by the
+along ``site``. A coordinate whose name in the world is none that CF allows has a fit one here, and its own as
+``long_name``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class goes by the
 median.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,8 @@ from numpy.typing import NDArray
 
 from fieldbo.domain import Axis, Domain, is_depth
 from fieldbo.result import LevelSetAnswer, OptimumAnswer, Result
+
+_TAKEN = ("mean", "sd", "exceedance", "class", "site")
 
 _Variables = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 
@@ -45,12 +51,13 @@ def of(result: Result) -> xarray.Dataset:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
         told = _moments(result) | _better(answer)
     variables = {name: _laid_out(domain, *one) for name, one in told.items()}
-    coordinates = {axis.name: _coordinate(domain, j, axis) for j, axis in enumerate(domain.axes)}
+    names = _names(domain.axes)
+    coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = xarray.Dataset(variables, coordinates, attributes)
     if "class" in maps:
         maps["class"].encoding["_FillValue"] = np.int8(-1)
-    for axis in domain.axes:
-        maps[axis.name].encoding["_FillValue"] = None  # a coordinate has no gaps
+    for name in names:
+        maps[name].encoding["_FillValue"] = None  # a coordinate has no gaps
     return maps
 
 
@@ -96,11 +103,30 @@ def _laid_out(domain: Domain, values: NDArray[Any], attributes: dict[str, Any]) 
     """Return dimensions, values and attributes as xarray takes them."""
     if domain.shape is None:
         return ("site",), values, attributes
-    return tuple(a.name for a in domain.axes), domain.on_grid(values), attributes
+    return tuple(_names(domain.axes)), domain.on_grid(values), attributes
 
 
-def _coordinate(domain: Domain, j: int, axis: Axis) -> Any:
+def _names(axes: Sequence[Axis]) -> list[str]:
+    """Return names of axes as CF allows them: letters, digits and underscores, a letter first; none twice.
+
+    Examples
+    --------
+    >>> _names([Axis(name, "", 0, 1) for name in ("oven heat (C)", "oven_heat_C", "1st", "x")])
+    ['oven_heat_C', 'oven_heat_C_2', 'axis_1st', 'x']
+    """
+    names: list[str] = []
+    for axis in axes:
+        fit = re.sub(r"\W+", "_", axis.name).strip("_")
+        fit = fit if fit[:1].isalpha() else f"axis_{fit}".rstrip("_")
+        taken = [*names, *_TAKEN]
+        others = (f"{fit}_{k}" for k in count(2))
+        names.append(fit if fit not in taken else next(one for one in others if one not in taken))
+    return names
+
+
+def _coordinate(domain: Domain, j: int, name: str) -> Any:
     """Return the coordinate of axis number `j` as xarray takes it."""
+    axis = domain.axes[j]
     told: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
     if axis.positive == "down":
         told |= {"positive": "down", "axis": "Z"}
@@ -108,4 +134,4 @@ def _coordinate(domain: Domain, j: int, axis: Axis) -> Any:
         told["standard_name"] = "depth"
     if domain.shape is None:
         return ("site",), domain.sites[:, j], told
-    return (axis.name,), np.linspace(axis.low, axis.high, domain.shape[j]), told
+    return (name,), np.linspace(axis.low, axis.high, domain.shape[j]), told

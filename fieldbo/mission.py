@@ -284,7 +284,7 @@ class Mission:
                 "sampling again at the same site costs nothing: the battery might never be spent",
                 expected="a sampling cost above 0, or a limit of steps",
                 where="cost",
-                mend="add sampling = ... to the world's [cost], or max_steps = ... to [agent]",
+                mend=f"{self.world.cost.to_price_samples}, or set max_steps in [agent]",
             )
 
 

@@ -26,7 +26,7 @@ _BECAUSE = {
     EndReason.VEHICLE_LOST: "the vehicle is lost",
 }
 
-_OWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent"}
+_OWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent", "worst", "lcb", "had"}
 """What of a policy's `why` has a place of its own here."""
 
 _OF_SETS = {"plausible", "front"}
@@ -132,7 +132,9 @@ def in_words(
     lines = [f"  {what:<{wide}}  {said}" for what, said in told.items()]
     parts = [_best_table(agent, best), "\n".join(lines)]
     for key, rows in (why or {}).items():
-        if key != "best" and _is_table(rows):
+        if key == "sets" and why is not None and "worst" in why:
+            parts.append(_sets_table(agent, why))
+        elif key != "best" and _is_table(rows):
             parts.append(_table_of(agent.domain, rows))
     return "\n\n".join(parts)
 
@@ -156,10 +158,17 @@ def _reasons(
     told = {"policy": f"{rule}: {said}" if said else rule, **controlled}
     if len(best) > 1:
         told["value"] = _ahead(best)
+    if "worst" in why:
+        value = told.get("value", _digits(best[0]["value"]))
+        told["value"] = f"{value}; counted from the worst, {amount(why['worst'], world.quantity)}"
     told["expected"] = _expected(agent, query)
     if (incumbent := why.get("incumbent")) is not None:
         so_far = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
         told["so far"] = f"at best {amount(so_far, world.quantity)}, by the model"
+    if (had := _had(agent, why)) is not None:
+        told["so far"] = (
+            f"{amount(had, world.quantity)} on average by the best settings, all doubt against them"
+        )
     told["cost"] = cost
     taken = _OWN | ({"set"} if controlled else set())
     own = {k: v for k, v in why.items() if k not in taken and settings.get(k) != v and not _is_table(v)}
@@ -326,6 +335,54 @@ def _table_of(domain: Domain, rows: Sequence[Mapping[str, Any]]) -> str:
 
     heads = [key.replace("_", " ") for key in keys]
     return _aligned(heads, [[cell(key, row.get(key)) for key in keys] for row in rows])
+
+
+def _had(agent: Agent, why: Mapping[str, Any]) -> float | None:
+    """Return the average value that is had already, all doubt against it; None where none is told."""
+    gain = why.get("lcb", why.get("had"))
+    return None if gain is None or "worst" not in why else _on_worst(agent, why["worst"], gain)
+
+
+def _on_worst(agent: Agent, worst: float, gain: float) -> float:
+    """Return the value that is better than the worst by `gain`."""
+    sign = agent.mission.question.sign
+    return worst + sign * gain
+
+
+def _sets_table(agent: Agent, why: Mapping[str, Any]) -> str:
+    """Return what is known of each control set as an aligned table, and what its words mean.
+
+    Its bounds are told as values, not as gains on the worst; of what is not known yet that is said.
+    """
+    world, rows, minimises = agent.mission.world, why["sets"], agent.mission.question.sign < 0
+    unit, of_value = world.cost_unit, world.quantity.unit
+    heads = ["control set", "at best" + ("" if of_value in ("", "1") else f" ({of_value})")]
+    heads += [f"mean cost ({unit})", f"cost at least ({unit})", "plays", "good enough"]
+    enough = {True: "may be", False: "no", None: "exploring"}
+    table = [
+        [
+            agent.domain.control_sets[one["set"]].name,
+            "not yet known" if one["ucb"] is None else _digits(_on_worst(agent, why["worst"], one["ucb"])),
+            *(_digits(one[key]) for key in ("cost", "cost_low", "plays")),
+            enough[one["plausible"]],
+        ]
+        for one in rows
+    ]
+    bounds = getattr(agent.mission.policy, "bounds_are", "")
+    notes = [
+        f"at best: the {'least' if minimises else 'most'} that a set may come to on average over what it "
+        f"leaves to chance, all doubt in its favour; {bounds}"
+    ]
+    if any(one["plausible"] is None for one in rows):
+        notes.append("exploring: no set is given up before that has ended")
+    elif (had := _had(agent, why)) is not None:
+        share = 1.0 - why["alpha"]
+        limit = why["worst"] + share * (had - why["worst"])
+        notes.append(
+            f"good enough: {amount(limit, world.quantity)} or {'less' if minimises else 'more'}, which is "
+            f"{_digits(100.0 * share)}% of the way from the worst to what is had so far"
+        )
+    return "\n".join([_aligned(heads, table), "", *(f"  {note}" for note in notes)])
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

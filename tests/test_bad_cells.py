@@ -19,7 +19,7 @@ from fieldbo.chance import TruncatedNormal, Uniform
 from fieldbo.controls import Controls, ControlSet
 from fieldbo.domain import Axis, Domain
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.exchange import Query
+from fieldbo.exchange import Observation, Query, Telemetry
 
 NORMAL = 'free = { kind = "truncated-normal", mean = 0.5, variance = 0.02 }'
 SETS = """format = 1
@@ -171,7 +171,16 @@ WRONG_CELLS = [
         "control_sets[2]",
         'add free = { kind = "uniform" } to axis x3',
     ),
-    sets('[["x1", "x2", "x3"], ["x2", "x3"], ["x3"]]', "[]", "control_sets = []", "domain.control_sets"),
+    sets(
+        '[["x1", "x2", "x3"], ["x2", "x3"], ["x3"]]',
+        "[]",
+        "control_sets = []",
+        'at least one set of axes, as in [["x1", "x2", "x3"]]',
+        f"{S}: domain.control_sets",
+        "name the sets, or leave the key out",
+    ),
+    sets('"box"', '"grid"', "control_sets in a domain of kind grid", 'expected: kind = "box"', "domain.kind"),
+    sets('cost_unit = "EUR"', 'cost_unit = ""', 'cost_unit = ""', "expected: text that is not empty"),
     sets(
         'control_sets = [["x1", "x2", "x3"], ["x2", "x3"], ["x3"]]\n',
         "",
@@ -194,7 +203,15 @@ WRONG_CELLS = [
         )
     ),
     sets(", variance = 0.02", "", "variance is missing", "domain.axes[1].free.variance"),
-    sets('"truncated-normal"', '"normal"', "unknown kind 'normal'", "truncated-normal", "axes[1].free.kind"),
+    sets(
+        '"truncated-normal"',
+        '"normal"',
+        "unknown kind 'normal'",
+        "one of truncated-normal, uniform",
+        "axes[1].free.kind",
+        "did you mean 'truncated-normal'?",
+    ),
+    sets('kind = "truncated-normal", ', "", "kind is missing", "one of truncated-normal, uniform"),
     sets('"uniform"', '"uniform", low = 0', "unknown key 'low'", "domain.axes[0].free.low"),
     sets('free = { kind = "uniform" }', 'free = "uniform"', 'free = "uniform"', "a table"),
     # what control sets cost
@@ -401,6 +418,44 @@ def test_a_real_cost_that_can_t_be_is_refused(cost):
 @pytest.mark.parametrize("cost", [0.0, 3.0, 12.0])
 def test_a_real_cost_of_any_size_is_charged(cost):
     assert played(cost).spent == cost
+
+
+ARGUMENTS = [
+    *(("value", wrong) for wrong in ("a", "1.5", None, [1.0, "a"], {})),
+    *(("noise_variance", wrong) for wrong in ("a", [None])),
+    ("time_s", "now"),
+    *(("cost", wrong) for wrong in ("a", "1", [1.0, 2.0], [])),
+    *(("position", wrong) for wrong in ("here", [0.1, "b", 0.3], [None] * 3, [])),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong"), ARGUMENTS, ids=str)
+def test_what_is_no_number_is_refused_when_it_is_told(name, wrong):
+    query = Query([0.2, 0.4, 0.3], id="run/0")
+    told = {"value": 1.0, "noise_variance": 0.0, "cost": 0.1} | {name: wrong}
+
+    with pytest.raises(InputError, match=r"number|coordinates") as caught:
+        query.observed(**told)
+
+    assert name.removesuffix("_s") in caught.value.problem
+    assert caught.value.where == "observation of run/0"
+
+
+def test_an_observation_in_full_is_held_to_numbers_in_every_part():
+    right = {"order": "run/0", "sites": [[0.2, 0.4]], "values": [1], "noise_variances": [0], "times_s": [0]}
+    right |= {"position": [0.2, 0.4], "cost": 1}
+    assert Observation(**right).cost == 1.0
+    wrong = {name: "a" for name in right if name != "order"} | {"time_s": "a", "channels": {"salt": ["a"]}}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match="expected: numbers") as caught:
+            Observation(**right | {name: value})
+        assert name in caught.value.problem
+    with pytest.raises(InputError, match="sites of 3"):
+        Observation(**right | {"sites": [0.2, 0.4, 0.6]})
+    with pytest.raises(InputError, match="site = 'a'"):
+        Query("a")
+    with pytest.raises(InputError, match="remaining = 'a'"):
+        Telemetry(0, [0.0], "a", 0.0)
 
 
 def test_what_was_left_free_must_be_told():

@@ -88,9 +88,9 @@ def ran(world, policy, options="", costs="unknown", battery=7.0, after=None):
 
 
 def table(text, head):
-    """Return the rows of the table whose first line has that word first, as dicts."""
+    """Return the rows of the table whose first line begins like that."""
     lines = text.splitlines()
-    at = next(k for k, line in enumerate(lines) if line.split()[:1] == [head])
+    at = next(k for k, line in enumerate(lines) if line.strip().startswith(head))
     rows = []
     for line in lines[at + 1 :]:
         if not line.strip():
@@ -139,16 +139,62 @@ def test_what_is_left_free_is_a_dash_in_the_table_and_named_in_words(subsets):
 
 def test_all_control_sets_are_told_with_their_bounds_costs_and_plays(subsets):
     for told in explained(subsets):
-        rows = table(told.text, "set")
+        rows = table(told.text, "control set")
         assert len(rows) == 3
         for row, one in zip(rows, told.why["sets"], strict=True):
-            name = {0: "x1", 1: "x2", 2: "all"}[one["set"]]
-            assert row.split()[0] == name
-            assert row.split()[-2:] == [str(one["plays"]), "yes" if one["plausible"] else "no"]
-            cost = "-" if one["cost"] is None else f"{one['cost']:.4g}"
-            assert row.split()[2] == cost
+            name, *bound, cost, least, plays, enough = row.replace("may be", "maybe").split()
+            assert name == {0: "x1", 1: "x2", 2: "all"}[one["set"]]
+            assert " ".join(bound) == ("not yet known" if one["ucb"] is None else f"{310 - one['ucb']:.4g}")
+            assert cost == ("-" if one["cost"] is None else f"{one['cost']:.4g}")
+            assert least == f"{one['cost_low']:.4g}"
+            assert plays == str(one["plays"])
+            assert enough == {True: "maybe", False: "no", None: "exploring"}[one["plausible"]]
         assert "phase expl" in line(told.text, "also")
         assert "entries" not in told.text
+
+
+def test_bounds_are_told_as_values_with_what_they_are_bounds_of(subsets):
+    phases = set()
+    for told in explained(subsets):
+        why = told.why
+        phases.add(why["phase"])
+        assert "counted from the worst, 310" in line(told.text, "value")
+        assert line(told.text, "so far").startswith(f"so far    {310 - why['lcb']:.4g} on average")
+        assert "the least that a set may come to on average over what it leaves to chance" in told.text
+        assert "the tightest so far, which an earlier model may have given" in told.text
+        assert "lcb" not in told.text
+        exploring = why["phase"] == "exploration"
+        assert ("exploring: no set is given up before that has ended" in told.text) == exploring
+        good = 310 - (1 - why["alpha"]) * why["lcb"]
+        assert (f"good enough: {good:.4g} or less" in told.text) == (not exploring)
+    assert phases == {"exploration", "exploitation"}
+
+
+def test_a_worst_that_was_read_on_the_way_is_told():
+    folder = ran(SETS, "subsets", "samples = 16\ncandidates = 8", after=5)
+    told = explain(folder, 4)
+
+    worst = max(read.values[0] for read in observations(folder)[:4])
+    assert told.why["worst"] == worst
+    assert f"counted from the worst, {worst:.4g}" in line(told.text, "value")
+
+
+def observations(folder):
+    with fieldbo.Record(folder / "run.sqlite") as record:
+        return [row.message for row in record.rows() if row.kind == "observation"]
+
+
+def test_bounds_that_are_not_known_while_sets_are_explored_are_said_to_be_so():
+    seen = set()
+    for told in explained(ran(SETS, "subset-front", SMALL)):
+        exploring = told.why["phase"] == "exploration"
+        seen.add(exploring)
+        for row in table(told.text, "control set"):
+            assert ("not yet known" in row) == exploring
+            assert row.endswith("exploring") == exploring
+        assert "by the model as it was when the rule last looked at the set" in told.text
+        assert ("so far" in told.text) == (not exploring)
+    assert seen == {True, False}
 
 
 def test_an_unknown_cost_is_told_as_it_was_found_out(subsets):

@@ -131,7 +131,7 @@ def test_a_query_that_sets_all_leaves_nothing():
     assert event.sites.tolist() == [[1.0, 2.0, 3.0]]
 
 
-def test_what_was_left_free_has_no_default_and_must_lie_on_its_axis():
+def test_what_was_left_free_has_no_default_and_is_asked_again_beyond_its_axis():
     typist = Typist(cell(SETS, costs="unknown"), "", "", "16", "-1", "nan", "lots", "15", "12", "")
 
     event = typist.carry_out(of_sets(1, 0, 1))
@@ -140,6 +140,52 @@ def test_what_was_left_free_has_no_default_and_must_lie_on_its_axis():
     assert sum("once more, please" in line for line in typist.printed) == 5
     assert any("x2 lies between 0 and 15 bar" in line for line in typist.printed)
     assert event.sites.tolist() == [[0.25, 15.0, 2.0]]
+
+
+def test_what_came_about_beyond_the_box_is_taken_when_it_is_typed_again():
+    mission = cell(SETS, costs="unknown")
+    typist = Typist(mission, "0.3 -7", "0.3 -7", "16", "17", "16", "12", "", *["skip"] * 9)
+
+    event = typist.carry_out(of_sets(1, 0, 1))
+
+    assert any(
+        "x2 lies between 0 and 15 bar; if it really was 16, type that again" in p for p in typist.printed
+    )
+    assert event.sites.tolist() == [[0.3, 16.0, -7.0]]
+    again = of_sets(1, 0, 1, number=8)
+    typist.answers = ["", "16", "3", "12", ""]
+    assert typist.carry_out(again).sites.tolist() == [[0.25, 3.0, 2.0]], "each question is doubted anew"
+
+
+@pytest.mark.parametrize("policy", ["subsets", "subset-front", "ucb-psq", "ts-psq", "ei"])
+def test_what_came_about_beyond_the_box_is_modelled_there_and_noted_and_queries_stay_within(policy):
+    cell(SETS, costs="unknown")
+    few = {} if policy == "ei" else {"samples": 8, "candidates": 4}
+    told = {"agent": {"max_steps": 7}, "policy": {"kind": policy, **few}}
+    agent = fieldbo.Agent(fieldbo.load_mission("m.toml", told))
+    far = []
+    while isinstance(order := agent.ask(), Query):
+        free = np.isnan(order.site)
+        assert agent.domain.contains(agent.domain.expected(order.site)[None])[0]
+        far.append(bool(free.any()) or len(far) == 4)
+        position = np.where(free | far[-1], agent.domain.high + 2.0, order.site)
+        agent.tell(order.observed(len(far), noise_variance=0.01, cost=0.2, position=position))
+
+    result = fieldbo.Result.of(agent, reason=order.reason)
+    beyond = [site.tolist() for site in result.sites if (site > agent.domain.high).any()]
+    assert len(beyond) == sum(far) > 0
+    assert set(map(tuple, beyond)) <= set(map(tuple, agent.surface.belief.sites.tolist()))
+    (note,) = [note for note in result.notes if "beyond the ends of" in note]
+    assert f": {sum(far)} of {len(far)}; they are taken as told" in note
+    result.save(Path("r"))
+
+
+def test_a_run_within_the_box_has_no_note_of_readings_beyond_it():
+    agent = fieldbo.Agent(cell(SETS, costs="unknown"))
+    order = agent.ask()
+    agent.tell(order.observed(1.0, noise_variance=0.01, cost=0.2))
+
+    assert agent.warnings == ()
 
 
 def test_a_cost_of_which_nothing_is_known_has_no_default():

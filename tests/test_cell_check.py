@@ -142,6 +142,57 @@ def test_a_battery_that_pays_for_no_control_set_is_said(said):
     assert "pays for no reading at all: the cheapest takes 0.25 EUR" in said("check", "m.toml")
 
 
+def test_control_sets_that_the_battery_does_not_pay_for_are_said(said):
+    cell(SETS, MISSION.replace("battery = 9", "battery = 0.9"))
+
+    out = " ".join(said("check", "m.toml").split())
+
+    assert "after the initial reading, the battery of 0.9 EUR does not pay for a play of x1, x3" in out
+    assert "x1, x3, which takes 0.5 EUR; nor for a play of x1, x2, which takes 2 EUR" in out
+
+
+OF_CHAIN = MISSION.replace('costs = "unknown"\n', "").replace("ucb-psq", "lambo")
+
+
+@pytest.mark.parametrize(
+    ("battery", "warned"),
+    [
+        (1, "the battery of 1 EUR pays for no reading at all: the cheapest takes 1.5 EUR"),
+        (2.9, "pays for no reading but the initial one: the cheapest after it takes 1.5 EUR"),
+        (
+            12.9,
+            "after the initial reading, the battery of 12.9 EUR does not pay for a change of bake, which "
+            "takes 11.5 EUR",
+        ),
+        (13, None),
+    ],
+)
+def test_a_battery_that_pays_for_no_first_move_in_a_chain_is_said(said, battery, warned):
+    cell(CHAIN, OF_CHAIN.replace("battery = 9", f"battery = {battery}"))
+
+    out = said("check", "m.toml")
+
+    assert ("warning" in out) == (warned is not None)
+    assert (warned or "") in out
+
+
+def test_a_chain_in_which_nothing_costs_anything_is_said_and_refused_by_rules_that_go_by_costs(said, command):
+    cell(CHAIN.replace("cost = 10 ", "cost = 0 ").replace("cost = 1.5", "cost = 0"), OF_CHAIN)
+    steps = ("--set", "agent.max_steps=5")
+
+    assert "  note      no change of settings costs anything\n" in said("check", "cell")
+    assert "valid" in said("check", "m.toml", *steps, "--set", "policy.kind=ei")
+    for kind in ("lambo", "lazy-ei-per-cost", "carbo", "ca-mobo"):
+        for what in ("check", "run"):
+            code, _, err = command(what, "m.toml", *steps, "--set", f"policy.kind={kind}")
+            assert code == 2
+            assert "where all modules are free" in err
+            assert "m.toml: cost.modules" in err
+    _, _, err = command("check", "m.toml", "--set", "policy.kind=ei")
+    mend = "give the last module a cost, with charge_last = true, or set max_steps in [agent]"
+    assert mend in " ".join(err.split())
+
+
 @pytest.mark.parametrize("world", [SETS, LIVE, CHAIN], ids=["sets", "live", "chain"])
 def test_a_cell_is_shown(said, world):
     cell(world)

@@ -318,7 +318,11 @@ def test_check_tells_a_sensor_s_settings_and_a_box(said):
             ["battery=4", "reserve=2", "margin=0.5", "home=[0, 0]"],
             "takes 5 units with the way home and margin and reserve",
         ),
-        (["battery=15"], None),
+        (
+            ["battery=16"],
+            "pays for no reading but the initial one: the cheapest after it, at setting 2, takes 2 units",
+        ),
+        (["battery=17"], None),
     ],
 )
 def test_check_warns_where_the_battery_pays_for_no_reading_or_not_for_the_first(said, settings, warned):

@@ -17,8 +17,9 @@ EXAMPLES = """
 **left** is what could still be spent on queries after that one, the way home set aside.
 
 In a cell, a dash among the settings is a variable that is left to chance. Of control sets whose costs are to
-be found out, **cost** is the mean of their **plays** so far, **cost low** its lower confidence bound, **ucb**
-the most that they may be good for, and **plausible** says whether that may still be good enough.
+be found out, **mean cost** is that of their **plays** so far, **cost at least** its lower confidence bound,
+**at best** the value that they may come to on average, and **good enough** says whether that may be enough to
+play them; while the rule is still exploring, it does not ask that yet.
 """
 
 

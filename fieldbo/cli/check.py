@@ -82,7 +82,7 @@ def _mission(mission: Mission) -> list[str]:
 
 
 def _unpayable(mission: Mission) -> list[str]:
-    """Return a warning for each limit that pays for no reading, or not for the first one."""
+    """Return a warning for each limit that pays for no reading, not for the first one, or not for some."""
     from fieldbo.craft import Craft
 
     if not mission.world.cost.known:
@@ -92,32 +92,40 @@ def _unpayable(mission: Mission) -> list[str]:
 
 
 def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
+    import numpy as np
+
     world, crew, several = mission.world, mission.crew[0], mission.world.sensor.settings > 1
     name, unit, reserve = f"the battery of {crew.battery:g} {world.cost_unit}", world.cost_unit, crew.reserve
     if limit.name == "time":
         name, unit, reserve = f"the time of {crew.time_limit_s:g} s", "s", 0.0
 
-    def needed(sites: Array, level: int, sets: Sequence[Mask | None] | None = None) -> float:
+    def going(sites: Array, level: int, sets: Sequence[Mask | None]) -> Array:
+        """Return what each of `sites` (N, d) takes as declared, by the cheapest of several control sets."""
+        return np.asarray(np.min([limit.going(crew.start, sites, on, level) for on in sets], axis=0))
+
+    def needed(sites: Array, level: int, sets: Sequence[Mask | None]) -> float:
         """Return what the cheapest of `sites` (N, d) takes as declared, and the way home from there."""
-        back, several = limit.back(sites), _playable(mission) if sets is None else sets
-        return min(float((limit.going(crew.start, sites, on, level) + back).min()) for on in several)
+        return float((going(sites, level, sets) + limit.back(sites)).min())
 
     parts = {"the way home": crew.home is not None, "margin": crew.margin, "reserve": reserve}
     included = " and ".join(part for part, there in parts.items() if there)
 
-    def price(sites: Array, level: int, sets: Sequence[Mask | None] | None = None) -> str:
+    def price(sites: Array, level: int, sets: Sequence[Mask | None]) -> str:
         told = f"{needed(sites, level, sets) * (1.0 + crew.margin) + reserve:.4g} {unit}"
         return f"{told} with {included}" if included else told
 
-    sites, start, first = world.domain.sites, crew.start[None], mission.initial_level
+    start, first, sets = crew.start[None], mission.initial_level, _playable(mission)
+    sites = np.vstack([world.domain.sites, start]) if world.domain.continuous else world.domain.sites
     begins = mission.initial > 0 and needed(start, first, _first_set(mission)) <= limit.left
+    left = limit.left - (float(going(start, first, _first_set(mission))[0]) if begins else 0.0)
     fixed = getattr(mission.policy, "level", None)  # a policy without one chooses the setting
     levels = range(world.sensor.settings) if fixed is None else [int(fixed)]
-    least = min(levels, key=lambda k: needed(sites, k))
-    if needed(sites, least) > limit.left:
+    least = min(levels, key=lambda k: needed(sites, k, sets))
+    if needed(sites, least, sets) > left:
         return (
             f"{name} pays for no reading {'but the initial one' if begins else 'at all'}: the cheapest"
-            f"{f', at setting {least},' if several else ''} takes {price(sites, least)}"
+            f"{' after it' if begins else ''}{f', at setting {least},' if several else ''} takes "
+            f"{price(sites, least, sets)}"
         )
     if mission.initial > 0 and not begins:
         return (
@@ -125,7 +133,38 @@ def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
             f"{price(start, first, _first_set(mission))}"
             f"{f' at setting {first}' if several else ''}: the policy begins without it"
         )
-    return None
+    dear = [
+        f"{what}, which takes {price(where, least, [on])}"
+        for what, where, on in _choices(mission, sites)
+        if needed(where, least, [on]) > left
+    ]
+    if not dear:
+        return None
+    return (
+        f"{'after the initial reading, ' if begins else ''}{name} does not pay for {'; nor for '.join(dear)}"
+    )
+
+
+def _choices(mission: Mission, sites: Array) -> list[tuple[str, Array, Mask | None]]:
+    """Return what a policy can choose among in a cell: a change of a module's settings, or a control set.
+
+    Each in words, with the sites (N, d) where that is done, and what is set there.
+    """
+    import numpy as np
+
+    from fieldbo.costs.modular import Modular
+
+    domain, cost, start = mission.world.domain, mission.world.cost, mission.crew[0].start
+    if isinstance(cost, Modular):
+        elsewhere = np.where(start == domain.low, domain.high, domain.low)
+        own = [np.isin(np.arange(domain.dimension), columns) for columns in cost.columns[:-1]]
+        return [
+            (f"a change of {module.name}", np.where(mask, elsewhere, start)[None], None)
+            for module, mask in zip(cost.modules[:-1], own, strict=True)
+        ]
+    if not mission.policy.leaves_free:
+        return []
+    return [(f"a play of {one.name}", sites, one.controls) for one in domain.control_sets]
 
 
 def _playable(mission: Mission) -> list[Mask | None]:
@@ -208,7 +247,8 @@ def _parts_of_cost(world: World) -> list[str]:
             for one, own in zip(cost.modules, cost.columns, strict=True)
         ]
         often = "paid for with every sample" if cost.charge_last else "which is free"
-        return [f"  modules   {'; '.join([*early, last])}, {often}"]
+        free = [] if cost.prices.any() else ["  note      no change of settings costs anything"]
+        return [f"  modules   {'; '.join([*early, last])}, {often}", *free]
     if domain.controls is None:
         return []
     told = [

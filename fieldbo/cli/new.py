@@ -217,7 +217,8 @@ def _cell(name: str, table: CellTable) -> list[str]:
     made = make_cell(name, table)
     field, mission = made.field, made.loaded
     world, crew, values = mission.world, mission.crew[0], field.readings.values
-    truth, unit = world.truth(world.domain.sites), "" if table.value_unit == "1" else f" {table.value_unit}"
+    truth = world.truth(world.domain.sites)
+    unit = "" if table.value_unit in ("", "1") else f" {table.value_unit}"
     noise = f"{field.noise_sd:.3g}" + (" of the log" if table.transform == "log" else unit)
     costs = _parts_of_cost(world) or [f"  cost      {table.sample_cost:g} {table.cost_unit} a sample"]
     learnt = ", costs to be found out" if mission.costs == "unknown" else ""
@@ -227,7 +228,7 @@ def _cell(name: str, table: CellTable) -> list[str]:
         *(f"  note      {n}" for n in [*field.notes, *made.notes]),
         f"  fitted    {_scales(made)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
-        f"{max(0.0, made.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
+        f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
         "of the rows",
         f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit}; the table says little of "
         f"{made.little_known:.0%} of the settings",

@@ -34,6 +34,9 @@ class CostModel(ABC):
     level_costs: ClassVar[tuple[float, ...]] = ()
     """What each of the sensor's settings adds to a sample; a world takes them from its sensor."""
 
+    to_price_samples: ClassVar[str] = "add a sampling cost to the world's [cost], for example sampling = 1"
+    """What to do where samples are free and should not be."""
+
     _domain: ClassVar[Domain | None] = None
     """What moves stay in; set by `within`."""
 

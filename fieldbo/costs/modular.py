@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,6 +68,8 @@ class Modular(CostModel):
     >>> chain.first_changed([0.1, 0.2, 0.3, 0.4], [[0.1, 0.2, 0.5, 0.4], [0.1, 0.2, 0.3, 0.4]])
     array([1, 2])
     """
+
+    to_price_samples: ClassVar[str] = "give the last module a cost, with charge_last = true"
 
     modules: tuple[Module, ...] = ()
     charge_last: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +37,8 @@ class Subset(CostModel):
     >>> cost.to([0, 0], [[1, np.nan]], np.array([True, False])), cost.to([0, 0], [[1, 1]])
     (array([0.1]), array([1.]))
     """
+
+    to_price_samples: ClassVar[str] = "give every control set a cost"
 
     costs: tuple[float, ...] = ()
     noise_sds: tuple[float, ...] = ()

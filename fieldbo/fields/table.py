@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +27,9 @@ from fieldbo.streams import stream
 LEAST_READINGS = 5
 FIT_READINGS = 400
 """Hyperparameters are fitted to at most so many readings, drawn at random; the field goes through all."""
+
+_WORTHLESS = 0.1
+"""A fit that explains no more of what it has not seen is none: of mere noise it is somewhere about 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +245,12 @@ class TableField(Field):
     loo_coverage: float
     notes: tuple[str, ...] = ()
 
+    @property
+    def explained(self) -> float:
+        """Share of the values' variance that leaving each site out in turn predicts, R2; below 0: none."""
+        variance = float(np.var(self.readings.values))
+        return 1.0 - self.loo_rmse**2 / variance if variance > 0 else 0.0
+
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the fitted values (N,) at `sites` (N, d), in the user's unit."""
         return self.scale.to_user(self.belief.mean(sites))
@@ -298,7 +307,7 @@ def fit_table(
         notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
     if len(some) < len(values):
         notes += (f"hyperparameters are fitted to {len(some)} of {len(values)} readings",)
-    return TableField(
+    field = TableField(
         readings,
         extent,
         belief,
@@ -308,6 +317,13 @@ def fit_table(
         loo_coverage=float(np.mean(z <= ndtri(0.95))),  # inside the central 90%
         notes=notes,
     )
+    if field.explained > _WORTHLESS:
+        return field
+    worthless = (
+        f"the fitted truth is worthless (cross-validated R2 {field.explained:.2f}): the other rows tell one "
+        "hardly better than their mean does, and what is found in this world is chance"
+    )
+    return replace(field, notes=(worthless, *notes))
 
 
 def _standardised(readings: Readings, transform: Transform, where: str) -> ValueScale:

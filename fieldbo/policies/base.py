@@ -457,5 +457,5 @@ def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) ->
             f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",
             expected="a sampling cost above 0",
             where="cost",
-            mend="add one to the world's [cost], for example sampling = 1",
+            mend=cost.to_price_samples,
         )

@@ -253,7 +253,7 @@ def lazy_boxes(domain: Domain, columns: Columns, position: Array) -> Boxes:
 
 
 def needs_modules(policy: str, cost: CostModel | None, domain: Domain) -> Modular:
-    """Return the costs; raise an `InputError` unless they are those of at least two modules, over a box."""
+    """Return the costs; raise an `InputError` unless they are those of modules, not all free, over a box."""
     if not isinstance(cost, Modular):
         came = "unknown costs" if cost is None else f"costs of kind {type(cost).__name__}"
         raise InputError(
@@ -267,6 +267,13 @@ def needs_modules(policy: str, cost: CostModel | None, domain: Domain) -> Modula
             expected="at least two modules",
             where="cost.modules",
             mend='choose another rule, for example kind = "gp-ucb"',
+        )
+    if not (cost.prices.any() or cost.least_sampling_cost(domain.sites)):
+        raise InputError(
+            f"{policy} where all modules are free: it goes by what changes of settings cost",
+            expected="a cost above 0 of a module",
+            where="cost.modules",
+            mend='give the modules their costs, or choose another rule, for example kind = "gp-ucb"',
         )
     if not domain.continuous:
         raise InputError(

@@ -41,6 +41,8 @@ class OverSets(Policy):
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
     leaves_free: ClassVar[bool] = True
+    bounds_are: ClassVar[str] = "by the model as it was when the rule last looked at the set"
+    """Which bounds of control sets a decision's `why` tells, for whoever reads them."""
 
     kappa: float = 2.0
     samples: int = 128
@@ -130,6 +132,8 @@ class OverSets(Policy):
         first, price = ranked[0], best[0]["cost"]
         controls = state.domain.control_sets[first.number].controls
         why = {"set": first.number, "score": first.value, "best": best, **why}
+        if (worst := getattr(self, "worst", None)) is not None:
+            why["worst"] = worst  # values of settings and of sets are told as gains on it
         fits = bool(state.affordable(np.nan_to_num(first.site)[None], controls)[0])
         if state.cost is None:  # then it says only whether anything is left
             fits = fits and (price is None or price <= state.spendable)

@@ -208,6 +208,7 @@ class Subsets(OverSets):
     """
 
     costs: ClassVar[tuple[str, ...]] = ("unknown",)
+    bounds_are: ClassVar[str] = "the tightest so far, which an earlier model may have given"
 
     alpha: float = 0.1
     tau: int | None = None
@@ -318,7 +319,7 @@ def sets_told(
     promised : (m,) sequence
         Upper bounds on what each can reach, beyond the worst; None where not known.
     plausible : sequence of int, optional
-        The sets that may be good enough; by default all.
+        The sets that may be good enough; by default that is not asked yet, and none is told of.
     """
     prices = cost_bounds(books.costs, books.plays, books.total + 1)
     return [
@@ -328,7 +329,7 @@ def sets_told(
             "cost": float(prices.mean[i]) if plays else None,
             "cost_low": float(prices.lower[i]),
             "plays": int(plays),
-            "plausible": plausible is None or i in plausible,
+            "plausible": None if plausible is None else i in plausible,
         }
         for i, plays in enumerate(books.plays)
     ]

@@ -40,6 +40,9 @@ class ByHand(Vehicle):
     a few digits and kept to the last one: Enter, or the digits that were told, stand for the exact number, so
     that a module whose settings were kept counts as unchanged.
 
+    What came about is taken for true, as `Observation` tells: what lies beyond the ends of its axis is asked
+    for a second time, and taken if it is typed again.
+
     Parameters
     ----------
     mission : Mission
@@ -66,6 +69,7 @@ class ByHand(Vehicle):
         self._read, self._write = read, write
         self._began = time.monotonic()
         self._leaving = False
+        self._doubted: set[str] = set()
         self._orders: list[Order] = []
         self._done: dict[str, list[Event]] = {}
         self._write(HELP)
@@ -230,11 +234,18 @@ class ByHand(Vehicle):
         return numbers
 
     def _on(self, axis: Axis, text: str) -> float:
-        """Return a number on an axis, its ends included."""
+        """Return a number on an axis, its ends included; beyond them what is typed twice."""
         number = self._number(text)
         if not axis.low <= number <= axis.high:
-            raise InputError(f"{axis.name} lies between {axis.low:g} and {axis.high:g} {axis.unit}".rstrip())
+            ends = f"{axis.name} lies between {axis.low:g} and {axis.high:g} {axis.unit}".rstrip()
+            self._doubt(f"{ends}; if it really was {text}, type that again")
         return number
+
+    def _doubt(self, said: str) -> None:
+        """Raise an `InputError` the first time that something is said of the answer to a question."""
+        if said not in self._doubted:
+            self._doubted.add(said)
+            raise InputError(said)
 
     def _home(self, order: GoHome) -> Event:
         home = self.crew.home
@@ -250,6 +261,7 @@ class ByHand(Vehicle):
         self, prompt: str, parse: Callable[[str], T], shown: str | None = None, default: T | None = None
     ) -> T | None:
         """Ask until the answer can be read; None is 'skip'."""
+        self._doubted.clear()
         while True:
             typed = self._read(f"{prompt} [{shown}]: " if shown is not None else f"{prompt}: ").strip()
             if typed.lower() == "skip":
@@ -282,10 +294,10 @@ class ByHand(Vehicle):
         domain = self.world.domain
         names = ", ".join(a.name for a in domain.axes)
         site = np.array([self._number(p) for p in self._parts(text, [a.name for a in domain.axes])])
-        if not np.all(
-            (domain.low <= site) & (site <= domain.high)
-        ):  # what is in an obstacle's clearance is true
-            raise InputError(f"{site.tolist()} lies outside the domain ({names})")
+        within = (domain.low <= site) & (site <= domain.high)
+        if not within.all():  # what is in an obstacle's clearance is true
+            said = f"{site.tolist()} lies outside the domain ({names})"
+            self._doubt(f"{said}; if you really are there, type it again")
         return site
 
     def _parts(self, text: str, names: Sequence[str], what: str = "coordinates") -> list[str]:
