@@ -158,7 +158,7 @@ def test_what_came_about_beyond_the_box_is_taken_when_it_is_typed_again():
 
 
 @pytest.mark.parametrize("policy", ["subsets", "subset-front", "ucb-psq", "ts-psq", "ei"])
-def test_what_came_about_beyond_the_box_is_modelled_there_and_noted_and_queries_stay_within(policy):
+def test_what_came_about_beyond_the_box_is_modelled_there_and_noted_and_all_advice_stays_within(policy):
     cell(SETS, costs="unknown")
     few = {} if policy == "ei" else {"samples": 8, "candidates": 4}
     told = {"agent": {"max_steps": 7}, "policy": {"kind": policy, **few}}
@@ -177,6 +177,7 @@ def test_what_came_about_beyond_the_box_is_modelled_there_and_noted_and_queries_
     assert set(map(tuple, beyond)) <= set(map(tuple, agent.surface.belief.sites.tolist()))
     (note,) = [note for note in result.notes if "beyond the ends of" in note]
     assert f": {sum(far)} of {len(far)}; they are taken as told" in note
+    assert agent.domain.contains(result.answer.reported.point[None])[0]  # though the best value lies beyond
     result.save(Path("r"))
 
 

@@ -202,11 +202,11 @@ class OptimumAnswer(_Answer):
         """The reported point, and its posterior mean in model units."""
         if self.place is not None:
             return self.place
-        sites, mean, belief = self.mission.world.domain.sites, self.surface.mean, self.surface.belief
+        domain, mean, belief = self.mission.world.domain, self.surface.mean, self.surface.belief
         best = int(np.argmax(mean))
-        place = Place(sites[best], float(mean[best]), best)
-        if self.mission.world.domain.continuous and belief.size:
-            at_readings = belief.mean_at_sites()
+        place = Place(domain.sites[best], float(mean[best]), best)
+        if domain.continuous and belief.size:
+            at_readings = np.where(domain.contains(belief.sites), belief.mean_at_sites(), -np.inf)
             best = int(np.argmax(at_readings))
             if at_readings[best] > place.value:
                 place = Place(belief.sites[best], float(at_readings[best]))
@@ -240,7 +240,7 @@ class OptimumAnswer(_Answer):
         Parameters
         ----------
         readings : (n, d) array
-            Where was read; a reading there that is better than all else is the true optimum.
+            Where was read; in the domain, one that is better than all else is the true optimum.
         """
         domain, belief = self.mission.world.domain, self.surface.belief
         if not domain.continuous or not belief.size:
@@ -256,7 +256,8 @@ class OptimumAnswer(_Answer):
         place = Place(top, float(belief.mean(top[None])[0]))
         if place.value < self.reported.value:
             place = self.reported
-        return replace(self, place=place, target=self._optimum_with(np.concatenate([readings, top[None]])))
+        seen = np.concatenate([readings[domain.contains(readings)], top[None]])
+        return replace(self, place=place, target=self._optimum_with(seen))
 
     def _optimum_with(self, points: Array) -> Place | None:
         """Return the true optimum, points (n, d) counted in."""
