@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fieldbo import cautions
 from fieldbo.controls import ControlSet
 from fieldbo.costs import shortest_order
 from fieldbo.craft import Craft
@@ -37,7 +38,7 @@ from fieldbo.knowledge import Knowledge
 from fieldbo.mission import Mission
 from fieldbo.model import LEAST_READINGS, Hyperparameters
 from fieldbo.policies import Decision, State
-from fieldbo.policies.base import Memory, Policy
+from fieldbo.policies.base import Memory
 from fieldbo.streams import stream
 from fieldbo.surface import Surface
 from fieldbo.threads import on_one_blas_thread
@@ -97,12 +98,7 @@ class Agent:
         self._rejected = np.zeros(self.domain.size, dtype=bool)
         self._initial = self._initial_queries()
         self.memory: Memory = mission.policy.start(self.seen())
-        self._warnings = (
-            *self._reach_warnings(),
-            *mission.policy.warnings(self.seen()),
-            *self._batch_warnings(),
-            *self._margin_warnings(),
-        )
+        self._warnings = (*cautions.of_mission(mission), *mission.policy.warnings(self.seen()))
 
     # -- what it knows ---------------------------------------------------------------------------------
 
@@ -158,53 +154,7 @@ class Agent:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know: of the mission, and of readings beyond the ends of the domain's axes."""
-        read = [e.sites for e in self.history if isinstance(e, Observation)]
-        sites = np.concatenate([np.empty((0, self.domain.dimension)), *read])
-        beyond = (sites < self.domain.low) | (sites > self.domain.high)
-        if not beyond.any():
-            return self._warnings
-        names = ", ".join(self.domain.axes[j].name for j in np.flatnonzero(beyond.any(axis=0)))
-        count = np.count_nonzero(beyond.any(axis=1))
-        return (
-            *self._warnings,
-            f"readings beyond the ends of {names}: {count} of {len(sites)}; they are taken as told, and what "
-            "is asked for stays within",
-        )
-
-    def _reach_warnings(self) -> list[str]:
-        left_out, start = self.mission.unreachable, "start" if len(self.crafts) == 1 else "starts"
-        if not left_out:
-            return []
-        beyond = ", beyond obstacles," if self.domain.obstacles else ""
-        return [
-            f"{left_out} of {left_out + self.domain.size} sites can't be reached from the {start}{beyond} "
-            "and are left out"
-        ]
-
-    def _batch_warnings(self) -> list[str]:
-        start, sites, cost = self.mission.crew[0].start, self.domain.sites, self.mission.declared_cost
-        chooses = type(self.mission.policy).suggest_batch is not Policy.suggest_batch
-        if self.mission.batch == 1 or not chooses or cost is None or not np.any(cost.travel(start, sites)):
-            return []
-        return [
-            f"batches of {self.mission.batch} where a move's price depends on the one before: each query is "
-            "chosen at its cost from where its batch begins, and the batch is carried out in the order of "
-            "the shortest way"
-        ]
-
-    def _margin_warnings(self) -> list[str]:
-        """Warn of moves that can be dearer than the margin allows for; no live vehicle meets conditions."""
-        world, crew = self.mission.world, self.mission.crew
-        margin = min(one.margin for one in crew)
-        if world.conditions is None or world.live or margin >= world.conditions.worst:
-            return []
-        worst, homes = world.conditions.worst, any(one.home is not None for one in crew)
-        enough = math.ceil(1000 * worst - 1e-9) / 1000
-        return [
-            f"moves can be {100 * worst:.3g}% dearer than declared ({world.conditions.told()}), and the "
-            f"margin is {100 * margin:.3g}%: the battery may be overdrawn"
-            f"{' on the way home' if homes else ''}; to rule that out, set agent.margin = {enough:g}"
-        ]
+        return (*self._warnings, *cautions.of_readings(self.domain, self.history))
 
     def _initial_queries(self) -> list[Query]:
         """Return queries of the start, then of random sites, each time the cheapest to go to.

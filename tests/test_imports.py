@@ -25,7 +25,7 @@ ORDER = """
     model  fields  metrics  policies
     world  forms  cell_table
     mission
-    craft  knowledge
+    craft  knowledge  cautions
     agent  vehicles
     result  catalogue
     runner  plot  maps  folder  reasons
