@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import fieldbo
 from fieldbo import plot
 from fieldbo.chance import TruncatedNormal, Uniform
+from fieldbo.cli.run import _optimum
 from fieldbo.controls import Controls, ControlSet
 from fieldbo.costs.subset import Subset
 from fieldbo.domain import Axis, Domain
@@ -87,15 +89,15 @@ def ran():
 # -- the rule --------------------------------------------------------------------------------------------
 
 
-def play(number, value, half, cost):
-    return BestPlay(number, np.zeros(1), Interval(value, value - half, value + half), cost)
+def play(number, value, cost, as_good=True):
+    return BestPlay(number, np.zeros(1), Interval(value, value, value), cost, as_good)
 
 
 PLAYS = st.lists(
     st.tuples(
         st.floats(-5, 5),
-        st.floats(0, 2),
-        st.one_of(st.none(), st.sampled_from([0.0, 0.01, 0.1, 1.0])),
+        st.one_of(st.none(), st.sampled_from([0.0, 0.01, 0.1, 0.12, 1.0])),
+        st.booleans(),
     ),
     min_size=1,
     max_size=8,
@@ -103,47 +105,50 @@ PLAYS = st.lists(
 
 
 @given(PLAYS, st.sampled_from([1.0, -1.0]))
-def test_it_is_the_cheapest_that_lies_within_the_doubt_about_the_best(plays, sign):
-    chosen = recommended(plays, sign)
-    values = [sign * one.expected.value for one in plays]
-    best = plays[int(np.argmax(values))]
-    half = best.expected.high - best.expected.value
-    own = sign * chosen.expected.value
-    assert own >= max(values) - half - 1e-9
-    for one, value in zip(plays, values, strict=True):
-        cheaper = one.cost is not None and (chosen.cost is None or one.cost < chosen.cost)
-        better = one.cost == chosen.cost and value > own
-        assert not (cheaper or better) or value < max(values) - half + 1e-9
+def test_it_is_the_best_of_the_cheapest_that_are_as_good(plays, sign):
+    chosen, good = recommended(plays, sign), [one for one in plays if one.as_good]
+    if not good:
+        assert chosen is None
+        return
+    assert chosen.as_good
+    prices = [one.cost for one in good if one.cost is not None]
+    if prices:
+        assert chosen.cost <= 1.25 * min(prices)
+    for one in good:
+        alike = not prices or (one.cost is not None and one.cost <= 1.25 * min(prices))
+        assert not alike or sign * one.expected.value <= sign * chosen.expected.value
 
 
 @given(PLAYS)
 def test_smaller_is_better_mirrors_larger_is_better(plays):
-    mirrored = [
-        replace(one, expected=Interval(-one.expected.value, -one.expected.high, -one.expected.low))
-        for one in plays
-    ]
-    assert recommended(plays, 1.0).number == recommended(mirrored, -1.0).number
+    mirrored = [replace(one, expected=Interval(*[-one.expected.value] * 3)) for one in plays]
+    one, other = recommended(plays, 1.0), recommended(mirrored, -1.0)
+    assert (one and one.number) == (other and other.number)
 
 
-def test_what_is_cheap_and_little_known_gains_nothing_by_that():
-    assert recommended([play(0, 2.0, 3.0, 0.01), play(1, 3.0, 0.1, 1.0)], 1.0).number == 1
-    assert recommended([play(0, 2.95, 0.0, 0.01), play(1, 3.0, 0.1, 1.0)], 1.0).number == 0
-    assert recommended([play(0, 2.95, 0.0, None), play(1, 3.0, 0.1, 1.0)], 1.0).number == 1
+def test_a_price_that_nobody_knows_is_never_preferred():
+    assert recommended([play(0, 2.95, None), play(1, 3.0, 1.0)], 1.0).number == 1
+    assert recommended([play(0, 2.95, None), play(1, 3.0, 1.0, as_good=False)], 1.0).number == 0
     assert recommended([], 1.0) is None
 
 
 # -- the best settings of each set -----------------------------------------------------------------------
 
 
-def by_hand(result, one):
-    """Mean and standard deviation of E[f] at a play, in model units, from the joint belief of all samples."""
-    controls = SETS[one.number].controls
-    whole = np.where(controls, np.nan_to_num(one.site), free_samples(result.mission.world.domain, 128))
-    belief = result.surface.belief
+def sampled(result, one):
+    """All samples by which a play is judged (S, d)."""
+    judging = free_samples(result.mission.world.domain, 128 + 512)[128:]
+    return np.where(SETS[one.number].controls, np.nan_to_num(one.site), judging)
+
+
+def by_hand(result, *plays):
+    """Mean and covariance of E[f] at plays, in model units, from the joint belief of all samples."""
+    belief, whole = result.surface.belief, np.concatenate([sampled(result, one) for one in plays])
     cross = belief.kernel(whole, belief.sites)
     noisy = belief.kernel(belief.sites, belief.sites) + np.diag(belief.noise_variances)
     covariance = belief.kernel(whole, whole) - cross @ np.linalg.solve(noisy, cross.T)
-    return float(belief.mean(whole).mean()), float(np.sqrt(covariance.mean()))
+    k = len(plays)
+    return belief.mean(whole).reshape(k, -1).mean(1), covariance.reshape(k, 512, k, 512).mean((1, 3))
 
 
 def test_what_is_expected_is_the_mean_over_what_is_left_free_with_its_own_doubt(ran):
@@ -151,21 +156,39 @@ def test_what_is_expected_is_the_mean_over_what_is_left_free_with_its_own_doubt(
     assert [one.number for one in ran.best_plays] == [0, 1, 2]
     for one in ran.best_plays:
         assert np.isnan(one.site).tolist() == (~SETS[one.number].controls).tolist()
-        mean, sd = by_hand(ran, one)
-        assert one.expected.value == pytest.approx(float(user.to_user(mean)), abs=1e-9)
-        half = MIDDLE90 * sd * user.scale
+        mean, covariance = by_hand(ran, one)
+        assert one.expected.value == pytest.approx(float(user.to_user(mean)[0]), abs=1e-9)
+        half = MIDDLE90 * np.sqrt(covariance[0, 0]) * user.scale
         assert one.expected.high - one.expected.low == pytest.approx(2 * half, rel=1e-3)
 
 
-def test_no_other_settings_of_a_set_promise_more(ran):
+@pytest.mark.parametrize("steps", [4, 6, 8, 12, 20, 60])
+def test_a_set_is_as_good_where_the_difference_to_the_best_is_within_its_doubt(steps):
+    result = fieldbo.run(mission(heat_matters, max_steps=steps))
+    plays = result.best_plays
+    mean, covariance = by_hand(result, *plays)
+    b = int(np.argmax(mean))
+    for i, one in enumerate(plays):
+        apart = covariance[b, b] + covariance[i, i] - 2 * covariance[b, i]
+        within = MIDDLE90 * np.sqrt(np.maximum(min(apart, covariance[b, b]), 0))
+        if abs(mean[b] - mean[i] - within) > 1e-4 * within + 1e-9:
+            assert one.as_good == (mean[b] - mean[i] <= within)
+
+
+def test_no_other_settings_of_a_set_promise_much_more(ran):
     rng, domain = np.random.default_rng(0), ran.mission.world.domain
     at = domain.low + rng.random((400, 3)) * domain.extent
-    samples, belief = free_samples(domain, 128), ran.surface.belief
+    samples, belief = free_samples(domain, 128 + 512)[128:], ran.surface.belief
     for one in ran.best_plays:
         whole = np.where(SETS[one.number].controls, at[:, None], samples).reshape(-1, 3)
         means = belief.mean(whole).reshape(len(at), -1).mean(axis=1)
         highest = float(ran.hyperparameters.scale.to_user(means.max()))
-        assert highest <= one.expected.value + 1e-9
+        assert highest <= one.expected.value + 1e-3
+
+
+def test_results_can_be_sent_to_another_process(ran):
+    again = pickle.loads(pickle.dumps(ran))
+    assert again.play.in_words(ran.mission.world) == ran.play.in_words(ran.mission.world)
 
 
 def test_with_everything_set_it_is_no_worse_than_the_reported_optimum(ran):
@@ -213,7 +236,7 @@ def test_settings_that_were_turned_down_are_not_recommended():
     best = float(heated(0.0, 4.0, 7.0, 10.0).best_plays[0].site[0])
     assert 2.0 < best < 5.0
     other = float(heated(0.0, 4.0, 7.0, 10.0, best).best_plays[0].site[0])
-    assert abs(other - best) >= 1e-3 * AXES[0].extent
+    assert abs(other - best) >= 0.02 * AXES[0].extent
 
 
 # -- what is recommended ---------------------------------------------------------------------------------
@@ -292,7 +315,9 @@ def test_there_is_none_before_a_reading_for_a_level_set_and_of_a_log():
     log = replace(
         mission(all_matter, max_steps=4), policy=Anywhere(), model=Model(transform="log", learn=False)
     )
-    assert fieldbo.run(log).summary()["play"] is None
+    told = fieldbo.run(log).summary()
+    assert told["play"] is None
+    assert any("no play is recommended" in note for note in told["notes"])
 
 
 @pytest.mark.parametrize(
@@ -305,7 +330,7 @@ def test_there_is_none_before_a_reading_for_a_level_set_and_of_a_log():
 )
 def test_it_is_told_in_words(number, cost, settings, price):
     site = np.where(SETS[number].controls, [2.5, 0.5, -0.5], np.nan)
-    one = BestPlay(number, site, Interval(1.5, 1.25, 1.75), cost)
+    one = BestPlay(number, site, Interval(1.5, 1.25, 1.75), cost, True)
     told = one.in_words(mission(all_matter).world)
     assert told == f"{settings}: 1.5 kg expected (1.25 to 1.75), at {price}"
 
@@ -321,8 +346,21 @@ def test_the_command_line_says_what_to_play(said, tmp_path, monkeypatch):
     assert f"play set {first.name} {set_to:.4g} {first.unit}" in text
     assert f"{one['expected']:.4g} cm2 expected" in text
     assert f"at {one['cost']:.3g} EUR a play" in text
-    assert "with everything set, at calcium" in text
+    assert "with everything set" not in text
     assert f"to the best expected value, the play to go on with {one['regret']:.3g}" in text
+
+
+def test_the_command_line_names_sets_that_are_as_good_at_a_price_that_nobody_knows(ran):
+    first, second, third = ran.best_plays
+    plays = (
+        replace(first, cost=None, as_good=True),
+        replace(second, as_good=True),
+        replace(third, cost=None),
+    )
+    told = _optimum(ran.summary(), replace(ran, best_plays=plays))
+    assert told[0].startswith("play     set heat")
+    assert "salt" in told[0]
+    assert told[1].startswith("as good  heat, all, for all that is known")
 
 
 # -- pictures --------------------------------------------------------------------------------------------
@@ -353,3 +391,24 @@ def test_orders_that_were_turned_down_leave_a_gap_in_the_path():
     (costs,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
     bars = sorted(round(bar.get_x() + bar.get_width() / 2) for bar in costs.patches)
     assert bars == [0, 1, 3, 4, 5]
+
+
+def test_what_came_about_beyond_its_axis_is_in_the_path():
+    agent = fieldbo.Agent(mission(all_matter, turns=(0,)))
+    for _ in range(3):
+        order = agent.ask()
+        agent.tell(order.observed(1.0, noise_variance=0.01, position=[order.site[0], 1.7, -3.0], cost=0.1))
+    figure = plot.path_picture(Result.of(agent))
+    for ax, (low, high) in zip(figure.axes[1:3], [(0, 1.7), (-3.0, 1)], strict=True):
+        assert ax.get_ylim()[0] < low < high < ax.get_ylim()[1]
+
+
+def test_no_optimum_is_marked_that_nobody_can_set():
+    made = mission(all_matter, turns=(0, 1), max_steps=6)
+    domain = replace(made.world.domain, controls=Controls(SETS[:2], FREE))
+    cost = Subset(costs=(0.1, 0.2), noise_sds=(0.0, 0.05))
+    partly = replace(made, world=replace(made.world, domain=domain, cost=cost))
+    for one, marked in ((partly, False), (mission(all_matter, max_steps=6), True)):
+        figure = plot.path_picture(fieldbo.run(one))
+        stars = [line for ax in figure.axes for line in ax.lines if line.get_label() == "true optimum"]
+        assert bool(stars) == marked

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fieldbo.mission import Mission
     from fieldbo.record import Record
-    from fieldbo.result import Result, Step
+    from fieldbo.result import BestPlay, Result, Step
 
 EXAMPLES = """
 **Examples**
@@ -259,9 +259,11 @@ def _rounded(area: float) -> str:
 
 
 def _optimum(told: dict[str, Any], result: Result) -> list[str]:
-    """Return the answer's lines: what to play among control sets, the optimum by the model, its regret."""
+    """Return the answer's lines: the optimum by the model and its regret; of control sets what to play."""
     from fieldbo.result import amount
 
+    if result.play is not None:
+        return _play(result.play, result)
     world, side = result.mission.world, "largest" if told["goal"] == "maximise" else "smallest"
     axes = zip(world.domain.axes, told["reported_site"], strict=True)
     place = ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, x in axes)
@@ -269,9 +271,16 @@ def _optimum(told: dict[str, Any], result: Result) -> list[str]:
     r_low, r_high = told["expected_regret_interval90"]
     scored = "" if told["regret"] is None else f"{told['regret']:.3g} against the truth; "
     at = "with everything set, at" if world.domain.control_sets else "at"
-    play = [] if result.play is None else [f"play     {result.play.in_words(world)}"]
     return [
-        *play,
         f"{side:<8} {amount(told['reported_value'], world.quantity)} ({low:.4g} to {high:.4g}) {at} {place}",
         f"regret   {scored}{told['expected_regret']:.3g} expected by the model ({r_low:.3g} to {r_high:.3g})",
     ]
+
+
+def _play(play: BestPlay, result: Result) -> list[str]:
+    """Return what to play, and which sets are as good for all that is known, at a price that nobody knows."""
+    sets = result.mission.world.domain.control_sets
+    others = [one for one in result.best_plays if one.as_good and one.cost is None and one is not play]
+    unpriced = ", ".join(sets[one.number].name for one in others)
+    told = [f"as good  {unpriced}, for all that is known, at a price not known yet"] if others else []
+    return [f"play     {play.in_words(result.mission.world)}", *told]

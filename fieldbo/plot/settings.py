@@ -120,7 +120,9 @@ def _optima(result: Result) -> list[tuple[str, Array]]:
     answer, play = result.answer, result.play
     if not isinstance(answer, OptimumAnswer):
         return []
-    true = [] if answer.optimum is None else [("true optimum", answer.optimum.point)]
+    controls = result.mission.world.domain.controls
+    settable = controls is None or controls.index_of(None) is not None
+    true = [("true optimum", answer.optimum.point)] if answer.optimum is not None and settable else []
     if play is not None:
         return [*true, ("recommended play", play.site)]
     return [*true, ("reported optimum", answer.reported.point)]
@@ -151,8 +153,8 @@ def _lines(panels: list[Axes], result: Result) -> None:
                 ax.plot(order[here], y[here], color=colour_of(int(kind)), **dot)
         for label, point in _optima(result):
             mark(ax, np.array([behind, point[axis]]), label)
-        margin = 0.06 * one.extent
-        ax.set_ylim(one.low - margin, one.high + margin)
+        margin = 0.06 * one.extent  # what came about by chance may lie beyond the axis
+        ax.set_ylim(min(one.low, *y, one.high) - margin, max(one.low, *y, one.high) + margin)
         ax.yaxis.set_inverted(one.positive == "down")
         ax.set_ylabel(one.label, rotation=0, horizontalalignment="right", verticalalignment="center")
         ax.set_yticks([one.low, one.high])

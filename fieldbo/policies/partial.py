@@ -45,8 +45,8 @@ _STARTS_APART = 0.2
 _ENDS_APART = 0.02
 """Share of the extent within which climbs ended at the same place."""
 
-_APART = 1e-3
-"""Share of the extent within which settings are the same as those that were turned down."""
+_APART = 0.02
+"""Share of the extent within which settings are as bad as those that were turned down."""
 
 
 @lru_cache(maxsize=16)

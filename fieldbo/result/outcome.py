@@ -22,7 +22,7 @@ from fieldbo.ledger import rounded
 from fieldbo.metrics import Confidence, OptimumConfidence
 from fieldbo.mission import Mission
 from fieldbo.model import Hyperparameters
-from fieldbo.policies.base import State
+from fieldbo.question import Optimum
 from fieldbo.result.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.result.books import Books, ledger_table
 from fieldbo.result.cells import Cell, SetPlays, cell_of
@@ -62,8 +62,8 @@ class Result:
         What a user should know: warnings, readings left out.
     books : tuple of Books
         One a vehicle: what each of its orders was planned to take, and what it took.
-    state : State or None
-        What a policy sees at the end; without it no play of a control set is recommended.
+    best_plays : tuple of BestPlay
+        The best settings of each control set by the final belief, see `plays.best_plays`.
     """
 
     mission: Mission
@@ -78,7 +78,7 @@ class Result:
     cost: float
     notes: tuple[str, ...] = ()
     books: tuple[Books, ...] = ()
-    state: State | None = None
+    best_plays: tuple[BestPlay, ...] = ()
 
     @classmethod
     def of(cls, agent: Agent, curve: Sequence[Step] = (), reason: EndReason | None = None) -> Result:
@@ -92,7 +92,7 @@ class Result:
         reason : EndReason, optional
             Why it ended.
         """
-        return cls(
+        found = cls(
             mission=agent.mission,
             run=agent.run,
             end_reason=reason,
@@ -105,8 +105,12 @@ class Result:
             cost=agent.spent,
             notes=tuple(_notes(agent, reason)),
             books=tuple(Books.of(agent, k) for k in range(len(agent.crafts))),
-            state=replace(agent.seen(), draw=partial(stream, agent.mission.seed, "score")),
         )
+        if not agent.domain.control_sets or not isinstance(found.answer, OptimumAnswer):
+            return found
+        seen = replace(agent.seen(), draw=partial(stream, agent.mission.seed, "score"))
+        with one_blas_thread():
+            return replace(found, best_plays=best_plays(seen, found.answer.reported.point))
 
     # -- what it answers -------------------------------------------------------------------------------
 
@@ -135,14 +139,6 @@ class Result:
     def confidence(self) -> Confidence | OptimumConfidence:
         """What the belief expects of its answer, with 90% intervals."""
         return self.answer.confidence
-
-    @cached_property
-    def best_plays(self) -> tuple[BestPlay, ...]:
-        """The best settings of each control set by the final belief, see `plays.best_plays`."""
-        if self.state is None or not isinstance(self.answer, OptimumAnswer):
-            return ()
-        with one_blas_thread():
-            return best_plays(self.state, self.answer.reported.point)
 
     @property
     def play(self) -> BestPlay | None:
@@ -414,6 +410,12 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     read = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([np.empty(0), *read])
     yield from answer_of(mission, agent.surface, agent.hyperparameters.scale).notes(values, reason)
+    scale = agent.hyperparameters.scale
+    if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
+        yield (
+            "no play is recommended: expectations over what is left free are of the values, and the model is "
+            'of their log (transform = "log" in [model])'
+        )
     left = any(isinstance(o, Query) for o in agent.orders.values())
     for number, craft in enumerate(agent.crafts):
         limit = agent.endings.get(number, {}).get("limit")

@@ -1,16 +1,20 @@
 """The play to go on with: which control set, and what to set its variables to, by the final belief.
 
 =========  ==================================================================================================
-``F_i``    the expected value of set i at its best settings, over what it leaves free: a Gaussian
-``m_i``    its mean: what the model expects of such a play, ``E[mu]`` at the settings where it is highest
-``s_i``    its standard deviation, see `Expected.average`
+``F_i``    the expected value of set i at its best settings, over what it leaves free: Gaussians, jointly
+``m_i``    mean of F_i; ``s_i`` its standard deviation
 ``c_i``    mean cost of the plays of set i so far; of a set never played the declared cost, if there is one
 ``b``      the set of the highest m
 =========  ==================================================================================================
 
-The play to go on with is the cheapest one that the model cannot tell from the best: of the sets with
-``m_i >= m_b - 1.645 s_b``, the central 90% of F_b, the one of least c. A set that looks good only because
-little is known of it gains nothing by that: its own s does not count.
+A set is *as good* as b where the model cannot tell it from that: where ``m_b - m_i`` is at most 1.645
+standard deviations of ``F_b - F_i``, and at most 1.645 s_b. So a set that may be good only because little is
+known of it gains nothing by that. The play to go on with is the cheapest that is as good; of prices within a
+quarter of the least, which a few plays can't tell apart, the one of the highest m.
+
+Settings are sought by some samples of what is left free and judged by others: those that they were fitted to
+flatter them. Intervals take the model's hyperparameters for right, and leave out that of many settings those
+were taken that look best: they are too narrow where little was read.
 """
 
 from __future__ import annotations
@@ -21,17 +25,18 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.domain import Array
+from fieldbo.domain import Array, Mask
 from fieldbo.metrics import MIDDLE90, Interval
 from fieldbo.policies.base import State
-from fieldbo.policies.expectation import Expected, Rises
-from fieldbo.policies.partial import Books, Cell, settings_plain
+from fieldbo.policies.expectation import Expected, Precision, Rises
+from fieldbo.policies.partial import Books, Cell, free_samples, settings_plain
+from fieldbo.policies.subset_front import ALIKE
 from fieldbo.question import Optimum
 from fieldbo.result.answers import amount, ends
 from fieldbo.result.expected import ExpectedTruth
 from fieldbo.world import World
 
-_SAMPLES = 128  # of what is left free
+_SEEKING, _JUDGING = 128, 512  # samples of what is left free
 _CANDIDATES = 256  # among which climbs begin
 
 
@@ -49,12 +54,15 @@ class BestPlay:
         The expected value over the free variables, with the central 90% of it, in the values' unit.
     cost : float or None
         What such a play costs, in the cost unit: the mean so far, else as declared; None if nobody knows.
+    as_good : bool
+        Whether the model cannot tell it from the best one.
     """
 
     number: int
     site: Array
     expected: Interval
     cost: float | None
+    as_good: bool
 
     def in_words(self, world: World) -> str:
         """Return what to set and what to leave, what to expect of it, and what it costs.
@@ -64,7 +72,7 @@ class BestPlay:
         >>> import fieldbo
         >>> world = fieldbo.load_world("cell-growth")
         >>> site = np.array([np.nan, np.nan, 1.5, 6.25, np.nan])
-        >>> print(BestPlay(1, site, Interval(2.77, 2.74, 2.8), 0.01).in_words(world))
+        >>> print(BestPlay(1, site, Interval(2.77, 2.74, 2.8), 0.01, True).in_words(world))
         set ammonium 1.5 mmol/L, potassium 6.25 mmol/L; leave the other 3 as they come: 2.77 cm2 expected \
 (2.74 to 2.8), at 0.01 EUR a play
         """
@@ -89,6 +97,7 @@ class BestPlay:
             "expected": self.expected.value,
             "expected_interval90": ends(self.expected),
             "cost": self.cost,
+            "as_good": self.as_good,
         }
         if truth is None:
             return told
@@ -113,21 +122,25 @@ def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
     plain = state.scale.transform == "none"
     if not (domain.control_sets and isinstance(state.question, Optimum) and state.belief.size and plain):
         return ()
-    sets, costs = Cell(state, _SAMPLES, _CANDIDATES), _costs(state)
+    sets, costs = Cell(state, _SEEKING, _CANDIDATES), _costs(state)
     numbers = range(len(domain.control_sets))
     found = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
+    if not found:
+        return ()
+    means, variances, apart = _judged(state, [(one.site, sets.masks[i]) for i, one in found.items()])
+    tolerated = MIDDLE90 * np.sqrt(np.minimum(apart, variances[np.argmax(means)]))
+    as_good = means.max() - means <= tolerated
     plays = []
-    for i, best in found.items():
-        of = sets.expected[i].average(best.site[None])
-        half = MIDDLE90 * np.sqrt(of.variance[0])
-        low, value, high = sorted(state.scale.to_user(of.mean[0] + np.array([-half, 0.0, half])).tolist())
+    for k, (i, best) in enumerate(found.items()):
+        half = MIDDLE90 * np.sqrt(variances[k])
+        low, value, high = sorted(state.scale.to_user(means[k] + np.array([-half, 0.0, half])).tolist())
         cost = None if np.isnan(costs[i]) else float(costs[i])
-        plays.append(BestPlay(i, best.site, Interval(value, low, high), cost))
+        plays.append(BestPlay(i, best.site, Interval(value, low, high), cost, bool(as_good[k])))
     return tuple(plays)
 
 
 def recommended(plays: Sequence[BestPlay], sign: float) -> BestPlay | None:
-    """Return the play to go on with: the cheapest that the model cannot tell from the best.
+    """Return the play to go on with: the cheapest that is as good as the best.
 
     Parameters
     ----------
@@ -137,24 +150,37 @@ def recommended(plays: Sequence[BestPlay], sign: float) -> BestPlay | None:
 
     Examples
     --------
-    >>> told = [(2.95, 0.1, 0.1), (3.0, 0.1, 1.0), (2.5, 0.6, 0.01)]
-    >>> plays = [BestPlay(i, np.zeros(1), Interval(m, m - s, m + s), c) for i, (m, s, c) in enumerate(told)]
-    >>> recommended(plays, 1.0).number, recommended(plays, -1.0).number
-    (0, 2)
+    >>> told = [(2.9, 0.11, True), (2.95, 0.12, True), (3.0, 1.0, True), (2.5, 0.01, False)]
+    >>> plays = [BestPlay(i, np.zeros(1), Interval(m, m, m), c, good) for i, (m, c, good) in enumerate(told)]
+    >>> recommended(plays, 1.0).number
+    1
     """
-    if not plays:
-        return None
-    best = max(plays, key=lambda one: sign * one.expected.value)
-    least = min(sign * end for end in ends(best.expected))
-    as_good = [one for one in plays if sign * one.expected.value >= least]
-    return min(
-        as_good, key=lambda one: (np.inf if one.cost is None else one.cost, -sign * one.expected.value)
-    )
+    good = [one for one in plays if one.as_good]
+    prices = [one.cost for one in good if one.cost is not None]
+    if prices:
+        good = [one for one in good if one.cost is not None and one.cost <= ALIKE * min(prices)]
+    return max(good, key=lambda one: sign * one.expected.value, default=None)
 
 
 def _means(over: Expected) -> Callable[[Array], Rises]:
     """Return E[mu] of points (P, d), with its gradient."""
     return lambda x: over.bound_rises(x, 0.0)
+
+
+def _judged(state: State, settings: Sequence[tuple[Array, Mask]]) -> tuple[Array, Array, Array]:
+    """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each."""
+    belief, others = state.belief, free_samples(state.domain, _SEEKING + _JUDGING)[_SEEKING:]
+    points = [
+        np.where(controls, site, others[:1] if controls.all() else others) for site, controls in settings
+    ]
+    towards = np.array([belief.kernel(x, belief.sites).mean(axis=0) for x in points])
+    precision = Precision(belief)
+    means, known = towards @ precision.alpha, precision.times(towards) @ towards.T
+    b = int(np.argmax(means))
+    variances = np.array([belief.kernel(x, x).mean() for x in points]) - np.diag(known)
+    shared = np.array([belief.kernel(x, points[b]).mean() for x in points]) - known[:, b]
+    apart = variances + variances[b] - 2.0 * shared
+    return means, np.maximum(variances, 0.0), np.maximum(apart, 0.0)
 
 
 def _costs(state: State) -> Array:
