@@ -61,6 +61,7 @@ def settings_picture(result: Result) -> Figure:
         _strip(panels[0], result)
     else:
         _lines(panels[:d], result)
+        figure.align_ylabels(panels[:d])
     _kinds(panels[-3], result)
     _costs(panels[-2], result)
     _spent(panels[-1], result)
