@@ -156,6 +156,11 @@ class Agent:
         """What a user should know: of the mission, and of readings beyond the ends of the domain's axes."""
         return (*self._warnings, *cautions.of_readings(self.domain, self.history))
 
+    @property
+    def initial(self) -> tuple[Query, ...]:
+        """The queries with which it begins, before the policy takes over: as many as can be paid for."""
+        return tuple(self._initial)
+
     def _initial_queries(self) -> list[Query]:
         """Return queries of the start, then of random sites, each time the cheapest to go to.
 

@@ -31,8 +31,9 @@ from fieldbo.streams import stream
 from fieldbo.vehicles.simulated import Simulated
 
 _KEY = ("mission", "draw", "start")
+_FIRST = ("row", *_KEY)
 _STEP = tuple(Step.__dataclass_fields__)
-COLUMNS = ("row", *_KEY, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
+COLUMNS = (*_FIRST, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ def read_table(file: Path) -> list[dict[str, str]]:
     Raises
     ------
     InputError
-        The file is no such table.
+        The file is no such table, or has the columns of another version.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -268,7 +269,10 @@ def read_table(file: Path) -> list[dict[str, str]]:
         ) from None
     whole = text[: text.rfind("\n") + 1]
     reader = csv.DictReader(io.StringIO(whole))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
+    columns = tuple(reader.fieldnames or ())
+    if columns != COLUMNS and columns[: len(_FIRST)] == _FIRST:
+        raise _of_another_version(file, columns)
+    if columns != COLUMNS:
         raise InputError(
             f"{file} is no table of a comparison",
             expected="a file that does not exist yet, or one that this command wrote",
@@ -284,6 +288,20 @@ def read_table(file: Path) -> list[dict[str, str]]:
                 mend="delete the line",
             )
     return rows
+
+
+def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
+    """Return the error of a table whose columns are not this version's."""
+    theirs = [c for c in columns if c not in COLUMNS]
+    ours = [c for c in COLUMNS if c not in columns]
+    told = [f"{', '.join(c)} only {where}" for c, where in ((theirs, "there"), (ours, "here")) if c]
+    return InputError(
+        f"{file} was written by another version of fieldbo, with other columns: "
+        f"{'; '.join(told) or 'the same in another order'}",
+        expected="a file that does not exist yet, or one that this version wrote",
+        where="--out",
+        mend="choose another file with --out; this one stays as it is",
+    )
 
 
 def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:

@@ -261,6 +261,7 @@ def _domain(told: GridFile | BoxFile) -> Domain:
                 f"an axis with the name {name!r}",
                 expected=f"a name that is not empty, nor one of {', '.join(sorted(_AXES_TAKEN))}",
                 where="domain.axes",
+                mend="rename the axis; where it is a column of a table, rename the column",
             )
     obstacles = [_obstacle(one, k) for k, one in enumerate(told.obstacles)]
     if isinstance(told, BoxFile):

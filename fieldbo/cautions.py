@@ -23,7 +23,7 @@ def of_readings(domain: Domain, history: Sequence[Event]) -> tuple[str, ...]:
     """Return what is to be said of readings beyond the ends of a domain's axes."""
     read = [event.sites for event in history if isinstance(event, Observation)]
     sites = np.concatenate([np.empty((0, domain.dimension)), *read])
-    beyond = (sites < domain.low) | (sites > domain.high)
+    beyond = domain.beyond(sites)
     if not beyond.any():
         return ()
     names = ", ".join(domain.axes[j].name for j in np.flatnonzero(beyond.any(axis=0)))

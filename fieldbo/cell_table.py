@@ -223,6 +223,7 @@ def _check_modules(cell: CellTable, axes: Sequence[Axis]) -> None:
             expected="a cost above 0",
             where="--module",
         )
+    _check_commas([str(name) for one in cell.modules for name in one.axes], axes, "--module")
     names = [one.name for one in cell.modules]
     if len(set(names)) < len(names):
         raise InputError(f"modules {', '.join(names)}", expected="different names", where="--module")
@@ -240,6 +241,7 @@ def _check_sets(cell: CellTable, axes: Sequence[Axis]) -> None:
             expected="--transform none with --control-set",
             where="--transform",
         )
+    _check_commas([name for names, _ in cell.control_sets for name in names], axes, "--control-set")
     sets = tuple(ControlSet.of(names, axes, "--control-set") for names, _ in cell.control_sets)
     everywhere = tuple(Uniform(a.low, a.high) for a in axes)
     try:
@@ -250,6 +252,20 @@ def _check_sets(cell: CellTable, axes: Sequence[Axis]) -> None:
         raise InputError(
             "a control set that costs 0", expected="costs above 0: no one is free", where="--control-set"
         )
+
+
+def _check_commas(names: Sequence[str], axes: Sequence[Axis], where: str) -> None:
+    """Raise an `InputError` if a name is a part of that of a setting, which holds commas."""
+    known = [a.name for a in axes]
+    unknown = {name.strip(" \"'") for name in names if name not in known}
+    for column in known:
+        if "," in column and unknown & {part.strip() for part in column.split(",")}:
+            raise InputError(
+                f"{column!r} can't be named: it holds a comma",
+                expected="names of settings, with commas between them",
+                where=where,
+                mend="rename the column",
+            )
 
 
 def fitted_law(values: Array, low: float, high: float) -> Distribution:

@@ -338,6 +338,30 @@ class Domain:
         """
         return self._space.contains(points)
 
+    def beyond(self, points: ArrayLike) -> Mask:
+        """Say which coordinates of points lie beyond the ends of their axes, by more than rounding.
+
+        What `contains` allows for is within: a billionth of each axis' length.
+
+        Parameters
+        ----------
+        points : (n, d) array
+
+        Returns
+        -------
+        (n, d) bool array
+
+        Examples
+        --------
+        >>> Domain.box([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], 8).beyond([[2.0 + 1e-12, 1.1]])
+        array([[False,  True]])
+        """
+        return self._space.beyond(points)
+
+    def clipped(self, points: Array) -> Array:
+        """Return points (n, d) or a point (d,) with what lies beyond the ends of the axes moved to them."""
+        return np.clip(points, self.low, self.high)
+
     @cached_property
     def _space(self) -> Space:
         in_boxes = self.obstacles if self.region is None else ()  # of a region they are cut out already

@@ -34,16 +34,78 @@ def _freeze(value: object, name: str, array: ArrayLike, dtype: type = float) -> 
     object.__setattr__(value, name, frozen_array(array, dtype))
 
 
-def _numbers(name: str, given: object, where: str) -> Array:
-    """Return what was given for `name` as numbers; raise an `InputError` if it is anything else."""
+def _numbers(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
+    """Return what was given for `name` as numbers of their own, which can't be written to.
+
+    Parameters
+    ----------
+    name : str
+    given : array_like
+        Of numbers of any type, Decimal and Fraction among them, but not of text such as "1".
+    where : str
+        Named in errors.
+    gaps : bool
+        Whether None stands for a number that is missing, NaN.
+
+    Raises
+    ------
+    InputError
+        It is anything else.
+    """
     try:
-        numbers = np.asarray(given)
-        if numbers.dtype.kind not in "biuf" and numbers.size:  # text like "1" is no number either
+        numbers = np.array(given, order="C")
+        kind = numbers.dtype.kind
+        if kind not in "biufO" and numbers.size:
             raise TypeError
-        return numbers.astype(float)
-    except (TypeError, ValueError):
+        if kind == "O" and any(
+            isinstance(one, str | bytes | np.ndarray) or (one is None and not gaps) for one in numbers.flat
+        ):
+            raise TypeError
+        numbers = numbers.astype(float, copy=False)
+    except (TypeError, ValueError, OverflowError):
         shown = given.tolist() if isinstance(given, np.ndarray) else given
         raise InputError(f"{name} = {shown!r}", expected="numbers", where=where) from None
+    numbers.setflags(write=False)
+    return numbers
+
+
+def _row(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
+    """Return what was given for `name` as (k,) numbers; axes of length 1 beside that one are dropped."""
+    numbers = _numbers(name, given, where, gaps=gaps)
+    if numbers.ndim > 1 and numbers.size not in (0, max(numbers.shape)):
+        raise InputError(
+            f"{name} is an array of {_by(numbers)} numbers",
+            expected="numbers in one row",
+            where=where,
+            mend="pass them in a flat list, in the order in which they are meant",
+        )
+    return numbers if numbers.ndim == 1 else numbers.ravel()
+
+
+def _number(name: str, given: object, where: str) -> float:
+    """Return what was given for `name` as a float; an array of a single number stands for that."""
+    if isinstance(given, float):
+        return float(given)
+    numbers = _numbers(name, given, where)
+    if numbers.size != 1:
+        raise InputError(f"{name} = {numbers.tolist()}", expected="a number", where=where)
+    return float(numbers.item())
+
+
+def _check_finite(name: str, given: Array | float, where: str, least: float = -math.inf) -> None:
+    """Raise an `InputError` unless all numbers are finite, and at least `least`."""
+    numbers = np.asarray(given)
+    if not (np.isfinite(numbers) & (numbers >= least)).all():
+        raise InputError(
+            f"{name} {numbers.tolist()}",
+            expected="finite numbers" + (f" of at least {least:g}" if least > -math.inf else ""),
+            where=where,
+        )
+
+
+def _by(numbers: Array) -> str:
+    """Return how many numbers there are along each axis: ``2 x 3``."""
+    return " x ".join(map(str, numbers.shape)) or "1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +140,9 @@ class Query:
 
     def __post_init__(self) -> None:
         where = "a query" if self.id is None else f"query {self.id}"
-        _freeze(self, "site", np.atleast_1d(_numbers("site", self.site, where)))
+        object.__setattr__(self, "site", _row("site", self.site, where))
         if self.controls is not None:
-            _freeze(self, "controls", self.controls, bool)
+            _freeze(self, "controls", np.ravel(self.controls), bool)
             if len(self.controls) != len(self.site):
                 raise InputError(
                     f"{len(self.controls)} controls", expected=f"{len(self.site)}, one for each variable"
@@ -101,7 +163,7 @@ class Query:
         Parameters
         ----------
         value : float
-            In the user's unit.
+            In the user's unit; NaN or None of a reading that failed.
         noise_variance : float
             Of the reading.
         time_s : float, optional
@@ -135,16 +197,15 @@ class Query:
                 expected="what it really cost",
                 where="cost",
             )
-        at = self.site if position is None else _numbers("position", position, f"observation of {self.id}")
+        at = self.site if position is None else _row("position", position, f"observation of {self.id}")
         paid = self.expected_cost if cost is None else cost
+        reading: dict[str, Any] = {
+            "values": [value],
+            "noise_variances": [noise_variance],
+            "times_s": [(self.expected_time_s or 0.0) if time_s is None else time_s],
+        }
         return Observation(
-            order=str(self.id),
-            sites=at[None],
-            values=np.array([value]),
-            noise_variances=np.array([noise_variance]),
-            times_s=np.array([(self.expected_time_s or 0.0) if time_s is None else time_s]),
-            position=at,
-            cost=0.0 if paid is None else paid,
+            order=str(self.id), sites=at[None], position=at, cost=0.0 if paid is None else paid, **reading
         )
 
 
@@ -215,7 +276,8 @@ class Observation:
     sites : (k, d) array
         Where readings were really taken, in the domain or not; the last at or nearest the target.
     values, noise_variances, times_s : (k,) arrays
-        The readings in the user's units, their noise variances, and seconds since the start of the run.
+        The readings in the user's units (NaN or None of one that failed), their noise variances, and seconds
+        since the start of the run.
     position : (d,) array
         Where the vehicle now is.
     cost : float
@@ -248,54 +310,55 @@ class Observation:
 
     def __post_init__(self) -> None:
         where = f"observation of {self.order}"
-        _freeze(self, "position", np.atleast_1d(_numbers("position", self.position, where)))
-        dimension, sites = len(self.position), _numbers("sites", self.sites, where)
-        if not dimension or sites.size % dimension:
-            raise InputError(
-                f"a position of {dimension} coordinates and sites of {sites.size}",
-                expected="one a variable, at the position and at each reading",
-                where=where,
-            )
-        _freeze(self, "sites", sites.reshape(-1, dimension))
-        for name in ("values", "noise_variances", "times_s"):
-            _freeze(self, name, np.atleast_1d(_numbers(name, getattr(self, name), where)))
-            if len(getattr(self, name)) != len(self.sites):
+        settled: dict[str, Any] = {
+            "position": _row("position", self.position, where),
+            "sites": _numbers("sites", self.sites, where),
+            "values": _row("values", self.values, where, gaps=True),
+            "noise_variances": _row("noise_variances", self.noise_variances, where),
+            "times_s": _row("times_s", self.times_s, where),
+            "cost": _number("cost", self.cost, where),
+        }
+        if self.time_s is not None:
+            settled["time_s"] = _number("time_s", self.time_s, where)
+        if self.channels is not None:
+            settled["channels"] = {
+                name: _row(f"channels[{name!r}]", read, where, gaps=True)
+                for name, read in self.channels.items()
+            }
+        settled["sites"] = _sites(settled["sites"], len(settled["position"]), where)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        self._check(where)
+
+    def _check(self, where: str) -> None:
+        """Raise an `InputError` unless all is finite but the values, and there is one of each a reading."""
+        readings = {name: getattr(self, name) for name in ("values", "noise_variances", "times_s")}
+        readings |= {f"channels[{name!r}]": read for name, read in (self.channels or {}).items()}
+        for name, numbers in readings.items():
+            if len(numbers) != len(self.sites):
                 raise InputError(
-                    f"{name} has {len(getattr(self, name))} entries",
+                    f"{name} has {len(numbers)} entries",
                     expected=f"{len(self.sites)}, one for each reading",
                     where=where,
                 )
-        for name in ("cost",) if self.time_s is None else ("cost", "time_s"):
-            number = _numbers(name, getattr(self, name), where)
-            if number.size != 1:
-                raise InputError(f"{name} = {number.tolist()}", expected="a number", where=where)
-            object.__setattr__(self, name, number.item())
-        for name, numbers, least in (
-            ("sites", self.sites, -np.inf),
-            ("noise_variances", self.noise_variances, 0.0),
-            ("times_s", self.times_s, -np.inf),
-            ("position", self.position, -np.inf),
-            ("cost", np.array([self.cost]), 0.0),
-            ("time_s", np.array([] if self.time_s is None else [self.time_s]), -np.inf),
-        ):
-            if not np.all(np.isfinite(numbers) & (numbers >= least)):
-                raise InputError(
-                    f"{name} {numbers.tolist()}",
-                    expected="finite numbers" + (" of at least 0" if least == 0 else ""),
-                    where=where,
-                )
-        if self.channels is not None:
-            channels = {
-                k: frozen_array(np.atleast_1d(_numbers(f"channels[{k!r}]", v, where)))
-                for k, v in self.channels.items()
-            }
-            if any(len(v) != len(self.values) for v in channels.values()):
-                raise InputError(
-                    f"channels of {[len(v) for v in channels.values()]} entries",
-                    expected=f"{len(self.values)}, one for each reading",
-                    where=where,
-                )
-            object.__setattr__(self, "channels", channels)
+        for name in ("sites", "times_s", "position"):
+            _check_finite(name, getattr(self, name), where)
+        for name in ("noise_variances", "cost"):
+            _check_finite(name, getattr(self, name), where, least=0.0)
+        if self.time_s is not None:
+            _check_finite("time_s", self.time_s, where)
+
+
+def _sites(given: Array, dimension: int, where: str) -> Array:
+    """Return the sites (k, d) of readings, which may come as a flat list."""
+    as_told = given.ndim < 2 or given.shape[-1] == dimension or given.size == dimension
+    if not dimension or given.size % dimension or not as_told:
+        raise InputError(
+            f"a position of {dimension} coordinates and sites of {_by(given)}",
+            expected="one a variable, at the position and at each reading",
+            where=where,
+        )
+    return given.reshape(-1, dimension)
 
 
 @dataclass(frozen=True)
@@ -325,10 +388,10 @@ class Telemetry:
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
-        _freeze(self, "position", np.atleast_1d(_numbers("position", self.position, where)))
+        object.__setattr__(self, "position", _row("position", self.position, where))
         for name in ("remaining", "time_s"):
             if (given := getattr(self, name)) is not None:
-                _numbers(name, given, where)
+                object.__setattr__(self, name, _number(name, given, where))
 
 
 @dataclass(frozen=True)

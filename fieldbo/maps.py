@@ -107,7 +107,7 @@ def _laid_out(domain: Domain, values: NDArray[Any], attributes: dict[str, Any]) 
 
 
 def _names(axes: Sequence[Axis]) -> list[str]:
-    """Return names of axes as CF allows them: letters, digits and underscores, a letter first; none twice.
+    """Return names of axes as CF allows them: ASCII letters, digits, underscores, a letter first; none twice.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _names(axes: Sequence[Axis]) -> list[str]:
     """
     names: list[str] = []
     for axis in axes:
-        fit = re.sub(r"\W+", "_", axis.name).strip("_")
+        fit = re.sub(r"\W+", "_", axis.name, flags=re.ASCII).strip("_")
         fit = fit if fit[:1].isalpha() else f"axis_{fit}".rstrip("_")
         taken = [*names, *_TAKEN]
         others = (f"{fit}_{k}" for k in count(2))

@@ -72,7 +72,7 @@ def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike =
 
     d = domain.dimension
     centres = np.asarray(places, dtype=float).reshape(-1, d)
-    centres = centres[domain.contains(centres)][:n]
+    centres = domain.clipped(centres[domain.contains(centres)])[:n]
     near = n // 2 - len(centres) if len(centres) else 0
     far = n - len(centres) - max(0, near)
     sobol = qmc.Sobol(d, rng=rng)
@@ -87,7 +87,7 @@ def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike =
         moved = rng.random((count, d)) < _MOVED / d
         moved[turn, rng.integers(d, size=count)] = True
         steps = rng.standard_normal((count, d)) * scale[:, None] * domain.extent
-        return np.clip(centres[turn % len(centres)] + moved * steps, domain.low, domain.high)
+        return domain.clipped(centres[turn % len(centres)] + moved * steps)
 
     return np.concatenate(
         [centres, _inside(domain, rng, far, anywhere), _inside(domain, rng, max(0, near), about)]
@@ -310,7 +310,7 @@ def differenced(scores: Callable[[Array], Array], domain: Domain) -> Rising:
     steps = _STEP * np.diag(domain.extent)
 
     def rising(point: Array) -> tuple[float, Array]:
-        beside = np.clip(np.concatenate([point + steps, point - steps]), domain.low, domain.high)
+        beside = domain.clipped(np.concatenate([point + steps, point - steps]))
         beside[~domain.contains(beside)] = point
         values = np.asarray(scores(np.concatenate([beside, point[None]])), dtype=float)
         value, sides = values[-1], values[:-1]
@@ -344,7 +344,7 @@ def _climb(
 
     def falling(steps: Array) -> tuple[float, Array]:
         nonlocal best, most
-        point = np.clip(start + steps * unit, domain.low, domain.high)
+        point = domain.clipped(start + steps * unit)
         if domain.contains(point[None])[0]:
             value, gradient = function(point)
             if np.isfinite(value):

@@ -338,15 +338,24 @@ class Space:
     def contains(self, points: ArrayLike) -> Mask:
         """Say which points (n, d) are free, edges included, as (n,) bool."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
-        slack = _THIN * (self.high - self.low)  # a coordinate that went through text and back still counts
-        inside: Mask = np.all((x >= self.low - slack) & (x <= self.high + slack), axis=1)
+        inside: Mask = np.all(~self.beyond(x), axis=1)
         if self.region is not None:
             inside &= shapely.intersects_xy(self._with_edge, *(x - self.low).T)
         elif self.boxes is not None:
-            low, high = (self.boxes[0] - slack).T, (self.boxes[1] + slack).T
-            within = [(x[:, j, None] >= low[j]) & (x[:, j, None] <= high[j]) for j in range(len(slack))]
+            low, high = (self.boxes[0] - self._slack).T, (self.boxes[1] + self._slack).T
+            within = [(x[:, j, None] >= low[j]) & (x[:, j, None] <= high[j]) for j in range(len(low))]
             inside &= np.logical_and.reduce(within).any(axis=1)
         return inside
+
+    def beyond(self, points: ArrayLike) -> Mask:
+        """Say which coordinates of points (n, d) don't lie between the ends of the box, as (n, d) bool."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        return ~((x >= self.low - self._slack) & (x <= self.high + self._slack))
+
+    @cached_property
+    def _slack(self) -> Array:
+        """By how much (d,) coordinates may lie beyond: one that went through text and back still counts."""
+        return _THIN * (self.high - self.low)
 
     @cached_property
     def _with_edge(self) -> Region:

@@ -421,11 +421,13 @@ def test_a_real_cost_of_any_size_is_charged(cost):
 
 
 ARGUMENTS = [
-    *(("value", wrong) for wrong in ("a", "1.5", None, [1.0, "a"], {})),
-    *(("noise_variance", wrong) for wrong in ("a", [None])),
+    *(("value", wrong) for wrong in ("a", "1.5", b"1", [1.0, "a"], [[1.0], [1.0, 2.0]], {})),
+    *(("value", wrong) for wrong in (1j, 10**400, np.array(["1"], dtype=object))),
+    *(("noise_variance", wrong) for wrong in ("a", None, [None])),
     ("time_s", "now"),
-    *(("cost", wrong) for wrong in ("a", "1", [1.0, 2.0], [])),
-    *(("position", wrong) for wrong in ("here", [0.1, "b", 0.3], [None] * 3, [])),
+    *(("cost", wrong) for wrong in ("a", "1", [1.0, 2.0], [None], [])),
+    *(("position", wrong) for wrong in ("here", [0.1, "b", 0.3], [None] * 3, [], [[0.1], [0.4, 0.3]])),
+    ("position", np.array([np.array([0.1]), np.array([0.4]), 0.3], dtype=object)),
 ]
 
 

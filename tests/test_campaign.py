@@ -167,6 +167,35 @@ def test_a_finished_comparison_runs_nothing_again_and_grows_by_what_is_new(monke
     assert {r["start"] for r in compare(["random.toml"], 1, 1, Path("t.csv"))} == {"0"}
 
 
+@pytest.mark.parametrize(
+    ("instead", "differs"),
+    [
+        (",shortfall,", "with other columns: shortfall only there; regret only here"),
+        (",", "with other columns: regret only here"),
+        (",regret,shortfall,", "with other columns: shortfall only there"),
+    ],
+)
+def test_a_table_of_another_version_is_refused_as_that_and_left_as_it_is(instead, differs):
+    compare(["truvar.toml"], 1, 1, Path("t.csv"))
+    before = Path("t.csv").read_text().replace(",regret,", instead, 1)
+    Path("t.csv").write_text(before)
+
+    with pytest.raises(InputError, match="written by another version") as caught:
+        compare(["truvar.toml"], 1, 1, Path("t.csv"))
+
+    assert caught.value.problem.endswith(differs)
+    assert "choose another file with --out" in str(caught.value)
+    assert Path("t.csv").read_text() == before
+
+
+def test_a_table_with_its_columns_in_another_order_is_one_of_another_version():
+    first, *others = COLUMNS
+    Path("t.csv").write_text(",".join([first, *others[:3], *reversed(others[3:])]) + "\n")
+
+    with pytest.raises(InputError, match="the same in another order"):
+        compare(["truvar.toml"], 1, 1, Path("t.csv"))
+
+
 def test_two_jobs_give_the_same_rows_as_one():
     one = compare(MISSIONS, 2, 1, Path("one.csv"))
     two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)

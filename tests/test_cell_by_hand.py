@@ -137,8 +137,8 @@ def test_what_was_left_free_has_no_default_and_is_asked_again_beyond_its_axis():
     event = typist.carry_out(of_sets(1, 0, 1))
 
     assert typist.asked.count("x2 (bar) came to:") == 6
-    assert sum("once more, please" in line for line in typist.printed) == 5
-    assert any("x2 lies between 0 and 15 bar" in line for line in typist.printed)
+    assert sum("once more, please" in line for line in typist.printed) == 3
+    assert sum("x2 lies between 0 and 15 bar; if it really was " in line for line in typist.printed) == 2
     assert event.sites.tolist() == [[0.25, 15.0, 2.0]]
 
 
@@ -187,6 +187,81 @@ def test_a_run_within_the_box_has_no_note_of_readings_beyond_it():
     agent.tell(order.observed(1.0, noise_variance=0.01, cost=0.2))
 
     assert agent.warnings == ()
+
+
+@pytest.mark.parametrize("beyond", [1e-12, 1e-10])
+def test_what_lies_beyond_an_end_by_rounding_is_within_and_reported_at_the_end(beyond):
+    agent = fieldbo.Agent(cell(CHAIN))
+    domain = agent.domain
+    for number, value in enumerate([1.0, 9.0, 2.0]):
+        order = agent.ask()
+        edge = np.where(number == 1, domain.high + beyond * domain.extent, order.site)
+        assert domain.contains(edge[None])[0]
+        assert not domain.beyond(edge).any()
+        agent.tell(order.observed(value, noise_variance=1e-4, position=edge))
+
+    result = fieldbo.Result.of(agent)
+
+    assert not any("beyond" in note for note in (*agent.warnings, *result.notes))
+    point = result.answer.polished(result.sites).reported.point
+    for reported in (point, result.answer.reported.point, np.array(result.summary()["reported_site"])):
+        assert (reported <= domain.high).all()
+        assert (reported > domain.high - 0.5 * domain.extent).all()
+
+
+def test_what_is_said_of_a_number_beyond_the_box_asks_for_one_thing():
+    typist = Typist(cell(SETS, costs="unknown"), "", "16", "16", "12", "")
+
+    typist.carry_out(of_sets(1, 0, 1))
+
+    [said] = [line for line in typist.printed if "lies between" in line]
+    assert said.strip() == "x2 lies between 0 and 15 bar; if it really was 16, type that again"
+
+
+def narrow(world=SETS, end=0.66666666):
+    """Return a cell whose first axis ends at a number of more digits than are told."""
+    return world.replace("low = -5, high = 10", f"low = 0.3333333333, high = {end}")
+
+
+@pytest.mark.parametrize(("site", "typed"), [(0.66666666, "0.666667 2"), (0.3333333333, "0.333333 2")])
+def test_the_digits_that_were_told_of_an_end_stand_for_it_though_they_lie_beyond(site, typed):
+    typist = Typist(cell(narrow(), costs="unknown"), typed, "3", "12", "", "skip")
+
+    event = typist.carry_out(of_sets(1, 0, 1, site=(site, np.nan, 2.0)))
+
+    assert not any("lies between" in line for line in typist.printed)
+    assert event.sites.tolist() == [[site, 3.0, 2.0]]
+
+
+def test_a_variable_that_came_to_its_end_as_the_question_tells_it_is_not_beyond():
+    typist = Typist(cell(narrow(), costs="unknown"), "", "0.7", "0.666667", "3", "12", "", "skip")
+
+    event = typist.carry_out(of_sets(0, 0, 1, site=(np.nan, np.nan, 2.0)))
+
+    [said] = [line.strip() for line in typist.printed if "lies between" in line]
+    assert said.startswith("x1 lies between 0.333333 and 0.666667; if it really was 0.7")
+    assert event.sites.tolist() == [[0.66666666, 3.0, 2.0]]
+
+
+@pytest.mark.parametrize("word", ["quit", "q", "EXIT"])
+@pytest.mark.parametrize("before", [(), ("",), ("", "3.5")])
+def test_a_word_stops_as_ctrl_c_does(word, before):
+    typist = Typist(cell(SETS, costs="unknown"), *before, word, "")
+
+    with pytest.raises(KeyboardInterrupt):
+        typist.carry_out(of_sets(1, 0, 1))
+    assert "'quit' or Ctrl-C stops" in typist.printed[0]
+    assert not any("once more" in line for line in typist.printed)
+
+
+def test_a_value_before_a_word_that_stops_is_kept_at_the_planned_cost():
+    typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", "quit")
+
+    event = typist.carry_out(of_sets(1, 0, 1))
+
+    assert (event.values.tolist(), event.cost) == ([12.0], 0.1)
+    with pytest.raises(KeyboardInterrupt):
+        typist.vehicle.send(of_sets(1, 0, 1, number=8))
 
 
 def test_a_cost_of_which_nothing_is_known_has_no_default():

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import fieldbo
+from fieldbo.exchange import Query
+
 SETS = """format = 1
 version = "1"
 title = "three variables"
@@ -174,6 +177,35 @@ def test_a_battery_that_pays_for_no_first_move_in_a_chain_is_said(said, battery,
 
     assert ("warning" in out) == (warned is not None)
     assert (warned or "") in out
+
+
+@pytest.mark.parametrize(
+    ("battery", "warned"),
+    [
+        (1, "pays for no reading at all: the cheapest takes 1.5 EUR"),
+        (1.5, "pays for only 1 of the 4 initial readings, and for none by the policy: the cheapest after it"),
+        (
+            13,
+            "pays for only 2 of the 4 initial readings, and for none by the policy: the cheapest after them",
+        ),
+        (15, "pays for only 2 of the 4 initial readings: then the policy takes over"),
+        (36, "pays for no reading but the 4 initial ones: the cheapest after them takes 1.5 EUR"),
+        (38, "after the initial readings, the battery of 38 EUR does not pay for a change of bake, which"),
+        (49, None),
+    ],
+)
+def test_a_battery_is_held_against_all_initial_readings(said, battery, warned):
+    cell(CHAIN, OF_CHAIN.replace("battery = 9", f"battery = {battery}") + "[initial]\ncount = 4\n")
+
+    out = said("check", "m.toml")
+
+    assert ("warning" in out) == (warned is not None)
+    assert (warned or "") in " ".join(out.split())
+    agent = fieldbo.Agent(fieldbo.load_mission("m.toml"))
+    while isinstance(order := agent.ask(), Query):
+        agent.tell(order.observed(1.0, noise_variance=0.01))
+    by_policy = sum(agent.whys[order] is not None for order in agent.orders)
+    assert (by_policy == 0) == any(part in (warned or "") for part in ("by the policy", "but the", "at all"))
 
 
 def test_a_chain_in_which_nothing_costs_anything_is_said_and_refused_by_rules_that_go_by_costs(said, command):

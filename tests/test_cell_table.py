@@ -11,11 +11,12 @@ import pytest
 import xarray
 
 import fieldbo
+from fieldbo import maps
 from fieldbo.cell_table import CellTable, fitted_law
 from fieldbo.cell_world import make_cell
 from fieldbo.chance import TruncatedNormal, Uniform
 from fieldbo.costs.modular import Modular, Module
-from fieldbo.domain import Domain
+from fieldbo.domain import Axis, Domain
 
 N = 48
 COLUMNS = ("heat", "pressure", "minutes")
@@ -156,10 +157,23 @@ def test_columns_whose_names_have_blanks_keep_them_and_are_fit_for_the_map(said)
 
     assert "oven heat (C)" in out
     assert Path("r/observations.csv").read_text().startswith("order,oven heat (C),class!,1st minutes,value")
-    with xarray.open_dataset("r/map.nc", engine="scipy") as maps:
-        names = {name: maps[name].attrs["long_name"] for name in maps.coords}
+    with xarray.open_dataset("r/map.nc", engine="scipy") as data:
+        names = {name: data[name].attrs["long_name"] for name in data.coords}
     fit = {"oven_heat_C": "oven heat (C)", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
     assert names == fit
+
+
+@pytest.mark.parametrize(
+    ("names", "fit"),
+    [
+        (["Wärme_C", "Zufuhr_µm"], ["W_rme_C", "Zufuhr__m"]),
+        (["ß", "θ"], ["axis", "axis_2"]),
+        (["Ärmel"], ["rmel"]),
+        (["température", "temp_rature"], ["temp_rature", "temp_rature_2"]),
+    ],
+)
+def test_names_of_the_map_are_ascii(names, fit):
+    assert maps._names([Axis(name, "", 0, 1) for name in names]) == fit
 
 
 def test_a_noise_column_is_no_setting(said):
@@ -433,7 +447,20 @@ def test_a_setting_named_as_a_column_of_a_run_is_refused(command):
     assert code == 2
     assert "an axis with the name 'cost'" in err
     assert "t.csv" in err
+    assert "rename the column" in " ".join(err.split())
     assert [p.name for p in Path().iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize("args", [("--control-set", "heat,top:1"), ("--module", "a=heat,top:1", *CHAIN[2:])])
+def test_a_column_with_a_comma_in_its_name_can_t_be_named(command, args):
+    write(header=('"heat,top"', "pressure", "minutes", "strength"))
+
+    code, _, err = command("new", "world", "oven", *RUN, *args)
+
+    assert code == 2
+    assert "'heat,top' can't be named: it holds a comma" in err
+    assert "rename the column" in err
+    assert args[0] in err
 
 
 def test_the_box_has_points_that_stand_for_it():

@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import FrozenInstanceError, fields
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -187,3 +189,92 @@ def test_an_observation_that_contradicts_itself_is_refused(changes, message):
 def test_a_plain_form_that_is_no_message_is_refused(plain):
     with pytest.raises(InputError, match="expected"):
         from_plain(plain)
+
+
+NUMBERS = {
+    "Decimal": Decimal("2.5"),
+    "Fraction": Fraction(5, 2),
+    "numpy": np.float32(2.5),
+    "array": np.array(2.5),
+    "array of one": np.array([2.5]),
+    "list of one": [2.5],
+    "array of one row": np.array([[2.5]]),
+    "object": np.array([2.5], dtype=object),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+def test_numbers_of_any_type_and_arrays_of_one_stand_for_themselves(number):
+    query = Query([1.0, 2.0], expected_cost=1.0, id="run/0")
+
+    seen = query.observed(number, noise_variance=number, time_s=number, cost=number)
+
+    assert seen.sites.shape == (1, 2)
+    for told in (seen.values, seen.noise_variances, seen.times_s):
+        assert (told.shape, told.dtype, told.tolist()) == ((1,), float, [2.5])
+    assert type(seen.cost) is float
+    assert seen.cost == 2.5
+    assert type(Telemetry(0, [1.0, 2.0], number, number).remaining) is float
+
+
+POSITIONS = {
+    "objects, as of a table of mixed columns": np.array([2.0, 3.0], dtype=object),
+    "Decimal and int": [Decimal(2), 3],
+    "a row": [[2.0, 3.0]],
+    "a column": [[2.0], [3.0]],
+    "tuple": (2, Fraction(3)),
+}
+
+
+@pytest.mark.parametrize("place", POSITIONS.values(), ids=POSITIONS)
+def test_a_place_is_one_number_a_variable_however_it_is_told(place):
+    query = Query([1.0, 2.0], expected_cost=1.0, id="run/0")
+
+    for told in (query.observed(1.0, noise_variance=0.1, position=place), observation(position=place)):
+        assert (told.position.shape, told.position.dtype) == ((2,), float)
+        assert told.position.tolist() == told.sites[-1].tolist() == [2.0, 3.0]
+    assert Query(place, [[True], [False]]).site.tolist()[:1] == [2.0]
+    assert Query(place).site.tolist() == Telemetry(0, place, None, 0.0).position.tolist() == [2.0, 3.0]
+
+
+def test_none_is_a_reading_that_failed_and_nothing_else():
+    query = Query([1.0, 2.0], expected_cost=1.0, id="run/0")
+
+    assert np.isnan(query.observed(None, noise_variance=0.1).values).tolist() == [True]
+    seen = observation(values=[None, 6.0], channels={"salt": [1.0, None]})
+    assert np.isnan([seen.values, seen.channels["salt"]]).tolist() == [[True, False], [False, True]]
+    for name in ("noise_variances", "times_s", "position", "cost", "sites"):
+        with pytest.raises(InputError, match="expected: numbers"):
+            observation(**{name: [None, 1.0]})
+    with pytest.raises(InputError, match="expected: numbers"):
+        Query([1.0, None])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("values", np.ones((2, 2)), "values is an array of 2 x 2 numbers"),
+        ("values", [[1.0], [1.0, 2.0]], "values = "),
+        ("times_s", np.ones((1, 2, 3)), "times_s is an array of 1 x 2 x 3 numbers"),
+        ("position", np.ones((2, 2)), "position is an array of 2 x 2 numbers"),
+        ("channels", {"salt": np.ones((2, 2))}, "channels['salt'] is an array of 2 x 2 numbers"),
+        ("sites", np.ones((1, 4)), "sites of 1 x 4"),
+        ("cost", [[1.0, 2.0]], "cost = "),
+        ("values", np.ones((1, 3)), "values has 3 entries"),
+    ],
+)
+def test_an_array_of_another_shape_is_refused(name, wrong, said):
+    with pytest.raises(InputError) as caught:
+        observation(**{name: wrong})
+
+    assert said in caught.value.problem
+    assert caught.value.where == "observation of run/1"
+    assert caught.value.expected
+
+
+def test_a_query_of_more_than_a_row_is_refused():
+    with pytest.raises(InputError, match="site is an array of 2 x 2 numbers"):
+        Query(np.ones((2, 2)))
+    query = Query([1.0, 2.0], id="run/0", expected_cost=1.0)
+    with pytest.raises(InputError, match="position is an array of 2 x 2 numbers"):
+        query.observed(1.0, noise_variance=0.1, position=np.ones((2, 2)))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from fieldbo.chance import Distribution
     from fieldbo.domain import Array, Axis, Mask
+    from fieldbo.exchange import Query
     from fieldbo.ledger import Limit
     from fieldbo.mission import Mission
     from fieldbo.world import World
@@ -48,7 +49,8 @@ def check(
     else:
         mission = load_mission(path if path.exists() else file, overrides(set_ or []))
         lines = [*_mission(mission), *_world(mission.world)]
-        warnings = [*_unpayable(mission), *_beyond_truth(mission), *Agent(mission).warnings]
+        agent = Agent(mission)
+        warnings = [*_unpayable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings]
         lines += [f"warning: {w}" for w in warnings]
     typer.echo("\n".join(lines))
 
@@ -81,31 +83,29 @@ def _mission(mission: Mission) -> list[str]:
     ]
 
 
-def _unpayable(mission: Mission) -> list[str]:
-    """Return a warning for each limit that pays for no reading, not for the first one, or not for some."""
+def _unpayable(mission: Mission, initial: Sequence[Query]) -> list[str]:
+    """Return a warning for each limit that pays for no reading, not for all initial ones, or not for some."""
     from fieldbo.craft import Craft
 
     if not mission.world.cost.known:
         return []
     limits = Craft(mission.crew[0], mission.world.cost).limits
-    return [warning for limit in limits if (warning := _unpayable_by(limit, mission)) is not None]
+    return [warning for limit in limits if (warning := _unpayable_by(limit, mission, initial)) is not None]
 
 
-def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
+def _unpayable_by(limit: Limit, mission: Mission, initial: Sequence[Query]) -> str | None:
     import numpy as np
 
     world, crew, several = mission.world, mission.crew[0], mission.world.sensor.settings > 1
     name, unit, reserve = f"the battery of {crew.battery:g} {world.cost_unit}", world.cost_unit, crew.reserve
     if limit.name == "time":
         name, unit, reserve = f"the time of {crew.time_limit_s:g} s", "s", 0.0
-
-    def going(sites: Array, level: int, sets: Sequence[Mask | None]) -> Array:
-        """Return what each of `sites` (N, d) takes as declared, by the cheapest of several control sets."""
-        return np.asarray(np.min([limit.going(crew.start, sites, on, level) for on in sets], axis=0))
+    paid, spent, at = _begun(limit, crew.start, initial)
 
     def needed(sites: Array, level: int, sets: Sequence[Mask | None]) -> float:
-        """Return what the cheapest of `sites` (N, d) takes as declared, and the way home from there."""
-        return float((going(sites, level, sets) + limit.back(sites)).min())
+        """Return what the cheapest of `sites` (N, d), and of control sets, takes, the way home included."""
+        going = np.min([limit.going(at, sites, on, level) for on in sets], axis=0)
+        return float((going + limit.back(sites)).min())
 
     parts = {"the way home": crew.home is not None, "margin": crew.margin, "reserve": reserve}
     included = " and ".join(part for part, there in parts.items() if there)
@@ -114,52 +114,74 @@ def _unpayable_by(limit: Limit, mission: Mission) -> str | None:
         told = f"{needed(sites, level, sets) * (1.0 + crew.margin) + reserve:.4g} {unit}"
         return f"{told} with {included}" if included else told
 
-    start, first, sets = crew.start[None], mission.initial_level, _playable(mission)
-    sites = np.vstack([world.domain.sites, start]) if world.domain.continuous else world.domain.sites
-    begins = mission.initial > 0 and needed(start, first, _first_set(mission)) <= limit.left
-    left = limit.left - (float(going(start, first, _first_set(mission))[0]) if begins else 0.0)
+    left, count, sets = limit.left - spent, len(initial), _playable(mission)
+    sites = np.vstack([world.domain.sites, at]) if world.domain.continuous else world.domain.sites
     fixed = getattr(mission.policy, "level", None)  # a policy without one chooses the setting
     levels = range(world.sensor.settings) if fixed is None else [int(fixed)]
     least = min(levels, key=lambda k: needed(sites, k, sets))
     if needed(sites, least, sets) > left:
+        after = f" after {'it' if paid == 1 else 'them'}" if paid else ""
         return (
-            f"{name} pays for no reading {'but the initial one' if begins else 'at all'}: the cheapest"
-            f"{' after it' if begins else ''}{f', at setting {least},' if several else ''} takes "
-            f"{price(sites, least, sets)}"
+            f"{name} pays for {_no_more_than(paid, count)}: the cheapest{after}"
+            f"{f', at setting {least},' if several else ''} takes {price(sites, least, sets)}"
         )
-    if mission.initial > 0 and not begins:
+    if count and not paid:
         return (
-            f"{name} does not pay for the initial reading at the start, which takes "
-            f"{price(start, first, _first_set(mission))}"
-            f"{f' at setting {first}' if several else ''}: the policy begins without it"
+            f"{name} does not pay for the {'initial' if count == 1 else 'first'} reading at the start, "
+            f"which takes {price(crew.start[None], initial[0].level, [initial[0].controls])}"
+            f"{f' at setting {initial[0].level}' if several else ''}: the policy begins without it"
         )
+    if paid < count:
+        return f"{name} pays for only {paid} of the {count} initial readings: then the policy takes over"
     dear = [
         f"{what}, which takes {price(where, least, [on])}"
-        for what, where, on in _choices(mission, sites)
+        for what, where, on in _choices(mission, sites, at)
         if needed(where, least, [on]) > left
     ]
     if not dear:
         return None
-    return (
-        f"{'after the initial reading, ' if begins else ''}{name} does not pay for {'; nor for '.join(dear)}"
-    )
+    begun = f"after the initial reading{'s' if count > 1 else ''}, " if count else ""
+    return f"{begun}{name} does not pay for {'; nor for '.join(dear)}"
 
 
-def _choices(mission: Mission, sites: Array) -> list[tuple[str, Array, Mask | None]]:
+def _no_more_than(paid: int, count: int) -> str:
+    """Return in words that so many of `count` initial readings are paid for, and none by the policy."""
+    if not paid:
+        return "no reading at all"
+    if paid < count:
+        return f"only {paid} of the {count} initial readings, and for none by the policy"
+    return "no reading but the initial one" if count == 1 else f"no reading but the {count} initial ones"
+
+
+def _begun(limit: Limit, start: Array, initial: Sequence[Query]) -> tuple[int, float, Array]:
+    """Return how many initial readings a limit pays for, what they take, and where (d,) they end."""
+    import numpy as np
+
+    at, spent = start, 0.0
+    for number, query in enumerate(initial):
+        site = query.site[None]
+        going = float(limit.going(at, site, query.controls, query.level)[0])
+        if spent + going + float(limit.back(site)[0]) > limit.left:
+            return number, spent, at
+        at, spent = np.where(np.isnan(query.site), at, query.site), spent + going
+    return len(initial), spent, at
+
+
+def _choices(mission: Mission, sites: Array, at: Array) -> list[tuple[str, Array, Mask | None]]:
     """Return what a policy can choose among in a cell: a change of a module's settings, or a control set.
 
-    Each in words, with the sites (N, d) where that is done, and what is set there.
+    Each in words, with the sites (N, d) where that is done from `at` (d,), and what is set there.
     """
     import numpy as np
 
     from fieldbo.costs.modular import Modular
 
-    domain, cost, start = mission.world.domain, mission.world.cost, mission.crew[0].start
+    domain, cost = mission.world.domain, mission.world.cost
     if isinstance(cost, Modular):
-        elsewhere = np.where(start == domain.low, domain.high, domain.low)
+        elsewhere = np.where(at == domain.low, domain.high, domain.low)
         own = [np.isin(np.arange(domain.dimension), columns) for columns in cost.columns[:-1]]
         return [
-            (f"a change of {module.name}", np.where(mask, elsewhere, start)[None], None)
+            (f"a change of {module.name}", np.where(mask, elsewhere, at)[None], None)
             for module, mask in zip(cost.modules[:-1], own, strict=True)
         ]
     if not mission.policy.leaves_free:
@@ -171,13 +193,6 @@ def _playable(mission: Mission) -> list[Mask | None]:
     """Return what the policy can choose to set: a control set, or all variables (None)."""
     sets = mission.world.domain.control_sets
     return [one.controls for one in sets] if sets and mission.policy.leaves_free else [None]
-
-
-def _first_set(mission: Mission) -> list[Mask | None]:
-    """Return what the first reading sets: all variables (None) where that can be done."""
-    controls = mission.world.domain.controls
-    whole = controls is None or controls.index_of(None) is not None
-    return [None] if whole or controls is None else [controls.sets[0].controls]
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

@@ -209,7 +209,7 @@ class OptimumAnswer(_Answer):
             at_readings = np.where(domain.contains(belief.sites), belief.mean_at_sites(), -np.inf)
             best = int(np.argmax(at_readings))
             if at_readings[best] > place.value:
-                place = Place(belief.sites[best], float(at_readings[best]))
+                place = Place(domain.clipped(belief.sites[best]), float(at_readings[best]))
         return place
 
     @property
@@ -256,7 +256,7 @@ class OptimumAnswer(_Answer):
         place = Place(top, float(belief.mean(top[None])[0]))
         if place.value < self.reported.value:
             place = self.reported
-        seen = np.concatenate([readings[domain.contains(readings)], top[None]])
+        seen = np.concatenate([domain.clipped(readings[domain.contains(readings)]), top[None]])
         return replace(self, place=place, target=self._optimum_with(seen))
 
     def _optimum_with(self, points: Array) -> Place | None:

@@ -20,10 +20,12 @@ from fieldbo.vehicles.base import Vehicle
 T = TypeVar("T")
 
 HELP = (
-    "Enter takes what stands in [brackets]. 'skip' passes a site over; Ctrl-C stops: "
+    "Enter takes what stands in [brackets]. 'skip' passes a site over; 'quit' or Ctrl-C stops: "
     "everything you have entered is kept."
 )
 
+_QUITS = ("quit", "q", "exit")
+"""What stops as Ctrl-C does."""
 
 _RESOLUTION = 1e-5
 """Settings are told to this share of their axis' length."""
@@ -69,7 +71,7 @@ class ByHand(Vehicle):
         self._read, self._write = read, write
         self._began = time.monotonic()
         self._leaving = False
-        self._doubted: set[str] = set()
+        self._doubted: set[tuple[str, str]] = set()
         self._orders: list[Order] = []
         self._done: dict[str, list[Event]] = {}
         self._write(HELP)
@@ -154,7 +156,7 @@ class ByHand(Vehicle):
         Raises
         ------
         KeyboardInterrupt
-            Ctrl-C, or the end of the input.
+            Ctrl-C, 'quit', or the end of the input.
         """
         if not self._orders:
             return []
@@ -225,27 +227,28 @@ class ByHand(Vehicle):
         """Return what was set (n,), of the variables `ours`; digits as they were told stand for all."""
         axes = self.world.domain.axes
         parts = self._parts(text, [axes[k].name for k in ours], "settings")
-        numbers = np.array([self._on(axes[k], part) for k, part in zip(ours, parts, strict=True)])
-        for n, k in enumerate(ours):
-            for exact in (planned[k], self.position[k]):
-                if numbers[n] == float(shown(axes[k], exact)):
-                    numbers[n] = exact
-                    break
-        return numbers
+        told = zip(ours, parts, strict=True)
+        return np.array([self._on(axes[k], part, planned[k], self.position[k]) for k, part in told])
 
-    def _on(self, axis: Axis, text: str) -> float:
-        """Return a number on an axis, its ends included; beyond them what is typed twice."""
+    def _on(self, axis: Axis, text: str, *told: float) -> float:
+        """Return a number on an axis; beyond its ends what is typed twice.
+
+        The digits of a number that was `told`, or of an end, stand for the exact one.
+        """
         number = self._number(text)
+        for exact in (*told, axis.low, axis.high):
+            if number == float(shown(axis, exact)):
+                return exact
         if not axis.low <= number <= axis.high:
-            ends = f"{axis.name} lies between {axis.low:g} and {axis.high:g} {axis.unit}".rstrip()
-            self._doubt(f"{ends}; if it really was {text}, type that again")
+            ends = f"{shown(axis, axis.low)} and {shown(axis, axis.high)} {axis.unit}".rstrip()
+            self._doubt(f"{axis.name} lies between {ends}", f"if it really was {text}, type that again")
         return number
 
-    def _doubt(self, said: str) -> None:
+    def _doubt(self, said: str, mend: str) -> None:
         """Raise an `InputError` the first time that something is said of the answer to a question."""
-        if said not in self._doubted:
-            self._doubted.add(said)
-            raise InputError(said)
+        if (said, mend) not in self._doubted:
+            self._doubted.add((said, mend))
+            raise InputError(said, mend=mend)
 
     def _home(self, order: GoHome) -> Event:
         home = self.crew.home
@@ -260,18 +263,20 @@ class ByHand(Vehicle):
     def _ask(
         self, prompt: str, parse: Callable[[str], T], shown: str | None = None, default: T | None = None
     ) -> T | None:
-        """Ask until the answer can be read; None is 'skip'."""
+        """Ask until the answer can be read; None is 'skip', and 'quit' is Ctrl-C."""
         self._doubted.clear()
         while True:
             typed = self._read(f"{prompt} [{shown}]: " if shown is not None else f"{prompt}: ").strip()
             if typed.lower() == "skip":
                 return None
+            if typed.lower() in _QUITS:
+                raise KeyboardInterrupt
             if not typed and default is not None:
                 return default
             try:
                 return parse(typed)
-            except (ValueError, InputError) as error:
-                self._write(f"    {error}; once more, please")
+            except InputError as error:
+                self._write(f"    {error.problem}; {error.mend or 'once more, please'}")
 
     def _number(self, text: str) -> float:
         try:
@@ -294,10 +299,9 @@ class ByHand(Vehicle):
         domain = self.world.domain
         names = ", ".join(a.name for a in domain.axes)
         site = np.array([self._number(p) for p in self._parts(text, [a.name for a in domain.axes])])
-        within = (domain.low <= site) & (site <= domain.high)
-        if not within.all():  # what is in an obstacle's clearance is true
+        if domain.beyond(site).any():  # what is in an obstacle's clearance is true
             said = f"{site.tolist()} lies outside the domain ({names})"
-            self._doubt(f"{said}; if you really are there, type it again")
+            self._doubt(said, "if you really are there, type it again")
         return site
 
     def _parts(self, text: str, names: Sequence[str], what: str = "coordinates") -> list[str]:
