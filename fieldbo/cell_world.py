@@ -103,7 +103,7 @@ class _Cell:
     @property
     def rule(self) -> str:
         """The first mission's policy."""
-        return "lambo" if self.cell.modules else "subsets" if self.cell.control_sets else "ei"
+        return "lambo" if self.cell.modules else "subset-front" if self.cell.control_sets else "ei"
 
     @property
     def _ever_free(self) -> NDArray[np.bool_]:

@@ -245,7 +245,7 @@ def test_control_sets_have_laws_of_their_columns_and_costs_to_be_found_out(said)
     assert "always    minutes is set" in out
     assert "costs to be found out" in out
     mission = fieldbo.load_mission("oven")
-    assert (mission.policy_kind, mission.costs, mission.max_steps) == ("subsets", "unknown", 200)
+    assert (mission.policy_kind, mission.costs, mission.max_steps) == ("subset-front", "unknown", 200)
     assert mission.crew[0].battery == 10 * 1.3 + 5
 
 

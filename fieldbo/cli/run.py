@@ -205,8 +205,7 @@ def _cell(told: dict[str, Any]) -> list[str]:
     if measured := told.get("measured"):
         each = ", ".join(f"{name} {total:.4g}" for name, total in measured.items())
         lines.append(f"measured {each}")
-    if "control_sets" in told:
-        played = (one for one in told["control_sets"] if one["plays"])
+    if played := [one for one in told.get("control_sets", ()) if one["plays"]]:
         sets = (f"{one['set']}: {one['plays']} for {one['cost']:.3g} {unit}" for one in played)
         lines.append(f"plays    {'; '.join(sets)}")
     if told.get("simple_regret") is not None:
