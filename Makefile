@@ -11,7 +11,7 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
 
 check: test
 
