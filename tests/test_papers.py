@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +12,29 @@ import pytest
 from fieldbo.campaign import Case, prepared
 from fieldbo.errors import InputError
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers" / "switching_cost.py"
+FOLDER = Path(__file__).parents[1] / "benchmarks" / "papers"
+SCRIPT = FOLDER / "switching_cost.py"
+
+
+@contextmanager
+def loaded(name):
+    """A study's script as a module, as where it is run."""
+    sys.path.insert(0, str(FOLDER))
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look themselves up there
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules[name]
+        sys.path.remove(str(FOLDER))
 
 
 @pytest.fixture(scope="module")
 def papers():
-    sys.path.insert(0, str(SCRIPT.parent))  # as where it is run as a script
-    spec = importlib.util.spec_from_file_location("switching_cost", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["switching_cost"] = module  # dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["switching_cost"]
-    sys.path.remove(str(SCRIPT.parent))
+    with loaded("switching_cost") as module:
+        yield module
 
 
 def study(out, *arguments):
@@ -111,3 +122,40 @@ def test_regret_and_travel_are_those_of_the_steps_after_the_design(papers, monke
     assert found.switching_cost == pytest.approx(travel)
     assert found.cumulative_regret == pytest.approx(values[40:].sum() - 2 * 0.397887, abs=1e-5)
     assert found.simple_regret == pytest.approx(values.min() - 0.397887, abs=1e-5)
+
+
+# -- the studies of cells --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "worlds"), [("modular_systems", "CHAINS"), ("control_sets", "WORLDS")])
+def test_every_rule_of_a_study_of_cells_can_be_run_in_each_of_its_worlds(name, worlds):
+    with loaded(name) as made:
+        for world in getattr(made, worlds):
+            for rule in made.RULES:
+                mission = made.mission(made.Cell(world, rule, 0), 1)
+                mission.policy.check(mission.declared_cost, mission.world.domain)
+                assert mission.max_steps == mission.initial + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "world", "ours", "rival"),
+    [
+        ("modular_systems", "Griewank-6, 10/1", "LaMBO", "CArBO"),
+        ("control_sets", "ackley-12 cheap, variance 0.02", "subset front", "ETC-50"),
+    ],
+)
+def test_a_study_of_cells_makes_its_table_and_draws_it(name, world, ours, rival, tmp_path):
+    out = tmp_path / "study.csv"
+    command = [sys.executable, FOLDER / f"{name}.py", "--only", world, "--rules", ours, rival, "--jobs", "1"]
+    command += ["--repeats", "1", "--steps", "2", "--out", out]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    table, differences = ran.stdout.split("\n\n")[0], ran.stdout.split("\n\n")[-1]
+    assert [line.split(" | ")[1] for line in table.splitlines()[2:]].count(ours) == 1
+    assert f"| {world} | {rival} |" in differences
+    picture = tmp_path / "study.png"
+    told = subprocess.run(
+        [*command, "--table-only", "--picture", picture], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == ran.stdout
+    assert picture.stat().st_size > 10_000

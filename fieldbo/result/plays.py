@@ -20,16 +20,16 @@ were taken that look best: they are too narrow where little was read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fieldbo.domain import Array, Mask
+from fieldbo.domain import Array
 from fieldbo.metrics import MIDDLE90, Interval
 from fieldbo.policies.base import State
-from fieldbo.policies.expectation import Expected, Precision, Rises
-from fieldbo.policies.partial import Books, Cell, free_samples, settings_plain
+from fieldbo.policies.expectation import Expected, Rises
+from fieldbo.policies.partial import Books, Cell, Settings, free_samples, settings_plain
 from fieldbo.policies.subset_front import ALIKE
 from fieldbo.question import Optimum
 from fieldbo.result.answers import amount, ends
@@ -127,7 +127,7 @@ def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
     found = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
     if not found:
         return ()
-    means, variances, apart = _judged(state, [(one.site, sets.masks[i]) for i, one in found.items()])
+    means, variances, apart = _judged(sets, list(found.values()))
     tolerated = MIDDLE90 * np.sqrt(np.minimum(apart, variances[np.argmax(means)]))
     as_good = means.max() - means <= tolerated
     plays = []
@@ -167,14 +167,14 @@ def _means(over: Expected) -> Callable[[Array], Rises]:
     return lambda x: over.bound_rises(x, 0.0)
 
 
-def _judged(state: State, settings: Sequence[tuple[Array, Mask]]) -> tuple[Array, Array, Array]:
+def _judged(sets: Cell, settings: Sequence[Settings]) -> tuple[Array, Array, Array]:
     """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each."""
-    belief, others = state.belief, free_samples(state.domain, _SEEKING + _JUDGING)[_SEEKING:]
-    points = [
-        np.where(controls, site, others[:1] if controls.all() else others) for site, controls in settings
-    ]
+    others = free_samples(sets.domain, _SEEKING + _JUDGING)[_SEEKING:]
+    over = [replace(sets.expected[one.number], samples=others) for one in settings]
+    points = [one.at(best.site)[0] for one, best in zip(over, settings, strict=True)]
+    belief, precision = over[0].belief, over[0].precision
+    assert precision is not None, "something was read"
     towards = np.array([belief.kernel(x, belief.sites).mean(axis=0) for x in points])
-    precision = Precision(belief)
     means, known = towards @ precision.alpha, precision.times(towards) @ towards.T
     b = int(np.argmax(means))
     variances = np.array([belief.kernel(x, x).mean() for x in points]) - np.diag(known)
