@@ -254,6 +254,8 @@ class Agent:
         self.why = None
         if craft.ended is not None:
             return Stop(craft.ended)
+        if craft.out_of_touch:
+            return self._finish(craft, vehicle, EndReason.VEHICLE_LOST)
         if craft.unpriced is not None:
             raise InputError(
                 f"what {craft.unpriced} costs is not known yet, and another order is asked for",
@@ -267,6 +269,18 @@ class Agent:
             return self._finish(craft, vehicle, EndReason.STEP_LIMIT)  # and no answer came before it
         query = self._paid_for(choice, craft, vehicle)
         return self._finish(craft, vehicle, EndReason.BATTERY_SPENT) if query is None else query
+
+    def waits(self, vehicle: int = 0) -> bool:
+        """Say whether a vehicle is to be heard of before it is asked for an order, as the mission says.
+
+        `ask` does not wait: it takes such a vehicle for lost.
+        """
+        craft = self.crafts[vehicle]
+        return craft.out_of_touch and craft.crew.when_lost.then == "wait" and craft.ended is None
+
+    def at_risk(self, vehicle: int = 0) -> bool:
+        """Say whether a vehicle, by its telemetry, can no longer pay for what is out and for the way home."""
+        return self.crafts[vehicle].at_risk
 
     def _fit_if_due(self) -> None:
         fitted = self.refit()
@@ -373,13 +387,33 @@ class Agent:
         why : mapping or None
             As recorded with the order.
         """
-        if why is not None:  # the policy has taken over from the initial readings
+        if why is not None and "end_reason" in why:
+            self.replay_stop(order.vehicle, EndReason(why["end_reason"]), memory, why)
+        elif why is not None:  # the policy has taken over from the initial readings
             self._initial = self._initial[: self.asks]
-            if "end_reason" in why:
-                self.crafts[order.vehicle].ended = EndReason(why["end_reason"])
-                self.endings[order.vehicle] = why
         self.memory, self.why = memory, why
         self._let_out(order)
+
+    def replay_stop(
+        self, vehicle: int, reason: EndReason, memory: Memory, why: Mapping[str, Any] | None
+    ) -> None:
+        """Take over from a record that a vehicle was told to stop, as if it had just been asked.
+
+        Parameters
+        ----------
+        vehicle : int
+        reason : EndReason
+        memory : plain data
+            The policy's, as recorded with the stop.
+        why : mapping or None
+            As recorded with the stop.
+        """
+        if reason is not EndReason.STEP_LIMIT:  # which may come before the last of the initial readings
+            self._initial = self._initial[: self.asks]
+        self.crafts[vehicle].ended = reason
+        if why is not None:
+            self.endings[vehicle] = why
+        self.memory = memory
 
     def _let_out(self, order: Out) -> Out:
         """Count an order that leaves: in the vehicle's queue and ledger, and in the number of asks."""
@@ -436,7 +470,7 @@ class Agent:
         """Return the batch that the policy chooses; empty if it chooses one by one, or stops."""
         self._fit_if_due()
         craft = self.crafts[vehicle]
-        if craft.ended is not None or self._at_limit:
+        if craft.ended is not None or craft.out_of_touch or self._at_limit:
             return []
         if self.mission.max_steps is not None:
             k = min(k, self.mission.max_steps - self.asks)
@@ -534,13 +568,19 @@ class Agent:
         self._rejected = rejected
 
     def _observed(self, event: Observation) -> None:
-        craft = self.crafts[self.orders[event.order].vehicle]
+        order = self.orders[event.order]
+        craft = self.crafts[order.vehicle]
+        lost = event.order in craft.ledger.lost
         craft.observed(event, int(event.order.rsplit("/", 1)[1]))
         self._told.add((event.order, event.part))
-        if event.last and isinstance(self.orders[event.order], Query):
+        if event.last and isinstance(order, Query):
             self.steps += 1
-        if not self.knowledge.learn(event) and len(event.sites):
+        if self.knowledge.learn(event):
+            return
+        if len(event.sites):
             self._pass_over(event.sites[-1])  # nothing can be read there, or not with this model
+        elif isinstance(order, Query) and not event.complete and not lost and not np.isnan(order.site).any():
+            self._pass_over(order.site)  # it can't be reached
 
 
 def _controls_alike(one: Query, other: Query) -> bool:

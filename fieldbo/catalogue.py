@@ -38,7 +38,7 @@ from fieldbo.forms import (
     UniformFile,
     WorldFile,
 )
-from fieldbo.mission import Crew, Mission, within_reach
+from fieldbo.mission import Crew, Mission, WhenLost, within_reach
 from fieldbo.model import Model
 from fieldbo.obstacles import Obstacle, simple_polygon
 from fieldbo.policies import POLICIES
@@ -399,6 +399,7 @@ def _crew(told: AgentFile, world: World) -> Crew:
         reserve=told.reserve,
         margin=told.margin,
         time_limit_s=told.time_limit_s,
+        when_lost=WhenLost(**told.when_lost.model_dump()),
     )
 
 

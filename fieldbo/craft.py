@@ -46,6 +46,10 @@ class Craft:
         Number and part of the latest order that it reported on.
     heard_s : float
         When telemetry last came in.
+    under_way : Telemetry or None
+        The latest that came while orders were out.
+    lost_in_a_row : int
+        Orders lost since anything was last heard of the vehicle.
     ended : EndReason or None
         Why it gets no further orders.
     """
@@ -59,6 +63,8 @@ class Craft:
     queue: list[Order] = field(default_factory=list)
     latest: tuple[int, int] = (-1, 0)
     heard_s: float = -np.inf
+    under_way: Telemetry | None = None
+    lost_in_a_row: int = 0
     ended: EndReason | None = None
 
     def __post_init__(self) -> None:
@@ -81,12 +87,16 @@ class Craft:
     @property
     def free(self) -> float:
         """What is left after the reserve, and after the queue, should it be dearer by the margin."""
-        return self.ledger.free(self.crew.margin) - self.crew.reserve
+        return self.ledger.free(self._margin(self.ledger)) - self.crew.reserve
+
+    def _margin(self, book: Ledger) -> float:
+        """Return by which share orders may turn out dearer: as the mission says, or as the latest did."""
+        return self.crew.margin if self.cost is None else max(self.crew.margin, book.dearer)
 
     @property
     def spendable(self) -> float:
         """What of that may be spent on moves at their declared costs."""
-        return max(0.0, self.free) / (1.0 + self.crew.margin)
+        return max(0.0, self.free) / (1.0 + self._margin(self.ledger))
 
     @property
     def unpriced(self) -> str | None:
@@ -192,21 +202,21 @@ class Craft:
 
         None where costs are not known.
         """
-        margin, cost = 1.0 + self.crew.margin, self.cost
+        cost, margin, margin_s = self.cost, self._margin(self.ledger), self._margin(self.hours)
         if cost is None:
             return ()
 
         def price(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
             return cost.to(positions, sites, controls, level, self.time_s)
 
-        battery = Limit("battery", self.free / margin, price, self.return_cost)
+        battery = Limit("battery", self.free / (1.0 + margin), price, self.return_cost)
         if self.crew.time_limit_s is None:
             return (battery,)
 
         def seconds(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
             return cost.duration_s(positions, sites, controls, level, self.time_s)
 
-        return battery, Limit("time", self.hours.free(self.crew.margin) / margin, seconds, self.return_s)
+        return battery, Limit("time", self.hours.free(margin_s) / (1.0 + margin_s), seconds, self.return_s)
 
     def short_of(self, sites: Array, sets: Sequence[Mask | None] = (None,), level: int = 0) -> str | None:
         """Return the limit that refuses most of `sites` (N, d), the first of them if equal; None: no one.
@@ -272,18 +282,21 @@ class Craft:
 
     def settle(self, order: str) -> None:
         """Take an order out of the queue; nothing is set aside for it any more."""
+        self.lost_in_a_row = 0
         for book in (self.ledger, self.hours):
             book.release(order)
         self._dequeue(order)
 
     def lose(self, order: str) -> None:
         """Take an order out of the queue whose outcome is not known; its cost stays set aside."""
+        self.lost_in_a_row += 1
         for book in (self.ledger, self.hours):
             book.lose(order)
         self._dequeue(order)
 
     def _dequeue(self, order: str) -> None:
         """Take an order out of the queue, and reckon those behind it from where they now begin."""
+        self.under_way = None
         queue, self.queue = [one for one in self.queue if one.id != order], []
         for one in queue:
             if math.isnan(self.ledger.entries[str(one.id)].spent):  # not one under way
@@ -317,12 +330,16 @@ class Craft:
             self.hours.charge(event.order, seconds, settles=event.last)
 
     def heard(self, telemetry: Telemetry) -> None:
-        """Take over clock and position; settle lost orders by what is left in the battery.
+        """Take over clock, position, and what is left in the battery: lost orders are settled by that.
 
         Only while nothing is under way: what an order in the queue has used so far will come with its
         observation. Telemetry from before an order left says nothing of it.
         """
-        if telemetry.time_s < self.time_s or self.queue:
+        if telemetry.time_s < self.time_s:
+            return
+        self.lost_in_a_row = 0
+        if self.queue:
+            self.under_way = telemetry
             return
         later = telemetry.time_s > self.time_s
         if later:
@@ -330,4 +347,29 @@ class Craft:
         self.time_s = self.heard_s = telemetry.time_s
         self.position = telemetry.position
         if later and telemetry.remaining is not None:
-            self.ledger.reconcile(telemetry.remaining)
+            self.ledger.reconcile(telemetry.remaining, telemetry.accuracy)
+
+    @property
+    def out_of_touch(self) -> bool:
+        """Whether so many orders in a row were lost that something has to be done about it."""
+        return self.lost_in_a_row >= self.crew.when_lost.orders
+
+    @property
+    def at_risk(self) -> bool:
+        """Whether what is left, as told under way, no longer pays for the queue and the way home.
+
+        Only where the way home from where it is costs less than that: else there is nothing to be won by
+        breaking off.
+        """
+        told, home = self.under_way, self.crew.home
+        if told is None or told.remaining is None or home is None or self.cost is None or not self.queue:
+            return False
+        first, *rest = self.queue  # the first may be at its reading, which is paid by then
+        at = self._after(first)
+        needed = float(self.cost.travel(told.position, at[None], self.time_s)[0])
+        for order in rest:
+            needed += self.price(order, at)
+            at = self._after(order)
+        needed += float(self.return_cost(at[None])[0])
+        back = float(self.return_cost(told.position[None])[0])
+        return told.remaining + told.accuracy - self.crew.reserve < needed and back < needed

@@ -379,17 +379,30 @@ class Lost:
 
 @dataclass(frozen=True, eq=False)
 class Telemetry:
-    """Where a vehicle is and what is left in its battery, in the world's cost unit."""
+    """Where a vehicle is and what is left in its battery, in the world's cost unit.
+
+    Parameters
+    ----------
+    vehicle : int
+    position : (d,) array
+    remaining : float or None
+        None where it is not known.
+    time_s : float
+        Seconds since the start of the run.
+    accuracy : float
+        By so much `remaining` may be off: books that agree with it that well stay as they are.
+    """
 
     vehicle: int
     position: Array
     remaining: float | None
     time_s: float
+    accuracy: float = 0.0
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
         object.__setattr__(self, "position", _row("position", self.position, where))
-        for name in ("remaining", "time_s"):
+        for name in ("remaining", "time_s", "accuracy"):
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _number(name, given, where))
 

@@ -178,6 +178,16 @@ class OptimumFile(_Table):
 QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")]
 
 
+class WhenLostFile(_Table):
+    """What to do when orders are lost in a row."""
+
+    orders: int = Field(default=3, description="After so many")
+    then: Literal["home", "wait"] = Field(
+        default="home", description="Send the vehicle home and end, or wait until it is heard of again"
+    )
+    patience_s: float = Field(default=600.0, description="Wait so many seconds at most")
+
+
 class AgentFile(_Table):
     """Who goes, and with what."""
 
@@ -192,6 +202,7 @@ class AgentFile(_Table):
     costs: Literal["declared", "unknown"] = Field(
         default="declared", description="Whether the agent knows the world's costs, or is to find them out"
     )
+    when_lost: WhenLostFile = WhenLostFile()
 
 
 class InitialFile(_Table):

@@ -24,6 +24,9 @@ from dataclasses import dataclass, field
 
 from fieldbo.domain import Array, Mask
 
+_LATEST, _FEWEST = 5, 3
+"""By so many orders it is judged what orders really take; by fewer it is not."""
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -120,6 +123,10 @@ class Ledger:
         Orders that are out of which it is not known what became.
     reconciled : set of str
         Lost orders whose cost telemetry has told.
+    unexplained : list of float
+        Charges that belong to no order: what telemetry found spent beyond, or below 0 short of, the books.
+    latest : list of (float, float)
+        What settled orders were planned to take, and took, in order; of unexplained charges nothing was planned.
 
     Examples
     --------
@@ -135,6 +142,8 @@ class Ledger:
     charges: list[float] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     reconciled: set[str] = field(default_factory=set)
+    unexplained: list[float] = field(default_factory=list)
+    latest: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def spent(self) -> float:
@@ -160,6 +169,16 @@ class Ledger:
     def available(self) -> float:
         """What is left when all orders that are out are paid, as declared."""
         return self.battery - math.fsum([*self.charges, *self.reserved.values()])
+
+    @property
+    def dearer(self) -> float:
+        """By which share the latest orders were dearer than planned, all together; 0 where they were not."""
+        planned, spent, orders = 0.0, 0.0, 0
+        for plan, paid in reversed(self.latest):
+            if orders == _LATEST and plan > 0:
+                break
+            planned, spent, orders = planned + plan, spent + paid, orders + (plan > 0)
+        return max(0.0, spent / planned - 1.0) if orders >= _FEWEST else 0.0
 
     def free(self, margin: float) -> float:
         """Return what is left when all orders that are out are paid, each dearer by `margin`."""
@@ -189,16 +208,26 @@ class Ledger:
         self.lost.discard(order)
         if (entry := self.entries[order]).out:
             entry.out, entry.left = False, self.left
+            if not math.isnan(entry.spent + entry.planned):
+                self.latest.append((entry.planned, entry.spent))
 
     def lose(self, order: str) -> None:
         """Keep what is set aside for an order of which nothing more is known, unless it was settled."""
         if self.entries[order].out:
             self.lost.add(order)
 
-    def reconcile(self, remaining: float) -> None:
-        """Settle lost orders by what is left."""
+    def reconcile(self, remaining: float, accuracy: float = 0.0) -> None:
+        """Take over what is really left: lost orders took the difference, or it is no order's.
+
+        A difference within the `accuracy` of what was told is none, unless lost orders are to be settled.
+        """
+        used = self.left - remaining
         if self.lost:
-            self.settle_lost(self.left - remaining)
+            self.settle_lost(used)
+        elif abs(used) > accuracy:
+            self.charges.append(used)
+            self.unexplained.append(used)
+            self.latest.append((0.0, used))
 
     def settle_lost(self, used: float) -> None:
         """Charge what was used since the last charge: lost orders took it, shared as they were planned."""

@@ -24,6 +24,42 @@ MOST_AT_ONCE = 100
 _KINDS: dict[type, str] = {LevelSet: "level-set", ShareOfMaximum: "level-set", Optimum: "optimum"}
 
 
+@dataclass(frozen=True)
+class WhenLost:
+    """What to do when orders are lost in a row: the vehicle is not heard of, or does not finish any.
+
+    Parameters
+    ----------
+    orders : int
+        After so many.
+    then : {"home", "wait"}
+        Send it home, where it has one, and end; or give no order until it is heard of again,
+    patience_s : float
+        for so many seconds at most.
+
+    Raises
+    ------
+    InputError
+        `orders` is below 1, or `patience_s` not above 0.
+    """
+
+    orders: int = 3
+    then: Literal["home", "wait"] = "home"
+    patience_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.orders < 1:
+            raise InputError(
+                f"orders = {self.orders}", expected="at least 1", where="agent.when_lost.orders"
+            )
+        if not (np.isfinite(self.patience_s) and self.patience_s > 0):
+            raise InputError(
+                f"patience_s = {self.patience_s}",
+                expected="a finite number of seconds above 0",
+                where="agent.when_lost.patience_s",
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Crew:
     """One vehicle of a mission.
@@ -40,6 +76,7 @@ class Crew:
     margin : float
         Share by which a move may turn out dearer than declared.
     time_limit_s : float, optional
+    when_lost : WhenLost
     """
 
     battery: float
@@ -48,6 +85,7 @@ class Crew:
     reserve: float = 0.0
     margin: float = 0.0
     time_limit_s: float | None = None
+    when_lost: WhenLost = WhenLost()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", frozen_array(self.start))

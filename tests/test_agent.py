@@ -475,7 +475,7 @@ def test_telemetry_settles_what_a_lost_order_cost_and_its_late_observation_costs
     assert agent.readings == 1
 
 
-def test_telemetry_without_a_lost_order_moves_an_idle_vehicle_and_charges_nothing():
+def test_telemetry_moves_an_idle_vehicle_and_overrules_its_books_but_not_under_way():
     agent = Agent(mission(3.0, battery=20.0))
 
     agent.tell(Telemetry(0, [1.5], 12.0, 4.0))
@@ -484,7 +484,7 @@ def test_telemetry_without_a_lost_order_moves_an_idle_vehicle_and_charges_nothin
     agent.tell(Telemetry(0, [2.0], 11.0, 5.0))
 
     assert agent.crafts[0].position.tolist() == [1.5]
-    assert ledger(agent).spent == 0.0
+    assert ledger(agent).spent == 8.0
     assert order.expected_cost == 2.5
 
 
@@ -506,7 +506,7 @@ def test_a_link_that_breaks_after_the_observation_loses_nothing():
     agent.tell(seen(order))
 
     agent.tell(Lost(order.id, "no link"))
-    agent.tell(Telemetry(0, [3.0], 10.0, 5.0))
+    agent.tell(Telemetry(0, [3.0], 16.0, 5.0))
 
     assert ledger(agent).spent == 4.0
 

@@ -162,8 +162,7 @@ class VehicleContract(ABC):
             vehicle.send(query)
             self._until_settled(vehicle, query)
             vehicle.send(order)
-            event = self._until_settled(vehicle, order)[-1]
-            assert isinstance(event, Observation)
+            (event,) = (e for e in self._until_settled(vehicle, order) if isinstance(e, Observation))
             if event.complete:
                 gap = np.abs(event.position - home) / mission.world.domain.extent
                 assert gap.max() <= 0.01

@@ -9,6 +9,9 @@ VEHICLES = Registry(
     {
         "simulated": "fieldbo.vehicles.simulated:Simulated",
         "by-hand": "fieldbo.vehicles.by_hand:ByHand",
+        "ros2": "fieldbo.vehicles.ros2:Ros2",
+        "mavlink": "fieldbo.vehicles.mavlink:Mavlink",
+        "mqtt": "fieldbo.vehicles.mqtt:Mqtt",
     },
 )
 

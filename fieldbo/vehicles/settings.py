@@ -1,0 +1,192 @@
+"""A vehicle file: how a robot is reached, where it is, how long it is waited for, and what is believed."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from fieldbo.errors import InputError
+from fieldbo.files import made, read_toml, validated
+from fieldbo.frame import Frame
+from fieldbo.mission import Mission
+from fieldbo.vehicles import VEHICLES
+from fieldbo.vehicles.base import Vehicle
+from fieldbo.vehicles.link import Link
+from fieldbo.vehicles.pilot import Arrival
+
+LINKS = ("mavlink", "mqtt", "ros2")
+"""Kinds of link that come with fieldbo."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How long a robot is waited for.
+
+    Parameters
+    ----------
+    silence_s : float
+        The watchdog: after so long without a sign of life the link counts as lost.
+    connect_s : float
+        So long the first sign of life is waited for.
+    patience : float
+        An order may take so many times what it is declared to take,
+    least_s : float
+        and at least so many seconds; then it is given up.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    silence_s: float = 5.0
+    connect_s: float = 30.0
+    patience: float = 3.0
+    least_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("silence_s", "connect_s", "patience", "least_s"):
+            _check("watch", name, getattr(self, name), above=True)
+
+
+@dataclass(frozen=True)
+class Battery:
+    """What a robot's battery reports mean.
+
+    Parameters
+    ----------
+    full : float, optional
+        What a full battery holds, in the world's cost unit; by default the mission's battery.
+    accuracy : float, optional
+        By so much a report may be off, in the world's cost unit: books that agree with it that well stay as
+        they are. By default 1% of a full battery.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    full: float | None = None
+    accuracy: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.full is not None:
+            _check("battery", "full", self.full, above=True)
+        if self.accuracy is not None:
+            _check("battery", "accuracy", self.accuracy)
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What of a robot's reports is believed.
+
+    Parameters
+    ----------
+    accuracy : float or list of float
+        Of positions, on each axis in its unit: a report this near the site that was asked for stands for
+        that site.
+    low, high : float
+        A reading beyond them is none: it is told as failed.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    accuracy: float | tuple[float, ...] = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        for value in np.ravel(self.accuracy).tolist():
+            _check("reports", "accuracy", value)
+        if not self.low < self.high:
+            raise InputError(
+                f"low = {self.low}", expected=f"a number below high, {self.high}", where="reports.low"
+            )
+
+
+def _check(table: str, name: str, value: float, *, above: bool = False) -> None:
+    if not (math.isfinite(value) and (value > 0 if above else value >= 0)):
+        expected = "a finite number " + ("above 0" if above else "of at least 0")
+        raise InputError(f"{name} = {value}", expected=expected, where=f"{table}.{name}")
+
+
+class VehicleFile(BaseModel):
+    """A vehicle.toml."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal[1]
+    title: str = ""
+    link: dict[str, Any] = Field(description="How it is reached; kind is one of the installed kinds")
+    frame: Frame | None = Field(default=None, description="Where the domain's axes lie on the ground")
+    watch: Watch = Watch()
+    battery: Battery = Battery()
+    reports: Reports = Reports()
+    arrival: Arrival = Field(
+        default=Arrival(), description="Of a robot that streams where it is and what it reads"
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a vehicle file says.
+
+    Attributes
+    ----------
+    content : mapping
+        As it is written.
+    settings : VehicleFile
+    kind : str
+        Of the link.
+    link : Link
+    """
+
+    content: Mapping[str, Any]
+    settings: VehicleFile
+    kind: str
+    link: Link
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], where: str) -> Told:
+        """Return what `content` says; `where` is named in errors."""
+        settings = validated(VehicleFile, content, where)
+        kind, place = settings.link.get("kind"), f"{where}: link.kind"
+        if isinstance(kind, str) and not issubclass(VEHICLES.get(kind, where=place), Link):
+            raise InputError(f"kind = {kind!r}", expected=f"one of {', '.join(LINKS)}", where=place)
+        return cls(content, settings, str(kind), made(VEHICLES, settings.link, f"{where}: link"))
+
+    @classmethod
+    def read(cls, name: str) -> Told:
+        """Return what a vehicle file says; the name of a kind of link stands for one with its defaults.
+
+        Raises
+        ------
+        InputError
+            The file can't be read, or says something that can't be.
+        """
+        if name in LINKS:
+            return cls.of({"format": 1, "link": {"kind": name}}, f"--vehicle {name}")
+        return cls.of(read_toml(Path(name)), name)
+
+    def new_run(self) -> dict[str, Any]:
+        """Return the vehicle of a new run as a record keeps it: with a session of its own."""
+        return {**self.content, "session": uuid.uuid4().hex[:8]}
+
+
+def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
+    """Return the vehicle that a record keeps as `Told.new_run` said.
+
+    Raises
+    ------
+    InputError
+        It does not fit the mission.
+    """
+    from fieldbo.vehicles.by_hand import ByHand
+    from fieldbo.vehicles.remote import Remote
+
+    if plain.get("kind") == "by-hand":
+        return ByHand(mission, number)
+    told = Told.of({name: value for name, value in plain.items() if name != "session"}, "vehicle")
+    return Remote(mission, number, told.link, told.settings, session=str(plain["session"]))

@@ -1,0 +1,172 @@
+"""Orders that are lost in a row, and a battery that is not what the books say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fieldbo.agent import Agent
+from fieldbo.errors import InputError
+from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
+from fieldbo.mission import WhenLost
+from fieldbo.testing import small_mission
+
+
+def agent_with(battery=60.0, home=True, **when_lost):
+    mission = small_mission(battery=battery, home=home)
+    crew = replace(mission.crew[0], when_lost=WhenLost(**when_lost))
+    return Agent(replace(mission, crew=(crew,)))
+
+
+def lose(agent, times):
+    for _ in range(times):
+        order = agent.ask()
+        assert isinstance(order, Query)
+        agent.tell(Lost(order.id, "silence"))
+
+
+def heard(agent, remaining=None, time_s=None, position=None, accuracy=0.0):
+    craft = agent.crafts[0]
+    at = craft.position if position is None else np.array(position, dtype=float)
+    agent.tell(Telemetry(0, at, remaining, craft.time_s + 1.0 if time_s is None else time_s, accuracy))
+
+
+def answer(agent, order, value=0.5, **what):
+    agent.tell(order.observed(value, noise_variance=0.01, **what))
+
+
+def test_after_so_many_in_a_row_it_is_sent_home_and_ends_as_lost():
+    agent = agent_with(orders=2)
+    answer(agent, agent.ask())
+    answer(agent, agent.ask())
+    lose(agent, 2)
+    order = agent.ask()
+    assert isinstance(order, GoHome)
+    agent.tell(order.observed())
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
+
+
+def test_it_ends_also_if_the_way_home_is_lost():
+    agent = agent_with(orders=1)
+    answer(agent, agent.ask())
+    answer(agent, agent.ask())
+    lose(agent, 1)
+    agent.tell(Lost(agent.ask().id, "silence"))
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
+
+
+def test_without_a_home_it_ends_where_it_is():
+    agent = agent_with(orders=3, home=False)
+    lose(agent, 3)
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
+
+
+@pytest.mark.parametrize("between", ["done", "rejected", "telemetry", "late"])
+def test_whatever_is_heard_begins_the_row_anew(between):
+    agent = agent_with(orders=2)
+    first = agent.ask()
+    agent.tell(Lost(first.id, "silence"))
+    if between == "done":
+        answer(agent, agent.ask())
+    elif between == "rejected":
+        agent.tell(Rejected(agent.ask().id, "shallow"))
+    elif between == "telemetry":
+        heard(agent)
+    else:
+        answer(agent, first)
+    lose(agent, 1)
+    assert isinstance(agent.ask(), Query)
+
+
+def test_a_batch_is_not_asked_of_a_vehicle_that_is_lost():
+    agent = agent_with(orders=1, home=False)
+    lose(agent, 1)
+    assert agent.ask_batch(3) == []
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
+
+
+def test_a_mission_that_says_so_waits_until_the_vehicle_is_heard_of():
+    agent = agent_with(orders=1, then="wait")
+    lose(agent, 1)
+    assert agent.waits()
+    heard(agent)
+    assert not agent.waits()
+    assert isinstance(agent.ask(), Query)
+
+
+def test_one_that_goes_home_does_not_wait():
+    agent = agent_with(orders=1)
+    lose(agent, 1)
+    assert not agent.waits()
+
+
+@pytest.mark.parametrize("wrong", [{"orders": 0}, {"patience_s": 0.0}, {"patience_s": np.inf}])
+def test_what_to_do_when_lost_has_to_make_sense(wrong):
+    with pytest.raises(InputError, match=r"agent\.when_lost"):
+        WhenLost(**wrong)
+
+
+def test_telemetry_overrules_the_books_when_it_is_off_by_more_than_its_accuracy():
+    agent = agent_with()
+    answer(agent, agent.ask())
+    left = agent.crafts[0].ledger.left
+    heard(agent, left - 3.0, accuracy=5.0)
+    assert agent.crafts[0].ledger.left == left
+    heard(agent, left - 3.0, accuracy=2.0)
+    assert agent.crafts[0].ledger.left == pytest.approx(left - 3.0, rel=1e-12)
+    heard(agent, left + 1.0)
+    assert agent.crafts[0].ledger.left == pytest.approx(left + 1.0, rel=1e-12)
+
+
+def test_a_battery_that_is_low_turns_it_home_early():
+    agent, orders = agent_with(battery=60.0), 0
+    drained = agent_with(battery=60.0)
+    for one in (agent, drained):
+        while isinstance(order := one.ask(), Query):
+            orders += one is agent
+            answer(one, order)
+            if one is drained:
+                heard(one, one.crafts[0].ledger.left - 4.0)
+    assert isinstance(order, GoHome)
+    assert len(drained.orders) < orders
+    assert drained.crafts[0].ledger.left >= order.expected_cost
+
+
+def test_under_way_what_is_left_decides_whether_it_can_go_on():
+    agent = agent_with()
+    answer(agent, agent.ask())
+    order = agent.ask()
+    home, craft = agent.crafts[0].crew.home, agent.crafts[0]
+    way = craft.cost.travel(craft.position, order.site[None])[0]
+    back = craft.cost.travel(order.site, home[None])[0]
+    heard(agent, way + back + 0.1)
+    assert not agent.at_risk()
+    heard(agent, way + back - 0.1, accuracy=0.2)
+    assert not agent.at_risk()
+    heard(agent, way + back - 0.1)
+    assert agent.at_risk()
+    assert agent.crafts[0].ledger.left == pytest.approx(59.0)  # what it used so far comes with its observation
+    agent.tell(Observation(order.id, np.empty((0, 2)), [], [], [], craft.position, 0.0, complete=False))
+    assert not agent.at_risk()
+
+
+def test_the_way_home_itself_is_never_broken_off():
+    agent = agent_with(orders=1)
+    answer(agent, agent.ask())
+    answer(agent, agent.ask())
+    lose(agent, 1)
+    assert isinstance(agent.ask(), GoHome)
+    heard(agent, 0.0)
+    assert not agent.at_risk()
+
+
+def test_a_site_that_was_not_reached_is_passed_over_but_not_one_whose_order_was_lost():
+    for lost in (False, True):
+        agent = agent_with()
+        answer(agent, agent.ask())
+        order = agent.ask()
+        if lost:
+            agent.tell(Lost(order.id, "silence"))
+        none = np.empty(0)
+        agent.tell(Observation(order.id, np.empty((0, 2)), none, none, none, [0.0, 0.0], 0.5, complete=False))
+        assert agent.seen().rejected[agent.domain.nearest(order.site)] == (not lost)
