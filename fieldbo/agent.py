@@ -276,7 +276,12 @@ class Agent:
         `ask` does not wait: it takes such a vehicle for lost.
         """
         craft = self.crafts[vehicle]
-        return craft.out_of_touch and craft.crew.when_lost.then == "wait" and craft.ended is None
+        to_wait = craft.crew.when_lost.then == "wait" and not craft.abandoned
+        return craft.out_of_touch and to_wait and craft.ended is None
+
+    def abandon(self, vehicle: int = 0) -> None:
+        """Wait no longer for a vehicle: unless it is heard of before it is asked, its part ends."""
+        self.crafts[vehicle].abandoned = True
 
     def at_risk(self, vehicle: int = 0) -> bool:
         """Say whether a vehicle, by its telemetry, can no longer pay for what is out and for the way home."""

@@ -50,6 +50,8 @@ class Craft:
         The latest that came while orders were out.
     lost_in_a_row : int
         Orders lost since anything was last heard of the vehicle.
+    abandoned : bool
+        Whether it was waited for in vain.
     ended : EndReason or None
         Why it gets no further orders.
     """
@@ -65,6 +67,7 @@ class Craft:
     heard_s: float = -np.inf
     under_way: Telemetry | None = None
     lost_in_a_row: int = 0
+    abandoned: bool = False
     ended: EndReason | None = None
 
     def __post_init__(self) -> None:
@@ -282,10 +285,13 @@ class Craft:
 
     def settle(self, order: str) -> None:
         """Take an order out of the queue; nothing is set aside for it any more."""
-        self.lost_in_a_row = 0
+        self._in_touch()
         for book in (self.ledger, self.hours):
             book.release(order)
         self._dequeue(order)
+
+    def _in_touch(self) -> None:
+        self.lost_in_a_row, self.abandoned = 0, False
 
     def lose(self, order: str) -> None:
         """Take an order out of the queue whose outcome is not known; its cost stays set aside."""
@@ -337,7 +343,7 @@ class Craft:
         """
         if telemetry.time_s < self.time_s:
             return
-        self.lost_in_a_row = 0
+        self._in_touch()
         if self.queue:
             self.under_way = telemetry
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 from textwrap import fill
 
 
@@ -86,14 +87,11 @@ class VehicleError(FieldboError, RuntimeError):
 
 
 def _indented(label: str, text: str) -> str:
-    return fill(
-        text,
-        width=100,
-        initial_indent=f"  {label + ':':9} ",
-        subsequent_indent=" " * 12,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    deep = " " * 12
+    filled = partial(fill, width=100, subsequent_indent=deep, break_long_words=False, break_on_hyphens=False)
+    first, *others = text.split("\n")
+    lines = [filled(first, initial_indent=f"  {label + ':':9} ")]
+    return "\n".join([*lines, *(filled(line, initial_indent=deep) for line in others)])
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import platform
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy
@@ -22,12 +24,14 @@ from fieldbo.errors import InputError
 from fieldbo.files import toml_text
 from fieldbo.mission import Mission
 from fieldbo.record import Record
-from fieldbo.result import ANSWERS, write_whole
+from fieldbo.result import ANSWERS, Result, write_whole
 
-RECORD = "run.sqlite"
+RECORD, MISSION = "run.sqlite", "mission.toml"
 
 
-def begin(mission: Mission, out: Path | None = None) -> tuple[Path, Record]:
+def begin(
+    mission: Mission, out: Path | None = None, vehicles: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Path, Record]:
     """Make a run folder with the mission, its world and an empty record.
 
     Parameters
@@ -36,6 +40,8 @@ def begin(mission: Mission, out: Path | None = None) -> tuple[Path, Record]:
         Loaded from a file.
     out : Path, optional
         By default ``runs/<mission>-<n>``, n the next free number.
+    vehicles : sequence of mapping, optional
+        Plain settings, one a vehicle, by which a resume makes the same ones; empty for a simulation.
 
     Returns
     -------
@@ -51,10 +57,12 @@ def begin(mission: Mission, out: Path | None = None) -> tuple[Path, Record]:
         raise InputError("a mission made in Python", expected="one loaded from a file, to be written down")
     folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
+    world = folder / mission.world.name
     try:
-        _copy(mission.folder, folder / mission.world.name)
-        write_whole(folder / "mission.toml", (head + toml_text(mission.settings)).encode())
-        return folder, Record.create(folder / RECORD, folder.name, describe(mission))
+        _copy(mission.folder, world)
+        write_whole(folder / MISSION, (head + toml_text(mission.settings)).encode())
+        told = {**describe(mission), "files": digests(world), "vehicles": [dict(one) for one in vehicles]}
+        return folder, Record.create(folder / RECORD, folder.name, told)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise InputError(f"{folder} can't be written: {error}", where="--out") from None
@@ -84,14 +92,29 @@ def describe(mission: Mission) -> dict[str, Any]:
         "start": [c.start.tolist() for c in mission.crew],
         "axes": [a.name for a in mission.world.domain.axes],
         "cost_unit": mission.world.cost_unit,
-        "versions": {
-            "fieldbo": fieldbo.__version__,
-            "python": platform.python_version(),
-            "numpy": numpy.__version__,
-            "scipy": scipy.__version__,
-            "machine": platform.machine(),
-        },
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Return what a path depends on besides its mission, as it is here."""
+    return {
+        "fieldbo": fieldbo.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "machine": platform.machine(),
+    }
+
+
+def complete(result: Result, folder: Path) -> list[str]:
+    """Write those files of a run that its folder lacks; return their names."""
+    with TemporaryDirectory(prefix="fieldbo-") as place:
+        result.save(place)
+        missing = [file for file in sorted(Path(place).iterdir()) if not (folder / file.name).exists()]
+        for file in missing:
+            write_whole(folder / file.name, file.read_bytes())
+        return [file.name for file in missing]
 
 
 def _settings(value: Any) -> dict[str, Any]:

@@ -234,7 +234,7 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
     shape = WorldFile if what == "world" else MissionFile
     schema = TypeAdapter(shape).json_schema()
     tables = {"field": FIELDS, "cost": COSTS} if what == "world" else {"policy": POLICIES}
-    found = {name: _kinds(registry) for name, registry in tables.items()}
+    found = {name: kinds_schema(registry) for name, registry in tables.items()}
     alone: dict[str, type] = {"model": Model}
     if what == "world":
         alone = {"sensor": Sensor, "conditions": Conditions}
@@ -245,7 +245,8 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _kinds(registry: Registry) -> dict[str, Any]:
+def kinds_schema(registry: Registry) -> dict[str, Any]:
+    """Return the JSON Schema of a table with a ``kind``: that of any kind of a registry."""
     options: list[dict[str, Any]] = []
     shared: dict[str, Any] = {}
     for name in registry.names():

@@ -50,8 +50,8 @@ def of(result: Result) -> xarray.Dataset:
     else:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
         told = _moments(result) | _better(answer)
-    variables = {name: _laid_out(domain, *one) for name, one in told.items()}
-    names = _names(domain.axes)
+    names = names_of([axis.name for axis in domain.axes])
+    variables = {name: _laid_out(domain, names, *one) for name, one in told.items()}
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = xarray.Dataset(variables, coordinates, attributes)
     if "class" in maps:
@@ -99,39 +99,44 @@ def _better(answer: OptimumAnswer) -> _Variables:
     return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
-def _laid_out(domain: Domain, values: NDArray[Any], attributes: dict[str, Any]) -> Any:
+def _laid_out(domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]) -> Any:
     """Return dimensions, values and attributes as xarray takes them."""
     if domain.shape is None:
         return ("site",), values, attributes
-    return tuple(_names(domain.axes)), domain.on_grid(values), attributes
+    return tuple(names), domain.on_grid(values), attributes
 
 
-def _names(axes: Sequence[Axis]) -> list[str]:
-    """Return names of axes as CF allows them: ASCII letters, digits, underscores, a letter first; none twice.
+def names_of(names: Sequence[str]) -> list[str]:
+    """Return names as CF allows them: ASCII letters, digits, underscores, a letter first; none twice.
 
     Examples
     --------
-    >>> _names([Axis(name, "", 0, 1) for name in ("oven heat (C)", "oven_heat_C", "1st", "x")])
+    >>> names_of(["oven heat (C)", "oven_heat_C", "1st", "x"])
     ['oven_heat_C', 'oven_heat_C_2', 'axis_1st', 'x']
     """
-    names: list[str] = []
-    for axis in axes:
-        fit = re.sub(r"\W+", "_", axis.name, flags=re.ASCII).strip("_")
+    fitting: list[str] = []
+    for name in names:
+        fit = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
         fit = fit if fit[:1].isalpha() else f"axis_{fit}".rstrip("_")
-        taken = [*names, *_TAKEN]
+        taken = [*fitting, *_TAKEN]
         others = (f"{fit}_{k}" for k in count(2))
-        names.append(fit if fit not in taken else next(one for one in others if one not in taken))
-    return names
+        fitting.append(fit if fit not in taken else next(one for one in others if one not in taken))
+    return fitting
 
 
 def _coordinate(domain: Domain, j: int, name: str) -> Any:
     """Return the coordinate of axis number `j` as xarray takes it."""
     axis = domain.axes[j]
+    if domain.shape is None:
+        return ("site",), domain.sites[:, j], attributes_of(axis)
+    return (name,), np.linspace(axis.low, axis.high, domain.shape[j]), attributes_of(axis)
+
+
+def attributes_of(axis: Axis) -> dict[str, Any]:
+    """Return the CF attributes of coordinates along an axis."""
     told: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
     if axis.positive == "down":
         told |= {"positive": "down", "axis": "Z"}
     if is_depth(axis.name):
         told["standard_name"] = "depth"
-    if domain.shape is None:
-        return ("site",), domain.sites[:, j], told
-    return (name,), np.linspace(axis.low, axis.high, domain.shape[j]), told
+    return told

@@ -2,36 +2,53 @@
 
 One table holds the run's description, another every order *before* it leaves, every event *before* it is
 told, and the end, in that order. Nothing is ever updated or deleted: triggers see to that. Each row is on
-disk when `append` returns (write-ahead log, full synchronous).
+disk when `append` returns (write-ahead log, full synchronous), and carries a digest of itself and of all rows
+before it, so that a changed byte does not go unseen.
+
+Any process may read a record at any time: it is read from a copy, and not a byte of it is touched. One at a
+time may write to it; its lock, ``run.lock`` beside ``run.sqlite``, ends with the process.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError
 from fieldbo.exchange import EndReason, Event, Order, from_plain, kind_of, to_plain
+from fieldbo.snapshot import identity, snapshot
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 APPLICATION_ID = 0x46424F52  # "FBOR"
-FORMAT = 1
+FORMAT = 2
+
+ORDERS = ("query", "go-home")
+"""The kinds of rows that are orders."""
+
+_PATIENCE_S = 1.0
+"""Who only looks whether a record is being written holds its lock for a moment."""
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE run (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    name TEXT NOT NULL, created_utc TEXT NOT NULL, description TEXT NOT NULL);
+    name TEXT NOT NULL, created_utc TEXT NOT NULL, description TEXT NOT NULL, digest TEXT NOT NULL);
 CREATE TABLE log (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    time_utc TEXT NOT NULL, kind TEXT NOT NULL, order_id TEXT, part INTEGER, body TEXT NOT NULL);
+    time_utc TEXT NOT NULL, kind TEXT NOT NULL, order_id TEXT, part INTEGER, body TEXT NOT NULL,
+    digest TEXT NOT NULL);
 CREATE TRIGGER log_is_append_only_u BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER log_is_append_only_d BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER log_is_append_only_r BEFORE INSERT ON log
@@ -57,7 +74,8 @@ class Row:
     order : str or None
         The order it belongs to.
     body : dict
-        The message's plain form; for an order also ``memory`` and ``why``.
+        The message's plain form; for an order also ``memory`` and ``why``. Of a stop these two, ``vehicle``
+        and ``reason``.
     """
 
     seq: int
@@ -75,42 +93,41 @@ class Row:
 class Record:
     """The log of one run, in one file; a context manager.
 
+    Opened, it is read as it is at that moment. The first row that is written to it, or `claim`, takes the
+    sole right to write.
+
     Parameters
     ----------
     file : Path
         An existing record; `create` makes a new one.
 
+    Attributes
+    ----------
+    file : Path
+    name : str
+        The run's, which its orders' ids begin with.
+    begun_utc : str
+        When it was made.
+    description : dict
+
     Raises
     ------
     RecordError
-        The file is missing, or is no record of this format. It is left untouched.
+        The file is missing, damaged, or no record of this format. It is left untouched.
     """
+
+    name: str
+    begun_utc: str
+    description: dict[str, Any]
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        if not file.is_file():
-            raise RecordError(f"there is no record {file}")
-        with file.open("rb") as head:  # SQLite may write to a file that it only opens
-            header = head.read(100)
-        identity = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
-        if not header.startswith(b"SQLite format 3\0") or identity != (APPLICATION_ID, FORMAT):
-            raise RecordError(f"{file} is no record of a run in format {FORMAT}")
-        self._connection = sqlite3.connect(file, isolation_level=None)
-        try:
-            state = self._one("PRAGMA quick_check(1)")
-            row = self._connection.execute("SELECT name, description FROM run").fetchone()
-        except sqlite3.DatabaseError as error:
-            state, row = str(error), None
-        if state != "ok" or row is None:
-            self._connection.close()
-            raise RecordError(f"{file} is damaged: {state if state != 'ok' else 'it was never begun'}")
-        self.name: str = row[0]
-        self.description: dict[str, Any] = json.loads(row[1])
-        self._connection.execute("PRAGMA synchronous = FULL")
+        self._lock: BaseFileLock | None = None
+        self._connection = self._read()
 
     @classmethod
     def create(cls, file: Path, name: str, description: Mapping[str, Any]) -> Record:
-        """Make a new record.
+        """Make a new record, to be written to; it is there whole or not at all.
 
         Parameters
         ----------
@@ -126,53 +143,57 @@ class Record:
         RecordError
             The file exists or can't be written.
         """
-        if file.exists():
-            raise RecordError(f"{file} exists; a record is never written over")
-        try:
-            with closing(sqlite3.connect(file)) as connection:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(_SCHEMA)
-                connection.execute(
-                    "INSERT INTO run VALUES (1, ?, ?, ?)",
-                    (name, _now(), json.dumps(dict(description), allow_nan=False)),
-                )
-                connection.commit()
-        except sqlite3.Error as error:
-            raise RecordError(f"{file} can't be written: {error}") from error
-        return cls(file)
+        with _locked(file) as lock:
+            if file.exists():
+                raise RecordError(f"{file} exists; a record is never written over")
+            _make(file, name, json.dumps(dict(description), allow_nan=False))
+            record = cls(file)
+            record._write_from_now_on(lock)
+        return record
 
-    def _one(self, sql: str) -> Any:
-        return self._connection.execute(sql).fetchone()[0]
+    # -- reading ---------------------------------------------------------------------------------------
 
-    def _append(self, kind: str, order: str | None, part: int | None, body: Mapping[str, Any]) -> None:
-        try:
-            self._connection.execute(
-                "INSERT INTO log (time_utc, kind, order_id, part, body) VALUES (?, ?, ?, ?, ?)",
-                (_now(), kind, order, part, json.dumps(body, allow_nan=False)),
+    def _read(self) -> sqlite3.Connection:
+        """Return the whole record as it is now, in memory, after a check of every row."""
+        if not self.file.is_file():
+            raise RecordError(f"there is no record {self.file}")
+        found = identity(self.file)
+        if found is None or found[0] != APPLICATION_ID:
+            what = "no SQLite file" if found is None else "another application's"
+            raise RecordError(f"{self.file} is no record of a run, but {what}")
+        if found[1] != FORMAT:
+            raise RecordError(
+                f"{self.file} is no record that can be read here: it is in format {found[1]}, and "
+                f"fieldbo's is {FORMAT}"
             )
-        except (ValueError, TypeError) as error:
-            raise RecordError(f"{kind} {order or ''} holds more than plain data: {error}") from error
-        except sqlite3.Error as error:
-            raise RecordError(f"{self.file} can't be written: {error}") from error
+        connection = snapshot(self.file)
+        try:
+            run = connection.execute("SELECT name, created_utc, description, digest FROM run").fetchone()
+            rows = connection.execute(
+                "SELECT time_utc, kind, order_id, part, body, digest FROM log ORDER BY seq"
+            ).fetchall()
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise RecordError(f"{self.file} is damaged: {error}") from None
+        wrong = "it was never begun" if run is None else self._first_wrong(run, rows)
+        if wrong is not None:
+            connection.close()
+            raise RecordError(f"{self.file} is damaged: {wrong}")
+        self.name, self.begun_utc, self.description = run[0], run[1], json.loads(run[2])
+        self._digest: str = rows[-1][-1] if rows else run[-1]
+        return connection
 
-    def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
-        """Write an order, with what the policy remembered and why it chose so; before it leaves."""
-        body = {"message": to_plain(order), "memory": memory, "why": None if why is None else dict(why)}
-        self._append(kind_of(order), order.id, None, body)
-
-    def event(self, event: Event) -> None:
-        """Write an event; before it is told."""
-        order, part = getattr(event, "order", None), getattr(event, "part", None)
-        self._append(kind_of(event), order, part, {"message": to_plain(event)})
-
-    def stop(self, vehicle: int, reason: EndReason) -> None:
-        """Write that a vehicle gets no further orders, and why."""
-        self._append("stop", None, None, {"vehicle": vehicle, "reason": reason.value})
-
-    def end(self, reason: EndReason) -> None:
-        """Write that the run has ended, and why."""
-        self._append("end", None, None, {"reason": reason.value})
+    @staticmethod
+    def _first_wrong(run: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> str | None:
+        """Return what does not say what was written; None if all does."""
+        if _digest("", *run[:-1]) != run[-1]:
+            return "the description of the run was changed"
+        before = run[-1]
+        for number, row in enumerate(rows, start=1):
+            before = _digest(before, *row[:-1])
+            if before != row[-1]:
+                return f"row {number} of its log was changed"
+        return None
 
     def rows(self) -> list[Row]:
         """Return the whole log, in order."""
@@ -196,9 +217,95 @@ class Record:
         found = self._all("SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1")
         return EndReason(json.loads(found[0][0])["reason"]) if found else None
 
-    def close(self) -> None:
-        """Close the file."""
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """Take the sole right to write, until `close` or the end of the process.
+
+        What others have written since this record was opened is read.
+
+        Raises
+        ------
+        RecordError
+            Another process is writing, the file can't be written, or it was damaged meanwhile.
+        """
+        if self._lock is not None:
+            return
+        with _locked(self.file) as lock:
+            self._read().close()
+            self._write_from_now_on(lock)
+
+    def _write_from_now_on(self, lock: BaseFileLock) -> None:
+        connection = sqlite3.connect(self.file, isolation_level=None)
+        connection.execute("PRAGMA synchronous = FULL")
         self._connection.close()
+        self._lock, self._connection = lock, connection
+
+    def _append(self, rows: Iterable[tuple[str, str | None, int | None, Mapping[str, Any]]]) -> None:
+        """Write rows (kind, order, part, body): all of them, or none."""
+        self.claim()
+        digest, whole = self._digest, []
+        for kind, order, part, body in rows:
+            try:
+                said = json.dumps(body, allow_nan=False)
+            except (ValueError, TypeError) as error:
+                raise RecordError(f"{kind} {order or ''} holds more than plain data: {error}") from error
+            entry = (_now(), kind, order, part, said)
+            digest = _digest(digest, *entry)
+            whole.append((*entry, digest))
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(
+                "INSERT INTO log (time_utc, kind, order_id, part, body, digest) VALUES (?, ?, ?, ?, ?, ?)",
+                whole,
+            )
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise RecordError(f"{self.file} can't be written: {error}") from error
+        self._digest = digest
+
+    def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
+        """Write an order, with what the policy remembered and why it chose so; before it leaves."""
+        self.orders([(order, memory, why)])
+
+    def orders(self, batch: Iterable[tuple[Order, Any, Mapping[str, Any] | None]]) -> None:
+        """Write the orders of a batch, each as `order` does: all of them, or none."""
+        self._append(
+            (
+                kind_of(order),
+                order.id,
+                None,
+                {"message": to_plain(order), "memory": memory, "why": _plain(why)},
+            )
+            for order, memory, why in batch
+        )
+
+    def event(self, event: Event) -> None:
+        """Write an event; before it is told."""
+        order, part = getattr(event, "order", None), getattr(event, "part", None)
+        self._append([(kind_of(event), order, part, {"message": to_plain(event)})])
+
+    def stop(
+        self, vehicle: int, reason: EndReason, memory: Any = None, why: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write that a vehicle gets no further orders, and why."""
+        body = {"vehicle": vehicle, "reason": reason.value, "memory": memory, "why": _plain(why)}
+        self._append([("stop", None, None, body)])
+
+    def end(self, reason: EndReason) -> None:
+        """Write that the run has ended, and why."""
+        self._append([("end", None, None, {"reason": reason.value})])
+
+    def close(self) -> None:
+        """Close the file; another process may then write to it."""
+        self._connection.close()
+        if self._lock is not None:
+            with suppress(OSError):  # where a file that is open can't be removed it is left
+                _lock_file(self.file).unlink()
+            self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> Self:
         return self
@@ -207,6 +314,96 @@ class Record:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def is_being_written(file: Path) -> bool:
+    """Say whether a process has the right to write to a record at present."""
+    from filelock import FileLock, Timeout
+
+    lock = _lock_file(file)
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:  # a folder that nobody here can write to
+        return False
+
+
+def _lock_file(file: Path) -> Path:
+    return file.with_suffix(".lock")
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[BaseFileLock]:
+    """Take the lock of a record, to keep it; it is given back if the block fails.
+
+    Raises
+    ------
+    RecordError
+        Another process has it, or the record can't be written.
+    """
+    from filelock import FileLock, Timeout
+
+    if not file.parent.is_dir():
+        raise RecordError(f"{file} can't be written: there is no folder {file.parent}")
+    try:
+        lock = FileLock(_lock_file(file), timeout=_PATIENCE_S, thread_local=False)
+        lock.acquire()
+    except Timeout:
+        raise RecordError(
+            f"{file} is being written by another process: that run is still going on. Only one may write to "
+            "a record; stop that one first, or wait until it has ended"
+        ) from None
+    except OSError as error:
+        raise RecordError(f"{file} can't be written: {error}") from None
+    try:
+        yield lock
+    except BaseException as error:
+        lock.release()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise RecordError(f"{file} can't be written: {error}") from error
+        raise
+
+
+def _make(file: Path, name: str, description: str) -> None:
+    """Make a record under another name, and give it its own when all of it is on disk."""
+    part = file.with_name(f".{file.name}.part")
+    for left in (part, part.with_name(f"{part.name}-wal"), part.with_name(f"{part.name}-shm")):
+        left.unlink(missing_ok=True)  # of a process that died here
+    now = _now()
+    with closing(sqlite3.connect(part)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(_SCHEMA)
+        run = (name, now, description, _digest("", name, now, description))
+        connection.execute("INSERT INTO run VALUES (1, ?, ?, ?, ?)", run)
+        connection.commit()
+    _on_disk(part)
+    part.rename(file)
+    _on_disk(file.parent)
+
+
+def _on_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk; a folder only where that can be asked for."""
+    if path.is_dir() and os.name == "nt":
+        return
+    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _digest(before: str, *said: Any) -> str:
+    """Return the digest of what a row says, and of all before it."""
+    return sha256(json.dumps([before, *said]).encode()).hexdigest()
+
+
+def _plain(why: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if why is None else dict(why)
 
 
 def _now() -> str:

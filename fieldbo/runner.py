@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from fieldbo.agent import Agent
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.exchange import EndReason, Event, Observation, Stop
+from fieldbo.exchange import Event, Fitted, Observation, Order, Stop, Telemetry
 from fieldbo.mission import Mission
 from fieldbo.record import Record
-from fieldbo.result import Result, Scorer, Step
+from fieldbo.replay import Course
+from fieldbo.result import Result, Step
 from fieldbo.threads import one_blas_thread
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated
@@ -95,111 +97,205 @@ def run(
     >>> fieldbo.run(mission).cost <= 300
     True
     """
-    simulated = vehicles is None
+    if record is not None and not record.empty:
+        raise InputError(
+            f"{record.file} holds a run already",
+            expected="a new record: a run never writes over another",
+            mend=f"go on with that run: fieldbo resume {record.file.parent}",
+        )
+    if record is None and vehicles is not None:
+        raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
+    course = Course(mission, mission.name if record is None else record.name)
+    return _go(course, vehicles, record, on_step)
+
+
+def resume(
+    mission: Mission,
+    record: Record,
+    vehicles: Sequence[Vehicle] | None = None,
+    on_step: Callable[[Step], object] | None = None,
+) -> Result:
+    """Go on with a run from its record, as if it had never been broken off.
+
+    The record is replayed: nothing is asked, read or paid for again. What was out when the run broke off is
+    asked for again, or closed by what its vehicle says came of it.
+
+    Parameters
+    ----------
+    mission : Mission
+        The one that the record began with: `fieldbo.replay.mission_of` loads it.
+    record : Record
+    vehicles : sequence of Vehicle, optional
+        One for each of the mission's, new; by default the world is simulated.
+    on_step : Callable, optional
+        Called with a `Step` after each order that is settled from now on.
+
+    Returns
+    -------
+    Result
+        Of the whole run; of one that has ended, what came of it then.
+
+    Raises
+    ------
+    Interrupted, BrokenOffError
+        As for `run`.
+    InputError
+        It was begun with vehicles, and none are given; or not as many as the mission has.
+    RecordError
+        Another process is writing to the record.
+    """
+    if vehicles is None and record.description.get("vehicles"):
+        raise InputError(
+            f"{record.name} was begun with vehicles, and none are given",
+            expected="those that go on with it: what a simulation reads is no reading of theirs",
+        )
+    if record.end_reason is None:
+        record.claim()
+    course = Course(mission, record.name)
+    course.replay(record.rows())
+    return course.result() if course.end_reason is not None else _go(course, vehicles, record, on_step)
+
+
+def _go(
+    course: Course,
+    vehicles: Sequence[Vehicle] | None,
+    record: Record | None,
+    on_step: Callable[[Step], object] | None,
+) -> Result:
+    """Run to the end from where a course stands."""
+    mission = course.mission
     crew = [Simulated(mission, k) for k in range(len(mission.crew))] if vehicles is None else list(vehicles)
     if len(crew) != len(mission.crew):
         raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.crew)}, as the mission has")
-    if record is not None and not record.empty:
-        raise InputError(
-            f"{record.file} holds a run already", expected="a new record: a run never writes over another"
-        )
-    if record is None and not simulated:
-        raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
     with ExitStack() as stack:
         for vehicle in crew:
             stack.enter_context(vehicle)
         with one_blas_thread():
-            return _Run(mission, crew, record, on_step).go()
+            return _Run(course, crew, record, on_step).go()
 
 
 class _Run:
-    """One execution: the agent, its vehicles and the record, in step."""
+    """One execution: the course of the run, its vehicles and the record, in step."""
 
     def __init__(
         self,
-        mission: Mission,
-        vehicles: list[Vehicle] | list[Simulated],
+        course: Course,
+        vehicles: Sequence[Vehicle],
         record: Record | None,
         on_step: Callable[[Step], object] | None,
     ) -> None:
-        self.mission, self.vehicles, self.record, self.on_step = mission, vehicles, record, on_step
-        self.agent = Agent(mission, record.name if record is not None else mission.name)
-        self.scorer = Scorer(mission)
-        self.curve: list[Step] = []
-        self.waiting: dict[str, int] = {}
-        self.reasons: list[EndReason] = []
+        self.course, self.vehicles, self.record, self.on_step = course, vehicles, record, on_step
+        self.recalled: dict[int, list[Event]] = {}
+        self.silent_s: dict[int, float] = {}
 
     def go(self) -> Result:
         """Run to the end, or to an interrupt."""
-        idle = set(range(len(self.vehicles)))
+        course = self.course
         try:
-            while idle or self.waiting:
-                for number in sorted(idle):
+            if course.agent.orders:
+                self._take_up()
+            if course.listening:  # it broke off before all were heard
+                self._listen()
+            while course.idle or course.expected:
+                for number in course.idle:
                     self._order(number)
-                idle = self._listen()
+                while course.expected and not course.idle:
+                    self._listen()
         except (KeyboardInterrupt, FieldboError) as error:
             for vehicle in self.vehicles:
                 vehicle.hold()
-            result = Result.of(self.agent, self.curve)
             if isinstance(error, FieldboError):
-                raise BrokenOffError(error, result) from error
-            raise Interrupted(result) from None
-        reason = self.reasons[-1]
+                raise BrokenOffError(error, course.result()) from error
+            raise Interrupted(course.result()) from None
+        course.end_reason = list(course.stops.values())[-1]
         if self.record is not None:
-            self.record.end(reason)
-        self.agent.surface.release()
-        return Result.of(self.agent, self.curve, reason)
+            self.record.end(course.end_reason)
+        course.agent.surface.release()
+        return course.result()
+
+    def _take_up(self) -> None:
+        """Tell new vehicles what the old ones did; send what is out, unless it is known what came of it."""
+        agent, told = self.course.agent, {_part(event) for event in self.course.agent.history}
+        for number, vehicle in enumerate(self.vehicles):
+            orders = [order for order in agent.orders.values() if order.vehicle == number]
+            vehicle.resume(orders, [event for event in agent.history if _of(event, number, agent)])
+        for order, number in self.course.waiting.items():
+            events = self.vehicles[number].outcome(order)
+            if events is None:
+                self.vehicles[number].send(agent.orders[order])
+            else:
+                new = [event for event in events if _part(event) not in told]
+                self.recalled.setdefault(number, []).extend(new)
 
     def _order(self, number: int) -> None:
         """Ask for a vehicle's next orders, write them, send them; or take its Stop."""
-        agent = self.agent
+        agent = self.course.agent
         with unbroken():
             fitted = agent.refit()
             if fitted is not None:
                 self._tell(fitted)
-            orders = agent.ask_batch(self.mission.batch, number)
-            if not orders:
-                stop = agent.ask(number)
-                assert isinstance(stop, Stop)
-                self.reasons.append(stop.reason)
-                if self.record is not None:
-                    self.record.stop(number, stop.reason)
-                return
-            for order in orders:
-                assert order.id is not None
-                if self.record is not None:
-                    self.record.order(order, agent.memories[order.id], agent.whys[order.id])
-                self.waiting[order.id] = number
+            orders = agent.ask_batch(self.course.mission.batch, number)
+            if orders:
+                self._write(orders)
+            else:
+                self._stop(number)
         for order in orders:
             self.vehicles[number].send(order)
 
-    def _listen(self) -> set[int]:
-        """Read events until some vehicle has nothing left to do; return those that have not."""
-        idle: set[int] = set()
-        while self.waiting and not idle:
-            for number in sorted(set(self.waiting.values())):
-                events = self.vehicles[number].events(_WAIT_S)
-                with unbroken():  # what was handed over is taken in whole
-                    for event in events:
-                        self._tell(event)
-                        order = getattr(event, "order", None)
-                        settled = not isinstance(event, Observation) or event.last
-                        if order in self.waiting and settled:
-                            del self.waiting[order]
-                            self._score()
-                            if number not in self.waiting.values():
-                                idle.add(number)
-        return idle
+    def _write(self, orders: Sequence[Order]) -> None:
+        """Write orders that are about to leave."""
+        agent = self.course.agent
+        if self.record is not None:
+            told = ((order, str(order.id)) for order in orders)
+            self.record.orders((order, agent.memories[name], agent.whys[name]) for order, name in told)
+        self.course.ordered(orders)
+
+    def _stop(self, number: int) -> None:
+        """Take a vehicle's Stop."""
+        agent = self.course.agent
+        stop = agent.ask(number)
+        assert isinstance(stop, Stop)
+        if self.record is not None:
+            self.record.stop(number, stop.reason, agent.memory, agent.endings.get(number))
+        self.course.stopped(number, stop.reason)
+
+    def _listen(self) -> None:
+        """Read the events of each vehicle that is to be heard of, once."""
+        for number in self.course.expected:
+            events = self.recalled.pop(number, None) or self.vehicles[number].events(_WAIT_S)
+            with unbroken():  # what was handed over is taken in whole
+                for event in events:
+                    self._tell(event)
+            self._look_after(number)
+
+    def _look_after(self, number: int) -> None:
+        """Have a vehicle that might not get home break off; give one up that was waited for long enough."""
+        agent = self.course.agent
+        if agent.at_risk(number):
+            for order in [order for order, one in self.course.waiting.items() if one == number]:
+                self.vehicles[number].cancel(order)
+        if not agent.waits(number):
+            self.silent_s.pop(number, None)
+            return
+        now_s, patience_s = time.monotonic(), self.course.mission.crew[number].when_lost.patience_s
+        if now_s > self.silent_s.setdefault(number, now_s) + patience_s:
+            agent.abandon(number)
 
     def _tell(self, event: Event) -> None:
         """Write an event, then tell it; of an order that this run never gave it is written only."""
         if self.record is not None:
             self.record.event(event)
-        if self.agent.knows(event):
-            self.agent.tell(event)
+        if self.course.told(event) and self.on_step is not None:
+            self.on_step(self.course.curve[-1])
 
-    def _score(self) -> None:
-        step = self.scorer.step(self.agent)
-        self.curve.append(step)
-        if self.on_step is not None:
-            self.on_step(step)
+
+def _part(event: Event) -> tuple[str, int] | None:
+    """Return the order and part of an observation; None of any other event."""
+    return (event.order, event.part) if isinstance(event, Observation) else None
+
+
+def _of(event: Event, vehicle: int, agent: Agent) -> bool:
+    """Say whether an event came from a vehicle."""
+    if isinstance(event, Telemetry):
+        return event.vehicle == vehicle
+    return not isinstance(event, Fitted) and agent.orders[event.order].vehicle == vehicle

@@ -6,6 +6,8 @@ import pytest
 
 from fieldbo import cli
 
+collect_ignore = ["peers"]  # they need brokers and robots, and are asked for by name: make test-peers
+
 
 @pytest.fixture
 def command(monkeypatch, capsys):

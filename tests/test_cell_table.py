@@ -16,7 +16,7 @@ from fieldbo.cell_table import CellTable, fitted_law
 from fieldbo.cell_world import make_cell
 from fieldbo.chance import TruncatedNormal, Uniform
 from fieldbo.costs.modular import Modular, Module
-from fieldbo.domain import Axis, Domain
+from fieldbo.domain import Domain
 
 N = 48
 COLUMNS = ("heat", "pressure", "minutes")
@@ -173,7 +173,7 @@ def test_columns_whose_names_have_blanks_keep_them_and_are_fit_for_the_map(said)
     ],
 )
 def test_names_of_the_map_are_ascii(names, fit):
-    assert maps._names([Axis(name, "", 0, 1) for name in names]) == fit
+    assert maps.names_of(names) == fit
 
 
 def test_a_noise_column_is_no_setting(said):

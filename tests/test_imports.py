@@ -18,8 +18,8 @@ ORDER = """
     errors  threads  loops
     obstacles  chance
     controls
-    domain  registry  streams
-    exchange  kernels  files  ledger  maximise  regrets
+    domain  registry  streams  snapshot
+    exchange  kernels  files  ledger  maximise  regrets  frame
     gp  costs  sensors  record  lookahead
     fit  surface  question  outliers  conditions
     model  fields  metrics  policies
@@ -27,9 +27,12 @@ ORDER = """
     mission
     craft  knowledge  cautions
     agent  vehicles
+    robots
     result  catalogue
-    runner  plot  maps  folder  reasons
-    campaign  survey  testing  explanation
+    plot  maps  folder  reasons
+    replay
+    runner
+    campaign  survey  testing  explanation  export
     cell_world
     cli
     __main__

@@ -170,3 +170,20 @@ def test_a_site_that_was_not_reached_is_passed_over_but_not_one_whose_order_was_
         none = np.empty(0)
         agent.tell(Observation(order.id, np.empty((0, 2)), none, none, none, [0.0, 0.0], 0.5, complete=False))
         assert agent.seen().rejected[agent.domain.nearest(order.site)] == (not lost)
+
+
+def test_one_that_was_waited_for_in_vain_ends_as_lost():
+    agent = agent_with(orders=1, then="wait")
+    lose(agent, 1)
+    agent.abandon()
+    assert not agent.waits()
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
+
+
+def test_one_that_is_heard_of_after_all_is_waited_for_the_next_time():
+    agent = agent_with(orders=1, then="wait")
+    lose(agent, 1)
+    agent.abandon()
+    heard(agent)
+    lose(agent, 1)
+    assert agent.waits()

@@ -99,7 +99,7 @@ def test_a_run_that_can_go_on_has_no_end_reason(tmp_path):
         "UPDATE log SET body = '{}' WHERE seq = 1",
         "DELETE FROM log WHERE seq = 1",
         "DELETE FROM log",
-        "INSERT OR REPLACE INTO log VALUES (1, '', 'query', NULL, NULL, '{}')",
+        "INSERT OR REPLACE INTO log VALUES (1, '', 'query', NULL, NULL, '{}', '')",
         "UPDATE run SET name = 'other'",
         "DELETE FROM run",
     ],

@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from fieldbo import __version__
-from fieldbo.cli import ask, check, compare, missions, new, policies, run, schema, show, worlds
+from fieldbo.cli import (
+    ask,
+    check,
+    compare,
+    export,
+    missions,
+    new,
+    policies,
+    resume,
+    robot,
+    run,
+    runs,
+    schema,
+    show,
+    worlds,
+)
 from fieldbo.errors import FieldboError
 
 app = typer.Typer(
@@ -23,7 +38,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("resume", epilog=resume.EXAMPLES)(resume.resume)
+app.command("runs")(runs.runs)
 app.command("ask", epilog=ask.EXAMPLES)(ask.ask)
+app.command("export", epilog=export.EXAMPLES)(export.export)
+app.command("robot", epilog=robot.EXAMPLES)(robot.robot)
 app.command("check")(check.check)
 app.command("worlds")(worlds.worlds)
 app.command("missions")(missions.missions)

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: Annotated[str, typer.Argument(help="A mission or world: a TOML file, a folder, or a name.")],
+    file: Annotated[
+        str, typer.Argument(help="A mission, world or vehicle: a TOML file, a folder, or a name.")
+    ],
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Replace a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"),
     ] = None,
 ) -> None:
-    """Say what a mission or world file was understood as, or what is wrong and how to mend it."""
+    """Say what a mission, world or vehicle file was understood as, or what is wrong and how to mend it."""
     from fieldbo.agent import Agent
     from fieldbo.catalogue import list_missions, list_worlds, load_mission, load_world
     from fieldbo.cli.settings import overrides
@@ -33,18 +35,23 @@ def check(
     from fieldbo.files import read_toml
 
     path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
+    content = {}
     if path.exists() or path.suffix == ".toml":
         is_world = "domain" in (content := read_toml(path)) and "policy" not in content
     else:
         is_world = file in list_worlds() and file not in list_missions()
-    if is_world:
-        if set_:
-            raise InputError(
-                f"--set {set_[0]} for a world",
-                expected="a mission",
-                where="--set",
-                mend="edit the world's file",
-            )
+    is_vehicle = "link" in content
+    if set_ and (is_world or is_vehicle):
+        what = "world" if is_world else "vehicle"
+        raise InputError(
+            f"--set {set_[0]} for a {what}",
+            expected="a mission",
+            where="--set",
+            mend=f"edit the {what}'s file",
+        )
+    if is_vehicle:
+        lines = _vehicle(file)
+    elif is_world:
         lines = _world(load_world(path if path.exists() else file))
     else:
         mission = load_mission(path if path.exists() else file, overrides(set_ or []))
@@ -53,6 +60,28 @@ def check(
         warnings = [*_unpayable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings]
         lines += [f"warning: {w}" for w in warnings]
     typer.echo("\n".join(lines))
+
+
+def _vehicle(file: str) -> list[str]:
+    from fieldbo.vehicles.settings import Told
+
+    told = Told.read(file)
+    watch, reports, frame = told.settings.watch, told.settings.reports, told.settings.frame
+    leads = {} if frame is None else frame.axes
+    lies = ", ".join(f"{axis} leads {way}" for way, axis in leads.items()) or "nothing says: it is told axes"
+    if frame is not None and frame.origin is not None:
+        lies += f"; its zero at {frame.origin.latitude:g}, {frame.origin.longitude:g}"
+    sort = "reports what came of each order" if told.link.reports else "streams where it is and what it reads"
+    return [
+        f"vehicle {told.settings.title or file}",
+        f"  link      {told.kind}, at {told.link.address}; it {sort}",
+        f"  domain    {lies}",
+        f"  lost      after {watch.silence_s:g} s without a sign of life",
+        f"  given up  an order after {watch.patience:g} times what it is declared to take, and at least "
+        f"{watch.least_s:g} s",
+        f"  reports   a position within {reports.accuracy} of the site stands for it; readings from "
+        f"{reports.low:g} to {reports.high:g} are believed",
+    ]
 
 
 def _mission(mission: Mission) -> list[str]:

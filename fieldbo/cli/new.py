@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fieldbo.cli import new_vehicle
+
 if TYPE_CHECKING:
     from fieldbo.cell_table import CellTable
     from fieldbo.cell_world import NewCell
     from fieldbo.survey import Survey
 
-app = typer.Typer(help="Make a world of your own.", no_args_is_help=True)
+app = typer.Typer(help="Make a world, or a vehicle file, of your own.", no_args_is_help=True)
+app.command("vehicle", epilog=new_vehicle.EXAMPLES)(new_vehicle.vehicle)
 
 EXAMPLES = """
 **Examples**
@@ -45,7 +48,7 @@ class Goal(StrEnum):
 
 @app.callback()
 def new() -> None:
-    """Make a world of your own."""
+    """Make a world, or a vehicle file, of your own."""
 
 
 @app.command("world", epilog=EXAMPLES)

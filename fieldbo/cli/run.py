@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from fieldbo.mission import Mission
-    from fieldbo.record import Record
     from fieldbo.result import BestPlay, Result, Step
+    from fieldbo.vehicles import Vehicle
 
 EXAMPLES = """
 **Examples**
@@ -27,11 +31,14 @@ EXAMPLES = """
 
 `fieldbo run my-survey.toml --by-hand` - you go, and type in what you read
 
+`fieldbo run my-survey.toml --vehicle boat.toml` - a robot goes; try it first with `fieldbo robot`
+
 **Writes** `run.sqlite` (the record), `mission.toml` and the world (as run), `summary.json`,
 `observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
 
 **Exit codes** 0: done; 1: broken off by an error, everything read is kept; 2: something has to be mended
 first, nothing was started; 130: stopped by Ctrl-C, the run folder is complete up to the last observation.
+*fieldbo resume* goes on with a run that did not end.
 """
 
 
@@ -61,6 +68,14 @@ def run(
         bool,
         typer.Option("--by-hand", help="You are the vehicle: go where it says, type in what you read."),
     ] = False,
+    vehicle: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A robot carries the orders out: a vehicle file, or *ros2*, *mavlink* or *mqtt* as they are "
+            "by default; one for each vehicle of the mission.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
     """Run a mission until its question is answered or its battery is spent.
 
@@ -72,36 +87,62 @@ def run(
     from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
     from fieldbo.folder import begin
-    from fieldbo.runner import BrokenOffError, Interrupted, unbroken
+    from fieldbo.runner import run as run_mission
+    from fieldbo.vehicles.settings import vehicle_of
     from fieldbo.vehicles.simulated import Simulated
 
     out_to = console()
     told = load_mission(mission, overrides(set_ or [], seed=seed, battery=battery))
-    if not by_hand:
+    crew = _crew(vehicle or [], by_hand=by_hand)
+    if not crew:
         Simulated(told)  # a live world is refused before a folder is made
-    folder, record = begin(told, out)
+    vehicles = [vehicle_of(one, told, number) for number, one in enumerate(crew)]
+    with ExitStack() as links:
+        for one in vehicles:
+            links.enter_context(one)  # a robot that does not answer is missed before a folder is made
+        folder, record = begin(told, out, crew)
+        links.enter_context(record)
+        go = partial(run_mission, told, record=record)
+        if vehicles:
+            carry_out(folder, out_to, lambda: with_vehicles(vehicles, told, out_to, go))
+        else:
+            carry_out(folder, out_to, lambda: simulated(told, out_to, go))
+
+
+def _crew(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
+    """Return what a record keeps of the vehicles of a new run; nothing of a simulated one."""
+    from fieldbo.errors import InputError
+    from fieldbo.vehicles.settings import for_new_run
+
+    if by_hand and vehicles:
+        raise InputError("both --by-hand and --vehicle", expected="one of them: who carries the orders out?")
+    return [for_new_run(name) for name in (["by-hand"] if by_hand else vehicles)]
+
+
+def carry_out(folder: Path, console: Console, go: Callable[[], Result]) -> None:
+    """Run, or go on with a run; write its files, say what came of it, and end with its exit code."""
+    from fieldbo.runner import BrokenOffError, Interrupted, unbroken
+
     code = 0
-    with record:
-        try:
-            result = _by_hand(told, record, out_to) if by_hand else _simulated(told, record, out_to)
-        except Interrupted as stop:
-            code, result = 130, stop.result
-        except BrokenOffError as stop:
-            code, result = 1, stop.result
-            typer.echo(f"fieldbo: the run broke off: {stop}\nIts record is in {folder}.", err=True)
+    try:
+        result = go()
+    except Interrupted as stop:
+        code, result = 130, stop.result
+    except BrokenOffError as stop:
+        code, result = 1, stop.result
+        typer.echo(f"fieldbo: the run broke off: {stop}\nIts record is in {folder}.", err=True)
     with unbroken():  # a Ctrl-C waits until every file is there
         result.save(folder)
-        _report(result, folder, out_to)
+        _report(result, folder, console)
     raise typer.Exit(code)
 
 
-def _simulated(mission: Mission, record: Record, console: Console) -> Result:
-    """Run in simulation with a live line."""
+def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> Result:
+    """Run in simulation with a live line; `go` runs, or goes on with a run."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     from fieldbo.ledger import rounded
     from fieldbo.loops import when_compiling
-    from fieldbo.runner import run as run_mission
 
     battery, unit = mission.crew[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
@@ -113,7 +154,7 @@ def _simulated(mission: Mission, record: Record, console: Console) -> Result:
             progress.update(line, completed=max(0.0, step.remaining), description=_line(step, mission))
 
         with when_compiling(_once(progress.console)):
-            return run_mission(mission, record=record, on_step=show)
+            return go(on_step=show)
 
 
 def _once(console: Console) -> Callable[[], None]:
@@ -128,17 +169,15 @@ def _once(console: Console) -> Callable[[], None]:
     return say
 
 
-def _by_hand(mission: Mission, record: Record, console: Console) -> Result:
-    """Run with a person as the vehicle; a line after each answer."""
+def with_vehicles(
+    vehicles: Sequence[Vehicle], mission: Mission, console: Console, go: Callable[..., Result]
+) -> Result:
+    """Run with real vehicles, or with a person as one; a line after each order."""
     from fieldbo.loops import when_compiling
-    from fieldbo.runner import run as run_mission
-    from fieldbo.vehicles import VEHICLES
 
     with when_compiling(_once(console)):
-        return run_mission(
-            mission,
-            [VEHICLES.get("by-hand")(mission)],
-            record,
+        return go(
+            vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_line(step, mission)}", style="dim"),
         )
 
@@ -194,6 +233,8 @@ def _report(result: Result, folder: Path, console: Console) -> None:
     console.print(
         f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
     )
+    if result.end_reason is None:
+        console.print(f"  go on with it: fieldbo resume {folder}", soft_wrap=True, markup=False)
 
 
 def _cell(told: dict[str, Any]) -> list[str]:

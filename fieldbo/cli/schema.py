@@ -1,4 +1,4 @@
-"""``fieldbo schema``: the JSON Schema of world and mission files."""
+"""``fieldbo schema``: the JSON Schema of mission, world and vehicle files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ class Kind(StrEnum):
 
     mission = "mission"
     world = "world"
+    vehicle = "vehicle"
 
 
 def schema(
     kind: Annotated[Kind, typer.Argument(help="Which files the schema is for.")] = Kind.mission,
 ) -> None:
-    """Print the JSON Schema of mission or world files, for editors that complete and check TOML."""
+    """Print the JSON Schema of mission, world or vehicle files, for editors that complete and check TOML."""
     from fieldbo.forms import json_schema
+    from fieldbo.vehicles.settings import vehicle_schema
 
-    typer.echo(json.dumps(json_schema(kind.value), indent=2))
+    schemas = {
+        Kind.mission: lambda: json_schema("mission"),
+        Kind.world: lambda: json_schema("world"),
+        Kind.vehicle: vehicle_schema,
+    }
+    typer.echo(json.dumps(schemas[kind](), indent=2))

@@ -325,13 +325,8 @@ class Result:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "summary.json", json.dumps(self.summary(), indent=2).encode() + b"\n")
-        write_whole(folder / "observations.csv", self._observation_table())
-        axes = [a.name for a in self.mission.world.domain.axes]
-        write_whole(folder / "path.csv", table(axes, self.path.tolist()))
-        columns = Step.columns(self.mission.question, self.cell.columns)
-        steps = [[getattr(s, name) for name in columns] for s in self.curve]
-        write_whole(folder / "curve.csv", table(columns, steps))
-        write_whole(folder / "ledger.csv", ledger_table(self.books))
+        for name, content in self.tables().items():
+            write_whole(folder / name, content)
         write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
         for name, draw in (
             ("path.png", plot.path_picture),
@@ -342,7 +337,8 @@ class Result:
             plot.save(draw(self), picture)
             write_whole(folder / name, picture.getvalue())
 
-    def _observation_table(self) -> bytes:
+    def readings(self) -> tuple[list[str], list[list[Any]]]:
+        """Return header and rows of ``observations.csv``: the readings, in order."""
         axes = [a.name for a in self.mission.world.domain.axes]
         channels = sorted({c for o in self.observations for c in (o.channels or {})})
         several = self.mission.world.sensor.settings > 1
@@ -362,7 +358,19 @@ class Result:
                 row = [o.order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid]
                 row += self.cell.described_by(o.order)
                 rows.append([*row, *([int(next(believed))] if self._tested else []), *extra])
-        return table([*header, *channels], rows)
+        return [*header, *channels], rows
+
+    def tables(self) -> dict[str, bytes]:
+        """Return the CSV files of a run folder, by name: observations, path, curve and ledger."""
+        axes = [a.name for a in self.mission.world.domain.axes]
+        columns = Step.columns(self.mission.question, self.cell.columns)
+        steps = [[getattr(s, name) for name in columns] for s in self.curve]
+        return {
+            "observations.csv": table(*self.readings()),
+            "path.csv": table(axes, self.path.tolist()),
+            "curve.csv": table(columns, steps),
+            "ledger.csv": ledger_table(self.books),
+        }
 
 
 _LIMITS = {"battery": "the battery", "time": "the time limit"}
@@ -381,6 +389,15 @@ def _overdrawn(craft: Craft, unit: str) -> list[str]:
         for limit, book, what in (("battery", craft.ledger, unit), ("time", craft.hours, "s"))
         if book.left < -_ROUNDING * book.battery
     ]
+
+
+def _unexplained(craft: Craft, unit: str) -> Iterator[str]:
+    """Yield how far the battery's own reports were from what orders cost."""
+    book = craft.ledger
+    gap = math.fsum(book.unexplained)
+    if abs(gap) > _ROUNDING * book.battery:
+        amount, side = rounded(abs(gap), book.battery), "less" if gap > 0 else "more"
+        yield f"the battery held {amount} {unit} {side} than its orders explain: its own reports count"
 
 
 def _ending(craft: Craft, limit: str, unit: str) -> str:
@@ -425,6 +442,7 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
         elif reason is not None and (limit == "time" or (limit and craft.crew.home is not None)):
             yield who + _ending(craft, limit, mission.world.cost_unit)
         yield from (who + told for told in _overdrawn(craft, mission.world.cost_unit))
+        yield from (who + told for told in _unexplained(craft, mission.world.cost_unit))
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings are taken for outliers, and left out"
     if agent.left_out:

@@ -18,6 +18,8 @@ ROBOTS = Registry(
     "fieldbo.robots",
     {
         "ros2": "fieldbo.robots.ros2:serve",
+        "ros2-topics": "fieldbo.robots.ros2:serve",
+        "ros2-nav2": "fieldbo.robots.ros2:serve",
         "mavlink": "fieldbo.robots.mavlink:serve",
         "mqtt": "fieldbo.robots.mqtt:serve",
     },

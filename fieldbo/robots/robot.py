@@ -142,8 +142,9 @@ class Robot:
         """Go on, and return what there is to say; call it often."""
         leg, now = self._leg, time.monotonic()
         if leg is not None:
-            self._move(leg, self._time_s)
-            if self._time_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
+            now_s = self._time_s
+            self._move(leg, now_s)
+            if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
                 self._leg = None
                 self._arrive(leg)
         due = [signal for at, signal in self._later if now >= at]
@@ -154,7 +155,7 @@ class Robot:
             return []
         if now >= self._said + _SAYS_S or news:
             self._said = now
-            news = [At(self.position), self._charge(), *news]
+            news = [self._charge(), At(self.position), *news]  # what is left on arrival is known by then
         return news
 
     # -- driving ---------------------------------------------------------------------------------------

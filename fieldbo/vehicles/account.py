@@ -57,6 +57,7 @@ class Account:
         self.position: Array = self.crew.start
         self._reported: Array | None = None
         self._remaining: float | None = None
+        self._charged_s = -math.inf
         self._starts: dict[str, _Start] = {}
         self._ahead_s = -time.monotonic()
 
@@ -79,7 +80,7 @@ class Account:
 
     def begin(self, order: Order) -> None:
         """Note that an order leaves now."""
-        self._starts[str(order.id)] = _Start(self.now_s, self.position, self._remaining)
+        self._starts[str(order.id)] = _Start(self.now_s, self.position, self._fresh)
 
     def resume(self, position: Array, time_s: float) -> None:
         """Take up an earlier run where it was."""
@@ -115,13 +116,19 @@ class Account:
 
     def charge(self, signal: Charge) -> bool:
         """Take in what is left in the battery; say whether it was not known before."""
-        before = self._remaining
+        before = self._fresh
         amount = signal.amount
         if amount is None and signal.share is not None:
             amount = signal.share * self._full if signal.share <= 1.0 else math.nan
         if amount is not None and math.isfinite(amount) and amount >= 0.0:
-            self._remaining = amount
+            self._remaining, self._charged_s = amount, time.monotonic()
         return before is None and self._remaining is not None
+
+    @property
+    def _fresh(self) -> float | None:
+        """What is left in the battery, unless that was told too long ago."""
+        old = time.monotonic() > self._charged_s + self.settings.watch.silence_s
+        return None if old else self._remaining
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
         """Return where the robot is now and what it has left; at `target` (d,) if it is near that."""
@@ -129,7 +136,7 @@ class Account:
         return Telemetry(
             vehicle=self.number,
             position=self.position if known is None else self._placed(known, target),
-            remaining=self._remaining,
+            remaining=self._fresh,
             time_s=self.now_s,
             accuracy=0.01 * self._full if told is None else told,
         )
@@ -209,6 +216,6 @@ class Account:
             )
             if math.isfinite(price[0]):
                 return float(price[0])
-        elif start.remaining is not None and self._remaining is not None:
-            return max(0.0, start.remaining - self._remaining)
+        elif start.remaining is not None and self._fresh is not None:
+            return max(0.0, start.remaining - self._fresh)
         return expected or 0.0

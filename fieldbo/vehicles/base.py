@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +23,13 @@ class Vehicle(ABC):
     @abstractmethod
     def events(self, timeout_s: float) -> list[Event]:
         """Return what was reported since the last call; wait up to `timeout_s` for something."""
+
+    def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
+        """Take up a run that another vehicle began: all its orders, and all that was told of them, in order.
+
+        Called once, before anything else, on a vehicle that was given no order yet. Of those orders that no
+        event settles, `outcome` is asked next; one that is unknown there is sent again.
+        """
 
     def outcome(self, order: str) -> list[Event] | None:
         """Return all events of an order, or None where it is unknown or not remembered."""

@@ -13,7 +13,7 @@ import numpy as np
 from fieldbo.costs.modular import Modular
 from fieldbo.domain import Array, Axis
 from fieldbo.errors import InputError
-from fieldbo.exchange import Event, GoHome, Observation, Order, Query, Rejected
+from fieldbo.exchange import Event, Fitted, GoHome, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 
@@ -73,8 +73,18 @@ class ByHand(Vehicle):
         self._leaving = False
         self._doubted: set[tuple[str, str]] = set()
         self._orders: list[Order] = []
-        self._done: dict[str, list[Event]] = {}
+        self._done: set[str] = set()
         self._write(HELP)
+
+    def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
+        """Go on from where the latest observation was; the clock goes on from then, too."""
+        for event in events:
+            if isinstance(event, Observation):
+                self.position, self._moved = event.position, True
+                if len(event.times_s):
+                    self._began = time.monotonic() - float(event.times_s[-1])
+            if not isinstance(event, Telemetry | Fitted):
+                self._done.add(event.order)
 
     def send(self, order: Order) -> None:
         """Print the order, when those before it are done.
@@ -167,7 +177,7 @@ class ByHand(Vehicle):
             raise KeyboardInterrupt from None
         if isinstance(event, Observation):
             self.position, self._moved = event.position, True
-        self._done[str(order.id)] = [event]
+        self._done.add(str(order.id))
         del self._orders[0]
         if self._orders:
             self._announce(self._orders[0])

@@ -170,7 +170,7 @@ class Connection(ABC):
 
 
 class Link(ABC):
-    """Settings of a link; a new kind is a frozen dataclass and an entry in `VEHICLES`."""
+    """Settings of a link; a new kind is a frozen dataclass and an entry in `LINKS`."""
 
     reports: ClassVar[bool] = True
     """Whether the robot answers errands by their ids; else it streams."""

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fieldbo.errors import InputError
 from fieldbo.files import made, read_toml, validated
+from fieldbo.forms import kinds_schema
 from fieldbo.frame import Frame
 from fieldbo.mission import Mission
-from fieldbo.vehicles import VEHICLES
+from fieldbo.vehicles import LINKS, VEHICLES
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.link import Link
 from fieldbo.vehicles.pilot import Arrival
-
-LINKS = ("mavlink", "mqtt", "ros2")
-"""Kinds of link that come with fieldbo."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +127,14 @@ class VehicleFile(BaseModel):
     )
 
 
+def vehicle_schema() -> dict[str, Any]:
+    """Return the JSON Schema of vehicle files, all installed kinds of link included."""
+    schema, links = TypeAdapter(VehicleFile).json_schema(), kinds_schema(LINKS)
+    schema["$defs"] = {**schema.get("$defs", {}), **links.pop("$defs", {})}
+    schema["properties"]["link"] = links
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
 @dataclass(frozen=True)
 class Told:
     """What a vehicle file says.
@@ -152,41 +158,53 @@ class Told:
     def of(cls, content: Mapping[str, Any], where: str) -> Told:
         """Return what `content` says; `where` is named in errors."""
         settings = validated(VehicleFile, content, where)
-        kind, place = settings.link.get("kind"), f"{where}: link.kind"
-        if isinstance(kind, str) and not issubclass(VEHICLES.get(kind, where=place), Link):
-            raise InputError(f"kind = {kind!r}", expected=f"one of {', '.join(LINKS)}", where=place)
-        return cls(content, settings, str(kind), made(VEHICLES, settings.link, f"{where}: link"))
+        link = made(LINKS, settings.link, f"{where}: link")
+        return cls(content, settings, str(settings.link["kind"]), link)
 
     @classmethod
     def read(cls, name: str) -> Told:
-        """Return what a vehicle file says; the name of a kind of link stands for one with its defaults.
+        """Return what a vehicle file says; the name of a kind of link stands for all its defaults.
 
         Raises
         ------
         InputError
             The file can't be read, or says something that can't be.
         """
-        if name in LINKS:
+        if name in LINKS.names():
             return cls.of({"format": 1, "link": {"kind": name}}, f"--vehicle {name}")
         return cls.of(read_toml(Path(name)), name)
 
-    def new_run(self) -> dict[str, Any]:
-        """Return the vehicle of a new run as a record keeps it: with a session of its own."""
-        return {**self.content, "session": uuid.uuid4().hex[:8]}
+
+def for_new_run(name: str) -> dict[str, Any]:
+    """Return what a record keeps of a vehicle, so that a resume has the same one.
+
+    Parameters
+    ----------
+    name : str
+        A vehicle file, or a kind of vehicle or of link.
+
+    Raises
+    ------
+    InputError
+        As for `Told.read`.
+    """
+    if name in VEHICLES.names():
+        return {"kind": name}
+    return {**Told.read(name).content, "session": uuid.uuid4().hex[:8]}
 
 
 def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
-    """Return the vehicle that a record keeps as `Told.new_run` said.
+    """Return a vehicle of which a record keeps what `for_new_run` said.
 
     Raises
     ------
     InputError
         It does not fit the mission.
     """
-    from fieldbo.vehicles.by_hand import ByHand
     from fieldbo.vehicles.remote import Remote
 
-    if plain.get("kind") == "by-hand":
-        return ByHand(mission, number)
+    if "kind" in plain:
+        vehicle: Vehicle = VEHICLES.get(plain["kind"])(mission, number)
+        return vehicle
     told = Told.of({name: value for name, value in plain.items() if name != "session"}, "vehicle")
     return Remote(mission, number, told.link, told.settings, session=str(plain["session"]))

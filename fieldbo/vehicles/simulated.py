@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,10 +50,21 @@ class Simulated(Vehicle):
         if order.id in self._outcomes:
             return
         event = self._go_home(order) if isinstance(order, GoHome) else self._visit(order)
-        self.position = event.position
-        self.time_s = float(event.times_s[-1]) if event.time_s is None else event.time_s
+        self._be_at(event)
         self._outcomes[order.id] = [event]
         self._waiting.append(event)
+
+    def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
+        """Go to where the latest observation was, at its time; what was not observed was not done."""
+        for event in events:
+            if isinstance(event, Observation):
+                self._be_at(event)
+                if event.last:
+                    self._outcomes[event.order] = [event]
+
+    def _be_at(self, event: Observation) -> None:
+        self.position = event.position
+        self.time_s = float(event.times_s[-1]) if event.time_s is None else event.time_s
 
     def _visit(self, query: Query) -> Observation:
         world, seed, ask = self.mission.world, self.mission.seed, self._ask(query)

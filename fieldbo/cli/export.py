@@ -1,0 +1,72 @@
+"""``fieldbo export``: a run for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+**Examples**
+
+`fieldbo export lake-level-set-1 csv netcdf` - into *runs/lake-level-set-1/export*
+
+`fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a GIS
+
+`fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove, as often as you like while it runs
+
+**Formats**
+
+`csv` - observations.csv, path.csv, curve.csv, ledger.csv, as in the run folder
+
+`netcdf` - map.nc, and trajectory.nc: the readings along the way; CF names and units
+
+`geojson` - path.geojson, readings.geojson, map.geojson: longitude, latitude, altitude; needs a frame
+
+`mcap` - run.mcap: poses, orders, readings, battery and belief as they came about; needs *fieldbo\\[mcap]*
+
+**A frame** says where the domain lies: a table in the vehicle's file, or in one of its own.
+
+    [frame]
+    origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
+    bearing = 90         # where "along" leads, degrees clockwise from north
+    along = "along"      # the names of the domain's axes; also right, left, height
+    depth = "depth"
+
+The run may still be going on, or have crashed: its record is only read.
+"""
+
+
+def export(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, the *run.sqlite* in it, or the name of a run below *runs*.", metavar="RUN"
+        ),
+    ],
+    formats: Annotated[
+        list[str], typer.Argument(help="One or more of csv, netcdf, geojson, mcap.", metavar="FORMAT")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write into; by default *export* in the run folder.")
+    ] = None,
+    frame: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file with a *[frame]*; by default that of the vehicle of the run.", metavar="FILE"
+        ),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over the files of an earlier export.")
+    ] = False,
+) -> None:
+    """Write a run in the formats of other programs."""
+    from fieldbo.cli.console import console
+    from fieldbo.cli.run import _once
+    from fieldbo.export import export as export_run
+    from fieldbo.loops import when_compiling
+
+    with when_compiling(_once(console())):
+        for file in export_run(run, formats, out, frame, replace=replace):
+            typer.echo(file)

@@ -1,0 +1,95 @@
+"""``fieldbo runs``: the runs below a folder, and how they stand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fieldbo.record import Record, Row
+
+_COLUMNS = {"run": "left", "mission": "left", "begun": "left", "state": "left"}
+_NUMBERS = {"orders": "right", "readings": "right", "spent": "right"}
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Where the run folders lie.")] = Path("runs"),
+) -> None:
+    """List the runs below a folder: when they were begun, how they stand, and what they have spent.
+
+    They are only read, also while they are going on.
+    """
+    from rich.markup import escape
+    from rich.table import Table
+
+    from fieldbo.cli.console import console
+    from fieldbo.errors import InputError
+    from fieldbo.folder import MISSION, RECORD
+
+    if not folder.is_dir():
+        raise InputError(
+            f"there is no folder {folder}",
+            expected="one that holds run folders",
+            mend="fieldbo run makes them below runs/, unless --out said otherwise",
+        )
+    table = Table(box=None, pad_edge=False)
+    for name, justify in {**_COLUMNS, **_NUMBERS}.items():
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for one in sorted(folder.iterdir()):
+        if (one / RECORD).exists() or (one / MISSION).exists():
+            table.add_row(*(escape(cell) for cell in _row(one)))
+    console().print(table)
+
+
+def _row(folder: Path) -> list[str]:
+    """Return what the table says of one run."""
+    from fieldbo.errors import RecordError
+    from fieldbo.folder import RECORD
+    from fieldbo.record import Record
+
+    file = folder / RECORD
+    if not file.exists():
+        return [folder.name, "", "", "nothing begun yet"]
+    try:
+        with Record(file) as record:
+            return [folder.name, *_told(record)]
+    except RecordError as error:
+        return [folder.name, "", "", str(error).replace(f"{file} is ", "").replace(str(file), RECORD)]
+
+
+def _told(record: Record) -> list[str]:
+    """Return mission, when it was begun, state, orders, readings, and what was spent of the battery."""
+    from datetime import datetime
+
+    from fieldbo.ledger import rounded
+    from fieldbo.record import ORDERS, is_being_written
+
+    begun, rows = record.description, record.rows()
+    end = record.end_reason
+    going = "running" if end is None and is_being_written(record.file) else "can be resumed"
+    battery = math.fsum(one["battery"] for one in begun["crew"])
+    readings, spent = _read(rows)
+    return [
+        begun["mission"],
+        f"{datetime.fromisoformat(record.begun_utc).astimezone():%Y-%m-%d %H:%M}",
+        going if end is None else end.value,
+        str(sum(row.kind in ORDERS for row in rows)),
+        str(readings),
+        f"{rounded(spent, battery)} of {battery:,.10g} {begun['cost_unit']}",
+    ]
+
+
+def _read(rows: Sequence[Row]) -> tuple[int, float]:
+    """Return how many readings came in, and what they cost; what was told twice counts once."""
+    told = {
+        (row.order, row.body["message"]["part"]): row.body["message"]
+        for row in reversed(rows)
+        if row.kind == "observation"
+    }
+    readings = sum(len(one["values"]) for one in told.values())
+    return readings, math.fsum(one["cost"] for one in told.values())

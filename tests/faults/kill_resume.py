@@ -1,0 +1,463 @@
+"""Kill runs again and again, let them go on, and see that nothing is lost.
+
+    python tests/faults/kill_resume.py --kills 300 --seed 0
+
+Missions are run in processes of their own, which are killed: at random times, and at chosen places, such as
+half-way through a transaction, or between the writing of an order and its leaving. Another process goes on,
+and may be killed, too, until the mission has ended. Then
+
+- every reading and order that was on disk at any time is still there,
+- none is there twice,
+- and the whole log says what that of a run says which was never killed: sites, ids, values, costs, fits.
+
+Some records lose the end of their log besides, as in a power cut. What was written behind the last row that had
+come to be on disk may be cut or full of noise: then nothing may be lost. Where more is cut off, by a disk that
+lied, what is left has to be a whole number of batches, from which the run goes on to the same end.
+
+The last line counts kills that hit a run that was going on, readings lost, readings doubled and paths that
+differ; the exit code is 1 if one of the last three is not 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import mmap
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import struct
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import fieldbo
+import fieldbo.loops.blocks
+import fieldbo.loops.choice
+import fieldbo.loops.lookahead
+import fieldbo.loops.search
+import fieldbo.policies.lambo
+import fieldbo.policies.subsets
+from fieldbo import record as record_module
+from fieldbo import runner
+from fieldbo.exchange import Lost, Rejected
+from fieldbo.mission import Mission
+from fieldbo.model import Model
+from fieldbo.policies.coverage import Random
+from fieldbo.policies.levelset import GCHK, Straddle
+from fieldbo.policies.subsets import Subsets
+from fieldbo.policies.truvar import TruVaR
+from fieldbo.record import Record
+from fieldbo.testing import small_mission
+from fieldbo.vehicles.simulated import Simulated
+
+NAME = "drill"
+LIVES = 6
+"""A mission is killed at most so often less one; the last process is left alone."""
+
+
+# -- missions ----------------------------------------------------------------------------------------------
+
+
+class Faulty(Simulated):
+    """Loses some orders, rejects some, and reports others twice; which ones depends on their numbers."""
+
+    def send(self, order):
+        fault = {2: Lost, 3: Rejected}.get(self._ask(order) % 7)
+        if fault is None:
+            super().send(order)
+        elif order.id not in self._outcomes:
+            self._outcomes[order.id] = [fault(order.id, "a fault of this vehicle")]
+            self._waiting += self._outcomes[order.id]
+
+    def events(self, timeout_s):
+        return [told for e in super().events(timeout_s) for told in [e] * (1 + (self._ask_of(e) % 5 == 1))]
+
+    @staticmethod
+    def _ask_of(event):
+        return int(event.order.rsplit("/", 1)[1])
+
+
+def _fleet(mission: Mission) -> Mission:
+    """Give a mission a second vehicle, which starts at the other end with less in its battery."""
+    far = mission.world.domain.sites[-1]
+    second = replace(mission.crew[0], start=far, home=far, battery=0.7 * mission.crew[0].battery)
+    return replace(mission, crew=(mission.crew[0], second))
+
+
+def _learning(mission: Mission, every: int) -> Mission:
+    return replace(mission, model=Model(learn={"every": every}))
+
+
+MISSIONS: dict[str, Callable[[], Mission]] = {
+    "lake": lambda: fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1200}}),
+    "batch": lambda: fieldbo.load_mission("gp-lake-truvar-batch", {"agent": {"battery": 1200}}),
+    "lambo": lambda: fieldbo.load_mission(
+        "cell-hartmann-6-lambo", {"agent": {"battery": 215}, "model": {"learn": {"every": 8}}}
+    ),
+    "subsets": lambda: small_mission(Subsets(worst=-2.0), battery=8.0, initial=4),
+    "refits": lambda: _learning(small_mission(GCHK(intersect=True), battery=60.0, initial=3), 3),
+    "fleet": lambda: _fleet(small_mission(Straddle(), battery=50.0)),
+    "fleet in batches": lambda: replace(
+        _learning(_fleet(small_mission(TruVaR(), battery=50.0, initial=3)), 4), batch=3
+    ),
+    "faulty": lambda: replace(small_mission(Random(), battery=60.0), batch=2),
+}
+
+
+@cache
+def mission_of(name: str) -> Mission:
+    return MISSIONS[name]()
+
+
+def vehicles_of(name: str) -> list[Simulated] | None:
+    return [Faulty(mission_of(name))] if name == "faulty" else None
+
+
+# -- a process that runs a mission, and dies ---------------------------------------------------------------
+
+
+@dataclass
+class Death:
+    """Where a process kills itself.
+
+    Attributes
+    ----------
+    place : str
+        In `make` (a record), or around a write: `before` it, `inside` its transaction, `committing`, or `after`
+        it, which is before an order leaves, or an event is told.
+    write : int
+        In which write of that process.
+    delay_s : float
+        While committing: so long after it began.
+    """
+
+    place: str
+    write: int
+    delay_s: float = 0.0
+
+
+PLACES = ("make", "before", "inside", "committing", "after")
+
+
+class Board:
+    """Numbers that outlive the process that writes them: rows acknowledged, and the log's size by then."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 16)
+
+    def put(self, rows: int, size: int) -> None:
+        self._memory[:] = struct.pack("qq", rows, size)
+
+    def get(self) -> tuple[int, int]:
+        rows, size = struct.unpack("qq", self._memory[:])
+        return rows, size
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(death: Death | None, board: Board) -> None:
+    """Have this process note each row that is on disk, and die where it is to die."""
+    writes = 0
+
+    class Armed(sqlite3.Connection):
+        def executemany(self, sql, rows):
+            nonlocal writes
+            writes += 1
+            found = super().executemany(sql, rows)
+            if due("inside"):
+                die()
+            return found
+
+        def execute(self, sql, *args):
+            if sql == "BEGIN IMMEDIATE" and death is not None and death.write == writes + 1:
+                if death.place == "before":
+                    die()
+            if sql == "COMMIT" and due("committing"):
+                signal.setitimer(signal.ITIMER_REAL, death.delay_s)  # whose signal ends a process at once
+            found = super().execute(sql, *args)
+            if sql == "COMMIT" and due("after"):
+                die()
+            return found
+
+    def due(place: str) -> bool:
+        return death is not None and (death.place, death.write) == (place, writes)
+
+    def connect(*args, **settings):
+        return sqlite3.connect(*args, factory=Armed, **settings)
+
+    record_module.sqlite3 = types.SimpleNamespace(**{**vars(sqlite3), "connect": connect})
+    append, make = Record._append, record_module._make
+
+    def acknowledged(self, rows):
+        append(self, rows)
+        log = self.file.with_name(f"{self.file.name}-wal")
+        board.put(self._all("SELECT max(seq) FROM log")[0][0], log.stat().st_size)
+
+    def made(file, name, description):
+        if death is not None and death.place == "make":
+            signal.setitimer(signal.ITIMER_REAL, death.delay_s)
+        make(file, name, description)
+
+    Record._append, record_module._make = acknowledged, made
+
+
+def live(name: str, file: Path, death: Death | None, board: Board) -> None:
+    """Run a mission from its start, or from where its record ends."""
+    arm(death, board)
+    mission = mission_of(name)
+    if file.exists():
+        with Record(file) as record:
+            runner.resume(mission, record, vehicles_of(name))
+    else:
+        with Record.create(file, NAME, {"mission": name}) as record:
+            runner.run(mission, vehicles_of(name), record)
+
+
+def in_a_child(work: Callable[[], None], after_s: float | None = None) -> bool:
+    """Do something in a process of its own, killed `after_s`; return whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    if after_s is not None:
+        end = time.monotonic() + after_s
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return _came_to_its_end(status)
+            time.sleep(0.0005)
+        os.kill(child, signal.SIGKILL)
+    return _came_to_its_end(os.waitpid(child, 0)[1])
+
+
+def _came_to_its_end(status: int) -> bool:
+    if os.WIFSIGNALED(status):
+        return False
+    assert os.waitstatus_to_exitcode(status) == 0, "a process ended with an error"
+    return True
+
+
+# -- what is compared --------------------------------------------------------------------------------------
+
+Entry = tuple[str, str | None, Any]
+
+
+def entries(file: Path) -> list[Entry]:
+    """Return what a record says, in order; empty where there is none."""
+    if not file.exists():
+        return []
+    with Record(file) as record:
+        return [(row.kind, row.order, row.body) for row in record.rows()]
+
+
+def part_of(entry: Entry) -> tuple[str, str | None, int] | None:
+    """Return which order, or which part of its observation, an entry is; None of any other."""
+    kind, order, body = entry
+    if kind in ("query", "go-home"):
+        return "order", order, 0
+    return ("observation", order, body["message"]["part"]) if kind == "observation" else None
+
+
+def once(log: list[Entry]) -> list[Entry]:
+    """Return a log without what a vehicle reported again."""
+    return [entry for n, entry in enumerate(log) if entry not in log[:n]]
+
+
+@dataclass
+class Unbroken:
+    """What comes of a mission that nobody kills."""
+
+    log: list[Entry]
+    seconds: float
+
+    @property
+    def repeated(self) -> set[Any]:
+        """What the vehicle reports more than once."""
+        parts = [part_of(entry) for entry in self.log]
+        return {part for part in parts if part is not None and parts.count(part) > 1}
+
+
+@dataclass
+class Count:
+    """What the kills did."""
+
+    kills: int = 0
+    places: dict[str, int] = field(default_factory=dict)
+    missions: int = 0
+    torn: int = 0
+    lost: int = 0
+    doubled: int = 0
+    unequal: int = 0
+
+    @property
+    def good(self) -> bool:
+        return self.lost == self.doubled == self.unequal == 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills, {self.lost} readings lost, {self.doubled} doubled, "
+            f"{self.unequal} paths unequal"
+        )
+
+
+class Drill:
+    """Kills runs of the missions, one after the other, and counts what came of it."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.random = random.Random(seed)
+        self.folder, self.board, self.count = folder, Board(), Count()
+        self.unbroken: dict[str, Unbroken] = {}
+
+    def run(self, kills: int) -> Count:
+        for name in self._turns():
+            if self.count.kills >= kills:
+                return self.count
+            self.count.missions += 1
+            place = self.folder / f"{self.count.missions}"
+            place.mkdir()
+            self._mission(name, place / "run.sqlite", kills)
+            shutil.rmtree(place)
+        raise AssertionError
+
+    def _turns(self) -> Iterator[str]:
+        while True:
+            names = list(MISSIONS)
+            self.random.shuffle(names)
+            yield from names
+
+    def _reference(self, name: str) -> Unbroken:
+        if name not in self.unbroken:
+            mission_of(name)
+            file = self.folder / f"{name} unbroken" / "run.sqlite"
+            file.parent.mkdir()
+            began = time.monotonic()
+            assert in_a_child(lambda: live(name, file, None, self.board))
+            self.unbroken[name] = Unbroken(entries(file), time.monotonic() - began)
+        return self.unbroken[name]
+
+    def _mission(self, name: str, file: Path, kills: int) -> None:
+        """Kill a mission until it has come to its end, or has died often enough."""
+        reference, seen = self._reference(name), list[Entry]()
+        for number in range(self.random.randint(2, LIVES)):
+            if self.count.kills >= kills or not self._killed(name, file, reference, len(seen)):
+                break
+            seen = self._checked(name, file, seen)
+            if number == 0 and file.exists() and self.random.random() < 0.5:
+                self._torn(name, file, seen, reference)
+        if not file.exists() or Record(file).end_reason is None:
+            assert in_a_child(lambda: live(name, file, None, self.board))
+        self._compare(name, self._checked(name, file, seen), reference)
+
+    def _killed(self, name: str, file: Path, reference: Unbroken, rows: int) -> bool:
+        """Let a process live for a while; return whether it died before the run had ended."""
+        death, after_s = self._plan(reference, rows)
+        self.board.put(0, 0)
+        if in_a_child(lambda: live(name, file, death, self.board), after_s):
+            return False
+        place = "any time" if death is None else death.place
+        log = entries(file)
+        if log and log[-1][0] == "end":
+            return False
+        self.count.kills += 1
+        self.count.places[place] = self.count.places.get(place, 0) + 1
+        return True
+
+    def _plan(self, reference: Unbroken, rows: int) -> tuple[Death | None, float | None]:
+        """Return where a process is to die, or after how many seconds."""
+        draw = self.random
+        if draw.random() < 0.4:
+            return None, draw.uniform(0.0, reference.seconds * max(0.2, 1.0 - rows / len(reference.log)))
+        place = draw.choice(PLACES if not rows else PLACES[1:])
+        write = draw.randint(1, max(1, (len(reference.log) - rows) // 2))
+        return Death(place, write, 10.0 ** draw.uniform(-5.0, -2.0)), None
+
+    def _checked(self, name: str, file: Path, seen: list[Entry]) -> list[Entry]:
+        """Return what is on disk, after a count of what was there, or acknowledged, and is no more."""
+        log = entries(file)
+        acknowledged = self.board.get()[0]
+        lost = sum(a != b for a, b in zip(seen, log, strict=False)) + max(
+            0, max(acknowledged, len(seen)) - len(log)
+        )
+        if lost:
+            print(f"{name}: {lost} entries lost of {max(acknowledged, len(seen))}", file=sys.stderr)
+        self.count.lost += lost
+        return log
+
+    def _compare(self, name: str, log: list[Entry], reference: Unbroken) -> None:
+        """Count what stands in a log twice, and see whether it says what it would have said unbroken."""
+        parts = [part for entry in log if (part := part_of(entry)) not in (None, *reference.repeated)]
+        self.count.doubled += len(parts) - len(set(parts))
+        log, whole = once(log), once(reference.log)
+        if log != whole:
+            first = next((n for n, (a, b) in enumerate(zip(log, whole, strict=False)) if a != b), "its end")
+            print(
+                f"{name}: the log differs at {first} ({len(log)} and {len(whole)} entries)", file=sys.stderr
+            )
+            self.count.unequal += 1
+
+    def _torn(self, name: str, file: Path, seen: list[Entry], reference: Unbroken) -> None:
+        """Damage the end of the log in copies of a record, and go on from there."""
+        log = file.with_name("run.sqlite-wal")
+        if not log.exists():
+            return
+        _, size = self.board.get()
+        content = log.read_bytes()
+        cut = self.random.randint(size, len(content))
+        noise = self.random.randbytes(self.random.randint(1, 9000))
+        for what, torn in (("cut", content[:cut]), ("noise", content[:size] + noise)):
+            kept = self._go_on_from(name, file, torn, reference, f"{name}, {what} behind what was on disk")
+            acknowledged = self.board.get()[0]
+            self.count.lost += sum(a != b for a, b in zip(seen[:acknowledged], kept, strict=False))
+            self.count.lost += max(0, acknowledged - len(kept))
+        anywhere = content[: self.random.randint(0, len(content))]
+        kept = self._go_on_from(name, file, anywhere, reference, f"{name}, cut anywhere")
+        assert kept == seen[: len(kept)]
+
+    def _go_on_from(self, name: str, file: Path, log: bytes, reference: Unbroken, what: str) -> list[Entry]:
+        """Return what a copy of a record with another log holds, after its run has gone on to its end."""
+        copy = file.parent / "torn" / "run.sqlite"
+        copy.parent.mkdir()
+        shutil.copyfile(file, copy)
+        copy.with_name("run.sqlite-wal").write_bytes(log)
+        kept = entries(copy)
+        self.count.torn += 1
+        assert in_a_child(lambda: live(name, copy, None, Board()))
+        self._compare(what, entries(copy), reference)
+        shutil.rmtree(copy.parent)
+        return kept
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Kill runs, let them go on, and see that nothing is lost.")
+    parser.add_argument("--kills", type=int, default=20, help="of runs that are going on (20)")
+    parser.add_argument("--seed", type=int, default=0, help="of the times and places (0)")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    with TemporaryDirectory(prefix="fieldbo-kills-") as folder:
+        count = Drill(asked.seed, Path(folder)).run(asked.kills)
+    places = ", ".join(f"{n} {place}" for place, n in sorted(count.places.items()))
+    print(f"{count.missions} missions, {count.torn} torn logs, {time.monotonic() - began:.0f} s; {places}")
+    print(count)
+    return 0 if count.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

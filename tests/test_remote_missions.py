@@ -1,0 +1,110 @@
+"""Whole missions with a robot at the other end of a link within this process, which does not always behave."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_remote import QUICK, Near, Streaming, remote
+
+from fieldbo.exchange import EndReason, Lost, Observation, Rejected
+from fieldbo.mission import WhenLost
+from fieldbo.record import Record
+from fieldbo.runner import Interrupted, resume, run
+from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.settings import Battery, Reports
+
+
+def mission(battery=40.0, noise_sd=0.05, **when_lost):
+    made = small_mission(world=small_world(noise_sd=noise_sd), battery=battery)
+    return replace(made, crew=(replace(made.crew[0], when_lost=WhenLost(**when_lost)),))
+
+
+def carried_out(tmp_path, made, *faults, **settings):
+    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
+        result = run(made, [remote(*faults, mission=made, **settings)], record)
+        return result, [row.message for row in record.rows() if row.kind not in ("stop", "end")]
+
+
+def sites(result):
+    return [o.sites.tolist() for o in result.observations]
+
+
+@pytest.mark.parametrize("link", [Near, Streaming])
+def test_a_punctual_robot_goes_where_the_simulation_goes(tmp_path, link):
+    made = mission()
+    result, _ = carried_out(tmp_path, made, link=link, reports=Reports(accuracy=1e-6))
+    alone = run(made)
+    assert sites(result) == sites(alone)
+    assert result.end_reason == alone.end_reason
+    assert result.cost == pytest.approx(alone.cost)
+
+
+def test_a_battery_that_drains_faster_than_declared_still_brings_it_home(tmp_path):
+    made = mission(battery=60.0)
+    exact = Battery(accuracy=0.01)
+    result, events = carried_out(tmp_path, made, "drain:3:1.5", battery=exact)
+    last = [e for e in events if isinstance(e, Observation)][-1]
+    assert np.array_equal(last.position, made.crew[0].home)
+    assert result.cost <= 60.0
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    assert len(result.observations) < len(run(made).observations)
+
+
+def test_refused_stuck_and_failed_orders_do_not_end_a_mission(tmp_path):
+    made = mission(battery=60.0)
+    result, events = carried_out(
+        tmp_path, made, "refuse:1", "stuck:3", "nan:5", "twice:6", watch=replace(QUICK, patience=0.01)
+    )
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    assert sum(isinstance(e, Rejected) for e in events) == 1
+    assert sum(isinstance(e, Observation) and not e.complete for e in events) == 1
+    told = [(e.order, e.part) for e in events if isinstance(e, Observation)]
+    assert len(told) == len(set(told))
+
+
+def test_a_robot_that_falls_silent_for_good_ends_the_mission_as_lost(tmp_path):
+    result, events = carried_out(tmp_path, mission(), "silent:2:60")
+    assert result.end_reason is EndReason.VEHICLE_LOST
+    assert sum(isinstance(e, Lost) for e in events) == 4  # three queries, and the way home
+
+
+def test_a_mission_that_waits_goes_on_when_the_link_is_back(tmp_path):
+    made = mission(battery=60.0, orders=2, then="wait", patience_s=20.0)
+    result, events = carried_out(tmp_path, made, "silent:2:2.0")
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    lost = [e.order for e in events if isinstance(e, Lost)]
+    assert len(lost) == 2
+    told = [e.order for e in events if isinstance(e, Observation)]
+    assert len(told) == len(set(told))
+
+
+def test_a_mission_that_waited_in_vain_ends_as_lost(tmp_path):
+    made = mission(orders=1, then="wait", patience_s=0.5)
+    began = time.monotonic()
+    result, _ = carried_out(tmp_path, made, "silent:2:60")
+    assert result.end_reason is EndReason.VEHICLE_LOST
+    assert time.monotonic() - began < 10.0
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
+    made = mission(battery=60.0)
+    vehicle = remote(mission=made, speedup=30.0)
+
+    def interrupt(step):
+        if step.step == 4:
+            raise KeyboardInterrupt
+
+    with (
+        Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record,
+        pytest.raises(Interrupted),
+    ):
+        run(made, [vehicle], record, interrupt)
+    again = type(vehicle)(made, 0, vehicle.link, remote_settings(vehicle), "s")
+    with Record(tmp_path / "run.sqlite") as record:
+        result = resume(made, record, [again])
+    assert sites(result) == sites(run(made))
+
+
+def remote_settings(vehicle):
+    return vehicle._account.settings

@@ -1,0 +1,722 @@
+"""A resumed run ends as if it had never been broken off, and nothing is asked, read or paid for twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.errors import InputError, RecordError, VehicleError
+from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
+from fieldbo.folder import begin
+from fieldbo.model import Model
+from fieldbo.policies.coverage import Lawnmower, Random
+from fieldbo.policies.lambo import LaMBO
+from fieldbo.policies.levelset import GCHK, Straddle
+from fieldbo.policies.optimum import EI
+from fieldbo.policies.subsets import Subsets
+from fieldbo.policies.truvar import TruVaR
+from fieldbo.record import ORDERS, Record, is_being_written
+from fieldbo.replay import Course, load_run, mission_of, notes, record_file
+from fieldbo.runner import BrokenOffError, Interrupted, resume, run
+from fieldbo.testing import small_chain, small_mission
+from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.simulated import Simulated
+
+
+class Died(BaseException):
+    """Stands for the end of the process: nobody handles it."""
+
+
+def killed_after(record, writes):
+    """Have whoever writes to a record die when so many writes are on disk."""
+    append, done = record._append, [0]
+
+    def write(rows):
+        append(rows)
+        done[0] += 1
+        if done[0] >= writes:
+            raise Died
+
+    record._append = write
+
+
+def new(folder, name="small-1"):
+    folder.mkdir(parents=True, exist_ok=True)
+    return Record.create(folder / "run.sqlite", name, {"mission": "small"})
+
+
+def said(file):
+    """Return all that a record says, but for when."""
+    with Record(file) as record:
+        return [(row.kind, row.order, row.body) for row in record.rows()]
+
+
+def unbroken(mission, folder, vehicle=None):
+    with new(folder) as record:
+        result = run(mission, None if vehicle is None else [vehicle(mission)], record)
+    return result, said(record.file)
+
+
+def broken_off(mission, folder, writes, vehicle=None):
+    """Run until so many writes are on disk; return the record's file."""
+    with new(folder) as record:
+        killed_after(record, writes)
+        with pytest.raises(Died):
+            run(mission, None if vehicle is None else [vehicle(mission)], record)
+    return record.file
+
+
+def gone_on(mission, file, vehicle=None):
+    with Record(file) as record:
+        return resume(mission, record, None if vehicle is None else [vehicle(mission)])
+
+
+def writes_in(log):
+    """Return how many writes made a log: the orders of a batch are one."""
+    orders = [kind in ORDERS for kind, _, _ in log]
+    of = [body.get("message", {}).get("vehicle") for _, _, body in log]
+    return len(log) - sum(a and b and of[n] == of[n + 1] for n, (a, b) in enumerate(pairwise(orders)))
+
+
+def fleet(mission):
+    far = mission.world.domain.sites[-1]
+    second = replace(mission.crew[0], start=far, home=far, battery=0.6 * mission.crew[0].battery)
+    return replace(mission, crew=(mission.crew[0], second))
+
+
+def learning(mission, every=4):
+    return replace(mission, model=Model(learn={"every": every}))
+
+
+CHAIN = {"world": small_chain(), "battery": 70.0, "initial": 3}
+MISSIONS = {
+    "truvar": lambda: small_mission(TruVaR(), battery=50.0),
+    "bounds that are kept": lambda: small_mission(GCHK(intersect=True), battery=50.0),
+    "random": lambda: small_mission(Random(), battery=50.0, home=False),
+    "lawnmower": lambda: small_mission(Lawnmower(lines=3, samples=3), battery=60.0),
+    "optimum": lambda: small_mission(EI(), battery=40.0, initial=3),
+    "refits": lambda: learning(small_mission(TruVaR(), battery=60.0, initial=3)),
+    "batch": lambda: replace(small_mission(TruVaR(), battery=60.0), batch=3),
+    "batch, one by one": lambda: replace(small_mission(Straddle(), battery=60.0), batch=3),
+    "lambo": lambda: learning(small_mission(LaMBO(candidates=64), **CHAIN), 5),
+    "subsets": lambda: small_mission(Subsets(samples=8, candidates=16), battery=6.0, initial=3),
+    "fleet": lambda: fleet(small_mission(Straddle(), battery=40.0)),
+    "fleet in batches with refits": lambda: replace(
+        learning(fleet(small_mission(TruVaR(), battery=40.0, initial=3))), batch=3
+    ),
+    "steps": lambda: replace(fleet(small_mission(Random(), battery=60.0, initial=4)), max_steps=7),
+}
+
+
+@pytest.mark.parametrize("name", MISSIONS)
+def test_a_resumed_run_equals_the_unbroken_one_wherever_it_was_broken_off(name, tmp_path):
+    mission = MISSIONS[name]()
+    result, log = unbroken(mission, tmp_path / "unbroken")
+    writes = writes_in(log)
+    for cut in sorted({1, 2, 3, *range(4, writes, max(1, writes // 6)), writes - 1}):
+        file = broken_off(mission, tmp_path / str(cut), cut)
+        resumed = gone_on(mission, file)
+        assert said(file) == log, f"broken off after {cut} of {writes} writes"
+        assert resumed.end_reason is result.end_reason
+        assert repr(resumed.curve) == repr(result.curve)
+        assert np.array_equal(resumed.surface.mean, result.surface.mean)
+        assert np.array_equal(resumed.surface.variance, result.surface.variance)
+        assert resumed.summary() == result.summary()
+
+
+def test_a_run_that_is_broken_off_again_and_again_still_ends_the_same(tmp_path):
+    mission = MISSIONS["fleet in batches with refits"]()
+    _, log = unbroken(mission, tmp_path / "unbroken")
+    file = broken_off(mission, tmp_path / "r", 2)
+    while (reason := Record(file).end_reason) is None:
+        with Record(file) as record:
+            killed_after(record, 3)
+            try:
+                resume(mission, record)
+            except Died:
+                continue
+    assert reason is not None
+    assert said(file) == log
+
+
+def test_a_replay_never_asks_the_policy_and_fits_nothing(tmp_path, monkeypatch):
+    mission = learning(small_mission(TruVaR(), battery=60.0, initial=3))
+    result, _ = unbroken(mission, tmp_path)
+
+    def refuse(*args, **settings):
+        raise AssertionError("a replay chooses nothing")
+
+    monkeypatch.setattr(TruVaR, "suggest", refuse)
+    monkeypatch.setattr(TruVaR, "suggest_batch", refuse)
+    monkeypatch.setattr(Model, "fitted", refuse)
+    again = gone_on(mission, tmp_path / "run.sqlite")
+    assert again.summary() == result.summary()
+    assert repr(again.curve) == repr(result.curve)
+
+
+def test_a_run_that_has_ended_is_told_again_and_not_written_to(tmp_path):
+    mission = small_mission(Random())
+    result, log = unbroken(mission, tmp_path)
+    before = (tmp_path / "run.sqlite").read_bytes()
+
+    again = gone_on(mission, tmp_path / "run.sqlite")
+
+    assert again.end_reason is result.end_reason
+    assert said(tmp_path / "run.sqlite") == log
+    assert (tmp_path / "run.sqlite").read_bytes() == before
+
+
+def test_a_run_that_died_before_its_first_order_begins(tmp_path):
+    mission = small_mission(Random())
+    _, log = unbroken(mission, tmp_path / "unbroken")
+    new(tmp_path / "r").close()
+
+    gone_on(mission, tmp_path / "r" / "run.sqlite")
+
+    assert said(tmp_path / "r" / "run.sqlite") == log
+
+
+def test_on_step_tells_of_new_orders_only_and_the_curve_holds_all(tmp_path):
+    mission = small_mission(Random(), battery=50.0)
+    file = broken_off(mission, tmp_path, 9)
+    steps = []
+    with Record(file) as record:
+        result = resume(mission, record, on_step=steps.append)
+    assert [s.step for s in result.curve[:-1]] == list(range(1, len(result.curve)))
+    assert tuple(steps) == result.curve[4:]
+
+
+# -- what was out ----------------------------------------------------------------------------------------
+
+
+class Robot:
+    """Carries orders out by itself, and outlives the one who sends them: what a vehicle talks to."""
+
+    def __init__(self, mission, parts=1):
+        self.hands, self.parts = Simulated(mission), parts
+        self.log, self.sent = {}, []
+
+    def carry_out(self, order):
+        self.sent.append(order.id)
+        if order.id in self.log:
+            return
+        self.hands.send(order)
+        [event] = self.hands.events(0.0)
+        share = replace(event, cost=event.cost / self.parts)
+        whole = [replace(share, part=k, last=k == self.parts - 1) for k in range(self.parts)]
+        if isinstance(order, GoHome):
+            whole = [event]
+        self.log[order.id] = whole
+
+
+class Remote(Simulated):
+    """A vehicle at the end of a link: it asks the robot what came of an order."""
+
+    def __init__(self, mission, robot, told=None):
+        super().__init__(mission)
+        self.robot, self.told, self.resumed = robot, told, None
+        self.news = []
+
+    def resume(self, orders, events):
+        self.resumed = list(orders), list(events)
+
+    def send(self, order):
+        self.robot.carry_out(order)
+        self.news += self.robot.log[order.id][: self.told]
+
+    def events(self, timeout_s):
+        news, self.news = self.news, []
+        return news
+
+    def outcome(self, order):
+        return self.robot.log.get(order)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("writes", [4, 5, 6, 7])
+def test_what_a_robot_did_while_nobody_listened_is_told_once_and_not_asked_for_again(tmp_path, parts, writes):
+    mission = small_mission(Random(), battery=40.0)
+    whole = Robot(mission, parts)
+    _, log = unbroken(mission, tmp_path / "unbroken", lambda m: Remote(m, whole))
+    robot = Robot(mission, parts)
+    file = broken_off(mission, tmp_path / "r", writes, lambda m: Remote(m, robot))
+    resumed = []
+
+    def again(m):
+        resumed.append(Remote(m, robot))
+        return resumed[0]
+
+    gone_on(mission, file, again)
+
+    assert said(file) == log
+    assert sorted(robot.sent) == sorted(set(robot.sent)) == sorted(whole.sent)
+    orders, events = resumed[0].resumed
+    kinds = [kind for kind, _, _ in log[:writes]]
+    assert len(orders) == sum(kind in ORDERS for kind in kinds)
+    assert len(events) == kinds.count("observation")
+
+
+def test_an_order_that_never_arrived_is_sent_again_under_its_id(tmp_path):
+    mission = small_mission(Random(), battery=40.0)
+    robot = Robot(mission)
+    file = broken_off(mission, tmp_path, 3, lambda m: Remote(m, robot))
+    assert robot.sent == ["small-1/0"]  # the second one was written, and did not leave
+
+    gone_on(mission, file, lambda m: Remote(m, robot))
+
+    asked = [order for kind, order, _ in said(file) if kind in ORDERS]
+    assert robot.sent == asked
+    assert robot.sent[:2] == ["small-1/0", "small-1/1"]
+
+
+def test_vehicles_that_fail_on_the_way_are_held_and_the_run_can_still_go_on(tmp_path):
+    held = []
+
+    class Dead(Simulated):
+        def outcome(self, order):
+            raise VehicleError("nobody answers")
+
+        def hold(self):
+            held.append(True)
+
+    mission = small_mission(Random())
+    _, log = unbroken(mission, tmp_path / "unbroken")
+    file = broken_off(mission, tmp_path / "r", 3)
+    with pytest.raises(BrokenOffError, match="nobody answers") as stop:
+        gone_on(mission, file, Dead)
+    assert len(stop.value.result.observations) == 1
+    assert held == [True]
+
+    gone_on(mission, file)
+    assert said(file) == log
+
+
+def test_a_run_with_vehicles_does_not_go_on_as_a_simulation(tmp_path):
+    with Record.create(tmp_path / "run.sqlite", "r", {"vehicles": [{"kind": "by-hand"}]}) as record:
+        with pytest.raises(InputError, match="begun with vehicles"):
+            resume(small_mission(), record)
+        assert record.empty
+
+
+# -- events as they come ---------------------------------------------------------------------------------
+
+
+class Faulty(Simulated):
+    """Loses orders and tells of them later, repeats itself, breaks legs into parts, and sends telemetry."""
+
+    def __init__(self, mission):
+        super().__init__(mission)
+        self.late = []
+
+    def events(self, timeout_s):
+        told, self.late = self.late, []
+        for event in super().events(timeout_s):
+            told += self.of(int(event.order.rsplit("/", 1)[1]), event)
+        return told
+
+    def of(self, n, event):
+        if n % 6 == 1:
+            self.late.append(event)
+            return [Lost(event.order, "no link")]
+        if n % 6 == 2:
+            return [event, event]
+        if n % 6 == 3:
+            half = replace(event, cost=0.5 * event.cost, last=False)
+            return [
+                half,
+                Telemetry(0, event.position, None, event.times_s[-1]),
+                replace(half, part=1, last=True),
+            ]
+        if n % 6 == 4:
+            return [Rejected("another/7", "who?"), event]
+        return [event]
+
+
+def test_events_that_came_late_or_twice_or_in_parts_replay_the_same(tmp_path):
+    mission = learning(replace(small_mission(Random(), battery=80.0), batch=2))
+    result, log = unbroken(mission, tmp_path, Faulty)
+    assert {"lost", "telemetry", "rejected", "fitted"} <= {kind for kind, _, _ in log}
+
+    course = load_course(mission, tmp_path / "run.sqlite")
+
+    again = course.result()
+    assert again.summary() == result.summary()
+    assert repr(again.curve) == repr(result.curve)
+    assert np.array_equal(again.surface.mean, result.surface.mean)
+    assert repr([b.lines for b in again.books]) == repr([b.lines for b in result.books])
+
+
+def load_course(mission, file):
+    with Record(file) as record:
+        course = Course(mission, record.name)
+        course.replay(record.rows())
+    return course
+
+
+def test_an_event_that_broke_a_run_off_does_not_keep_it_from_going_on(tmp_path):
+    class Crooked(Simulated):
+        def events(self, timeout_s):
+            found = super().events(timeout_s)
+            return [self.bent(e) if e.order.endswith("/3") else e for e in found]
+
+        def bent(self, e):
+            return Observation(
+                e.order, np.zeros((1, 5)), e.values, e.noise_variances, e.times_s, np.zeros(5), 1.0
+            )
+
+    mission = small_mission(Random())
+    result, _ = unbroken(mission, tmp_path / "unbroken")
+    with new(tmp_path / "r") as record, pytest.raises(BrokenOffError, match="5 coordinates"):
+        run(mission, [Crooked(mission)], record)
+
+    resumed = gone_on(mission, record.file)
+
+    assert np.array_equal(resumed.sites, result.sites)
+    assert resumed.end_reason is result.end_reason
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_leaves_a_run_that_can_go_on_in_a_resume_too(tmp_path):
+    mission = small_mission(Random(), battery=60.0)
+    _, log = unbroken(mission, tmp_path / "unbroken")
+
+    def press(step):
+        if step.step in (3, 6):
+            signal.raise_signal(signal.SIGINT)
+
+    with new(tmp_path / "r") as record, pytest.raises(Interrupted):
+        run(mission, record=record, on_step=press)
+    with Record(record.file) as record, pytest.raises(Interrupted) as stopped:
+        resume(mission, record, on_step=press)
+    assert len(stopped.value.result.curve) == 6
+    assert Record(record.file).end_reason is None
+
+    gone_on(mission, record.file)
+    assert said(record.file) == log
+
+
+# -- by hand ---------------------------------------------------------------------------------------------
+
+
+class Typist:
+    def __init__(self, *answers):
+        self.answers, self.printed = list(answers), []
+
+    def read(self, prompt):
+        if not self.answers:
+            raise EOFError
+        return self.answers.pop(0)
+
+    def at(self, mission):
+        return ByHand(mission, read=self.read, write=self.printed.append)
+
+
+def test_a_person_is_asked_again_what_was_out_and_for_nothing_that_was_told(tmp_path):
+    mission = small_mission(Random(), battery=40.0)
+    with new(tmp_path) as record, pytest.raises(Interrupted):
+        run(mission, [Typist("", "0.5", "2", "", "0.25", "3").at(mission)], record)
+    before = said(record.file)
+    assert [kind for kind, _, _ in before] == ["query", "observation"] * 2 + ["query"]
+    typist = Typist("", "1.5", "4")
+
+    with Record(record.file) as record, pytest.raises(Interrupted) as stopped:
+        resume(mission, record, [typist.at(mission)])
+
+    result = stopped.value.result
+    assert result.values.tolist() == [0.5, 0.25, 1.5]
+    assert result.cost == 9.0
+    assert typist.printed[1].startswith("\nsmall-1/2: go to ")
+    assert said(record.file)[:5] == before
+    times = [o.times_s[-1] for o in result.observations]
+    assert times == sorted(times)
+
+
+# -- one writes, many read -------------------------------------------------------------------------------
+
+
+def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
+    mission = small_mission(Random(), battery=60.0)
+    seen = []
+
+    def look(step):
+        if step.step == 3:
+            with Record(tmp_path / "run.sqlite") as other:
+                seen.append(len(other.rows()))
+                with pytest.raises(RecordError, match="another process"):
+                    resume(mission, other)
+            seen.append(is_being_written(tmp_path / "run.sqlite"))
+
+    with new(tmp_path) as record:
+        run(mission, record=record, on_step=look)
+
+    assert seen == [6, True]
+    assert not is_being_written(record.file)
+    assert not (tmp_path / "run.lock").exists()
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from fieldbo.record import Record
+record = Record(Path(sys.argv[1]))
+record.claim()
+print("mine", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_right_to_write_ends_with_its_process(tmp_path):
+    mission = small_mission(Random())
+    file = broken_off(mission, tmp_path, 5)
+    other = subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "mine\n"
+        before = said(file)
+        with pytest.raises(RecordError, match="still going on"):
+            gone_on(mission, file)
+        assert said(file) == before
+        assert is_being_written(file)
+    finally:
+        other.kill()
+        other.wait()
+    assert not is_being_written(file)
+    assert gone_on(mission, file).end_reason is EndReason.BATTERY_SPENT
+
+
+# -- run folders -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A run folder whose run was broken off after a few orders."""
+    monkeypatch.chdir(tmp_path)
+    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
+    place, record = begin(mission)
+    with record:
+        killed_after(record, 7)
+        with pytest.raises(Died):
+            run(mission, record=record)
+    return place
+
+
+def test_the_command_goes_on_to_the_same_end_as_an_unbroken_run(folder, command):
+    code, out, err = command("resume", folder)
+    assert (code, err) == (0, "")
+    assert f"{folder.name} goes on, after 4 orders" in out
+    command("run", "lake-straddle", "--battery", "900", "--out", f"other/{folder.name}")
+    for name in ("observations.csv", "curve.csv", "ledger.csv", "path.csv", "summary.json"):
+        assert (folder / name).read_text() == Path("other", folder.name, name).read_text()
+
+
+def test_a_run_is_found_by_its_name_below_runs(folder, command):
+    assert record_file(folder.name) == record_file(folder) == record_file(folder / "run.sqlite")
+    assert command("resume", folder.name)[0] == 0
+    code, _, err = command("resume", "lake-stradle-1")
+    assert (code, "did you mean 'lake-straddle-1'?" in err) == (2, True)
+
+
+def test_a_run_that_has_ended_says_so_and_gets_its_missing_files(folder, command):
+    command("resume", folder)
+    kept = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
+    (folder / "summary.json").unlink()
+    (folder / "map.png").unlink()
+    (folder / "path.csv").write_text("my own notes")
+
+    code, out, err = command("resume", folder)
+
+    assert (code, err) == (0, "")
+    assert "has ended: battery spent" in out
+    assert "map.png, summary.json" in out
+    now = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
+    assert now == {**kept, "path.csv": b"my own notes"}
+
+
+def test_where_nothing_was_begun_it_says_how_to_begin(folder, command):
+    for file in folder.glob("run.*"):
+        file.unlink()
+    code, _, err = command("resume", folder)
+    assert code == 2
+    assert "nothing was begun" in err
+    assert f"fieldbo run {folder}/mission.toml" in err
+    assert command("resume", ".")[0] == command("resume", "nowhere")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("mission.toml", "battery = 900", "battery = 950"),
+        ("lake-transect/world.toml", "noise_sd", "# noise_sd"),
+        ("lake-transect/world.toml", None, None),
+    ],
+)
+def test_a_run_whose_mission_or_world_was_changed_is_refused(folder, command, file, old, new):
+    changed = folder / file
+    if old is None:
+        changed.write_text(changed.read_text() + "\n# a remark\n")
+    else:
+        assert old in changed.read_text()
+        changed.write_text(changed.read_text().replace(old, new))
+    before = contents(folder)
+
+    code, _, err = command("resume", folder)
+
+    assert code == 2
+    assert file.rsplit("/", 1)[-1] in err
+    assert contents(folder) == before
+
+
+def contents(folder):
+    return {f: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
+
+
+def test_a_file_that_is_missing_or_changed_is_named_with_the_way_out(folder):
+    (folder / "lake-transect" / "README.md").unlink()
+    with Record(folder / "run.sqlite") as record, pytest.raises(InputError) as refused:
+        mission_of(record)
+    assert "lake-transect/README.md" in str(refused.value)
+    assert f"fieldbo run {folder}/mission.toml" in str(refused.value).replace("\n", "").replace(" " * 12, " ")
+
+
+def test_other_versions_are_noted_and_the_run_goes_on(folder, command, monkeypatch):
+    with Record(folder / "run.sqlite") as record:
+        assert notes(record) == []
+    monkeypatch.setattr(fieldbo, "__version__", "99.0")
+    code, out, _ = command("resume", folder)
+    assert code == 0
+    assert "(now 99.0)" in out
+
+
+@pytest.mark.parametrize("what", ["cut", "noise", "another's", "log's middle", "flipped"])
+def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command, what):
+    command("resume", folder)
+    file = folder / "run.sqlite"
+    content = bytearray(file.read_bytes())
+    if what == "cut":
+        content = content[:9000]
+    elif what == "noise":
+        content = bytearray(np.random.default_rng(0).bytes(20000))
+    elif what == "another's":
+        content[68:72] = b"abcd"
+    elif what == "flipped":
+        at = content.rindex(b'"values": [') + 12
+        content[at] = ord("1") + (content[at] == ord("1"))
+    file.write_bytes(content)
+    file.with_name("run.sqlite-wal").write_bytes(b"not a log" * 900 if what == "log's middle" else b"")
+    file.with_name("run.sqlite-shm").write_bytes(b"x" * 32768)
+    before = contents(folder)
+
+    code, _, err = command("resume", folder)
+
+    assert code == 2
+    assert "damaged" in err or "no record of a run" in err
+    assert contents(folder) == before
+    told = command("runs")[1]
+    assert "damaged" in told or "no record of a run" in told
+    assert contents(folder) == before
+
+
+def test_by_hand_the_command_asks_for_what_was_out(folder):
+    def hand(*args, typed):
+        return subprocess.run(
+            [sys.executable, "-m", "fieldbo", *args],
+            input=typed, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    first = hand("run", "lake-straddle", "--by-hand", "--out", "h", typed="\n1.5\n\n\n2.5\n\n")
+    assert first.returncode == 130
+    assert "fieldbo resume h" in first.stdout
+    again = hand("resume", "h", typed="\n0.75\n\n")
+    assert (again.returncode, "Traceback" in again.stderr) == (130, False)
+    assert "h goes on, after 3 orders" in again.stdout
+    assert "h/2: go to" in again.stdout
+    with Record(Path("h/run.sqlite")) as record:
+        assert record.description["vehicles"] == [{"kind": "by-hand"}]
+        told = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]
+    assert told == [[1.5], [2.5], [0.75]]
+
+
+def test_runs_lists_how_each_run_stands(folder, said_of_runs):
+    [line] = said_of_runs()
+    assert line[:2] == [folder.name, "lake-straddle"]
+    assert line[4:] == ["can", "be", "resumed", "4", "3", *line[9:]]
+    with Record(folder / "run.sqlite") as record:
+        record.claim()
+        assert said_of_runs()[0][4] == "running"
+    gone_on(mission_of(Record(folder / "run.sqlite")), folder / "run.sqlite")
+    [line] = said_of_runs()
+    assert line[4:6] == ["battery", "spent"]
+    assert line[-3:] == ["of", "900", "s"]
+    Path("runs/empty").mkdir()
+    Path("runs/empty/mission.toml").touch()
+    assert said_of_runs()[0] == ["empty", "nothing", "begun", "yet"]
+
+
+@pytest.fixture
+def said_of_runs(command):
+    def lines():
+        code, out, err = command("runs")
+        assert (code, err) == (0, "")
+        return [line.split() for line in out.splitlines()[1:]]
+
+    return lines
+
+
+def test_a_run_is_told_again_from_its_folder(folder):
+    course = load_run(folder)
+    assert course.end_reason is None
+    assert len(course.curve) == 3
+    assert list(course.waiting) == [f"{folder.name}/3"]
+    assert course.mission.name == "lake-straddle"
+    before = contents(folder)
+    result = course.result()
+    assert len(result.values) == 3
+    assert contents(folder) == before
+
+
+def test_a_replay_is_faster_than_the_run(tmp_path):
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500}})
+    run(mission)  # loads the loops
+    with new(tmp_path, "lake") as record:
+        began = time.perf_counter()
+        run(mission, record=record)
+        took = time.perf_counter() - began
+    began = time.perf_counter()
+    load_course(mission, record.file)
+    assert time.perf_counter() - began < took
+
+
+@dataclass(frozen=True)
+class Forgetful(Random):
+    """Counts in its memory how often it was asked, the last time for nothing."""
+
+    def start(self, state):
+        return 0
+
+    def suggest(self, state, memory):
+        return replace(super().suggest(state, None), memory=memory + 1)
+
+
+def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
+    one = small_mission(Forgetful(), battery=40.0, home=False)
+    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], battery=25.0)))
+    _, log = unbroken(mission, tmp_path)
+    first = next(n for n, (kind, _, _) in enumerate(log) if kind == "stop")
+    assert log[first][2]["memory"] == 1 + max(
+        body["memory"] for kind, _, body in log[:first] if kind == "query"
+    )
+    assert log[first][2]["why"]["end_reason"] == "battery spent"
+    with Record(tmp_path / "run.sqlite") as record:
+        course = Course(mission, record.name)
+        course.replay(record.rows()[: first + 1])
+    assert course.agent.memory == log[first][2]["memory"]
