@@ -1,8 +1,9 @@
 # Everything here needs python3 (3.11 or newer) and make, and nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: mission test check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline clean
+.PHONY: mission test test-peers check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -12,6 +13,10 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
+
+test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
+	.venv-ros/bin/python -m pytest tests/peers/test_ros2.py
+	$(BIN)/python -m pytest tests/peers --ignore tests/peers/test_ros2.py
 
 check: test
 
@@ -49,7 +54,7 @@ cell-pipeline: .venv/.installed ## compute the table of worlds/cell-pipeline ane
 	$(BIN)/python makers/cell_pipeline.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
-	rm -rf .venv .venv-peers build dist
+	rm -rf .venv .venv-peers .venv-ros build dist
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -61,6 +66,18 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 .venv/.installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.installed
+
+.venv/.installed-peers: pyproject.toml tests/peers/requirements.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
+	command -v mosquitto || PATH="$$PATH:/usr/sbin" command -v mosquitto || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq mosquitto'
+	touch $@ .venv/.installed .venv/.installed-dev
+
+# ROS 2 fixes the versions of its own wheels, and so has an environment of its own.
+.venv-ros/.installed: pyproject.toml ros/requirements-build.txt ros/build.py ros/fieldbo_msgs/action/Visit.action
+	$(PYTHON) -m venv .venv-ros
+	.venv-ros/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ros2]' --requirement ros/requirements-build.txt pytest
+	.venv-ros/bin/python ros/build.py
+	touch $@
 
 .venv-peers/.installed: benchmarks/peers.txt
 	$(PYTHON) -m venv .venv-peers

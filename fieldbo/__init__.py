@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from fieldbo.gp import Belief
     from fieldbo.mission import Mission
     from fieldbo.record import Record
+    from fieldbo.replay import load_run
     from fieldbo.result import Result
-    from fieldbo.runner import run
+    from fieldbo.runner import resume, run
     from fieldbo.surface import Surface
+    from fieldbo.vehicles.settings import load_vehicle
     from fieldbo.world import World
 
 __version__ = "0.1.0"
@@ -48,7 +50,10 @@ _PUBLIC = {
     "list_missions": "catalogue",
     "list_worlds": "catalogue",
     "load_mission": "catalogue",
+    "load_run": "replay",
+    "load_vehicle": "vehicles.settings",
     "load_world": "catalogue",
+    "resume": "runner",
     "run": "runner",
 }
 
@@ -74,7 +79,10 @@ __all__ = [
     "list_missions",
     "list_worlds",
     "load_mission",
+    "load_run",
+    "load_vehicle",
     "load_world",
+    "resume",
     "run",
 ]
 

@@ -126,7 +126,7 @@ class Ledger:
     unexplained : list of float
         Charges that belong to no order: what telemetry found spent beyond, or below 0 short of, the books.
     latest : list of (float, float)
-        What settled orders were planned to take, and took, in order; of unexplained charges nothing was planned.
+        What settled orders were planned to take, and took, in order; for unexplained charges nothing was.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ import numpy as np
 from fieldbo.errors import RecordError
 
 _TRIES = 100
+_PAUSE_S = 0.05  # longer than the clock of the file system takes to go on
 _LOG_HEAD, _FRAME_HEAD = 32, 24  # bytes before the log's first frame, and before each frame's page
 _COMMIT, _SALTS = slice(4, 8), slice(8, 16)  # of a frame's head: pages after a commit (else 0), and the salts
 
@@ -39,6 +41,21 @@ def snapshot(file: Path) -> sqlite3.Connection:
     RecordError
         The file or its log is damaged, or can't be read.
     """
+    seen = None
+    for _ in range(_TRIES):
+        now = _written(file)
+        try:
+            return _taken(file)
+        except RecordError:
+            if now == seen == _written(file):
+                raise
+            seen = now  # a log that grew while it was copied may look damaged; damage stays
+            time.sleep(_PAUSE_S)
+    raise RecordError(f"{file} was written to all the time while it was read; try again")
+
+
+def _taken(file: Path) -> sqlite3.Connection:
+    """Copy a file and its log, and return what they hold, if they are whole."""
     with TemporaryDirectory(prefix="fieldbo-") as folder:
         copy = Path(folder) / "copy.sqlite"
         try:
@@ -46,7 +63,8 @@ def snapshot(file: Path) -> sqlite3.Connection:
             with closing(sqlite3.connect(copy)) as source:
                 if _log(copy).exists():
                     frames = max(0, source.execute("PRAGMA wal_checkpoint").fetchone()[1])
-                    _check_log(_log(file).name, _log(copy).read_bytes(), frames)
+                    page = source.execute("PRAGMA page_size").fetchone()[0]
+                    _check_log(_log(file).name, _log(copy).read_bytes(), page, frames)
                 state = source.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if state != "ok":
                     raise RecordError(f"{file} is damaged: {state}")
@@ -66,8 +84,8 @@ def _log(file: Path) -> Path:
 def _copy(file: Path, copy: Path) -> None:
     """Copy a database and its log, as they were at one moment.
 
-    The log only grows while its head and the database stay as they are, and what is added meanwhile is
-    complete up to a commit: SQLite leaves the rest out.
+    The log only grows while its head and the database stay as they are, and of what is added meanwhile
+    SQLite takes what is complete up to a commit.
     """
     for _ in range(_TRIES):
         before = _moment(file)
@@ -82,31 +100,36 @@ def _copy(file: Path, copy: Path) -> None:
 
 def _moment(file: Path) -> tuple[int, int, bytes | None]:
     """Return what changes when the log is merged, or begun anew."""
+    head = None
+    with suppress(FileNotFoundError), _log(file).open("rb") as opened:
+        head = opened.read(_LOG_HEAD)
     now = file.stat()
-    try:
-        with _log(file).open("rb") as opened:
-            head = opened.read(_LOG_HEAD)
-    except FileNotFoundError:
-        return now.st_mtime_ns, now.st_size, None
     return now.st_mtime_ns, now.st_size, head
 
 
-def _check_log(name: str, log: bytes, frames: int) -> None:
-    """Raise a `RecordError` if a log goes on behind the last of the `frames` that can be read.
+def _written(file: Path) -> tuple[int, int]:
+    """Return what changes with every write to the log."""
+    with suppress(FileNotFoundError):
+        now = _log(file).stat()
+        return now.st_mtime_ns, now.st_size
+    return 0, 0
+
+
+def _check_log(name: str, log: bytes, page: int, frames: int) -> None:
+    """Raise a `RecordError` if a log of pages of that size goes on behind the `frames` that can be read.
 
     A log may end in one broken commit, which was being written when the power went. Each commit is on disk
     before the next one begins: more of them behind a broken one were there, and would be lost.
     """
-    body = np.frombuffer(log, dtype=np.uint8)[_LOG_HEAD:]
-    if not len(body):
+    body, size = np.frombuffer(log, dtype=np.uint8)[_LOG_HEAD:], _FRAME_HEAD + page
+    if len(body) < size:
         return
-    page = int.from_bytes(log[8:12], "big")
-    if log[24:32] != _checksum(log[:24]):
-        raise RecordError(f"{name} is damaged: its head can't be read")
-    size = _FRAME_HEAD + page
-    heads = body[: len(body) // size * size].reshape(-1, size)[frames:, :_FRAME_HEAD]
-    own = (heads[:, _SALTS] == np.frombuffer(log[16:24], dtype=np.uint8)).all(axis=1)
-    behind = int(np.count_nonzero(own & heads[:, _COMMIT].any(axis=1)))
+    heads = body[: len(body) // size * size].reshape(-1, size)[:, :_FRAME_HEAD]
+    told = (
+        np.frombuffer(log[16:24], dtype=np.uint8) if log[24:32] == _checksum(log[:24]) else heads[0, _SALTS]
+    )
+    own = (heads[frames:, _SALTS] == told).all(axis=1)  # others are of an earlier log, and merged
+    behind = int(np.count_nonzero(own & heads[frames:, _COMMIT].any(axis=1)))
     if behind > 1:
         raise RecordError(f"{name} is damaged: {behind} commits lie behind a part that can't be read")
 

@@ -245,3 +245,169 @@ def test_every_row_is_strict_json_that_other_tools_can_read(file):
         raise AssertionError(name)
 
     assert all(isinstance(json.loads(body, parse_constant=refuse), dict) for body in bodies)
+
+
+# -- damage that SQLite does not see, or heals by leaving rows out ------------------------------------------
+
+
+@pytest.fixture
+def died(tmp_path):
+    """A record whose writer died: what was written last lies in the log beside it."""
+    path = tmp_path / "died" / "run.sqlite"
+    path.parent.mkdir()
+    subprocess.run([sys.executable, "-c", WRITER, str(path)], check=False)
+    assert path.with_name("run.sqlite-wal").stat().st_size > 20 * 4096
+    return path
+
+
+def files(folder):
+    return {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
+
+
+def test_reading_changes_no_byte_of_a_record_its_log_or_its_index(died):
+    before = files(died.parent)
+    with Record(died) as record:
+        assert len(record.rows()) == 20
+    assert files(died.parent) == before
+
+
+@pytest.mark.parametrize("at", [2, 10, 20, 32 + 5 * 4120 + 8, 32 + 5 * 4120 + 300, -9000])
+def test_a_log_that_is_damaged_before_its_end_is_refused_and_left_untouched(died, at):
+    log = died.with_name("run.sqlite-wal")
+    content = bytearray(log.read_bytes())
+    content[at] ^= 0xFF
+    log.write_bytes(content)
+    before = files(died.parent)
+    with pytest.raises(RecordError, match="commits lie behind"):
+        Record(died)
+    assert files(died.parent) == before
+
+
+@pytest.mark.parametrize("torn", [1, 100, 4000, 4119])
+def test_a_last_write_that_a_power_cut_tore_costs_no_row_before_it(died, torn):
+    log = died.with_name("run.sqlite-wal")
+    log.write_bytes(log.read_bytes()[:-torn])
+    with Record(died) as record:
+        rows = record.rows()
+        assert [row.order for row in rows] == [f"run/{n}" for n in range(19)]
+        record.order(Query([19.0], id="run/19"))
+        assert record.rows()[:19] == rows
+        assert len(record.rows()) == 20
+
+
+def test_a_log_of_nothing_but_noise_holds_nothing_that_could_be_lost(file):
+    rows = Record(file).rows()
+    file.with_name("run.sqlite-wal").write_bytes(np.random.default_rng(0).bytes(20000))
+    with Record(file) as record:
+        assert record.rows() == rows
+
+
+def test_noise_behind_the_last_write_does_no_harm(died):
+    log = died.with_name("run.sqlite-wal")
+    log.write_bytes(log.read_bytes() + np.random.default_rng(0).bytes(10000))
+    with Record(died) as record:
+        assert len(record.rows()) == 20
+
+
+@pytest.mark.parametrize("table", ["run", "log"])
+def test_a_changed_byte_in_what_was_written_is_not_taken_for_true(file, table):
+    content = bytearray(file.read_bytes())
+    at = content.index(b'"seed": 7' if table == "run" else b'"reason": "shallow water"')
+    content[at + 3] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(RecordError, match="was changed"):
+        Record(file)
+    assert file.read_bytes() == content
+
+
+def test_a_row_that_is_missing_in_the_middle_is_noticed(file):
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TRIGGER log_is_append_only_d")
+        connection.execute("DELETE FROM log WHERE seq = 4")
+        connection.commit()
+    with pytest.raises(RecordError, match="row 4 of its log was changed"):
+        Record(file)
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+def test_the_orders_of_a_batch_are_written_all_or_none(tmp_path):
+    batch = [(Query([float(n)], id=f"run/{n}"), None, None) for n in range(3)]
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
+        with pytest.raises(RecordError, match="plain data"):
+            record.orders([*batch[:2], (batch[2][0], {1, 2}, None)])
+        assert record.empty
+        record.orders(batch)
+        assert [row.order for row in record.rows()] == ["run/0", "run/1", "run/2"]
+
+
+def test_a_record_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
+    class Died(BaseException):
+        pass
+
+    def die(path):
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record_module, "_on_disk", die)
+        with pytest.raises(Died):
+            Record.create(tmp_path / "run.sqlite", "run", {})
+    assert not (tmp_path / "run.sqlite").exists()
+
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
+        assert record.empty
+    assert [p.name for p in tmp_path.iterdir()] == ["run.sqlite"]
+
+
+def test_one_at_a_time_may_write(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with Record.create(path, "run", {}) as first, Record(path) as second:
+        first.order(Query([0.0], id="run/0"))
+        with pytest.raises(RecordError, match="another process"):
+            second.order(Query([1.0], id="run/1"))
+        assert second.empty  # as it was when it was opened
+    with Record(path) as third:
+        third.order(Query([1.0], id="run/1"))
+        assert [row.order for row in third.rows()] == ["run/0", "run/1"]
+
+
+def test_who_begins_to_write_has_read_what_was_written_meanwhile(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with Record.create(path, "run", {}) as first:
+        second = Record(path)
+        first.order(Query([0.0], id="run/0"))
+    with second:
+        second.order(Query([1.0], id="run/1"))
+        assert [row.order for row in second.rows()] == ["run/0", "run/1"]
+    with Record(path) as record:
+        assert len(record.rows()) == 2
+
+
+BUSY = """
+import sys
+from pathlib import Path
+from fieldbo.exchange import Query
+from fieldbo.record import Record
+with Record.create(Path(sys.argv[1]), "run", {}) as record:
+    for n in range(1500):
+        record.order(Query([float(n)], id=f"run/{n}"), "x" * 9000)
+"""
+
+
+def test_a_reader_gets_a_whole_record_at_any_moment_of_a_busy_writer(tmp_path):
+    path = tmp_path / "run.sqlite"
+    writer = subprocess.Popen([sys.executable, "-c", BUSY, str(path)])
+    seen = [0]
+    try:
+        while writer.poll() is None:
+            if path.exists():
+                with Record(path) as record:
+                    seen.append(len(record.rows()))
+    finally:
+        writer.kill()
+    assert writer.returncode == 0
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 5
+    with Record(path) as record:
+        assert len(record.rows()) == 1500

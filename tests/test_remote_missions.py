@@ -1,4 +1,4 @@
-"""Whole missions with a robot at the other end of a link within this process, which does not always behave."""
+"""Whole missions with a robot at a link within this process, which does not always behave."""
 
 import time
 from dataclasses import replace
@@ -95,11 +95,9 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
         if step.step == 4:
             raise KeyboardInterrupt
 
-    with (
-        Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record,
-        pytest.raises(Interrupted),
-    ):
-        run(made, [vehicle], record, interrupt)
+    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
+        with pytest.raises(Interrupted):
+            run(made, [vehicle], record, interrupt)
     again = type(vehicle)(made, 0, vehicle.link, remote_settings(vehicle), "s")
     with Record(tmp_path / "run.sqlite") as record:
         result = resume(made, record, [again])

@@ -597,7 +597,7 @@ def test_other_versions_are_noted_and_the_run_goes_on(folder, command, monkeypat
     assert "(now 99.0)" in out
 
 
-@pytest.mark.parametrize("what", ["cut", "noise", "another's", "log's middle", "flipped"])
+@pytest.mark.parametrize("what", ["cut", "noise", "another's", "flipped"])
 def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command, what):
     command("resume", folder)
     file = folder / "run.sqlite"
@@ -612,7 +612,7 @@ def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command
         at = content.rindex(b'"values": [') + 12
         content[at] = ord("1") + (content[at] == ord("1"))
     file.write_bytes(content)
-    file.with_name("run.sqlite-wal").write_bytes(b"not a log" * 900 if what == "log's middle" else b"")
+    file.with_name("run.sqlite-wal").write_bytes(b"")
     file.with_name("run.sqlite-shm").write_bytes(b"x" * 32768)
     before = contents(folder)
 

@@ -16,6 +16,7 @@ from fieldbo.cli import (
     export,
     missions,
     new,
+    plan,
     policies,
     resume,
     robot,
@@ -43,6 +44,7 @@ app.command("runs")(runs.runs)
 app.command("ask", epilog=ask.EXAMPLES)(ask.ask)
 app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("robot", epilog=robot.EXAMPLES)(robot.robot)
+app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("check")(check.check)
 app.command("worlds")(worlds.worlds)
 app.command("missions")(missions.missions)

@@ -107,8 +107,7 @@ def robot(
         speedup=speedup,
         faults=[Fault.parse(text) for text in fault or []],
     )
-    frame = told.settings.frame
-    ground = None if frame is None else frame.over(place.domain.axes)
+    ground = told.settings.ground(place.domain.axes)
     typer.echo(f"a {told.kind} robot in {place.name}, at {told.link.address}; Ctrl-C ends it")
     try:
         ROBOTS.get(told.kind)(body, told.link, ground, typer.echo)

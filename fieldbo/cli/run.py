@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -124,6 +125,7 @@ def carry_out(folder: Path, console: Console, go: Callable[[], Result]) -> None:
     from fieldbo.runner import BrokenOffError, Interrupted, unbroken
 
     code = 0
+    _stop_as_ctrl_c_does()
     try:
         result = go()
     except Interrupted as stop:
@@ -135,6 +137,14 @@ def carry_out(folder: Path, console: Console, go: Callable[[], Result]) -> None:
         result.save(folder)
         _report(result, folder, console)
     raise typer.Exit(code)
+
+
+def _stop_as_ctrl_c_does() -> None:
+    """Let a closed terminal, and whoever shuts the machine down, stop a run as Ctrl-C does."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> Result:

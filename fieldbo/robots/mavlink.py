@@ -1,7 +1,7 @@
 """A simulated boat at the other end of a MAVLink link, with the modes of ArduPilot's Rover.
 
-It stands armed and in HOLD. In GUIDED it goes where SET_POSITION_TARGET_GLOBAL_INT says; a target is a new one
-if its place or its time is. Once there it reads, and streams that value until it leaves.
+It stands armed and in HOLD. In GUIDED it goes where SET_POSITION_TARGET_GLOBAL_INT says; a target is a new
+one if its place or its time is. Once there it reads, and streams that value until it leaves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from fieldbo.errors import InputError
 from fieldbo.frame import Ground
 from fieldbo.robots.robot import Robot
 from fieldbo.vehicles.link import At, Charge, Done, Errand, Refused, Signal
-from fieldbo.vehicles.mavlink import Mavlink, located, mavutil, opened
+from fieldbo.vehicles.mavlink import Mavlink, located
+from fieldbo.vehicles.station import mavutil, opened
 
 _TURN_S = 0.02
 _BEAT_S = 0.5
@@ -64,7 +65,7 @@ def serve(robot: Robot, link: Mavlink, ground: Ground | None, say: Callable[[str
     VehicleError
         pymavlink is missing, or it is not known where the domain lies.
     """
-    module, ground = mavutil(), located(ground, robot.world.domain.axes)
+    module, ground = mavutil(link), located(ground, robot.world.domain.axes)
     wire = opened(mirrored(link), module, system=link.system, component=link.component)
     boat = _Boat(robot, link, ground, wire, say)
     say("ready")

@@ -199,14 +199,10 @@ class Robot:
         errand, number, took_s = leg.errand, leg.number, leg.ends_s - leg.began_s
         if (jump := self._fault("clock", number)) is not None:
             took_s += jump.amount
-        if (astray := self._fault("astray", number)) is not None:
-            self.position = leg.goal + astray.amount * np.eye(len(leg.goal))[0]
         if errand.home:
             done = self._done(errand.id, leg.paid, took_s)
         else:
-            seen = self._seen(leg)
-            self.position = self.position if astray is not None else seen[0]
-            self.reading = seen[1]
+            self.position, self.reading = self._seen(leg)
             done = replace(
                 self._done(errand.id, leg.paid, took_s),
                 sites=self.position[None],
@@ -218,18 +214,23 @@ class Robot:
     def _seen(self, leg: _Leg) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
         errand, ask = leg.errand, self._ask(leg.errand, leg.number)
+        query = Query(errand.site, errand.controls, errand.level, id=errand.id)
+        if (astray := self._fault("astray", leg.number)) is not None:
+            off = leg.goal + astray.amount * np.eye(len(leg.goal))[0]
+            query = replace(query, site=self.world.domain.clipped(off), controls=None)
         seen = self.world.evaluate(
-            Query(errand.site, errand.controls, errand.level, id=errand.id),
+            query,
             self.position,
             leg.ends_s,
             stream(self.seed, "sensor", ask),
             chance=stream(self.seed, "chance", ask),
         )
+        value = float(seen.values[-1])
         if self._fault("nan", leg.number) is not None:
-            return seen.position, math.nan
+            value = math.nan
         if self._fault("absurd", leg.number) is not None:
-            return seen.position, 1e30
-        return seen.position, float(seen.values[-1])
+            value = 1e30
+        return seen.position if astray is None else off, value
 
     def _done(self, errand: str, cost: float, seconds: float) -> Done:
         none = np.empty(0)

@@ -35,7 +35,7 @@ def serve(robot: Robot, link: Ros2Link, ground: Ground | None, say: Callable[[st
     node = Node(link.domain_id, link.namespace)
     body: _Visitor | _Streamer
     if isinstance(link, Ros2):
-        body = _Visitor(robot, link, node)
+        body = _Visitor(robot, link, ground, node)
     elif ground is None:
         raise InputError(
             "a robot that goes by places, in a domain that lies nowhere",
@@ -61,24 +61,29 @@ def serve(robot: Robot, link: Ros2Link, ground: Ground | None, say: Callable[[st
         node.close()
 
 
-class _Battery:
-    """Tells what is left in the battery."""
+class _State:
+    """Tells where the robot is, and what is left in its battery."""
 
-    def __init__(self, link: Ros2Link, node: Node) -> None:
-        self._kind = ros("sensor_msgs.msg").BatteryState
-        self._sender = node.ros.create_publisher(self._kind, link.battery, 10)
+    def __init__(self, link: Ros2Link, ground: Ground | None, node: Node) -> None:
+        self.link, self.ground, self.node = link, ground, node
+        self._charge = ros("sensor_msgs.msg").BatteryState
+        self._battery = node.ros.create_publisher(self._charge, link.battery, 10)
+        self._pose = node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.pose, 10)
 
-    def tell(self, charge: Charge) -> None:
-        share = math.nan if charge.share is None else charge.share
-        self._sender.publish(self._kind(percentage=share, present=True))
+    def tell(self, signal: At | Charge) -> None:
+        if isinstance(signal, Charge):
+            share = math.nan if signal.share is None else signal.share
+            self._battery.publish(self._charge(percentage=share, present=True))
+        elif self.ground is not None:
+            self._pose.publish(pose_of(self.link, self.node, self.ground, signal.position))
 
 
 class _Visitor:
     """Serves Visit. All goals with an id belong to one errand, and are answered together."""
 
-    def __init__(self, robot: Robot, link: Ros2, node: Node) -> None:
+    def __init__(self, robot: Robot, link: Ros2, ground: Ground | None, node: Node) -> None:
         actions = ros("rclpy.action")
-        self.robot, self.battery = robot, _Battery(link, node)
+        self.robot, self.state = robot, _State(link, ground, node)
         self._kind, self._server = ros("fieldbo_msgs.action", MESSAGES).Visit, actions.server
         self._goals: dict[str, list[Any]] = {}
         self._serves = actions.ActionServer(
@@ -113,9 +118,9 @@ class _Visitor:
 
     def tell(self, signal: Signal) -> None:
         """Send what a signal of the robot says to all who have a goal here."""
-        if isinstance(signal, Charge):
-            self.battery.tell(signal)
-        elif isinstance(signal, At):
+        if isinstance(signal, At | Charge):
+            self.state.tell(signal)
+        if isinstance(signal, At):
             for handle in [one for goals in self._goals.values() for one in goals]:
                 handle.publish_feedback(self._kind.Feedback(position=signal.position.tolist()))
         elif isinstance(signal, Refused | Done):
@@ -152,10 +157,8 @@ class _Streamer:
     """Tells where it is, and what it read last where it stands."""
 
     def __init__(self, robot: Robot, link: Ros2Topics | Ros2Nav2, ground: Ground, node: Node) -> None:
-        self.robot, self.link, self.ground, self.node = robot, link, ground, node
-        self.battery = _Battery(link, node)
+        self.robot, self.ground, self.state = robot, ground, _State(link, ground, node)
         self._number = ros("std_msgs.msg").Float64
-        self._pose = node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.pose, 10)
         self._reading = node.ros.create_publisher(self._number, link.reading, 10)
         self._count = 0
 
@@ -174,12 +177,10 @@ class _Streamer:
 
     def tell(self, signal: Signal) -> None:
         """Publish what a signal of the robot says."""
-        if isinstance(signal, Charge):
-            self.battery.tell(signal)
-        elif isinstance(signal, At):
-            self._pose.publish(pose_of(self.link, self.node, self.ground, signal.position))
-            if math.isfinite(self.robot.reading):
-                self._reading.publish(self._number(data=self.robot.reading))
+        if isinstance(signal, At | Charge):
+            self.state.tell(signal)
+        if isinstance(signal, At) and math.isfinite(self.robot.reading):
+            self._reading.publish(self._number(data=self.robot.reading))
 
 
 class _Follower(_Streamer):

@@ -208,12 +208,10 @@ class Account:
             return done.cost
         declared, expected = self.mission.declared_cost, order.expected_cost
         if declared is not None:
-            way, sampled = position[None], isinstance(order, Query) and len(done.values) > 0
-            price = (
-                declared.to(start.position, way, order.controls, order.level)
-                if sampled
-                else (declared.travel(start.position, way))
-            )
+            way = position[None]
+            price = declared.travel(start.position, way)
+            if isinstance(order, Query) and len(done.values):
+                price = declared.to(start.position, way, order.controls, order.level)
             if math.isfinite(price[0]):
                 return float(price[0])
         elif start.remaining is not None and self._fresh is not None:

@@ -184,7 +184,8 @@ class Link(ABC):
         mission : Mission
             Its world's domain has the axes of every site.
         ground : Ground or None
-            Where those axes lie, as the vehicle file's ``[frame]`` says; None: it has no such table.
+            Where those axes lie, as the vehicle file's ``[frame]`` says or as such axes usually do; its
+            origin need not be known. None: they are no place.
         hear : Callable
             Takes signals.
 

@@ -66,7 +66,7 @@ class Remote(Vehicle):
     ) -> None:
         self.mission, self.link, self.session = mission, link, session
         self.crew, self.watch = mission.crew[number], settings.watch
-        self.ground = None if settings.frame is None else settings.frame.over(mission.world.domain.axes)
+        self.ground = settings.ground(mission.world.domain.axes)
         self._account = Account(mission, number, settings)
         self._pilot = None if link.reports else Pilot(settings.arrival)
         self._signals: queue.SimpleQueue[Signal] = queue.SimpleQueue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from fieldbo.domain import Axis
 from fieldbo.errors import InputError
 from fieldbo.files import made, read_toml, validated
 from fieldbo.forms import kinds_schema
-from fieldbo.frame import Frame
+from fieldbo.frame import Frame, Ground
 from fieldbo.mission import Mission
 from fieldbo.vehicles import LINKS, VEHICLES
 from fieldbo.vehicles.base import Vehicle
@@ -126,6 +127,14 @@ class VehicleFile(BaseModel):
         default=Arrival(), description="Of a robot that streams where it is and what it reads"
     )
 
+    def ground(self, axes: Sequence[Axis]) -> Ground | None:
+        """Return where a domain of those axes lies: as the file says, else as such axes usually do.
+
+        None where they are no place at all.
+        """
+        frame = self.frame or Frame.usual(axes)
+        return None if frame is None else frame.over(axes)
+
 
 def vehicle_schema() -> dict[str, Any]:
     """Return the JSON Schema of vehicle files, all installed kinds of link included."""
@@ -208,3 +217,31 @@ def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> V
         return vehicle
     told = Told.of({name: value for name, value in plain.items() if name != "session"}, "vehicle")
     return Remote(mission, number, told.link, told.settings, session=str(plain["session"]))
+
+
+def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
+    """Return the vehicle of a vehicle file, for a new run from Python.
+
+    Parameters
+    ----------
+    name : str
+        A vehicle file, or a kind of vehicle or of link.
+    mission : Mission
+    number : int
+        Which of the mission's vehicles.
+
+    Raises
+    ------
+    InputError
+        The file can't be read, says something that can't be, or does not fit the mission.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 300}})
+    >>> with fieldbo.load_vehicle("simulated", mission) as boat:
+    ...     boat.send(fieldbo.Query([0, 3], id="run/0"))
+    ...     boat.events(timeout_s=1.0)[0].cost
+    16.0
+    """
+    return vehicle_of(for_new_run(name), mission, number)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from fieldbo.domain import Axis, is_depth
+from fieldbo.domain import Axis
+from fieldbo.frame import Frame, example
 from fieldbo.vehicles import LINKS
 from fieldbo.vehicles.pilot import Arrival
 from fieldbo.vehicles.settings import Battery, Reports, Watch
 
 _PARAMETER = re.compile(r"^([\w, ]+) : .*\n((?:    .*\n?)+)", re.MULTILINE)
-_HEIGHTS = ("height", "z", "altitude", "up")
 _WIDTH = 100
 
 
@@ -40,7 +40,7 @@ def template(kind: str, axes: Sequence[Axis], title: str = "") -> str:
     parts = [
         f"format = 1\ntitle = {json.dumps(title)}",
         _table("link", "how the robot is reached", link, f'kind = "{kind}"'),
-        *([_frame(axes)] if all(axis.unit == "m" for axis in axes) else []),
+        *([] if Frame.usual(axes) is None else [_frame(axes)]),
         _table("watch", "how long it is waited for", Watch),
         _table("battery", "what its battery reports mean", Battery),
         _table("reports", "what of its reports is believed", Reports),
@@ -77,15 +77,12 @@ def _meanings(settings: Any) -> dict[str, str]:
 
 def _frame(axes: Sequence[Axis]) -> str:
     """Return where the axes lead, as far as their names tell; the user puts in the origin."""
-    lines = [
-        "[frame]   # where the domain lies; nothing of it is needed by a robot that is told axes",
-        "# origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }   # of the domain's zero",
-        "# degrees clockwise from north: where the axis `along` leads",
-        "bearing = 90",
-    ]
-    level = iter(("along", "left"))
-    for axis in axes:
-        upward = axis.name.lower() in _HEIGHTS
-        way = "depth" if is_depth(axis.name) else "height" if upward else next(level, "height")
-        lines.append(f"{way} = {json.dumps(axis.name)}")
-    return "\n".join(lines)
+    table, origin, *rest = example(axes).splitlines()
+    return "\n".join(
+        [
+            f"{table}   # where the domain lies; a robot outdoors needs the origin, the place of its zero",
+            f"# {origin}",
+            "# where the axis named under `along` leads, in degrees clockwise from north",
+            *rest,
+        ]
+    )

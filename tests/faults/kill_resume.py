@@ -10,9 +10,9 @@ and may be killed, too, until the mission has ended. Then
 - none is there twice,
 - and the whole log says what that of a run says which was never killed: sites, ids, values, costs, fits.
 
-Some records lose the end of their log besides, as in a power cut. What was written behind the last row that had
-come to be on disk may be cut or full of noise: then nothing may be lost. Where more is cut off, by a disk that
-lied, what is left has to be a whole number of batches, from which the run goes on to the same end.
+Copies of some records lose the end of their log besides, as in a power cut. What lies behind the last row
+that was told to be on disk may be cut or full of noise: then nothing may be lost. Where more is cut off, by a
+disk that lied, what is left has to be a beginning of the log from which the run goes on to the same end.
 
 The last line counts kills that hit a run that was going on, readings lost, readings doubled and paths that
 differ; the exit code is 1 if one of the last three is not 0.
@@ -39,8 +39,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import numpy as np
 
 import fieldbo
 import fieldbo.loops.blocks
@@ -135,8 +133,8 @@ class Death:
     Attributes
     ----------
     place : str
-        In `make` (a record), or around a write: `before` it, `inside` its transaction, `committing`, or `after`
-        it, which is before an order leaves, or an event is told.
+        In `make` (a record), or around a write: `before` it, `inside` its transaction, `committing`, or
+        `after` it, which is before an order leaves, or an event is told.
     write : int
         In which write of that process.
     delay_s : float
@@ -178,23 +176,22 @@ def arm(death: Death | None, board: Board) -> None:
             nonlocal writes
             writes += 1
             found = super().executemany(sql, rows)
-            if due("inside"):
+            if due("inside", writes):
                 die()
             return found
 
         def execute(self, sql, *args):
-            if sql == "BEGIN IMMEDIATE" and death is not None and death.write == writes + 1:
-                if death.place == "before":
-                    die()
-            if sql == "COMMIT" and due("committing"):
+            if sql == "BEGIN IMMEDIATE" and due("before", writes + 1):
+                die()
+            if sql == "COMMIT" and due("committing", writes):
                 signal.setitimer(signal.ITIMER_REAL, death.delay_s)  # whose signal ends a process at once
             found = super().execute(sql, *args)
-            if sql == "COMMIT" and due("after"):
+            if sql == "COMMIT" and due("after", writes):
                 die()
             return found
 
-    def due(place: str) -> bool:
-        return death is not None and (death.place, death.write) == (place, writes)
+    def due(place: str, write: int) -> bool:
+        return death is not None and (death.place, death.write) == (place, write)
 
     def connect(*args, **settings):
         return sqlite3.connect(*args, factory=Armed, **settings)
@@ -233,7 +230,7 @@ def in_a_child(work: Callable[[], None], after_s: float | None = None) -> bool:
     if child == 0:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
         os._exit(0)

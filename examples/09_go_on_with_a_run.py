@@ -1,0 +1,34 @@
+"""Stop a run half-way, look at it from its record, and go on with it: the path is that of an unbroken run."""
+
+import tempfile
+from pathlib import Path
+
+import fieldbo
+from fieldbo.folder import begin
+from fieldbo.runner import Interrupted
+
+mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500}})
+
+
+def stop_after_twenty(step):
+    if step.step == 20:
+        raise KeyboardInterrupt  # or a power cut: whatever was read is on disk
+
+
+with tempfile.TemporaryDirectory() as place:
+    folder, record = begin(mission, Path(place) / "lake-1")
+    with record:
+        try:
+            fieldbo.run(mission, record=record, on_step=stop_after_twenty)
+        except Interrupted:
+            print("stopped")
+
+    halfway = fieldbo.load_run(folder).result()  # also while another process runs it
+    print(f"so far: {len(halfway.observations)} readings for {halfway.cost:.0f} s, F1 {halfway.f1:.2f}")
+
+    with fieldbo.Record(folder / "run.sqlite") as record:
+        whole = fieldbo.resume(mission, record)
+
+print(f"in the end: {len(whole.observations)} readings for {whole.cost:.0f} s, F1 {whole.f1:.2f}")
+unbroken = fieldbo.run(mission)
+print(f"the same path as unbroken: {whole.path.tolist() == unbroken.path.tolist()}")

@@ -1,0 +1,348 @@
+"""A robot, or a cell, on an MQTT bus. What follows is all that its program has to keep to, in any language.
+
+Every message is a JSON object (UTF-8) on a topic below the one that both sides are told, in what follows
+``fieldbo/boat``. Nothing is retained but ``status``. Numbers are finite; ``null`` stands for one that is
+missing, and keys that are not known are to be passed over. Neither side keeps a session with the broker:
+nothing waits there for a robot that is away.
+
+To the robot, at QoS 1:
+
+``fieldbo/boat/goal``
+    Go there and sample, or set this and measure::
+
+        {"id": "lake-1/7#3f2a91c4", "home": false, "level": 0, "seconds": 212.5,
+         "site": {"along": 350.0, "depth": 4.5}, "units": {"along": "m", "depth": "m"},
+         "place": {"latitude": 47.31, "longitude": 8.5847, "altitude": 401.5}}
+
+    ``site`` has every axis of the domain. A variable that is ``null`` there is left free: it is not to be
+    set, and comes as it comes. ``home`` is true on the way home, where nothing is read. ``level`` is the
+    sensor's setting. ``seconds`` is how long it is reckoned to take, or null. ``place`` (degrees on WGS 84,
+    metres) is there only where it is known how the axes lie on the ground.
+
+    The same id again is the same errand, and comes whenever one side has been away. A robot that is at it
+    goes on; one that has done it answers as before. A goal with another id takes the place of the one under
+    way.
+``fieldbo/boat/cancel``
+    ``{"id": ...}``: give it up, and answer with a result that has ``"complete": false`` and what it cost so
+    far, also if it never came: then it is not to be begun any more. What is done is passed over.
+``fieldbo/boat/hold``
+    ``{}``: stay where you are until the next goal; what was under way is answered as if it were cancelled.
+``fieldbo/boat/ask``
+    ``{"id": ...}``: answer as before if it is known what came of it; else pass it over.
+
+From the robot:
+
+``fieldbo/boat/status`` (QoS 1, retained)
+    ``{"online": true}`` after each connection to the broker, once the robot hears goals, and
+    ``{"online": false}`` before it leaves and as its last will. The robot keeps to one client id, so that the
+    will of an earlier connection does not come after a later one is there.
+``fieldbo/boat/telemetry`` (QoS 0)
+    The heartbeat: several times within the watchdog's time (``watch.silence_s`` in the vehicle file), once a
+    second for example, and from the part of the program that does the work. All keys may be left out::
+
+        {"position": {"along": 120.4, "depth": 0.0}, "battery": 5210.0, "battery_share": 0.87}
+
+    ``battery`` is what is left in the world's cost unit, ``battery_share`` the same as a share of full.
+``fieldbo/boat/result`` (QoS 1)
+    What came of a goal, with its id::
+
+        {"id": "lake-1/7#3f2a91c4", "part": 0, "last": true, "complete": true,
+         "position": {"along": 351.2, "depth": 4.5}, "cost": 214.0, "duration_s": 214.0,
+         "readings": [{"site": {"along": 351.2, "depth": 4.5}, "value": 1.62, "seconds": 211.8,
+                       "channels": {"temperature": 14.2}}]}
+
+    ``position`` is where the robot is now. Readings stand in the order in which they were taken, the last at
+    the goal or nearest to it; the way home may have none. ``seconds`` count from when the goal came, by the
+    robot's clock; a ``value`` that could not be read is null. Of a cell, ``site`` says what every variable
+    turned out to be, those left free too. ``cost`` (in the world's unit) and ``duration_s`` may be left out.
+    A long leg may report in parts 0, 1, ..., all but the last with ``"last": false``; ``part``, ``last`` and
+    ``complete`` may be left out of a result that is whole.
+``fieldbo/boat/refused`` (QoS 1)
+    ``{"id": ..., "reason": "shallow water"}``: nothing was moved.
+
+Where the goal has a ``place``, a position and the site of a reading may be given as one, too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo.domain import Array, Axis
+from fieldbo.errors import InputError
+from fieldbo.frame import Ground
+from fieldbo.mission import Mission
+from fieldbo.vehicles.bus import Broker, Bus
+from fieldbo.vehicles.link import (
+    Alive,
+    At,
+    Charge,
+    Connection,
+    Done,
+    Down,
+    Errand,
+    Hear,
+    Link,
+    Refused,
+    Signal,
+)
+
+TO_ROBOT = ("goal", "cancel", "hold", "ask")
+FROM_ROBOT = ("status", "telemetry", "result", "refused")
+
+_PLACE = ("latitude", "longitude", "altitude")
+
+
+@dataclass(frozen=True)
+class Mqtt(Broker, Link):
+    """The ``[link]`` of a robot on an MQTT bus.
+
+    Parameters
+    ----------
+    host, port, user_from, password_from, tls, ca_file
+        As of a `Broker`.
+    topic : str
+        What the topics of this robot begin with.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    topic: str = "fieldbo/robot"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(self.topic.split("/")) or set("+#\0") & set(self.topic) or self.topic.startswith("$"):
+            raise InputError(
+                f"topic = {self.topic!r}",
+                expected="names with / between them, without + and #, for example fieldbo/boat",
+                where="link.topic",
+            )
+
+    @property
+    def address(self) -> str:
+        """The broker and the topic."""
+        return f"{super().address}/{self.topic}"
+
+    def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
+        return _Connection(self, Codec(mission.world.domain.axes, ground), hear)
+
+
+class _Connection(Connection):
+    """Says again what was said last whenever robot or broker has been away."""
+
+    def __init__(self, link: Mqtt, codec: Codec, hear: Hear) -> None:
+        self._codec, self._hear = codec, hear
+        self._said: tuple[str, dict[str, Any]] | None = None
+        self._bus = Bus(
+            link,
+            link.topic,
+            hears=FROM_ROBOT,
+            heard=self._heard,
+            up=self._say_again,
+            down=lambda why: hear(Down(why)),
+        )
+
+    def go(self, errand: Errand) -> None:
+        self._say("goal", self._codec.goal(errand))
+
+    def cancel(self, errand: str) -> None:
+        self._say("cancel", {"id": errand})
+
+    def hold(self) -> None:
+        self._say("hold", {})
+
+    def ask(self, errand: str) -> bool:
+        self._say("ask", {"id": errand})
+        return True
+
+    def close(self) -> None:
+        self._bus.close()
+
+    def _say(self, name: str, body: dict[str, Any]) -> None:
+        self._said = name, body
+        self._bus.publish(name, body)
+
+    def _say_again(self) -> None:
+        if (said := self._said) is not None:
+            self._bus.publish(*said)
+
+    def _heard(self, name: str, payload: bytes, retained: bool) -> None:
+        """Pass on what the robot says; what is retained was said long ago, and is no sign of life."""
+        try:
+            body = read(name, payload)
+            signals = self._codec.signals(name, body)
+        except InputError as error:
+            self._hear(Down(f"{error.problem}; expected: {error.expected}"))
+            return
+        for signal in signals:
+            if retained and not isinstance(signal, Down):
+                continue
+            if isinstance(signal, Refused) or (isinstance(signal, Done) and signal.last):
+                self._forget(signal.errand)
+            self._hear(signal)
+        if name == "status" and not retained:
+            self._say_again()
+
+    def _forget(self, errand: str) -> None:
+        """Say no more what was said of an errand that is settled."""
+        if self._said is not None and self._said[1].get("id") == errand:
+            self._said = None
+
+
+def read(name: str, payload: bytes) -> dict[str, Any]:
+    """Return the JSON object in a message.
+
+    Parameters
+    ----------
+    name : str
+        Of its topic, for errors.
+    payload : bytes
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    try:
+        body = json.loads(payload)
+    except ValueError:  # neither UTF-8 nor JSON
+        body = None
+    if not isinstance(body, dict):
+        raise InputError(f"{payload[:80]!r} on topic {name}", expected="a JSON object")
+    return body
+
+
+class Codec:
+    """Writes and reads what stands in messages of the places of a domain.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        The domain's.
+    ground : Ground, optional
+        Where they lie; then places are written in degrees, too.
+
+    Examples
+    --------
+    >>> codec = Codec([Axis("x", "m", 0, 9), Axis("t", "K", 0, 9)])
+    >>> codec.place([3.0, np.nan])
+    {'x': 3.0, 't': None}
+    >>> codec.site({"t": 2, "x": None})
+    array([nan,  2.])
+    """
+
+    def __init__(self, axes: Sequence[Axis], ground: Ground | None = None) -> None:
+        self.axes = tuple(axes)
+        self.ground = ground if ground is not None and ground.origin is not None else None
+
+    def place(self, site: ArrayLike) -> dict[str, float | None]:
+        """Return a site (d,) by axis; None for NaN."""
+        values = np.asarray(site, dtype=float).tolist()
+        return {axis.name: told(value) for axis, value in zip(self.axes, values, strict=True)}
+
+    def site(self, place: Any) -> Array:
+        """Return the site (d,) of a place by axis, or in degrees; NaN for what is missing."""
+        given = place if isinstance(place, Mapping) else {}
+        if self.ground is not None and _PLACE[0] in given:
+            point = [number(given.get(name)) for name in _PLACE]
+            return self.ground.from_geodetic(point)[0] if np.isfinite(point).all() else self._nowhere
+        return np.array([number(given.get(axis.name)) for axis in self.axes])
+
+    @property
+    def _nowhere(self) -> Array:
+        return np.full(len(self.axes), np.nan)
+
+    def goal(self, errand: Errand) -> dict[str, Any]:
+        """Return an errand as it is sent."""
+        body = {
+            "id": errand.id,
+            "home": errand.home,
+            "level": errand.level,
+            "seconds": told(errand.seconds),
+            "site": self.place(errand.site),
+            "units": {axis.name: axis.unit for axis in self.axes},
+        }
+        if self.ground is not None:
+            body["place"] = dict(zip(_PLACE, self.ground.geodetic(errand.site)[0].tolist(), strict=True))
+        return body
+
+    def signals(self, name: str, body: Mapping[str, Any]) -> list[Signal]:
+        """Return what a message of the robot says.
+
+        Raises
+        ------
+        InputError
+            It lacks what it can't be understood without.
+        """
+        match name:
+            case "status":
+                return [Alive() if body.get("online") is True else Down("the robot's program is offline")]
+            case "telemetry":
+                return self._telemetry(body)
+            case "result":
+                return [self._done(body)]
+            case _:
+                return [Refused(identity(body), str(body.get("reason", "no reason given")))]
+
+    def _telemetry(self, body: Mapping[str, Any]) -> list[Signal]:
+        signals: list[Signal] = [Alive()]
+        if body.get("position") is not None:
+            signals.append(At(self.site(body["position"])))
+        charge = {"share": body.get("battery_share"), "amount": body.get("battery")}
+        if any(value is not None for value in charge.values()):
+            signals.append(Charge(**{k: None if v is None else number(v) for k, v in charge.items()}))
+        return signals
+
+    def _done(self, body: Mapping[str, Any]) -> Done:
+        given = body.get("readings") or []
+        if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
+            raise InputError(f"readings = {json.dumps(given)[:80]}", expected="a list of objects")
+        part = body.get("part", 0)
+        names = sorted({name for one in given for name in one.get("channels") or {}})
+        return Done(
+            errand=identity(body),
+            position=self.site(body.get("position")),
+            sites=np.array([self.site(one.get("site")) for one in given]).reshape(-1, len(self.axes)),
+            values=np.array([number(one.get("value")) for one in given]),
+            seconds=np.array([number(one.get("seconds")) for one in given]),
+            cost=number(body.get("cost")),
+            duration_s=number(body.get("duration_s")),
+            part=part if isinstance(part, int) else 0,
+            last=body.get("last", True) is not False,
+            complete=body.get("complete", True) is not False,
+            channels={
+                name: np.array([number((one.get("channels") or {}).get(name)) for one in given])
+                for name in names
+            }
+            or None,
+        )
+
+
+def identity(body: Mapping[str, Any]) -> str:
+    """Return the id of the goal that a message is about.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
+    name = body.get("id")
+    if not isinstance(name, str):
+        raise InputError(f"id = {json.dumps(name)[:80]}", expected="the id of the goal")
+    return name
+
+
+def number(given: Any) -> float:
+    """Return a number as it was told; NaN of anything else."""
+    return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else math.nan
+
+
+def told(value: float) -> float | None:
+    """Return a number as it is told: None of one that is not finite."""
+    return float(value) if math.isfinite(value) else None

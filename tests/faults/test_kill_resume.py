@@ -1,0 +1,21 @@
+"""A few kills of the harness beside this file; hundreds of them: ``kill_resume.py --kills 300``."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_killed_runs_go_on_to_the_same_end_and_nothing_is_lost():
+    harness = Path(__file__).with_name("kill_resume.py")
+    done = subprocess.run(
+        [sys.executable, harness, "--kills", "20", "--seed", "7"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    missions, count = done.stdout.splitlines()
+    assert int(re.search(r"(\d+) torn logs", missions)[1]) > 0
+    assert count == "20 kills, 0 readings lost, 0 doubled, 0 paths unequal"

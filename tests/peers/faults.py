@@ -1,0 +1,440 @@
+"""What goes wrong with robots, row by row: each is a whole mission from files, over a real link.
+
+The rows are written once. The tests of a kind of robot subclass `FaultTable`, say in a `Peer` how theirs is
+reached, and run all of them::
+
+    class Bus(Peer):
+        def start(self):
+            self.broker = Broker(self.folder)
+            self.link = f'kind = "mqtt"\\\\nport = {self.broker.port}'
+
+    class TestFaults(FaultTable):
+        peer = Bus
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from peers.pond import BATTERY_S, NOISE_SD, SPEEDUP, pond
+from peers.processes import Program, fieldbo, until
+from working_folder import write
+
+from fieldbo.catalogue import load_mission
+from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.record import Record
+from fieldbo.runner import run as simulate
+from fieldbo.vehicles.link import At
+from fieldbo.vehicles.settings import Told
+
+SILENCE_S, LEAST_S = 2.0, 6.0
+"""The watchdog's time, and how long an order may take, as the vehicle file states them."""
+
+GONE_S = 10.0
+"""How long what lies between robot and fieldbo is gone."""
+
+
+class Peer(ABC):
+    """One kind of robot, and what lies between it and fieldbo; a context manager.
+
+    Attributes
+    ----------
+    folder : Path
+        For files of its own.
+    link : str
+        The vehicle file's ``[link]`` table, without its head.
+    tables : str
+        More tables of the vehicle file: ``[frame]``, ``[arrival]``.
+    speedup, slowly : float
+        How fast its simulated robot's clock runs, and where something is done to it on its way.
+    within : float
+        So near a site it arrives, in metres: the accuracy that the vehicle file states.
+    answers : bool
+        Whether the robot tells what came of an order by its id, also after a restart of fieldbo.
+    """
+
+    link: str = ""
+    tables: str = ""
+    speedup: float = SPEEDUP
+    slowly: float = SPEEDUP / 3
+    within: float = 0.0
+    answers: bool = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start what lies between, and set `link`."""
+
+    def stop(self) -> None:
+        """End it."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Let what lies between be gone,"""
+
+    @abstractmethod
+    def mend(self) -> None:
+        """and come back."""
+
+    def __enter__(self) -> Peer:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run that has ended, or was broken off: its exit code, what it said, and its folder."""
+
+    code: int
+    output: str
+    folder: Path
+
+    @property
+    def rows(self):
+        with Record(self.folder / "run.sqlite") as record:
+            return record.rows()
+
+    def of(self, *kinds):
+        """Return its orders and events of some kinds, in order."""
+        found = [row.message for row in self.rows if row.kind not in ("stop", "end")]
+        return [message for message in found if isinstance(message, kinds)]
+
+    @property
+    def told(self):
+        """Its observations, each part once."""
+        return list({(one.order, one.part): one for one in self.of(Observation)}.values())
+
+    @property
+    def visits(self):
+        """Those of them that answer queries and hold a reading."""
+        queries = {one.id for one in self.of(Query)}
+        return [one for one in self.told if one.order in queries and len(one.values)]
+
+    @property
+    def summary(self):
+        return json.loads((self.folder / "summary.json").read_text())
+
+
+class Trial:
+    """A mission in the pond, its files, and a robot in a process of its own; a context manager."""
+
+    def __init__(self, folder: Path, peer: Peer) -> None:
+        self.folder, self.peer, self.mission = folder, peer, pond(folder)
+        self.world = folder / "pond" / "world.toml"
+        self.file = folder / "robot.toml"
+        watch = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 30.0"
+        reports = f"accuracy = {peer.within}\nlow = -100.0\nhigh = 100.0"
+        tables = [f"[link]\n{peer.link}", peer.tables, f"[watch]\n{watch}", f"[reports]\n{reports}"]
+        write(self.file, "\n".join(["format = 1", *tables, ""]))
+        self.truth = load_mission(str(self.mission)).world.truth
+        self._programs: list[Program] = []
+
+    def robot(self, *faults: str, start=(0.0, 0.0), slow: bool = False) -> Program:
+        """Start the robot, and wait until it is ready; a slow one gives time to do something to it."""
+        at = ",".join(f"{x:g}" for x in start)
+        settings = {"world": self.world, "seed": 3, "start": at, "battery": BATTERY_S}
+        settings["speedup"] = self.peer.slowly if slow else self.peer.speedup
+        told = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        wrong = [part for fault in faults for part in ("--fault", fault)]
+        program = self._begun(fieldbo("robot", self.file, *told, *wrong, cwd=self.folder))
+        program.wait_for("ready")
+        return program
+
+    def start(self, *settings: str) -> Program:
+        """Start the mission."""
+        replaced = [part for one in settings for part in ("--set", one)]
+        files = ["--vehicle", self.file, "--out", self.folder / "run"]
+        return self._begun(fieldbo("run", self.mission, *files, *replaced, cwd=self.folder))
+
+    def resume(self) -> Ran:
+        """Go on with it, to the end."""
+        return self.ended(self._begun(fieldbo("resume", self.folder / "run", cwd=self.folder)))
+
+    def run(self, *settings: str) -> Ran:
+        """Run the mission to the end."""
+        return self.ended(self.start(*settings))
+
+    def ended(self, program: Program, timeout_s: float = 240.0) -> Ran:
+        """Wait until a run has ended."""
+        return Ran(program.wait(timeout_s), program.output, self.folder / "run")
+
+    def _begun(self, program: Program) -> Program:
+        self._programs.append(program)
+        return program
+
+    def rows(self):
+        """Return the record's rows so far."""
+        file = self.folder / "run" / "run.sqlite"
+        return Ran(0, "", self.folder / "run").rows if file.exists() else []
+
+    def until_under_way(self, orders: int, running: Program):
+        """Wait until so many orders have left, and the last is still out; return its row."""
+
+        def last():
+            assert running.running, running.output
+            rows = self.rows()
+            left = [row for row in rows if row.kind == "query"]
+            return left[-1] if len(left) >= orders and rows[-1].kind == "query" else None
+
+        try:
+            return until(last, what=f"order {orders} to leave")
+        except AssertionError as error:
+            told = [(row.seq, row.time_utc, row.kind, row.order) for row in self.rows()]
+            raise AssertionError(f"{error}:\n{running.output}\n{told}") from None
+
+    def where_the_robot_stays(self, seconds: float = 1.0):
+        """Listen to the robot beside fieldbo; return all places that it tells of, (k, d)."""
+        told, heard = Told.read(str(self.file)), []
+        mission = load_mission(str(self.mission))
+        ground = told.settings.ground(mission.world.domain.axes)
+        connection = told.link.open(mission, ground, heard.append)
+        try:
+            until(lambda: any(isinstance(one, At) for one in heard), what="the robot to say where it is")
+            heard.clear()
+            time.sleep(seconds)
+        finally:
+            connection.close()
+        return np.array([one.position for one in heard if isinstance(one, At)])
+
+    def check(self, ran: Ran, codes=(0,)) -> None:
+        """Whatever went wrong, this holds of a run that has ended."""
+        said = "\n".join([ran.output, *(one.output for one in self._programs)])
+        assert "Traceback" not in said, said
+        assert ran.code in codes, said
+        ended = [row.body["reason"] for row in ran.rows if row.kind == "end"]
+        assert ended == [ran.summary["end_reason"]]
+        assert ended[0] in list(EndReason)
+        self._nothing_is_counted_twice(ran)
+        self._readings_are_where_they_were_taken(ran)
+
+    def _nothing_is_counted_twice(self, ran: Ran) -> None:
+        """Each order leaves once, each part is paid once; what is spent is what the robot used."""
+        orders = [one.id for one in ran.of(Query, GoHome)]
+        assert len(set(orders)) == len(orders)
+        assert ran.summary["readings"] == sum(len(one.values) for one in ran.visits)
+        told = [one.remaining for one in ran.of(Telemetry) if one.remaining is not None]
+        if told:
+            used = BATTERY_S - told[-1]
+            assert ran.summary["cost"] == pytest.approx(used, abs=0.02 * BATTERY_S)
+
+    def _readings_are_where_they_were_taken(self, ran: Ran) -> None:
+        """The field has there what was read."""
+        for one in ran.visits:
+            known = np.isfinite(one.values)
+            gap = np.abs(self.truth(one.sites[known]) - one.values[known])
+            assert (gap < 6 * NOISE_SD + 0.2 * self.peer.within).all(), (one.order, one.sites, one.values)
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for program in reversed(self._programs):
+            program.__exit__(*error)
+
+
+class FaultTable(ABC):
+    """The rows. Override `peer`."""
+
+    peer: ClassVar[type[Peer]]
+
+    @pytest.fixture
+    def trial(self, tmp_path):
+        with self.peer(tmp_path) as peer, Trial(tmp_path, peer) as trial:
+            yield trial
+
+    def test_a_robot_that_does_as_it_is_told_reads_at_the_sites_of_a_simulation(self, trial):
+        trial.robot()
+
+        ran = trial.run()
+
+        trial.check(ran)
+        planned = simulate(load_mission(str(trial.mission)))
+        assert [one.site.tolist() for one in ran.of(Query)] == [q.site.tolist() for q in planned.queries]
+        assert ran.summary["end_reason"] == planned.end_reason
+        assert ran.summary["home"]
+
+    def test_an_order_that_is_refused_costs_nothing_and_the_run_goes_on(self, trial):
+        trial.robot("refuse:2")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        (refused,) = ran.of(Rejected)
+        assert refused.order == ran.of(Query)[2].id
+        assert len(ran.visits) == len(ran.of(Query)) - 1
+        assert ran.summary["home"]
+
+    def test_an_order_that_is_never_done_is_given_up_and_the_run_goes_on(self, trial):
+        trial.robot("stuck:2")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        orders = [one.id for one in ran.of(Query)]
+        assert orders[2] not in [one.order for one in ran.visits]
+        assert len(ran.visits) == len(orders) - 1
+        assert ran.summary["home"]
+
+    def test_a_reading_that_is_no_number_or_absurd_has_failed_and_no_other(self, trial):
+        trial.robot("nan:2", "absurd:4")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        failed = [k for k, one in enumerate(ran.visits) if np.isnan(one.values).any()]
+        assert failed == [2, 4]
+        assert len(ran.visits) == len(ran.of(Query))
+
+    def test_a_reading_far_from_its_site_belongs_where_it_was_taken(self, trial):
+        trial.robot("astray:3:7")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        asked, seen = ran.of(Query)[3], ran.visits[3]
+        gap = seen.sites[-1] - asked.site
+        assert gap == pytest.approx([7.0, 0.0], abs=0.1 + trial.peer.within)
+
+    def test_a_battery_that_runs_down_faster_than_planned_still_brings_the_robot_home(self, trial):
+        trial.robot("drain:1:1.6")
+
+        ran = trial.run("agent.max_steps=100", "agent.margin=0.7")
+
+        trial.check(ran)
+        assert ran.summary["end_reason"] == EndReason.BATTERY_SPENT
+        assert ran.summary["home"]
+        assert ran.of(Telemetry)[-1].remaining >= 0.0
+        assert ran.summary["cost"] > 1.2 * ran.summary["planned_cost"]
+
+    def test_a_result_that_comes_twice_or_late_counts_once(self, trial):
+        trial.robot("twice:1", "late:3:2.5", "twice:5")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        assert len(ran.visits) == len(ran.of(Query))
+
+    def test_a_result_that_comes_when_its_order_is_given_up_is_still_read_and_paid_once(self, trial):
+        trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        (late,) = ran.of(Lost)
+        assert late.order == ran.of(Query)[2].id
+        assert late.order in [one.order for one in ran.visits]
+
+    def test_a_clock_that_jumps_changes_no_order_of_readings(self, trial):
+        trial.robot("clock:2:-5000", "clock:4:100000")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        times = [one.times_s[-1] for one in ran.visits]
+        assert times == sorted(times)
+        assert ran.summary["time_s"] < 3 * ran.summary["planned_time_s"]
+        assert len(ran.visits) == len(ran.of(Query))
+
+    def test_a_robot_that_is_killed_and_started_again_goes_on(self, trial):
+        robot = trial.robot(slow=True)
+        run = trial.start("agent.when_lost.orders=2", 'agent.when_lost.then="wait"')
+        trial.until_under_way(4, run)
+        robot.kill()
+        last = [row.message for row in trial.rows() if row.kind == "observation"][-1]
+        time.sleep(1.0)
+        trial.robot(start=last.position, slow=True)
+
+        ran = trial.ended(run)
+
+        trial.check(ran)
+        assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
+        assert len(ran.visits) >= len(ran.of(Query)) - 2
+
+    def test_a_robot_that_is_gone_for_good_ends_the_run(self, trial):
+        robot = trial.robot(slow=True)
+        run = trial.start("agent.when_lost.orders=2")
+        trial.until_under_way(4, run)
+        robot.kill()
+
+        ran = trial.ended(run)
+
+        trial.check(ran)
+        assert ran.summary["end_reason"] == EndReason.VEHICLE_LOST
+        assert ran.of(Lost)
+
+    def test_what_lies_between_may_be_gone_for_a_while(self, trial):
+        trial.robot(slow=True)
+        run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
+        trial.until_under_way(4, run)
+        trial.peer.cut()
+        time.sleep(GONE_S)
+        trial.peer.mend()
+
+        ran = trial.ended(run)
+
+        trial.check(ran)
+        assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
+        assert len(ran.visits) >= len(ran.of(Query)) - 2
+
+    def test_a_robot_that_falls_silent_is_noticed_within_the_watchdogs_time(self, trial):
+        robot = trial.robot(slow=True)
+        run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
+        trial.until_under_way(4, run)
+        robot.freeze()
+        frozen = time.time()
+        lost = until(
+            lambda: next((row for row in trial.rows() if row.kind == "lost"), None), what="the watchdog"
+        )
+        robot.thaw()
+
+        ran = trial.ended(run)
+
+        trial.check(ran)
+        noticed_s = datetime.fromisoformat(lost.time_utc).timestamp() - frozen
+        assert noticed_s < SILENCE_S + 1.0
+        assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
+
+    def test_ctrl_c_has_the_robot_stay_where_it_is_and_the_run_can_go_on(self, trial):
+        trial.robot(slow=True)
+        run = trial.start()
+        row = trial.until_under_way(4, run)
+        run.interrupt()
+        broken = trial.ended(run)
+        assert broken.code == 128 + signal.SIGINT, broken.output
+        assert broken.summary["end_reason"] is None
+
+        stays = trial.where_the_robot_stays()
+        ran = trial.resume()
+
+        assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
+        assert np.abs(stays[-1] - row.message.site).max() > trial.peer.within
+        trial.check(ran)
+        assert ran.summary["end_reason"] == EndReason.STEP_LIMIT
+
+    def test_a_run_that_is_killed_goes_on_and_counts_nothing_twice(self, trial):
+        trial.robot(slow=True)
+        run = trial.start()
+        trial.until_under_way(4, run)
+        run.kill()
+        time.sleep(3.0)
+
+        ran = trial.resume()
+
+        trial.check(ran)
+        assert ran.summary["end_reason"] == EndReason.STEP_LIMIT
+        if trial.peer.answers:
+            assert len(ran.visits) == len(ran.of(Query))

@@ -1,0 +1,72 @@
+"""A pond, 42 sites of it, in which all kinds of robots are tried out; and a mission there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from working_folder import write
+
+from fieldbo.catalogue import load_mission
+from fieldbo.mission import Mission
+
+NOISE_SD = 0.01
+BATTERY_S = 400.0
+SPEEDUP = 60.0
+"""A minute of a robot's day takes a second."""
+
+WORLD = f"""format = 1
+version = "1"
+title = "a pond"
+cost_unit = "s"
+start = [0, 0]
+[value]
+name = "turbidity"
+unit = "1"
+[domain]
+kind = "grid"
+axes = [{{ name = "x", unit = "m", low = 0, high = 60, count = 7 }},
+        {{ name = "y", unit = "m", low = 0, high = 50, count = 6 }}]
+[field]
+kind = "gp-draw"
+kernel = "matern52"
+length_scales = [15, 15]
+variance = 1.0
+[cost]
+kind = "euclidean"
+rate = 1.0        # a metre a second
+sampling = 2.0
+[sensor]
+noise_sd = {NOISE_SD}
+"""
+
+MISSION = f"""format = 1
+title = "where the pond is turbid"
+world = "pond"
+seed = 3
+[question]
+kind = "level-set"
+threshold = 0.3
+[agent]
+battery = {BATTERY_S:g}
+start = [0, 0]
+home = [0, 0]
+max_steps = 8
+[policy]
+kind = "random"
+[model]
+kernel = "matern52"
+length_scales = [15, 15]
+learn = false
+"""
+
+
+def pond(folder: Path) -> Path:
+    """Write the pond and its mission; return the mission's file."""
+    write(folder / "pond" / "world.toml", WORLD)
+    write(folder / "pond.toml", MISSION)
+    return folder / "pond.toml"
+
+
+def pond_mission(folder: Path) -> Mission:
+    """Write the pond and its mission; return the mission."""
+    return load_mission(str(pond(folder)))

@@ -1,0 +1,366 @@
+"""Vehicles that speak MAVLink, behind a router that may lose packets; each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import signal
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peers.faults import LEAST_S, SILENCE_S, FaultTable, Peer, Ran, Trial
+from peers.pond import SPEEDUP, pond, pond_mission
+from peers.processes import fieldbo, free_port, python, until
+from working_folder import write
+
+from fieldbo.catalogue import load_mission
+from fieldbo.exchange import Observation, Query, Rejected
+from fieldbo.frame import Frame, Origin
+from fieldbo.runner import run as simulate
+from fieldbo.testing import VehicleContract
+from fieldbo.vehicles.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink import Mavlink
+from fieldbo.vehicles.settings import for_new_run, vehicle_of
+
+HERE = Path(__file__).parent
+
+POND = """[frame]
+origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
+along = "x"
+left = "y"
+"""
+
+ACCURACY_M = 0.05
+ARRIVAL = "[arrival]\nwithin = 0.05"
+
+
+class Router:
+    """A relay, and the vehicle file of what lies beyond it; a context manager."""
+
+    def __init__(self, *troubles):
+        self.port = free_port(socket.SOCK_DGRAM)
+        self.link = f'kind = "mavlink"\nconnection = "udpin:0.0.0.0:{self.port}"\nreading = "turbidity"'
+        self.program = python(HERE / "relay.py", self.port, *troubles)
+        self.pilots_port = int(self.program.wait_for("ready").rpartition(" ")[2])
+
+    def toggle(self):
+        """Be gone, or come back."""
+        self.program.process.send_signal(signal.SIGUSR1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.program.__exit__(None, None, None)
+
+
+def drone(folder, router, frame=POND, *more, arrival=ARRIVAL):
+    """Write a vehicle file, and return it."""
+    tables = [f"[link]\n{router.link}", frame, f"[reports]\naccuracy = {ACCURACY_M}", arrival]
+    write(folder / "drone.toml", "\n".join(["format = 1", *tables, *more, ""]))
+    return folder / "drone.toml"
+
+
+class TestContract(VehicleContract):
+    """Each test meets a robot of its own."""
+
+    patience_s = 20.0
+
+    @pytest.fixture(autouse=True)
+    def _robot(self, tmp_path):
+        self.folder = tmp_path
+        pond(tmp_path)
+        with Router() as router:
+            self.file = drone(tmp_path, router)
+            world = ("--world", tmp_path / "pond" / "world.toml", "--speedup", SPEEDUP)
+            with fieldbo("robot", self.file, *world) as robot:
+                robot.wait_for("ready")
+                yield
+
+    def mission(self):
+        return pond_mission(self.folder)
+
+    def vehicle(self, mission):
+        return vehicle_of(for_new_run(str(self.file)), mission)
+
+
+class BehindRouter(Peer):
+    """A robot behind a router that can be gone for a while."""
+
+    tables = f"{POND}\n{ARRIVAL}"
+    within = ACCURACY_M
+    answers = False
+    fence = ""
+
+    def start(self):
+        self.router = Router()
+        self.link = self.router.link + self.fence
+
+    def stop(self):
+        self.router.__exit__()
+
+    def cut(self):
+        self.router.toggle()
+
+    def mend(self):
+        self.router.toggle()
+
+
+class FencedIn(BehindRouter):
+    """And within a fence."""
+
+    fence = "\nfence = { radius = 45.0 }"
+
+
+class TestFaults(FaultTable):
+    peer = BehindRouter
+
+    def test_an_order_that_is_refused_costs_nothing_and_the_run_goes_on(self, tmp_path):
+        """No place to go to is ever acknowledged: what refuses is the fence."""
+        with FencedIn(tmp_path) as peer, Trial(tmp_path, peer) as trial:
+            trial.robot()
+
+            ran = trial.run()
+
+            trial.check(ran)
+            asked = {one.id: float(np.hypot(*one.site)) for one in ran.of(Query)}
+            refused = [one.order for one in ran.of(Rejected)]
+            assert refused == [order for order, far in asked.items() if far > 45]
+            assert refused
+            assert [one.order for one in ran.visits] == [order for order in asked if order not in refused]
+            assert ran.summary["home"]
+
+    def test_a_reading_far_from_its_site_belongs_where_it_was_taken(self, trial):
+        """What stops elsewhere never arrives: it is given up."""
+        trial.robot("astray:3:7")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        self._cut_short_and_gone_on(ran, 3)
+
+    def test_a_result_that_comes_when_its_order_is_given_up_is_still_read_and_paid_once(self, trial):
+        """A reading has no order's name: one that comes later belongs to none."""
+        trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        self._cut_short_and_gone_on(ran, 2)
+
+    @staticmethod
+    def _cut_short_and_gone_on(ran, number):
+        orders = [one.id for one in ran.of(Query)]
+        (short,) = [one for one in ran.told if not one.complete]
+        assert (short.order, len(short.values)) == (orders[number], 0)
+        assert [one.order for one in ran.visits] == [order for order in orders if order != short.order]
+
+
+# -- a whole mission -------------------------------------------------------------------------------------
+
+LAKE = """[frame]
+origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
+bearing = 90
+along = "along"
+depth = "depth"
+"""
+BATTERY_S = 400
+POOR = ("--loss", 0.25, "--double", 0.2, "--late", 0.3, "--late-s", 0.4)
+
+
+def robot(file, world, *more):
+    """Return fieldbo's own simulated robot, as a program; its modes are ArduPilot's."""
+    return fieldbo("robot", file, "--world", world, *more)
+
+
+def mavsdk(file, world, *more):
+    """Return a vehicle on MAVSDK's C++ library, as a program; its modes are PX4's."""
+    return python(HERE / "mavsdk_vehicle.py", file, world, *more)
+
+
+@pytest.mark.parametrize("vehicle", [robot, mavsdk])
+@pytest.mark.parametrize("troubles", [(), POOR], ids=["good link", "poor link"])
+def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubles, tmp_path):
+    """Also where a quarter of all packets is lost, and others come twice, late and in disorder."""
+    with Router(*troubles) as router:
+        battery = f"[battery]\naccuracy = {0.2 * BATTERY_S}"  # of a robot in haste, what is told is outdated
+        file = drone(tmp_path, router, LAKE, battery, arrival="[arrival]\nwithin = 0.05\nsettle_s = 0.5")
+        haste = ("--seed", 7, "--battery", BATTERY_S, "--speedup", 40)
+        with vehicle(file, "lake-transect", *haste) as boat:
+            boat.wait_for("ready")
+            out = tmp_path / "run"
+            files = ("--vehicle", file, "--out", out, "--battery", BATTERY_S)
+            with fieldbo("run", "lake-level-set", *files) as run:
+                assert run.wait(120.0) == 0, run.output
+
+    planned = simulate(load_mission("lake-level-set", {"agent": {"battery": BATTERY_S}}))
+    ran = Ran(0, "", out)
+    assert [one.site.tolist() for one in ran.of(Query)] == [one.site.tolist() for one in planned.queries]
+    assert [one.sites.tolist() for one in ran.visits] == [one.sites.tolist() for one in planned.observations]
+    values = [one.values[-1] for one in ran.visits]
+    assert values == pytest.approx([one.values[-1] for one in planned.observations], abs=1e-6)
+    assert ran.summary["cost"] == pytest.approx(planned.cost)
+
+
+# -- who has the vehicle ---------------------------------------------------------------------------------
+
+HOLD, GUIDED = 4, 15
+
+
+class PilotsHand:
+    """A second ground station, whose commands reach the vehicle through the router."""
+
+    def __init__(self, router):
+        from pymavlink import mavutil
+
+        self.wire = mavutil.mavlink_connection(f"udpout:127.0.0.1:{router.pilots_port}")
+
+    def mode(self, number):
+        self.wire.mav.command_long_send(1, 1, 176, 0, 1, number, 0, 0, 0, 0, 0)
+
+    def arm(self, on):
+        self.wire.mav.command_long_send(1, 1, 400, 0, int(on), 0, 0, 0, 0, 0, 0)
+
+
+@pytest.fixture
+def afloat(tmp_path):
+    """A boat in the pond, fieldbo's vehicle to it, and a pilot."""
+    mission = pond_mission(tmp_path)
+    with Router() as router:
+        file = drone(tmp_path, router)
+        with robot(file, tmp_path / "pond" / "world.toml", "--speedup", 5) as boat:
+            boat.wait_for("ready")
+            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+                yield boat, vehicle, PilotsHand(router)
+
+
+def listened(vehicle, seconds):
+    """Return what a vehicle tells within so many seconds."""
+    end, told = time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        told += vehicle.events(0.05)
+    return told
+
+
+def settled(vehicle, timeout_s=20.0):
+    """Wait for what came of an order, and return it."""
+    found = []
+    until(lambda: found.extend(e for e in vehicle.events(0.05) if hasattr(e, "order")) or found, timeout_s)
+    return found[0]
+
+
+def test_a_pilot_who_takes_the_vehicle_has_it_until_it_is_given_back(afloat):
+    boat, vehicle, pilot = afloat
+    vehicle.send(Query([60.0, 50.0], expected_cost=80.0, id="run/0"))
+    boat.wait_for("GUIDED")
+    listened(vehicle, 1.0)
+
+    pilot.mode(HOLD)
+    boat.wait_for("HOLD")
+    cut = settled(vehicle)
+    assert (cut.order, cut.complete, len(cut.values)) == ("run/0", False, 0)
+    assert 0 < cut.position[0] < 60
+
+    vehicle.send(Query([0.0, 10.0], expected_cost=60.0, id="run/1"))
+    assert not [event for event in listened(vehicle, 3.0) if hasattr(event, "order")]
+    assert boat.lines[-1] == "armed, HOLD"  # nobody asked it for anything else
+
+    pilot.mode(GUIDED)
+    done = settled(vehicle)
+    assert (done.order, done.complete, done.position.tolist()) == ("run/1", True, [0.0, 10.0])
+
+
+def test_an_order_waits_until_a_pilot_has_armed_the_vehicle(afloat):
+    boat, vehicle, pilot = afloat
+    pilot.arm(False)
+    boat.wait_for("disarmed")
+
+    vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
+    assert not [event for event in listened(vehicle, 3.0) if hasattr(event, "order")]
+    assert boat.lines[-1] == "disarmed, HOLD"
+
+    pilot.arm(True)
+    assert isinstance(settled(vehicle), Observation)
+
+
+def test_noise_and_strangers_on_the_line_do_no_harm(afloat, tmp_path):
+    _, vehicle, _ = afloat
+    from pymavlink import mavutil
+
+    port = int(vehicle.link.connection.rpartition(":")[2])
+    stranger = mavutil.mavlink_connection(f"udpout:127.0.0.2:{port}", source_system=9, source_component=1)
+    rng = random.Random(1)
+    vehicle.send(Query([20.0, 10.0], expected_cost=20.0, id="run/0"))
+    found = []
+    while not found:
+        stranger.mav.heartbeat_send(2, 3, 129, HOLD, 4)
+        stranger.mav.global_position_int_send(5, 0x7FFFFFFF, -0x7FFFFFFF, 0, 0, 0, 0, 0, 0)
+        stranger.mav.named_value_float_send(5, b"turbidity", 1e9)
+        stranger.write(bytes(rng.randrange(256) for _ in range(rng.randrange(1, 300))))
+        stranger.write(b"\xfd\x09\x00\x00")
+        found = [event for event in vehicle.events(0.05) if hasattr(event, "order")]
+
+    assert found[0].position.tolist() == [20.0, 10.0]
+    assert abs(found[0].values[0]) < 10
+
+
+# -- plans -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("troubles", [(), ("--loss", 0.3, "--double", 0.2)], ids=["good link", "poor link"])
+def test_a_plan_that_is_put_into_a_vehicle_is_there_item_by_item(troubles, tmp_path):
+    with Router(*troubles) as router:
+        file = drone(tmp_path, router, LAKE)
+        with mavsdk(file, "lake-transect") as boat:
+            boat.wait_for("ready")
+            again = ("--set", "policy.lines=4", "--set", "policy.samples=3")
+            plan = ("plan", "lake-lawnmower", "--vehicle", file, "--stay", 7, "--out", tmp_path / "lake.plan")
+            with fieldbo(*plan, "--upload", *again) as program:
+                assert program.wait(120.0) == 0, program.output
+            got = json.loads(boat.wait_for("mission ").partition(" ")[2])
+
+    items = json.loads((tmp_path / "lake.plan").read_text())["mission"]["items"]
+    assert len(got) == len(items) > 10
+    for number, (one, item) in enumerate(zip(got, items, strict=True)):
+        latitude, longitude, altitude = item["params"][4:]
+        assert (one["seq"], one["command"], one["frame"]) == (number, 16, 5)
+        assert (one["x"], one["y"]) == (round(latitude * 1e7), round(longitude * 1e7))
+        assert one["z"] == pytest.approx(altitude, abs=1e-4)
+        assert (one["param1"], one["autocontinue"], one["current"]) == (7.0, 1, int(number == 0))
+        assert math.isnan(one["param4"])
+
+
+@pytest.mark.parametrize("altitude", ["absolute", "relative"])
+def test_a_plan_file_means_to_others_what_it_means_to_us(altitude, tmp_path):
+    """MAVSDK reads it, which reads those of QGroundControl."""
+    from mavsdk.component_type import ComponentType
+    from mavsdk.mavsdk import Configuration, Mavsdk
+    from mavsdk.plugins.mission_raw import MissionRaw
+
+    axes = pond_mission(tmp_path).world.domain.axes
+    ground = Frame(Origin(47.31, 8.58, 406.0), along="x", left="y").over(axes)
+    link = Mavlink(f"udpin:127.0.0.1:{free_port(socket.SOCK_DGRAM)}", altitude=altitude)
+    way = waypoints([[0, 0], [10, 50], [60, 0]], ground, link, stay_s=4.0)
+    write(
+        tmp_path / "boat.toml",
+        f'format = 1\n[link]\nkind = "mavlink"\nconnection = "{link.connection}"\n{POND}',
+    )
+    with (
+        robot(tmp_path / "boat.toml", tmp_path / "pond" / "world.toml"),
+        Mavsdk(Configuration.create_with_component_type(ComponentType.GROUND_STATION)) as station,
+    ):
+        station.add_any_connection(link.connection.replace(":", "://", 1))
+        boat = station.first_autopilot(timeout_s=30.0)
+        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, ground, link))
+
+    items = read.mission_items[-len(way) :]  # of a boat of ArduPilot's modes, home comes first
+    assert [(one.x, one.y) for one in items] == [
+        (round(one.latitude * 1e7), round(one.longitude * 1e7)) for one in way
+    ]
+    assert [one.z for one in items] == pytest.approx([one.altitude for one in way], abs=1e-4)
+    assert {(one.command, one.param1, one.autocontinue) for one in items} == {(16, 4.0, 1)}
+    assert {one.frame for one in items} == {0 if altitude == "absolute" else 3}

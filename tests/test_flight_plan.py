@@ -1,0 +1,199 @@
+"""A MAVLink vehicle's settings, its fence, and plans for it; nothing here needs pymavlink."""
+
+import json
+import math
+
+import pytest
+from shapely.geometry import Polygon
+
+from fieldbo.domain import Axis
+from fieldbo.errors import InputError, VehicleError
+from fieldbo.files import validated
+from fieldbo.frame import Frame, Origin
+from fieldbo.vehicles.fence import Fence
+from fieldbo.vehicles.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink import Mavlink, located
+
+LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
+GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
+PLACE = [47.0, 8.0, 400.0]
+HOOK = (
+    (46.9, 7.9),
+    (47.1, 7.9),
+    (47.1, 8.1),
+    (46.9, 8.1),
+    (46.9, 8.08),
+    (47.08, 8.08),
+    (47.08, 7.92),
+    (46.9, 7.92),
+)
+
+
+# -- settings --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "connection",
+    ["udpin:0.0.0.0:14550", "udpout:10.0.0.2:14551", "tcp:boat.local:5760", "/dev/ttyUSB0", "COM3"],
+)
+def test_a_vehicle_is_reached_by_udp_tcp_or_a_serial_port(connection):
+    assert Mavlink(connection).address == f"{connection}, system 1"
+
+
+@pytest.mark.parametrize(
+    "connection", ["", "udp:1.2.3.4:1", "udpin:14550", "tcp:host:", "udpin:h:70000", "a.tlog"]
+)
+def test_any_other_connection_is_an_error_that_says_what_there_is(connection):
+    with pytest.raises(InputError, match=r"udpin:0\.0\.0\.0:14550"):
+        Mavlink(connection)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"reading": ""}, "reading = ''"),
+        ({"reading": "chlorophyll"}, "1 to 10 letters"),
+        ({"system": 0}, "system = 0"),
+        ({"system": 254}, "own_system = 254, the vehicle's own number"),
+        ({"altitude": "sea"}, "altitude"),
+        ({"fence": {"corner": []}}, "corners"),
+    ],
+)
+def test_a_setting_that_can_not_be_is_an_error(keys, said):
+    with pytest.raises(InputError, match=said):
+        validated(Mavlink, keys, "boat.toml: link")
+
+
+def test_without_a_place_on_the_ground_an_error_shows_the_table_that_is_missing():
+    with pytest.raises(VehicleError, match=r'\[frame\]\norigin = (.|\n)*along = "along"'):
+        located(None, LAKE)
+
+
+# -- the fence -------------------------------------------------------------------------------------------
+
+
+def test_without_a_fence_nothing_is_objected():
+    assert Fence().objection(PLACE, [46.0, 9.0, 0.0], [0.0, 0.0, 0.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("fence", "said"),
+    [
+        (Fence(lowest=400.5), "400 m lies below the fence, 400.5 m"),
+        (Fence(highest=399.0), "400 m lies above the fence, 399 m"),
+        (Fence(radius=5_000.0), "lies 5560 m from the origin"),
+        (Fence(corners=((47.01, 7.9), (47.1, 7.9), (47.1, 8.1))), "lies outside of the fence"),
+    ],
+)
+def test_a_place_beyond_the_fence_is_objected_to(fence, said):
+    assert said in str(fence.objection(PLACE, origin=[47.05, 8.0, 0.0]))
+
+
+def test_what_lies_on_the_fence_is_within():
+    fence = Fence(corners=((47.0, 7.9), (47.0, 8.1), (47.1, 8.0)), lowest=400.0, highest=401.0)
+    assert fence.objection(PLACE) is None
+
+
+def test_the_way_has_to_stay_within_too():
+    fence = Fence(corners=HOOK)  # two arms, side by side
+    left, right, middle = [46.95, 7.91, 400.0], [46.95, 8.09, 400.0], [47.09, 8.0, 400.0]
+
+    assert fence.objection(right) is None
+    assert "the way to 46.950000, 8.090000 leads out" in str(fence.objection(right, left))
+    assert fence.objection(left, [47.05, 7.91, 400.0]) is None
+    assert fence.objection(middle, [47.09, 7.95, 400.0]) is None
+
+
+def test_a_vehicle_that_is_outside_may_come_in():
+    fence = Fence(corners=HOOK)
+    assert fence.objection([46.95, 7.91, 400.0], [46.95, 7.5, 400.0]) is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"corners": ((47.0, 8.0), (47.1, 8.0))},
+        {"corners": ((47.0, 8.0), (47.1, 8.1), (47.1, 8.0), (47.0, 8.1))},
+        {"corners": ((47.0, 8.0), (97.1, 8.1), (47.1, 8.2))},
+        {"corners": ((47.0, 8.0), (math.nan, 8.1), (47.1, 8.2))},
+        {"lowest": 5.0, "highest": 5.0},
+        {"radius": 0.0},
+        {"radius": math.nan},
+    ],
+)
+def test_a_fence_that_encloses_nothing_is_an_error(keys):
+    with pytest.raises(InputError):
+        Fence(**keys)
+
+
+# -- plans -----------------------------------------------------------------------------------------------
+
+
+def test_a_way_leads_past_the_sites_in_order():
+    way = waypoints([[0, 0], [100, 5], [50, 18]], GROUND, Mavlink(), stay_s=4.0)
+
+    assert [one.altitude for one in way] == [406.0, 401.0, 388.0]
+    assert [one.latitude for one in way] == pytest.approx([47.31] * 3, abs=1e-6)
+    assert [one.longitude for one in way] == pytest.approx([8.58, 8.581322, 8.580661], abs=1e-6)
+    assert {one.stay_s for one in way} == {4.0}
+
+
+def test_no_way_is_planned_that_leads_out_of_the_fence():
+    deep = Mavlink(fence=Fence(lowest=390.0))
+    with pytest.raises(InputError, match="waypoint 2: altitude 388 m lies below the fence"):
+        waypoints([[100, 5], [100, 18]], GROUND, deep)
+
+
+def test_a_way_without_sites_is_an_error():
+    with pytest.raises(InputError, match="no sites"):
+        waypoints([], GROUND, Mavlink())
+
+
+def test_a_plan_has_all_that_its_format_asks_for():
+    way = waypoints([[0, 0], [100, 5]], GROUND, Mavlink(), stay_s=4.0)
+    plan = json.loads(plan_file(way, GROUND, Mavlink()))
+
+    assert (plan["fileType"], plan["version"], plan["groundStation"]) == ("Plan", 1, "fieldbo")
+    mission = plan["mission"]
+    required = [
+        "version",
+        "firmwareType",
+        "globalPlanAltitudeMode",
+        "vehicleType",
+        "cruiseSpeed",
+        "hoverSpeed",
+    ]
+    assert {*required, "items", "plannedHomePosition"} <= mission.keys()
+    assert mission["version"] == 2
+    assert mission["plannedHomePosition"] == [47.31, 8.58, 406.0]
+    assert plan["rallyPoints"] == {"points": [], "version": 2}
+    assert plan["geoFence"] == {"circles": [], "polygons": [], "version": 2}
+    for number, (one, item) in enumerate(zip(way, mission["items"], strict=True), start=1):
+        assert (item["type"], item["command"], item["doJumpId"]) == ("SimpleItem", 16, number)
+        assert item["params"] == [4.0, 0, 0, None, one.latitude, one.longitude, one.altitude]
+        assert (item["frame"], item["AltitudeMode"], item["Altitude"]) == (0, 2, one.altitude)
+        assert item["autoContinue"] is True
+
+
+def test_altitudes_above_home_are_told_as_such():
+    above_home = Mavlink(altitude="relative")
+    plan = json.loads(plan_file(waypoints([[0, 0]], GROUND, above_home), GROUND, above_home))
+
+    (item,) = plan["mission"]["items"]
+    assert (item["frame"], item["AltitudeMode"]) == (3, 1)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_plan_holds_the_fence_clockwise_and_its_circle(turn):
+    corners = ((47.3, 8.5), (47.3, 8.7), (47.4, 8.7), (47.4, 8.5))[::turn]
+    link = Mavlink(fence=Fence(corners=corners, radius=2_000.0))
+
+    fence = json.loads(plan_file(waypoints([[0, 0]], GROUND, link), GROUND, link))["geoFence"]
+
+    (polygon,) = fence["polygons"]
+    assert {tuple(corner) for corner in polygon["polygon"]} == set(corners)
+    assert not Polygon([(east, north) for north, east in polygon["polygon"]]).exterior.is_ccw
+    assert (polygon["inclusion"], polygon["version"]) == (True, 1)
+    assert fence["circles"] == [
+        {"circle": {"center": [47.31, 8.58], "radius": 2_000.0}, "inclusion": True, "version": 1}
+    ]
