@@ -23,7 +23,7 @@ import fieldbo
 from fieldbo.errors import InputError
 from fieldbo.files import toml_text
 from fieldbo.mission import Mission
-from fieldbo.record import Record
+from fieldbo.record import Record, on_disk
 from fieldbo.result import ANSWERS, Result, write_whole
 
 RECORD, MISSION = "run.sqlite", "mission.toml"
@@ -61,6 +61,8 @@ def begin(
     try:
         _copy(mission.folder, world)
         write_whole(folder / MISSION, (head + toml_text(mission.settings)).encode())
+        for path in (*folder.rglob("*"), folder, folder.parent):
+            on_disk(path)  # the record is the last to be there, so that what it goes by is there, too
         told = {**describe(mission), "files": digests(world), "vehicles": [dict(one) for one in vehicles]}
         return folder, Record.create(folder / RECORD, folder.name, told)
     except OSError as error:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError
 from fieldbo.exchange import EndReason, Event, Order, from_plain, kind_of, to_plain
+from fieldbo.lock import locked, unlock
 from fieldbo.snapshot import identity, snapshot
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ FORMAT = 2
 
 ORDERS = ("query", "go-home")
 """The kinds of rows that are orders."""
-
-_PATIENCE_S = 1.0
-"""Who only looks whether a record is being written holds its lock for a moment."""
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -143,7 +141,7 @@ class Record:
         RecordError
             The file exists or can't be written.
         """
-        with _locked(file) as lock:
+        with locked(file) as lock:
             if file.exists():
                 raise RecordError(f"{file} exists; a record is never written over")
             _make(file, name, json.dumps(dict(description), allow_nan=False))
@@ -231,7 +229,7 @@ class Record:
         """
         if self._lock is not None:
             return
-        with _locked(self.file) as lock:
+        with locked(self.file) as lock:
             self._read().close()
             self._write_from_now_on(lock)
 
@@ -302,9 +300,7 @@ class Record:
         """Close the file; another process may then write to it."""
         self._connection.close()
         if self._lock is not None:
-            with suppress(OSError):  # where a file that is open can't be removed it is left
-                _lock_file(self.file).unlink()
-            self._lock.release()
+            unlock(self.file, self._lock)
             self._lock = None
 
     def __enter__(self) -> Self:
@@ -314,58 +310,6 @@ class Record:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def is_being_written(file: Path) -> bool:
-    """Say whether a process has the right to write to a record at present."""
-    from filelock import FileLock, Timeout
-
-    lock = _lock_file(file)
-    if not lock.exists():
-        return False
-    try:
-        with FileLock(lock, timeout=0):
-            return False
-    except Timeout:
-        return True
-    except OSError:  # a folder that nobody here can write to
-        return False
-
-
-def _lock_file(file: Path) -> Path:
-    return file.with_suffix(".lock")
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[BaseFileLock]:
-    """Take the lock of a record, to keep it; it is given back if the block fails.
-
-    Raises
-    ------
-    RecordError
-        Another process has it, or the record can't be written.
-    """
-    from filelock import FileLock, Timeout
-
-    if not file.parent.is_dir():
-        raise RecordError(f"{file} can't be written: there is no folder {file.parent}")
-    try:
-        lock = FileLock(_lock_file(file), timeout=_PATIENCE_S, thread_local=False)
-        lock.acquire()
-    except Timeout:
-        raise RecordError(
-            f"{file} is being written by another process: that run is still going on. Only one may write to "
-            "a record; stop that one first, or wait until it has ended"
-        ) from None
-    except OSError as error:
-        raise RecordError(f"{file} can't be written: {error}") from None
-    try:
-        yield lock
-    except BaseException as error:
-        lock.release()
-        if isinstance(error, sqlite3.Error | OSError):
-            raise RecordError(f"{file} can't be written: {error}") from error
-        raise
 
 
 def _make(file: Path, name: str, description: str) -> None:
@@ -381,16 +325,16 @@ def _make(file: Path, name: str, description: str) -> None:
         run = (name, now, description, _digest("", name, now, description))
         connection.execute("INSERT INTO run VALUES (1, ?, ?, ?, ?)", run)
         connection.commit()
-    _on_disk(part)
+    on_disk(part)
     part.rename(file)
-    _on_disk(file.parent)
+    on_disk(file.parent)
 
 
-def _on_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk; a folder only where that can be asked for."""
-    if path.is_dir() and os.name == "nt":
+def on_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk, as far as the system can be asked."""
+    if os.name == "nt" and (path.is_dir() or not os.access(path, os.W_OK)):
         return
-    opened = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    opened = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:

@@ -199,13 +199,14 @@ def mission_of(record: Record) -> Mission:
         raise InputError(
             f"there is no {file}",
             expected=f"the run folder as fieldbo run made it: {MISSION} and the world beside the record",
+            mend="a run of a mission made in Python goes on there: fieldbo.resume(mission, record)",
         )
     begun = record.description
     mission = load_mission(file)
     assert mission.folder is not None
     now = digests(mission.folder)
-    changed = [f"{mission.world.name}/{name}" for name, was in begun["files"].items() if now.get(name) != was]
-    if json.loads(json.dumps(dict(mission.settings))) != begun["settings"]:
+    changed = [f"{mission.world.name}/{name}" for name, was in begun.get("files", {}).items() if now.get(name) != was]
+    if json.loads(json.dumps(dict(mission.settings))) != begun.get("settings"):
         changed.insert(0, file.name)
     if changed:
         raise InputError(
@@ -219,7 +220,7 @@ def mission_of(record: Record) -> Mission:
 
 def notes(record: Record) -> list[str]:
     """Return what a user should know before a run goes on: what it was begun with, where that has changed."""
-    then, now = record.description["versions"], versions()
+    then, now = record.description.get("versions", {}), versions()
     other = [f"{name} {then[name]} (now {now[name]})" for name in then if then[name] != now.get(name)]
     if not other:
         return []

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
 from fieldbo.agent import Agent
@@ -194,6 +194,7 @@ class _Run:
         try:
             if course.agent.orders:
                 self._take_up()
+            self._hear_idle()
             if course.listening:  # it broke off before all were heard
                 self._listen()
             while course.idle or course.expected:
@@ -203,7 +204,8 @@ class _Run:
                     self._listen()
         except (KeyboardInterrupt, FieldboError) as error:
             for vehicle in self.vehicles:
-                vehicle.hold()
+                with suppress(FieldboError):  # one whose link is down holds no other up
+                    vehicle.hold()
             if isinstance(error, FieldboError):
                 raise BrokenOffError(error, course.result()) from error
             raise Interrupted(course.result()) from None
@@ -212,6 +214,11 @@ class _Run:
             self.record.end(course.end_reason)
         course.agent.surface.release()
         return course.result()
+
+    def _hear_idle(self) -> None:
+        """Hear what vehicles that are at nothing have to say: where they are, and with how much left."""
+        for number in self.course.idle:
+            self._take_in(self.vehicles[number].events(0.0))
 
     def _take_up(self) -> None:
         """Tell new vehicles what the old ones did; send what is out, unless it is known what came of it."""
@@ -262,11 +269,13 @@ class _Run:
     def _listen(self) -> None:
         """Read the events of each vehicle that is to be heard of, once."""
         for number in self.course.expected:
-            events = self.recalled.pop(number, None) or self.vehicles[number].events(_WAIT_S)
-            with unbroken():  # what was handed over is taken in whole
-                for event in events:
-                    self._tell(event)
+            self._take_in(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
             self._look_after(number)
+
+    def _take_in(self, events: Sequence[Event]) -> None:
+        with unbroken():  # what was handed over is taken in whole
+            for event in events:
+                self._tell(event)
 
     def _look_after(self, number: int) -> None:
         """Have a vehicle that might not get home break off; give one up that was waited for long enough."""

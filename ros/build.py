@@ -1,7 +1,7 @@
 """Build fieldbo's ROS 2 messages into the virtual environment that runs this, where ROS 2 came from PyPI.
 
-On a machine with ROS 2 of its own this is not needed: ``colcon build --packages-select fieldbo_msgs`` does it.
-Here, after ``pip install -r ros/requirements.txt -r ros/requirements-build.txt``::
+With ROS 2 of the system this is not needed: ``colcon build --packages-select fieldbo_msgs`` does it.
+Here, after ``pip install 'fieldbo[ros2]' -r ros/requirements-build.txt``::
 
     .venv-ros/bin/python ros/build.py            # ros/fieldbo_msgs
     .venv-ros/bin/python ros/build.py PACKAGE... # other folders of messages

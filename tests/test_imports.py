@@ -18,7 +18,7 @@ ORDER = """
     errors  threads  loops
     obstacles  chance
     controls
-    domain  registry  streams  snapshot
+    domain  registry  streams  snapshot  lock
     exchange  kernels  files  ledger  maximise  regrets  frame
     gp  costs  sensors  record  lookahead
     fit  surface  question  outliers  conditions

@@ -350,7 +350,7 @@ def test_a_record_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(record_module, "_on_disk", die)
+        patch.setattr(record_module, "on_disk", die)
         with pytest.raises(Died):
             Record.create(tmp_path / "run.sqlite", "run", {})
     assert not (tmp_path / "run.sqlite").exists()

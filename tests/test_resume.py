@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.cli.resume import vehicles_of
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
 from fieldbo.folder import begin
+from fieldbo.lock import is_being_written
 from fieldbo.model import Model
 from fieldbo.policies.coverage import Lawnmower, Random
 from fieldbo.policies.lambo import LaMBO
@@ -24,11 +26,12 @@ from fieldbo.policies.levelset import GCHK, Straddle
 from fieldbo.policies.optimum import EI
 from fieldbo.policies.subsets import Subsets
 from fieldbo.policies.truvar import TruVaR
-from fieldbo.record import ORDERS, Record, is_being_written
+from fieldbo.record import ORDERS, Record
 from fieldbo.replay import Course, load_run, mission_of, notes, record_file
 from fieldbo.runner import BrokenOffError, Interrupted, resume, run
 from fieldbo.testing import small_chain, small_mission
 from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.settings import for_new_run
 from fieldbo.vehicles.simulated import Simulated
 
 
@@ -720,3 +723,44 @@ def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
         course = Course(mission, record.name)
         course.replay(record.rows()[: first + 1])
     assert course.agent.memory == log[first][2]["memory"]
+
+
+def test_a_full_disk_breaks_a_run_off_and_it_goes_on_when_there_is_room_again(tmp_path):
+    mission = MISSIONS["batch"]()
+    _, log = unbroken(mission, tmp_path / "unbroken")
+    with new(tmp_path / "r") as record:
+        pages = record._connection.execute("PRAGMA page_count").fetchone()[0]
+        record._connection.execute(f"PRAGMA max_page_count = {pages + 3}")
+        with pytest.raises(BrokenOffError, match="full"):
+            run(mission, record=record)
+    assert 0 < len(said(record.file)) < len(log)
+
+    gone_on(mission, record.file)
+
+    assert said(record.file) == log
+
+
+def test_a_simulated_run_does_not_go_on_with_a_robot(folder, command):
+    before = contents(folder)
+    code, _, err = command("resume", folder, "--vehicle", "mqtt")
+    assert (code, "begun as a simulation" in err) == (2, True)
+    assert contents(folder) == before
+
+
+def test_another_robot_is_asked_in_the_session_of_the_run(folder):
+    mission = fieldbo.load_mission("lake-straddle")
+    [begun] = [for_new_run("mqtt")]
+    [same] = vehicles_of(mission, [begun], [])
+    [other] = vehicles_of(mission, [begun], ["mqtt"])
+    assert same.session == other.session == begun["session"]
+
+
+def test_a_vehicle_that_can_not_even_hold_does_not_cost_the_result(tmp_path):
+    class Deaf(Simulated):
+        def hold(self):
+            raise VehicleError("the link is down")
+
+    mission = small_mission(Random(), battery=60.0)
+    with new(tmp_path) as record, pytest.raises(Interrupted) as stopped:
+        run(mission, [Deaf(mission)], record, on_step=lambda step: signal.raise_signal(signal.SIGINT))
+    assert len(stopped.value.result.curve) == 1

@@ -66,7 +66,7 @@ def resume(
         for note in notes(record):
             out_to.print(f"note: {note}", style="yellow", markup=False)
         go = partial(resume_mission, mission, record)
-        vehicles = _vehicles(mission, record.description["vehicles"], vehicle or [])
+        vehicles = vehicles_of(mission, record.description.get("vehicles", []), vehicle or [])
         if vehicles:
             carry_out(folder, out_to, lambda: with_vehicles(vehicles, mission, out_to, go))
         else:
@@ -85,7 +85,7 @@ def _ended(mission: Mission, record: Record, console: Console) -> None:
         console.print(f"  written, as missing: {', '.join(written)}", soft_wrap=True, markup=False)
 
 
-def _vehicles(mission: Mission, begun: Sequence[Mapping[str, Any]], files: Sequence[str]) -> list[Vehicle]:
+def vehicles_of(mission: Mission, begun: Sequence[Mapping[str, Any]], files: Sequence[str]) -> list[Vehicle]:
     """Return the vehicles to go on with: those of `files`, or as the run began; none in a simulation."""
     from fieldbo.errors import InputError
     from fieldbo.vehicles.settings import for_new_run, vehicle_of

@@ -67,20 +67,21 @@ def _told(record: Record) -> list[str]:
     from datetime import datetime
 
     from fieldbo.ledger import rounded
-    from fieldbo.record import ORDERS, is_being_written
+    from fieldbo.lock import is_being_written
+    from fieldbo.record import ORDERS
 
     begun, rows = record.description, record.rows()
     end = record.end_reason
     going = "running" if end is None and is_being_written(record.file) else "can be resumed"
-    battery = math.fsum(one["battery"] for one in begun["crew"])
+    battery = math.fsum(one["battery"] for one in begun.get("crew", ()))
     readings, spent = _read(rows)
     return [
-        begun["mission"],
+        begun.get("mission", ""),
         f"{datetime.fromisoformat(record.begun_utc).astimezone():%Y-%m-%d %H:%M}",
         going if end is None else end.value,
         str(sum(row.kind in ORDERS for row in rows)),
         str(readings),
-        f"{rounded(spent, battery)} of {battery:,.10g} {begun['cost_unit']}",
+        f"{rounded(spent, battery)} of {battery:,.10g} {begun.get('cost_unit', '')}",
     ]
 
 

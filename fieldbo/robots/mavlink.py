@@ -6,6 +6,7 @@ one if its place or its time is. Once there it reads, and streams that value unt
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from fieldbo.frame import Ground
 from fieldbo.robots.robot import Robot
 from fieldbo.vehicles.link import At, Charge, Done, Errand, Refused, Signal
 from fieldbo.vehicles.mavlink import Mavlink, located
-from fieldbo.vehicles.station import mavutil, opened
+from fieldbo.vehicles.station import Sequence, mavutil, opened
 
 _TURN_S = 0.02
 _BEAT_S = 0.5
@@ -66,27 +67,37 @@ def serve(robot: Robot, link: Mavlink, ground: Ground | None, say: Callable[[str
         pymavlink is missing, or it is not known where the domain lies.
     """
     module, ground = mavutil(link), located(ground, robot.world.domain.axes)
-    wire = opened(mirrored(link), module, system=link.system, component=link.component)
-    boat = _Boat(robot, link, ground, wire, say)
-    say("ready")
+    boat = _Boat(robot, link, ground, say)
+    while True:  # a ground station on TCP may hang up, and another call
+        with opened(mirrored(link), module, system=link.system, component=link.component) as boat.wire:
+            say("ready")
+            while not _hung_up(boat.wire.port):
+                boat.turn()
+                time.sleep(_TURN_S)
+
+
+def _hung_up(port: socket.socket | None) -> bool:
+    """Say whether a TCP connection was ended at the other end; of UDP nobody knows."""
+    if port is None or port.type is not socket.SOCK_STREAM:
+        return False
     try:
-        while True:
-            boat.turn()
-            time.sleep(_TURN_S)
-    finally:
-        wire.close()
+        return not port.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 class _Boat:
     """Translates between messages and the robot."""
 
-    def __init__(
-        self, robot: Robot, link: Mavlink, ground: Ground, wire: Any, say: Callable[[str], object]
-    ) -> None:
-        self.robot, self.link, self.ground, self.wire, self.say = robot, link, ground, wire, say
+    def __init__(self, robot: Robot, link: Mavlink, ground: Ground, say: Callable[[str], object]) -> None:
+        self.robot, self.link, self.ground, self.say = robot, link, ground, say
+        self.wire: Any = None
         self.mode, self.armed = _HOLD, True
         self.reading: float | None = None
         self.count = 0
+        self.sequence = Sequence()
         self._target: tuple[int, ...] | None = None
         self._beat_s = 0.0
 
@@ -101,7 +112,8 @@ class _Boat:
 
     def heard(self, message: Any) -> None:
         """Act upon a message that is meant for this vehicle."""
-        if getattr(message, "target_system", None) != self.link.system:
+        meant = getattr(message, "target_system", None) == self.link.system
+        if not meant or not self.sequence.is_news(message):
             return
         kind = message.get_type()
         if kind == "SET_POSITION_TARGET_GLOBAL_INT":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, VehicleError
 from fieldbo.frame import Ground
 from fieldbo.robots.robot import Robot
 from fieldbo.vehicles.bus import Bus
@@ -17,6 +18,9 @@ from fieldbo.vehicles.link import At, Charge, Done, Errand, Refused, Signal
 from fieldbo.vehicles.mqtt import TO_ROBOT, Codec, Mqtt, identity, number, read, told
 
 _TICK_S = 0.02
+
+_ALONE_S = 0.5
+"""Another simulated robot would be heard within this time."""
 
 Say = Callable[[str], object]
 
@@ -33,6 +37,7 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
     say : Callable
         Prints a line for whoever watches; ``ready`` once goals can come.
     """
+    _wait_for_broker(link, say)
     codec = Codec(robot.world.domain.axes, ground)
     heard: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
@@ -57,6 +62,20 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
                 bus.publish(name, body, qos=qos)
     finally:
         bus.close()
+
+
+def _wait_for_broker(link: Mqtt, say: Say) -> None:
+    """Wait until the broker is there; no other robot may be."""
+    up, other = threading.Event(), threading.Event()
+    listener = Bus(link, link.topic, ("telemetry",), heard=lambda *_: other.set(), up=up.set, down=say)
+    try:
+        up.wait()
+        if other.wait(_ALONE_S):
+            raise VehicleError(
+                f"there is a robot at {link.address} already: end that one first, or choose another topic"
+            )
+    finally:
+        listener.close()
 
 
 def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> None:

@@ -1,4 +1,4 @@
-"""A simulated robot on ROS 2: it serves Visit, or goes by topics, or is driven as Nav2 is, as its link says."""
+"""A simulated robot on ROS 2: it serves Visit, goes by topics, or is driven as Nav2 is, as its link says."""
 
 from __future__ import annotations
 
@@ -33,17 +33,7 @@ def serve(robot: Robot, link: Ros2Link, ground: Ground | None, say: Callable[[st
         It is to go by places, and nothing says where the domain lies.
     """
     node = Node(link.domain_id, link.namespace)
-    body: _Visitor | _Streamer
-    if isinstance(link, Ros2):
-        body = _Visitor(robot, link, ground, node)
-    elif ground is None:
-        raise InputError(
-            "a robot that goes by places, in a domain that lies nowhere",
-            expected="a [frame] in the vehicle file",
-            where="frame",
-        )
-    else:
-        body = (_Navigator if isinstance(link, Ros2Nav2) else _Follower)(robot, link, ground, node)
+    body = _body(robot, link, ground, node)
 
     def turn() -> None:
         for signal in robot.tick():
@@ -59,6 +49,22 @@ def serve(robot: Robot, link: Ros2Link, ground: Ground | None, say: Callable[[st
         say("switched off")
     finally:
         node.close()
+
+
+def _body(robot: Robot, link: Ros2Link, ground: Ground | None, node: Node) -> _Visitor | _Streamer:
+    """Return what translates between a kind of link and the robot."""
+    if isinstance(link, Ros2):
+        return _Visitor(robot, link, ground, node)
+    if ground is None:
+        raise InputError(
+            "a robot that goes by places, in a domain that lies nowhere",
+            expected="a [frame] in the vehicle file",
+            where="frame",
+        )
+    if isinstance(link, Ros2Nav2):
+        return _Navigator(robot, link, ground, node)
+    assert isinstance(link, Ros2Topics)
+    return _Follower(robot, link, ground, node)
 
 
 class _State:
@@ -86,7 +92,7 @@ class _Visitor:
         self.robot, self.state = robot, _State(link, ground, node)
         self._kind, self._server = ros("fieldbo_msgs.action", MESSAGES).Visit, actions.server
         self._goals: dict[str, list[Any]] = {}
-        self._serves = actions.ActionServer(
+        server = actions.ActionServer(
             node.ros,
             self._kind,
             link.action,
@@ -95,6 +101,7 @@ class _Visitor:
             handle_accepted_callback=self._begin,
             cancel_callback=self._cancel,
         )
+        node.own(server)
 
     def _takes_on(self, goal: Any) -> Any:
         known = not goal.recall or self.robot.knows(goal.id)
@@ -121,8 +128,9 @@ class _Visitor:
         if isinstance(signal, At | Charge):
             self.state.tell(signal)
         if isinstance(signal, At):
+            told = self._kind.Feedback(position=signal.position.tolist(), progress=math.nan)
             for handle in [one for goals in self._goals.values() for one in goals]:
-                handle.publish_feedback(self._kind.Feedback(position=signal.position.tolist()))
+                handle.publish_feedback(told)
         elif isinstance(signal, Refused | Done):
             for handle in self._goals.pop(signal.errand, []):
                 handle.execute(partial(_settle, result=self._result(signal)))
@@ -165,7 +173,9 @@ class _Streamer:
     def go(self, pose: Any) -> str:
         """Go to a place; return the errand."""
         place = pose.pose.position
-        errand = Errand(f"{self._count}#goal", self._site(self.ground.sites([[place.x, place.y, place.z]])[0]))
+        errand = Errand(
+            f"{self._count}#goal", self._site(self.ground.sites([[place.x, place.y, place.z]])[0])
+        )
         self._count += 1
         self.robot.go(errand)
         return errand.id
@@ -206,14 +216,15 @@ class _Navigator(_Streamer):
         actions = ros("rclpy.action")
         self._kind, self._server = ros("nav2_msgs.action", NAV2).NavigateToPose, actions.server
         self._goals: dict[str, Any] = {}
-        self._serves = actions.ActionServer(
+        server = actions.ActionServer(
             node.ros,
             self._kind,
             link.action,
-            execute_callback=_settle,  # each goal brings what came of it
+            execute_callback=self._settle,  # each goal brings what came of it
             handle_accepted_callback=self._begin,
             cancel_callback=self._cancel,
         )
+        node.own(server)
 
     def _begin(self, handle: Any) -> None:
         self._goals[self.go(handle.request.pose)] = handle
@@ -224,7 +235,10 @@ class _Navigator(_Streamer):
 
     def tell(self, signal: Signal) -> None:
         super().tell(signal)
-        if isinstance(signal, Refused | Done) and (handle := self._goals.pop(signal.errand, None)) is not None:
+        if (
+            isinstance(signal, Refused | Done)
+            and (handle := self._goals.pop(signal.errand, None)) is not None
+        ):
             came = isinstance(signal, Done) and signal.complete
             handle.execute(partial(self._settle, came=came))
 

@@ -22,9 +22,6 @@ from fieldbo.vehicles.link import Charge, Done
 if TYPE_CHECKING:
     from fieldbo.vehicles.settings import VehicleFile
 
-_BEYOND = 1.0
-"""A position beyond the domain by more of its extent than this is a glitch."""
-
 
 @dataclass(frozen=True, eq=False)
 class _Start:
@@ -131,11 +128,12 @@ class Account:
         return None if old else self._remaining
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
-        """Return where the robot is now and what it has left; at `target` (d,) if it is near that."""
+        """Return where the robot is and what it has left; at `target`, or where it was last, if near that."""
         told, known = self.settings.battery.accuracy, self._reported
+        at = self.position if target is None else target
         return Telemetry(
             vehicle=self.number,
-            position=self.position if known is None else self._placed(known, target),
+            position=self.position if known is None else self._placed(known, at),
             remaining=self._fresh,
             time_s=self.now_s,
             accuracy=0.01 * self._full if told is None else told,
@@ -175,11 +173,13 @@ class Account:
         return self.position if self._reported is None else self._reported
 
     def _is_place(self, position: Array) -> bool:
-        """Say whether a position is one that the robot can have."""
+        """Say whether a position is one that the robot can have: no farther off than the domain is long."""
         told = np.asarray(position, dtype=float)
         if told.shape != (self.domain.dimension,) or not np.isfinite(told).all():
             return False
-        reach = _BEYOND * self.domain.extent
+        extent, axes = self.domain.extent, self.domain.axes
+        alike = len({axis.unit for axis in axes}) == 1
+        reach = extent.max() if alike else np.where(extent > 0.0, extent, np.inf)
         return bool(((told >= self.domain.low - reach) & (told <= self.domain.high + reach)).all())
 
     def _placed(self, position: Array, target: Array | None) -> Array:

@@ -52,7 +52,7 @@ class Broker:
 
     Examples
     --------
-    >>> Broker("10.0.0.7", 8883, tls=True).address
+    >>> Broker("10.0.0.7", 8883, tls=True).url
     'mqtts://10.0.0.7:8883'
     """
 
@@ -78,8 +78,8 @@ class Broker:
             )
 
     @property
-    def address(self) -> str:
-        """Its URL."""
+    def url(self) -> str:
+        """Where it is."""
         return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
 
     def access(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Broker:
             if variable not in os.environ:
                 raise InputError(
                     f"the environment variable {variable} is not set",
-                    expected=f"the {name} for {self.address} in it",
+                    expected=f"the {name} for {self.url} in it",
                     where=f"link.{'user' if name == 'username' else name}_from",
                     mend=f"export {variable}=... before you start",
                 )
@@ -148,9 +148,9 @@ class Bus:
         broker: Broker,
         topic: str,
         hears: Sequence[str],
-        heard: Callable[[str, bytes, bool], None],
-        up: Callable[[], None],
-        down: Callable[[str], None],
+        heard: Callable[[str, bytes, bool], object],
+        up: Callable[[], object],
+        down: Callable[[str], object],
         present: str | None = None,
     ) -> None:
         if find_spec("aiomqtt") is None:
@@ -224,7 +224,7 @@ class Bus:
                     await self._converse(client)
             except MqttError as error:
                 if not self._was_up:
-                    self._down(f"the broker at {self._broker.address} can't be reached: {error}")
+                    self._down(f"the broker at {self._broker.url} can't be reached: {error}")
             finally:
                 self._outgoing = None
             if not self._closing:

@@ -127,7 +127,7 @@ class Mqtt(Broker, Link):
     @property
     def address(self) -> str:
         """The broker and the topic."""
-        return f"{super().address}/{self.topic}"
+        return f"{self.url}/{self.topic}"
 
     def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
         return _Connection(self, Codec(mission.world.domain.axes, ground), hear)

@@ -24,10 +24,10 @@ TEND_S = 0.25
 _ANSWER_S = 2.0
 """A goal to which there is no answer for so long is sent once more."""
 
-_FAREWELL_S = 1.0
-"""On closing, a cancellation is given so long to arrive."""
+FAREWELL_S = 1.0
+"""On closing, what was sent last is given so long to arrive."""
 
-_SYSTEM = "source your ROS 2: source /opt/ros/jazzy/setup.bash; or pip install -r ros/requirements.txt"
+_SYSTEM = "source your ROS 2: source /opt/ros/jazzy/setup.bash; or pip install 'fieldbo[ros2]'"
 
 
 def ros(module: str, mend: str = _SYSTEM) -> Any:
@@ -75,6 +75,7 @@ class Node:
         self._executor.add_node(self.ros)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = self.ros.create_guard_condition(self._do_work)
+        self._owned: list[Any] = []
         self._ended = False
         self._thread = threading.Thread(target=self._spin, name="fieldbo-ros2", daemon=True)
 
@@ -86,6 +87,11 @@ class Node:
         """Have something done again and again, whatever the clock on the wall does."""
         clocks = ros("rclpy.clock")
         self.ros.create_timer(every_s, work, clock=clocks.Clock(clock_type=clocks.ClockType.STEADY_TIME))
+
+    def own(self, action: Any) -> Any:
+        """Return an action's client or server, which is destroyed with the node."""
+        self._owned.append(action)
+        return action
 
     def start(self) -> None:
         """Begin to listen."""
@@ -114,6 +120,8 @@ class Node:
         self.do(self._end)
         self._thread.join()
         self._executor.shutdown()
+        for action in self._owned:
+            action.destroy()
         self.ros.destroy_node()
         self._context.try_shutdown()
 
@@ -150,7 +158,7 @@ class Goal:
 
 
 class Goals:
-    """The goals of an action, one at a time; a robot that was started anew is given the one that is out again.
+    """The goals of an action, one at a time; a robot that was started anew is given the one that is out.
 
     But for `say_farewell`, its methods are called in the node's thread.
 
@@ -168,11 +176,11 @@ class Goals:
 
     def __init__(self, node: Node, kind: Any, name: str, hear: Hear) -> None:
         self._node, self._name, self._hear = node, name, hear
-        self._client = ros("rclpy.action").ActionClient(node.ros, kind, name)
+        self._client = node.own(ros("rclpy.action").ActionClient(node.ros, kind, name))
         self._out: Goal | None = None
         self._asked_s = -math.inf
         self._servers: frozenset[bytes] = frozenset()
-        self._cancelling: Any = None
+        self._owed = 0  # answers to what was sent
         node.often(self._tend)
 
     @property
@@ -187,20 +195,20 @@ class Goals:
 
     def send(self, goal: Goal) -> None:
         """Send a goal beside the one that is out, and only now."""
-        self._send(goal).add_done_callback(lambda answer: self._follow(goal, answer.result()))
+        self._send(goal, self._follow)
 
     def give_up(self) -> None:
         """Cancel the goal that is out, if any; what comes of it is still told."""
         goal, self._out = self._out, None
         if goal is not None and goal.handle is not None:
-            self._cancelling = goal.handle.cancel_goal_async()
+            self._cancel(goal.handle)
 
     def say_farewell(self) -> None:
-        """Wait until a cancellation has arrived, but not for long; not called in the node's thread."""
-        end, done = time.monotonic() + _FAREWELL_S, threading.Event()
+        """Wait until all that was sent has arrived, but not for long; not called in the node's thread."""
+        end, done = time.monotonic() + FAREWELL_S, threading.Event()
         self._node.do(done.set)
-        done.wait(_FAREWELL_S)
-        while self._cancelling is not None and not self._cancelling.done() and time.monotonic() < end:
+        done.wait(FAREWELL_S)
+        while self._owed and time.monotonic() < end:
             time.sleep(0.01)
 
     def _tend(self) -> None:
@@ -216,7 +224,7 @@ class Goals:
         unanswered = goal.handle is None and time.monotonic() > self._asked_s + _ANSWER_S
         if unanswered or not servers <= goal.given:
             goal.given, self._asked_s = servers, time.monotonic()
-            self._send(goal).add_done_callback(lambda answer: self._answered(goal, answer.result()))
+            self._send(goal, self._answered)
 
     def _found(self) -> frozenset[bytes]:
         """Return who serves the action; a program that was started anew is another one."""
@@ -225,17 +233,30 @@ class Goals:
         told = self._node.ros.get_publishers_info_by_topic(f"{self._name}/_action/feedback")
         return frozenset(bytes(one.endpoint_gid) for one in told)
 
-    def _send(self, goal: Goal) -> Any:
-        return self._client.send_goal_async(
+    def _send(self, goal: Goal, take: Callable[[Goal, Any], None]) -> None:
+        """Send a goal, and have `take` called with its handle when there is an answer."""
+        sent = self._client.send_goal_async(
             goal.message, feedback_callback=lambda told: goal.on_feedback(told.feedback)
         )
+        self._await(sent, lambda handle: take(goal, handle))
+
+    def _cancel(self, handle: Any) -> None:
+        self._await(handle.cancel_goal_async(), lambda answer: None)
+
+    def _await(self, sent: Any, take: Callable[[Any], None]) -> None:
+        def answered(answer: Any) -> None:
+            take(answer.result())
+            self._owed -= 1
+
+        self._owed += 1
+        sent.add_done_callback(answered)
 
     def _answered(self, goal: Goal, handle: Any) -> None:
         """Take in whether a goal was taken on; cancel it where it was given up before that."""
         taken_on_before = goal.handle is not None
         self._follow(goal, handle)
         if handle.accepted and goal is not self._out:
-            self._cancelling = handle.cancel_goal_async()
+            self._cancel(handle)
         elif not handle.accepted and not taken_on_before and goal is self._out:
             self._out = None
             goal.on_refusal()

@@ -1,9 +1,9 @@
-"""A robot on ROS 2 without fieldbo's action: it takes places to go to, and tells where it is and what it reads.
+"""A robot on ROS 2 without fieldbo's action: it is told places, and tells where it is and what it reads.
 
 `Ros2Topics` needs nothing but topics; `Ros2Nav2` drives a robot that runs Nav2. Places are
 geometry_msgs/PoseStamped in a frame of metres east, north and up of the origin: the vehicle file needs a
-``[frame]``. A reading is a std_msgs/Float64, told while the robot stands or drives; one counts if it comes after
-the robot has arrived.
+``[frame]``. A reading is a std_msgs/Float64, told while the robot stands or drives; one counts if it comes
+after the robot has arrived.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fieldbo.frame import Ground, example
 from fieldbo.mission import Mission
 from fieldbo.vehicles.link import At, Connection, Done, Down, Errand, Hear, Read, Refused
 from fieldbo.vehicles.ros2 import Ros2Link, pose_of, site_of
-from fieldbo.vehicles.ros2_node import Goal, Goals, ros
+from fieldbo.vehicles.ros2_node import FAREWELL_S, Goal, Goals, ros
 
 NAV2 = "install Nav2's messages: apt-get install ros-$ROS_DISTRO-nav2-msgs"
 
@@ -162,6 +162,14 @@ class _Topics(_Stream):
         self._goal = None
         if self._at is not None:
             self._sender.publish(self._at)
+
+    def close(self) -> None:
+        self._node.do(self._say_farewell)
+        super().close()
+
+    def _say_farewell(self) -> None:
+        """Wait until all that was published has arrived, but not for long."""
+        self._sender.wait_for_all_acked(ros("rclpy.duration").Duration(seconds=FAREWELL_S))
 
 
 class _Navigation(_Stream):

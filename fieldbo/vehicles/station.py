@@ -128,18 +128,19 @@ class _Clockwork:
 
 
 @dataclass
-class _Sequence:
+class Sequence:
     """Tells what is news: packets are numbered, 0 to 255 and round again, by each component for itself."""
 
-    newest: dict[int, tuple[int, float]] = field(default_factory=dict)  # its number, and when it came
+    newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
 
     def is_news(self, message: Any) -> bool:
         """Say whether a packet is no double, and was not overtaken by another."""
-        component, number, now = message.get_srcComponent(), message.get_seq(), time.monotonic()
-        newest, came_s = self.newest.get(component, (0, -math.inf))
+        sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
+        newest, came_s = self.newest.get(sender, (0, -math.inf))
+        now = time.monotonic()
         if (newest - number) % 256 < 128 and now < came_s + _OVERTAKEN_S:
             return False
-        self.newest[component] = number, now
+        self.newest[sender] = number, now
         return True
 
 
@@ -161,7 +162,7 @@ class Station(Connection):
         self._place: Array | None = None
         self._placed_s = -math.inf
         self._mode: tuple[int, int, int] | None = None  # the guided one, as it is asked for
-        self._sequence = _Sequence()
+        self._sequence = Sequence()
         self._boot_ms = 0
         self._beat, self._point = _Clockwork(_BEAT_S), _Clockwork(_POINT_S)
         self._asking, self._streams = _Clockwork(_ASK_S), _Clockwork(_STALE_S)

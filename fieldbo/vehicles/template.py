@@ -19,6 +19,8 @@ from fieldbo.vehicles.settings import Battery, Reports, Watch
 
 _PARAMETER = re.compile(r"^([\w, ]+) : .*\n((?:    .*\n?)+)", re.MULTILINE)
 _WIDTH = 100
+_STREAMED = {"accuracy": Arrival().within}
+"""No robot that streams ends exactly where it was to go."""
 
 
 def template(kind: str, axes: Sequence[Axis], title: str = "") -> str:
@@ -43,18 +45,18 @@ def template(kind: str, axes: Sequence[Axis], title: str = "") -> str:
         *([] if Frame.usual(axes) is None else [_frame(axes)]),
         _table("watch", "how long it is waited for", Watch),
         _table("battery", "what its battery reports mean", Battery),
-        _table("reports", "what of its reports is believed", Reports),
+        _table("reports", "what of its reports is believed", Reports, **({} if link.reports else _STREAMED)),
         *([] if link.reports else [_table("arrival", "when it is there", Arrival)]),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(name: str, what: str, settings: Any, *first: str) -> str:
-    """Return a table with all settings of a dataclass at their defaults, each under what it means."""
+def _table(name: str, what: str, settings: Any, *first: str, **instead: float) -> str:
+    """Return a table with a dataclass's settings, each under what it means: at its default, or `instead`."""
     told, before = _meanings(settings), ""
     lines = [f"[{name}]   # {what}", *first]
     for one in fields(settings):
-        default = one.default if one.default is not MISSING else None
+        default = instead.get(one.name, None if one.default is MISSING else one.default)
         meaning, last = told.get(one.name, one.name), before
         before = meaning
         if meaning != last:

@@ -1,8 +1,8 @@
 """A vehicle whose MAVLink is all MAVSDK's: its C++ library sends and takes every message; modes are PX4's.
 
 ``python mavsdk_vehicle.py VEHICLE.toml WORLD [--seed 0] [--battery 6000] [--speedup 1]`` is the vehicle that
-the file's link reaches. It stands armed, goes where SET_POSITION_TARGET_GLOBAL_INT says while it is in OFFBOARD,
-and prints each mission that is put into it, as JSON.
+the file's link reaches. It stands armed, goes where SET_POSITION_TARGET_GLOBAL_INT says while it is in
+OFFBOARD, and prints each mission that is put into it, as JSON.
 """
 
 import argparse
@@ -68,8 +68,8 @@ class Vehicle:
 
     def guided(self, message):
         target = tuple(message[name] for name in ("time_boot_ms", "lat_int", "lon_int", "alt"))
-        if self.mode != OFFBOARD or target == self.target:
-            return
+        if self.mode != OFFBOARD or (self.target is not None and target <= self.target):
+            return  # known, or overtaken by a later one
         self.target, self.reading = target, None
         _, latitude, longitude, altitude = target
         told = self.ground.from_geodetic([latitude / 1e7, longitude / 1e7, altitude])[0]

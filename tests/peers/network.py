@@ -49,4 +49,6 @@ def cut(gone=True):
 def _call(name, *arguments):
     if getattr(_LIBC, name)(*arguments) != 0:
         code = ctypes.get_errno()
-        raise OSError(code, f"{os.strerror(code)}: {name}; a network of one's own needs root or user namespaces")
+        raise OSError(
+            code, f"{os.strerror(code)}: {name}; a network of one's own needs root or user namespaces"
+        )

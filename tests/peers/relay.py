@@ -1,9 +1,9 @@
 """A poor link: passes datagrams on between two sides, and loses, doubles and delays some of them, by seed.
 
-``python relay.py PORT [--loss 0.2] [--double 0.1] [--late 0.1] [--late-s 0.4] [--seed 0]`` listens on 127.0.0.1,
-where the vehicle sends to, and passes on to the same port of 127.0.0.2, where a ground station listens that
-listens on all addresses; and back. It says from where it does the latter: what anyone else sends there reaches
-the vehicle, too. After SIGUSR1 it passes nothing on, until the next one.
+``python relay.py PORT [--loss 0.2] [--double 0.1] [--late 0.1] [--late-s 0.4] [--seed 0]`` listens at PORT of
+127.0.0.1, where the vehicle sends to, and passes on to PORT of 127.0.0.2, where a ground station hears it
+that listens on all addresses; and back. It says at which port it does the latter: what anyone else sends
+there reaches the vehicle, too. After SIGUSR1 it passes nothing on, until the next one.
 """
 
 import argparse

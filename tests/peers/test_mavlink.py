@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import pty
 import random
+import select
 import signal
 import socket
+import threading
 import time
+import tty
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +23,12 @@ from peers.processes import fieldbo, free_port, python, until
 from working_folder import write
 
 from fieldbo.catalogue import load_mission
-from fieldbo.exchange import Observation, Query, Rejected
+from fieldbo.exchange import Lost, Observation, Query, Rejected
 from fieldbo.frame import Frame, Origin
 from fieldbo.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.link import Alive, At, Done, Errand, Read
 from fieldbo.vehicles.mavlink import Mavlink
 from fieldbo.vehicles.settings import for_new_run, vehicle_of
 
@@ -34,6 +40,7 @@ along = "x"
 left = "y"
 """
 
+HOLD, GUIDED = 4, 15
 ACCURACY_M = 0.05
 ARRIVAL = "[arrival]\nwithin = 0.05"
 
@@ -63,6 +70,143 @@ def drone(folder, router, frame=POND, *more, arrival=ARRIVAL):
     tables = [f"[link]\n{router.link}", frame, f"[reports]\naccuracy = {ACCURACY_M}", arrival]
     write(folder / "drone.toml", "\n".join(["format = 1", *tables, *more, ""]))
     return folder / "drone.toml"
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_the_air(tmp_path):
+    """What fieldbo hears of a vehicle, and a wire on which the test speaks as that vehicle."""
+    from pymavlink import mavutil
+
+    mission, link = pond_mission(tmp_path), Mavlink(f"udpin:127.0.0.1:{free_port(socket.SOCK_DGRAM)}", "temp")
+    ground = Frame(Origin(47.31, 8.58, 406.0), along="x", left="y").over(mission.world.domain.axes)
+    heard = []
+    connection = link.open(mission, ground, heard.append)
+    wire = mavutil.mavlink_connection(f"udpout{link.connection[5:]}", source_system=1, source_component=1)
+    until(lambda: heartbeat(wire) or heard, what="the link to be open")
+    time.sleep(0.2)
+    heard.clear()
+    yield wire, heard, connection
+    connection.close()
+
+
+def heartbeat(wire, mode=HOLD, armed=True):
+    wire.mav.heartbeat_send(11, 3, 1 | 128 * armed, mode, 4)
+
+
+def place(wire, boot_ms, east_m=0.0):
+    longitude = round(8.58e7 + east_m / 111_195 / math.cos(math.radians(47.31)) * 1e7)
+    wire.mav.global_position_int_send(boot_ms, 473_100_000, longitude, 406_000, 0, 0, 0, 0, 65_535)
+
+
+def battery(wire, percent, number=0):
+    wire.mav.battery_status_send(number, 0, 0, 32_767, [65_535] * 10, -1, -1, -1, percent)
+
+
+def waited(heard, kind, timeout_s=5.0):
+    """Return the first signal of a kind."""
+    return until(
+        lambda: next((one for one in heard if isinstance(one, kind)), None), timeout_s, kind.__name__
+    )
+
+
+def test_a_vehicle_tells_where_it_is_what_it_has_left_and_what_it_reads(on_the_air):
+    wire, heard, _ = on_the_air
+    heartbeat(wire)
+    place(wire, 1000, east_m=20.0)
+    battery(wire, 55)
+    wire.mav.named_value_float_send(1000, b"temp", 14.5)
+    wire.mav.named_value_float_send(1000, b"temp", math.nan)
+
+    until(lambda: len(heard) == 5)
+    alive, at, charge, read, failed = heard
+    assert alive == Alive()
+    assert at.position == pytest.approx([20.0, 0.0], abs=0.1)
+    assert (charge.share, read.value) == (0.55, 14.5)
+    assert math.isnan(failed.value)
+
+
+def test_what_nobody_knows_is_not_told(on_the_air):
+    """Neither a battery of -1%, nor a place where there is no fix, nor a reading from nobody knows where."""
+    wire, heard, _ = on_the_air
+    wire.mav.named_value_float_send(1000, b"temp", 14.5)
+    wire.mav.global_position_int_send(1000, 0, 0, 0, 0, 0, 0, 0, 65_535)
+    battery(wire, -1)
+    battery(wire, 55, number=1)
+    wire.mav.named_value_float_send(1000, b"pressure", 3.0)
+    heartbeat(wire)
+
+    waited(heard, Alive)
+    assert heard == [Alive()]
+
+
+def test_what_comes_twice_or_is_overtaken_is_no_news(on_the_air):
+    wire, heard, _ = on_the_air
+    packets, write = [], wire.write
+    wire.write = packets.append
+    heartbeat(wire)
+    place(wire, 1000, east_m=10.0)
+    place(wire, 1200, east_m=20.0)
+    wire.write = write
+    for number in (0, 0, 2, 1, 2, 1):
+        wire.write(packets[number])
+    heartbeat(wire)
+
+    until(lambda: sum(isinstance(one, Alive) for one in heard) == 2)
+    (at,) = [one for one in heard if isinstance(one, At)]
+    assert at.position[0] == pytest.approx(20.0, abs=0.1)
+
+
+def test_other_parts_of_the_vehicle_are_no_sign_of_its_autopilots_life(on_the_air):
+    wire, heard, _ = on_the_air
+    wire.mav.srcComponent = 100  # a camera
+    heartbeat(wire)
+    place(wire, 1000)
+    wire.mav.srcComponent = 1
+    place(wire, 1000, east_m=10.0)
+    wire.mav.srcComponent = 191  # a computer on board, with the sensor
+    wire.mav.named_value_float_send(7, b"temp", 14.5)
+
+    assert waited(heard, Read).value == 14.5
+    assert [type(one) for one in heard] == [At, Read]
+
+
+def commands(wire, seconds):
+    """Return what the ground station sends within so many seconds: names, or the mode that is asked for."""
+    end, names = time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        message = wire.recv_match(blocking=True, timeout=0.1)
+        if message is not None and message.get_type() == "COMMAND_LONG" and message.command == 176:
+            names.append(f"mode {message.param2:g}")
+        elif message is not None:
+            names.append(message.get_type())
+    return names
+
+
+def test_a_vehicle_that_was_switched_off_and_on_is_asked_again_and_one_that_was_taken_is_not(on_the_air):
+    wire, heard, connection = on_the_air
+
+    def sent(mode, boot_ms):
+        """Beat for a while, and return what came."""
+        found = []
+        for k in range(8):
+            heartbeat(wire, mode)
+            place(wire, boot_ms + 200 * k)
+            found += commands(wire, 0.2)
+        return set(found) & {"mode 15", "SET_POSITION_TARGET_GLOBAL_INT"}
+
+    assert sent(HOLD, 100_000) == set()
+    connection.go(Errand("run/0#a", np.array([60.0, 0.0])))
+    assert "mode 15" in sent(HOLD, 102_000)
+    assert "SET_POSITION_TARGET_GLOBAL_INT" in sent(GUIDED, 104_000)
+    commands(wire, 0.5)
+    sent(HOLD, 106_000)  # a pilot's hand
+    assert waited(heard, Done).complete is False
+    connection.go(Errand("run/1#a", np.array([60.0, 0.0])))
+    assert sent(HOLD, 108_000) == set()
+    assert "mode 15" in sent(HOLD, 3_000)  # after a new start
 
 
 class TestContract(VehicleContract):
@@ -208,8 +352,6 @@ def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubl
 
 # -- who has the vehicle ---------------------------------------------------------------------------------
 
-HOLD, GUIDED = 4, 15
-
 
 class PilotsHand:
     """A second ground station, whose commands reach the vehicle through the router."""
@@ -306,6 +448,87 @@ def test_noise_and_strangers_on_the_line_do_no_harm(afloat, tmp_path):
 
     assert found[0].position.tolist() == [20.0, 10.0]
     assert abs(found[0].values[0]) < 10
+
+
+# -- other ways to a vehicle -----------------------------------------------------------------------------
+
+
+def test_a_vehicle_on_tcp_is_missed_as_soon_as_it_hangs_up_and_found_again(tmp_path):
+    mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
+    tables = f'[link]\nkind = "mavlink"\nconnection = "tcp:127.0.0.1:{free_port()}"\n{POND}\n{ARRIVAL}'
+    write(tmp_path / "drone.toml", f"format = 1\n{tables}\n[watch]\nsilence_s = 10\n")
+    file = tmp_path / "drone.toml"
+    with robot(file, world, "--speedup", 5) as boat:
+        boat.wait_for("ready")
+        with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+            vehicle.send(Query([10.0, 0.0], id="run/0"))
+            assert isinstance(settled(vehicle), Observation)
+            vehicle.send(Query([60.0, 50.0], id="run/1"))
+            listened(vehicle, 1.0)
+            boat.kill()
+            gone_s = time.monotonic()
+            lost = settled(vehicle)
+            assert isinstance(lost, Lost)
+            assert "tcp:127.0.0.1" in lost.reason
+            assert time.monotonic() < gone_s + 2.0
+            with robot(file, world, "--speedup", 5) as other:
+                other.wait_for("ready")
+                listened(vehicle, 3.0)
+                vehicle.send(Query([10.0, 0.0], id="run/2"))
+                assert isinstance(settled(vehicle), Observation)
+                vehicle.close()
+                with vehicle_of(for_new_run(str(file)), mission) as again:
+                    again.send(Query([20.0, 0.0], id="run/0"))
+                    assert isinstance(settled(again), Observation)
+
+
+def test_a_vehicle_on_a_serial_port_is_reached_through_its_radio(tmp_path):
+    """The radio: a pseudo-terminal, whose bytes go to the robot in pieces that end anywhere."""
+    mission, world, port = (
+        pond_mission(tmp_path),
+        tmp_path / "pond" / "world.toml",
+        free_port(socket.SOCK_DGRAM),
+    )
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    for name, connection in (("drone", os.ttyname(theirs)), ("robot", f"udpin:127.0.0.1:{port}")):
+        link = f'[link]\nkind = "mavlink"\nconnection = "{connection}"'
+        write(tmp_path / f"{name}.toml", f"format = 1\n{link}\n{POND}\n{ARRIVAL}")
+    with Radio(ours, port), robot(tmp_path / "robot.toml", world) as boat:
+        boat.wait_for("ready")
+        with vehicle_of(for_new_run(str(tmp_path / "drone.toml")), mission) as vehicle:
+            vehicle.send(Query([0.0, 0.0], id="run/0"))
+            assert isinstance(settled(vehicle), Observation)
+    os.close(theirs)
+    os.close(ours)
+
+
+class Radio:
+    """Passes on what comes from a terminal, a few bytes at a time, and from a UDP port; a context manager."""
+
+    def __init__(self, terminal, port):
+        self.terminal, self.over = terminal, threading.Event()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", port))
+        self.thread = threading.Thread(target=self.transmit)
+
+    def transmit(self):
+        boat = None
+        while not self.over.is_set():
+            for one in select.select([self.terminal, self.socket], [], [], 0.1)[0]:
+                if one is self.socket:
+                    data, boat = self.socket.recvfrom(65_536)
+                    os.write(self.terminal, data)
+                elif boat is not None:
+                    self.socket.sendto(os.read(self.terminal, 7), boat)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *error):
+        self.over.set()
+        self.thread.join()
+        self.socket.close()
 
 
 # -- plans -----------------------------------------------------------------------------------------------

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from itertools import count
+import subprocess
+import time
+from contextlib import contextmanager
 
 import numpy as np
+import paho.mqtt.client as paho
 import pytest
 from peers.faults import FaultTable, Peer
-from peers.pond import SPEEDUP, pond, pond_mission
-from peers.processes import Broker, fieldbo
+from peers.pond import SPEEDUP, pond_mission
+from peers.processes import Broker, fieldbo, free_port, until
 from working_folder import write
 
+from fieldbo.catalogue import load_mission
 from fieldbo.domain import Axis
 from fieldbo.errors import InputError
 from fieldbo.frame import Frame, Origin
+from fieldbo.record import Record
+from fieldbo.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.link import Alive, At, Charge, Done, Down, Errand, Refused
 from fieldbo.vehicles.mqtt import Codec, Mqtt, read
-from fieldbo.vehicles.settings import Told, vehicle_of
+from fieldbo.vehicles.settings import Told, load_vehicle
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 
@@ -131,33 +137,234 @@ def broker(tmp_path_factory):
         yield one
 
 
-def boat(folder, broker, topic, *more):
-    """Write a vehicle file, and return it."""
-    link = [f'host = "127.0.0.1"\nport = {broker.port}\ntopic = "{topic}"', *more]
-    write(folder / "boat.toml", "\n".join(['format = 1\n[link]\nkind = "mqtt"', *link, ""]))
+@pytest.fixture
+def boat(tmp_path, broker):
+    """Write a vehicle file, of a robot of this test alone."""
+    return vehicle_file(tmp_path, broker.port)
+
+
+def vehicle_file(folder, port, *more):
+    link = [f'kind = "mqtt"\nport = {port}\ntopic = "tests/{folder.name}"', *more]
+    write(folder / "boat.toml", "\n".join(["format = 1\n[link]", *link, ""]))
     return folder / "boat.toml"
+
+
+@contextmanager
+def robot(file, world, *more, **settings):
+    with fieldbo("robot", file, "--world", world, *more, **settings) as program:
+        program.wait_for("ready")
+        yield program
+
+
+@contextmanager
+def heard(file, mission):
+    """Open the link alone; give the connection, and all that is heard."""
+    signals = []
+    connection = Told.read(str(file)).link.open(mission, None, signals.append)
+    try:
+        yield connection, signals
+    finally:
+        connection.close()
+
+
+def pond_of(folder):
+    """Write the pond; return its mission and its world's file."""
+    return pond_mission(folder), folder / "pond" / "world.toml"
 
 
 class TestContract(VehicleContract):
     """Each test meets a robot of its own, in another process."""
 
     patience_s = 20.0
-    topics = count()
 
     @pytest.fixture(autouse=True)
-    def _robot(self, tmp_path, broker):
-        self.folder = tmp_path
-        self.file = boat(tmp_path, broker, f"contract/{next(self.topics)}")
-        world = pond(tmp_path).parent / "pond" / "world.toml"
-        with fieldbo("robot", self.file, "--world", world, "--speedup", SPEEDUP) as robot:
-            robot.wait_for("ready")
+    def _robot(self, tmp_path, boat):
+        self.file = boat
+        self.pond, world = pond_of(tmp_path)
+        with robot(boat, world, "--speedup", SPEEDUP):
             yield
 
     def mission(self):
-        return pond_mission(self.folder)
+        return self.pond
 
     def vehicle(self, mission):
-        return vehicle_of(Told.read(str(self.file)).new_run(), mission)
+        return load_vehicle(str(self.file), mission)
+
+
+@pytest.mark.parametrize(
+    ("mission", "world", "settings"),
+    [
+        ("lake-level-set", "lake-transect", ["--speedup", 1000, "--battery", 6000, "--seed", 7]),
+        ("cell-growth", "cell-growth", ["--speedup", 1000]),
+    ],
+)
+def test_a_mission_over_the_bus_goes_as_in_simulation(tmp_path, boat, mission, world, settings):
+    smaller = ["agent.battery=6"] if mission == "cell-growth" else []
+    replaced = [part for one in smaller for part in ("--set", one)]
+    with robot(boat, world, *settings):
+        run = fieldbo("run", mission, "--vehicle", boat, "--out", tmp_path / "run", *replaced)
+        with run:
+            assert run.wait(200) == 0, run.output
+
+    alone = simulate(load_mission(mission, {"agent": {"battery": 6}} if smaller else None))
+    with Record(tmp_path / "run" / "run.sqlite") as record:
+        rows = record.rows()
+        assert record.end_reason == alone.end_reason
+    queries = [row.message for row in rows if row.kind == "query"]
+    seen = [row.message for row in rows if row.kind == "observation" and len(row.message.values)]
+    assert len(queries) > 10
+    assert same([q.site for q in queries], [q.site for q in alone.queries])
+    assert same([o.sites for o in seen], [o.sites for o in alone.observations if len(o.values)])
+    assert same([o.values for o in seen], [o.values for o in alone.observations if len(o.values)])
+
+
+def same(some, others):
+    return len(some) == len(others) and all(
+        np.array_equal(one, other, equal_nan=True) for one, other in zip(some, others, strict=True)
+    )
+
+
+def test_a_robot_that_dies_is_told_of_by_its_last_will_before_the_watchdog(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    with robot(boat, world) as program, heard(boat, mission) as (_, signals):
+        until(lambda: any(isinstance(one, At) for one in signals))
+        program.kill()
+        died = time.monotonic()
+        until(lambda: any(isinstance(one, Down) for one in signals))
+        assert time.monotonic() - died < 1.0
+
+
+def test_an_errand_that_is_sent_before_the_robot_is_there_reaches_it(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    with heard(boat, mission) as (connection, signals):
+        connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
+        with robot(boat, world, "--speedup", SPEEDUP):
+            until(lambda: any(isinstance(one, Done) for one in signals))
+
+
+def test_a_robot_tells_again_what_came_of_an_errand_of_an_earlier_connection(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    with robot(boat, world, "--speedup", SPEEDUP):
+        told = []
+        for ask in (False, True):
+            with heard(boat, mission) as (connection, signals):
+                if ask:
+                    assert connection.ask("pond/0#a")
+                else:
+                    connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
+                told.append(until(lambda: [one for one in signals if isinstance(one, Done)])[0])
+    assert told[0].values == told[1].values
+    assert told[0].cost == told[1].cost
+
+
+def test_what_was_kept_from_another_day_is_neither_obeyed_nor_believed(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    link = Told.read(str(boat)).link
+    old = Codec(mission.world.domain.axes).goal(Errand("pond/0#old", np.array([60.0, 50.0])))
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client.connect("localhost", link.port)
+    for name, body in (("goal", old), ("result", {"id": "pond/0#old"}), ("status", {"online": True})):
+        client.publish(f"{link.topic}/{name}", json.dumps(body), qos=1, retain=True)
+    client.loop_start()
+    with heard(boat, mission) as (_, signals):
+        time.sleep(1.0)
+        assert signals == []
+        with robot(boat, world, "--speedup", SPEEDUP):
+            time.sleep(1.0)
+            assert all(one.position.tolist() == [0.0, 0.0] for one in signals if isinstance(one, At))
+            assert not any(isinstance(one, Done) for one in signals)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_what_a_robot_says_that_can_not_be_read_is_told_and_harms_nothing(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    link = Told.read(str(boat)).link
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client.connect("localhost", link.port)
+    client.loop_start()
+    with heard(boat, mission) as (connection, signals), robot(boat, world, "--speedup", SPEEDUP):
+        for name in ("result", "goal", "telemetry", "status", "refused", "cancel"):
+            for body in (b"\xff", b"[1]", b"{}", b'{"id": 3, "readings": 3, "position": 3, "site": "x"}'):
+                client.publish(f"{link.topic}/{name}", body, qos=1)
+        until(lambda: any(isinstance(one, Down) and "JSON" in one.why for one in signals))
+        connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
+        until(lambda: any(isinstance(one, Done) for one in signals))
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_a_second_robot_at_the_same_topic_is_refused(tmp_path, boat):
+    _, world = pond_of(tmp_path)
+    with robot(boat, world) as first, fieldbo("robot", boat, "--world", world) as second:
+        assert second.wait() == 2
+        assert "there is a robot" in second.output
+        assert first.running
+
+
+def test_a_broker_that_is_not_there_is_told_of(tmp_path):
+    mission, _ = pond_of(tmp_path)
+    with heard(vehicle_file(tmp_path, free_port()), mission) as (_, signals):
+        down = until(lambda: next(iter(signals), None))
+    assert "refused" in down.why
+
+
+def test_closing_takes_no_longer_where_the_broker_does_not_answer(tmp_path):
+    mission, _ = pond_of(tmp_path)
+    with Broker(tmp_path) as broker:
+        file = vehicle_file(tmp_path, broker.port)
+        with heard(file, mission) as (connection, _):
+            time.sleep(0.5)
+            broker.freeze()
+            connection.hold()
+            began = time.monotonic()
+        assert time.monotonic() - began < 2.5
+        broker.thaw()
+
+
+# -- who may be there ------------------------------------------------------------------------------------
+
+
+def certificates(folder):
+    """Make an authority, and a certificate of it for this machine."""
+    write(folder / "names", "subjectAltName=DNS:localhost")
+    for line in (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout broker.key -out broker.csr",
+        "x509 -req -in broker.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names "
+        "-out broker.pem",
+    ):
+        subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_broker_with_a_password_and_tls_lets_in_who_has_both(tmp_path):
+    mission, world = pond_of(tmp_path)
+    certificates(tmp_path)
+    write(tmp_path / "users", "ada:secret\n")
+    subprocess.run(["mosquitto_passwd", "-U", tmp_path / "users"], check=True)
+    files = [
+        f"{key} {tmp_path / name}" for key, name in (("certfile", "broker.pem"), ("keyfile", "broker.key"))
+    ]
+    with Broker(tmp_path, *files, "allow_anonymous false", f"password_file {tmp_path / 'users'}") as broker:
+        secure = f'tls = true\nca_file = "{tmp_path / "ca.pem"}"'
+        named = 'user_from = "BOAT_USER"\npassword_from = "BOAT_PASSWORD"'
+        access = {"BOAT_USER": "ada", "BOAT_PASSWORD": "secret"}
+        file = vehicle_file(tmp_path, broker.port, secure, named)
+        with robot(file, world, env=access):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("BOAT_USER", "ada")
+                patch.setenv("BOAT_PASSWORD", "secret")
+                with heard(file, mission) as (_, signals):
+                    until(lambda: any(isinstance(one, At) for one in signals))
+                patch.setenv("BOAT_PASSWORD", "guessed")
+                with heard(file, mission) as (_, signals):
+                    assert "authorized" in until(lambda: next(iter(signals), None)).why
+            for settings, why in (([secure], "authorized"), (["tls = true", named], "certificate")):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setenv("BOAT_USER", "ada")
+                    patch.setenv("BOAT_PASSWORD", "secret")
+                    with heard(vehicle_file(tmp_path, broker.port, *settings), mission) as (_, signals):
+                        assert why in until(lambda: next(iter(signals), None)).why
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------

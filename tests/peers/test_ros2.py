@@ -1,24 +1,38 @@
-"""A robot on ROS 2: Fast DDS between it and fieldbo, each in a process of its own, in a network of their own."""
+"""A robot on ROS 2: Fast DDS between it and fieldbo, each a process, in a network of their own."""
 
 from __future__ import annotations
 
-import os
+import math
+import sys
+import time
 from itertools import count
 
 import numpy as np
 import pytest
-from peers.faults import FaultTable, Peer
+from peers.faults import FaultTable, Peer, Ran
 from peers.network import cut, own_network
 from peers.pond import SPEEDUP, pond, pond_mission
-from peers.processes import fieldbo
+from peers.processes import fieldbo, until
 from working_folder import write
 
-from fieldbo.errors import InputError
+from fieldbo.catalogue import load_mission
+from fieldbo.errors import InputError, VehicleError
+from fieldbo.exchange import Query
+from fieldbo.frame import Frame
+from fieldbo.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.ros2 import Ros2
+from fieldbo.vehicles import LINKS
+from fieldbo.vehicles.link import Alive, At, Charge, Done, Down, Errand, Read, Refused
+from fieldbo.vehicles.ros2 import Ros2, pose_of
+from fieldbo.vehicles.ros2_node import Node, ros
+from fieldbo.vehicles.ros2_streams import Ros2Nav2, Ros2Topics
 from fieldbo.vehicles.settings import for_new_run, vehicle_of
 
+POND = Frame(along="x", left="y")
 FRAME = '[frame]\nalong = "x"\nleft = "y"\n'
+ARRIVAL = "[arrival]\nwithin = 0.1\n"
+ALL = ("ros2", "ros2-topics", "ros2-nav2")
+DOMAINS = count(1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,6 +45,240 @@ def network():
         yield
 
 
+# -- settings --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "my boat", "1st", "boat//left", "boat/", "boat-1"])
+def test_what_is_no_name_in_ros_is_refused(name):
+    with pytest.raises(InputError, match="action = "):
+        Ros2(action=name)
+
+
+@pytest.mark.parametrize("number", [-1, 233])
+def test_a_domain_that_does_not_exist_is_refused(number):
+    with pytest.raises(InputError, match="domain_id = "):
+        Ros2Topics(domain_id=number)
+
+
+def test_an_address_has_the_whole_name_and_the_domain(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", "42")
+    assert Ros2(namespace="boat").address == "ros2:/boat/visit (domain 42)"
+    assert Ros2Nav2(namespace="boat", action="/go", domain_id=3).address == "ros2:/go (domain 3)"
+    assert Ros2Topics().address == "ros2:/pose (domain 42)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "mend"),
+    [
+        (Ros2, "rclpy", "source your ROS 2"),
+        (Ros2, "fieldbo_msgs.action", "ros/build.py"),
+        (Ros2Nav2, "nav2_msgs.action", "nav2-msgs"),
+    ],
+)
+def test_what_is_not_installed_is_said_with_how_to_get_it(kind, module, mend, tmp_path, monkeypatch):
+    mission = pond_mission(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(VehicleError, match=mend):
+        kind().open(mission, POND.over(mission.world.domain.axes), print)
+
+
+@pytest.mark.parametrize("kind", [Ros2Topics, Ros2Nav2])
+def test_a_robot_that_goes_by_places_needs_to_know_where_the_domain_lies(kind, tmp_path):
+    with pytest.raises(VehicleError, match=r'along = "x"'):
+        kind().open(pond_mission(tmp_path), None, print)
+
+
+# -- what stands in the messages -------------------------------------------------------------------------
+
+
+class Beside:
+    """A link to a robot that is told what to say by the test, in this process; a context manager."""
+
+    def __init__(self, folder, link, **settings):
+        self.domain = next(DOMAINS)
+        self.mission = pond_mission(folder)
+        self.ground = POND.over(self.mission.world.domain.axes)
+        self.robot, self.signals = Node(self.domain, ""), []
+        self.link = link(domain_id=self.domain, **settings)
+
+    def serve(self, answer, *, takes_on=True):
+        """Serve Visit: `answer` ends a goal, and returns its result."""
+        actions, kind = ros("rclpy.action"), ros("fieldbo_msgs.action").Visit
+        response = actions.server.GoalResponse.ACCEPT if takes_on else actions.server.GoalResponse.REJECT
+        name, told = self.link.action, {"goal_callback": lambda goal: response}
+        self.robot.own(actions.ActionServer(self.robot.ros, kind, name, answer, **told))
+
+    def publisher(self, module, kind, topic):
+        return self.robot.ros.create_publisher(getattr(ros(module), kind), topic, 10)
+
+    def heard(self, *kinds):
+        """Wait for a signal of some kinds, and return it."""
+        return until(lambda: next((one for one in self.signals if isinstance(one, kinds)), None))
+
+    def said(self, say, kind):
+        """Say something until a signal of a kind is heard, and return that."""
+
+        def again():
+            say()
+            time.sleep(0.05)
+            return next((one for one in self.signals if isinstance(one, kind)), None)
+
+        return until(again)
+
+    def __enter__(self):
+        self.robot.start()
+        self.connection = self.link.open(self.mission, self.ground, self.signals.append)
+        return self
+
+    def __exit__(self, *error):
+        self.connection.close()
+        if self.robot.running:
+            self.robot.close()
+
+
+def visited(handle, **told):
+    """End a goal of Visit as done."""
+    handle.succeed()
+    return ros("fieldbo_msgs.action").Visit.Result(**told)
+
+
+def test_a_result_says_where_and_when_each_value_was_read_and_what_else_was(tmp_path):
+    told = {"sites": [10.0, 0.0, 20.0, 1.0], "values": [1.0, math.nan], "seconds": [3.0, 8.0]}
+    others = {"channels": ["temperature", "pH"], "others": [14.0, 14.5, 7.0, math.nan]}
+    where = {"position": [20.0, 1.0], "cost": math.nan, "duration": 9.0}
+    goals = []
+
+    def answer(handle):
+        goals.append(handle.request)
+        return visited(handle, **told, **others, **where)
+
+    beside = Beside(tmp_path, Ros2)
+    beside.serve(answer)
+    with beside:
+        beside.connection.go(Errand("run/0#a", np.array([20.0, math.nan]), np.array([True, False]), level=2))
+        done = beside.heard(Done)
+
+    assert (goals[0].id, list(goals[0].axes), goals[0].level) == ("run/0#a", ["x", "y"], 2)
+    assert np.array_equal(goals[0].site, [20.0, math.nan], equal_nan=True)
+    assert goals[0].pose.header.frame_id == ""
+    assert (done.errand, done.complete, done.duration_s) == ("run/0#a", True, 9.0)
+    assert done.sites.tolist() == [[10.0, 0.0], [20.0, 1.0]]
+    assert np.array_equal(done.values, [1.0, math.nan], equal_nan=True)
+    assert done.seconds.tolist() == [3.0, 8.0]
+    assert math.isnan(done.cost)
+    assert done.channels["temperature"].tolist() == [14.0, 14.5]
+    assert np.array_equal(done.channels["pH"], [7.0, math.nan], equal_nan=True)
+
+
+def test_a_goal_has_its_place_in_metres_east_and_north(tmp_path):
+    goals = []
+
+    def answer(handle):
+        goals.append(handle.request)
+        return visited(handle)
+
+    beside = Beside(tmp_path, Ros2, frame_id="pond")
+    beside.serve(answer)
+    with beside:
+        beside.connection.go(Errand("run/0#a", np.array([20.0, 30.0]), home=True))
+        beside.heard(Done)
+
+    pose = goals[0].pose
+    assert pose.header.frame_id == "pond"
+    assert (pose.pose.position.x, pose.pose.position.y, pose.pose.position.z) == (20.0, 30.0, 0.0)
+    assert goals[0].home
+
+
+def test_numbers_that_do_not_fit_each_other_are_none(tmp_path):
+    beside = Beside(tmp_path, Ros2)
+    beside.serve(lambda handle: visited(handle, values=[1.0, 2.0], sites=[3.0], channels=["pH"]))
+    with beside:
+        beside.connection.go(Errand("run/0#a", np.array([20.0, 0.0])))
+        done = beside.heard(Done)
+
+    assert done.sites.shape == (2, 2)
+    assert np.isnan([*done.sites.ravel(), *done.seconds, *done.channels["pH"]]).all()
+    assert len(done.position) == 0
+
+
+def test_a_program_that_fails_in_the_middle_has_cut_the_order_short(tmp_path):
+    def fail(handle):
+        handle.abort()
+        return ros("fieldbo_msgs.action").Visit.Result()
+
+    beside = Beside(tmp_path, Ros2)
+    beside.serve(fail)
+    with beside:
+        beside.connection.go(Errand("run/0#a", np.array([20.0, 0.0])))
+        done = beside.heard(Done)
+
+    assert (done.errand, done.complete, done.sites.shape) == ("run/0#a", False, (0, 2))
+
+
+def test_a_goal_that_is_not_taken_on_is_refused_but_a_question_is_only_not_answered(tmp_path):
+    beside = Beside(tmp_path, Ros2)
+    beside.serve(visited, takes_on=False)
+    with beside:
+        beside.heard(Alive)
+        assert beside.connection.ask("run/0#a")
+        time.sleep(1.0)
+        assert not [one for one in beside.signals if isinstance(one, Refused)]
+        beside.connection.go(Errand("run/1#a", np.array([20.0, 0.0])))
+        assert beside.heard(Refused).errand == "run/1#a"
+
+
+def test_a_robot_that_takes_its_leave_is_down_at_once(tmp_path):
+    beside = Beside(tmp_path, Ros2)
+    beside.serve(visited)
+    with beside:
+        beside.heard(Alive)
+        beside.robot.close()
+        began = time.monotonic()
+        assert "visit" in beside.heard(Down).why
+        assert time.monotonic() - began < 2.0
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_places_are_heard_in_the_frame_that_was_agreed_and_in_no_other(kind, tmp_path):
+    link = type(LINKS.get(kind)())
+    beside = Beside(tmp_path, link, pose="/boat/pose")
+    places = beside.publisher("geometry_msgs.msg", "PoseStamped", "/boat/pose")
+    with beside:
+        here = pose_of(beside.link, beside.robot, beside.ground, np.array([20.0, 30.0]))
+        assert beside.said(lambda: places.publish(here), At).position.tolist() == [20.0, 30.0]
+        beside.signals.clear()
+        here.header.frame_id = "odom"
+        if kind == "ros2":
+            places.publish(here)
+            time.sleep(0.5)
+            assert not beside.signals
+        else:
+            assert "'odom'" in beside.said(lambda: places.publish(here), Down).why
+
+
+def test_a_charge_is_a_share_and_a_reading_is_a_number(tmp_path):
+    beside = Beside(tmp_path, Ros2Topics)
+    charges = beside.publisher("sensor_msgs.msg", "BatteryState", "battery_state")
+    readings = beside.publisher("std_msgs.msg", "Float64", "reading")
+    with beside:
+        charge, reading = ros("sensor_msgs.msg").BatteryState, ros("std_msgs.msg").Float64
+        heard = beside.said(lambda: charges.publish(charge(percentage=0.25)), Charge)
+        assert (heard.share, heard.amount) == (0.25, None)
+        assert beside.said(lambda: readings.publish(reading(data=1.5)), Read).value == 1.5
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_link_closes_at_once_though_no_robot_is_there(kind, tmp_path):
+    mission = pond_mission(tmp_path)
+    link = LINKS.get(kind)(domain_id=next(DOMAINS))
+    connection = link.open(mission, POND.over(mission.world.domain.axes), print)
+    connection.go(Errand("run/0#a", np.array([20.0, 0.0])))
+    connection.hold()
+    began = time.monotonic()
+    connection.close()
+    assert time.monotonic() - began < 2.0
+
+
 # -- a robot in another process --------------------------------------------------------------------------
 
 
@@ -39,13 +287,12 @@ class Contract(VehicleContract):
 
     kind: str
     patience_s = 20.0
-    domains = count(1)
 
     @pytest.fixture(autouse=True)
     def _robot(self, tmp_path):
         self.folder, self.file = tmp_path, tmp_path / "robot.toml"
-        link = f'[link]\nkind = "{self.kind}"\ndomain_id = {next(self.domains)}\n'
-        write(self.file, f"format = 1\n{link}{FRAME}[arrival]\nwithin = 0.1\n")
+        link = f'[link]\nkind = "{self.kind}"\ndomain_id = {next(DOMAINS)}\n'
+        write(self.file, f"format = 1\n{link}{FRAME}{ARRIVAL}")
         world = pond(tmp_path).parent / "pond" / "world.toml"
         with fieldbo("robot", self.file, "--world", world, "--speedup", SPEEDUP) as robot:
             robot.wait_for("ready")
@@ -70,6 +317,31 @@ class TestNav2(Contract):
     kind = "ros2-nav2"
 
 
+# -- a whole mission -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_mission_over_ros_visits_the_sites_of_a_simulation(kind, tmp_path):
+    link = f'[link]\nkind = "{kind}"\ndomain_id = {next(DOMAINS)}\n'
+    lake = '[frame]\nalong = "along"\ndepth = "depth"\n'
+    haste = "[battery]\naccuracy = 400\n"  # of a robot in haste, what is told is outdated
+    file, out, battery = tmp_path / "boat.toml", tmp_path / "run", 2000
+    write(file, f"format = 1\n{link}{lake}{haste}[arrival]\nwithin = 0.01\n[reports]\naccuracy = 0.01\n")
+    told = ("--world", "lake-transect", "--seed", 7, "--battery", battery, "--speedup", 400)
+    with fieldbo("robot", file, *told) as boat:
+        boat.wait_for("ready")
+        with fieldbo("run", "lake-level-set", "--vehicle", file, "--out", out, "--battery", battery) as run:
+            assert run.wait(180.0) == 0, run.output
+
+    planned = simulate(load_mission("lake-level-set", {"agent": {"battery": battery}}))
+    ran = Ran(0, "", out)
+    assert [one.site.tolist() for one in ran.of(Query)] == [one.site.tolist() for one in planned.queries]
+    assert [one.sites.tolist() for one in ran.visits] == [one.sites.tolist() for one in planned.observations]
+    values = [one.values[-1] for one in ran.visits]
+    assert values == pytest.approx([one.values[-1] for one in planned.observations])
+    assert ran.summary["cost"] == pytest.approx(planned.cost)
+
+
 # -- what goes wrong -------------------------------------------------------------------------------------
 
 
@@ -77,10 +349,13 @@ class OverVisit(Peer):
     """A robot that serves Visit; the network can be cut."""
 
     tables = FRAME
-    link = 'kind = "ros2"'
+    kind = "ros2"
 
     def start(self):
-        """There is nothing between."""
+        self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}'
+
+    def stop(self):
+        cut(False)
 
     def cut(self):
         cut()
@@ -91,3 +366,48 @@ class OverVisit(Peer):
 
 class TestFaults(FaultTable):
     peer = OverVisit
+
+
+class OverTopics(OverVisit):
+    """A robot that goes by topics."""
+
+    kind = "ros2-topics"
+    tables = FRAME + ARRIVAL
+    within = 0.1
+    answers = False
+
+
+class OverNav2(OverTopics):
+    """A robot that is driven as Nav2 is."""
+
+    kind = "ros2-nav2"
+
+
+class Streamed:
+    """The rows that come about without an answer to each order by its id."""
+
+    trial = FaultTable.trial
+    test_a_robot_that_does_as_it_is_told_reads_at_the_sites_of_a_simulation = (
+        FaultTable.test_a_robot_that_does_as_it_is_told_reads_at_the_sites_of_a_simulation
+    )
+    test_an_order_that_is_never_done_is_given_up_and_the_run_goes_on = (
+        FaultTable.test_an_order_that_is_never_done_is_given_up_and_the_run_goes_on
+    )
+    test_a_robot_that_is_killed_and_started_again_goes_on = (
+        FaultTable.test_a_robot_that_is_killed_and_started_again_goes_on
+    )
+    test_what_lies_between_may_be_gone_for_a_while = FaultTable.test_what_lies_between_may_be_gone_for_a_while
+    test_a_robot_that_falls_silent_is_noticed_within_the_watchdogs_time = (
+        FaultTable.test_a_robot_that_falls_silent_is_noticed_within_the_watchdogs_time
+    )
+    test_ctrl_c_has_the_robot_stay_where_it_is_and_the_run_can_go_on = (
+        FaultTable.test_ctrl_c_has_the_robot_stay_where_it_is_and_the_run_can_go_on
+    )
+
+
+class TestFaultsOverTopics(Streamed):
+    peer = OverTopics
+
+
+class TestFaultsOverNav2(Streamed):
+    peer = OverNav2

@@ -1,0 +1,107 @@
+"""Vehicle files: what they may say, what `new vehicle` writes, and what `check` and `schema` make of them."""
+
+import json
+import tomllib
+
+import pytest
+from jsonschema import Draft202012Validator
+from working_folder import write
+
+import fieldbo
+from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.vehicles import LINKS
+from fieldbo.vehicles.link import Link
+from fieldbo.vehicles.settings import Told, for_new_run, load_vehicle, vehicle_of, vehicle_schema
+from fieldbo.vehicles.template import template
+
+WORLDS = ("lake-transect", "crack-wall", "cell-growth")
+
+
+@pytest.mark.parametrize("kind", LINKS.names())
+def test_every_kind_of_link_is_a_value_with_an_address(kind):
+    link = LINKS.get(kind)
+    assert issubclass(link, Link)
+    assert link() == link()
+    assert isinstance(link().address, str)
+
+
+@pytest.mark.parametrize("kind", LINKS.names())
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_new_vehicle_file_says_all_settings_at_their_defaults(kind, world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    axes = fieldbo.load_world(world).domain.axes
+    text = template(kind, axes, 'the "department\'s" boat')
+    write("boat.toml", text)
+    told, bare = Told.read("boat.toml"), Told.read(kind)
+    assert told.link == bare.link
+    assert told.settings.watch == bare.settings.watch
+    assert told.settings.title == 'the "department\'s" boat'
+    assert (told.settings.frame is None) == (world == "cell-growth")
+    faults = list(Draft202012Validator(vehicle_schema()).iter_errors(tomllib.loads(text)))
+    assert faults == []
+
+
+def test_new_vehicle_writes_a_file_that_check_explains_and_never_writes_over_one(
+    tmp_path, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = command("new", "vehicle", "boat", "--link", "mqtt", "--world", "lake-transect")
+    assert (code, out.splitlines()[0]) == (0, "boat.toml")
+    before = (tmp_path / "boat.toml").read_bytes()
+    code, _, err = command("new", "vehicle", "boat", "--link", "mavlink", "--world", "lake-transect")
+    assert (code, "boat.toml exists" in err) == (2, True)
+    assert (tmp_path / "boat.toml").read_bytes() == before
+    code, out, _ = command("check", "boat.toml")
+    assert code == 0
+    assert "mqtt://localhost:1883/fieldbo/robot" in out
+    assert "5 s without a sign of life" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[link]\nkind = 'mqtt'", "format is missing"),
+        ("format = 1", "link is missing"),
+        ("format = 1\n[link]\nhost = 'x'", "kind is missing"),
+        ("format = 1\n[link]\nkind = 'mqt'", "did you mean 'mqtt'"),
+        ("format = 1\n[link]\nkind = 'by-hand'", "unknown link"),
+        ("format = 1\n[link]\nkind = 'mqtt'\nhots = 'x'", "did you mean 'host'"),
+        ("format = 1\n[link]\nkind = 'mqtt'\n[watch]\nsilence_s = 0", "silence_s = 0"),
+        ("format = 1\n[link]\nkind = 'mqtt'\n[watch]\nsilence = 3", "did you mean 'silence_s'"),
+        ("format = 1\n[link]\nkind = 'mqtt'\n[reports]\nlow = 3\nhigh = 2", "low = 3"),
+        ("format = 1\n[link]\nkind = 'mqtt'\n[reports]\naccuracy = [1, -1]", "accuracy"),
+        ("format = 1\n[link]\nkind = 'mqtt'\n[battery]\nfull = -1", "full = -1"),
+        ("format = 1\n[link]\nkind = 'mqtt'\n[frame]\nalong = 'x'\nleft = 'x'", ""),
+    ],
+)
+def test_what_a_vehicle_file_can_not_say_is_refused_with_its_place(text, says, tmp_path):
+    write(tmp_path / "boat.toml", text)
+    mission = fieldbo.load_mission("lake-level-set")
+    with pytest.raises(InputError) as error:
+        load_vehicle(str(tmp_path / "boat.toml"), mission)
+    assert says in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_said_to_be():
+    with pytest.raises(InputError, match="there is no such file"):
+        Told.read("boat.toml")
+
+
+def test_each_run_has_a_session_of_its_own_and_a_resume_the_same():
+    first, second = for_new_run("mqtt"), for_new_run("mqtt")
+    assert first["session"] != second["session"]
+    mission = fieldbo.load_mission("lake-level-set")
+    assert vehicle_of(json.loads(json.dumps(first)), mission).session == first["session"]
+
+
+def test_an_unknown_kind_of_a_recorded_vehicle_is_refused():
+    with pytest.raises(UnknownNameError):
+        vehicle_of({"kind": "hovercraft"}, fieldbo.load_mission("lake-level-set"))
+
+
+def test_by_hand_and_a_robot_at_once_are_refused(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = command("run", "lake-level-set", "--by-hand", "--vehicle", "mqtt")
+    assert code == 2
+    assert "who carries the orders out?" in err
+    assert list(tmp_path.iterdir()) == []
