@@ -204,8 +204,8 @@ def mission_of(record: Record) -> Mission:
     begun = record.description
     mission = load_mission(file)
     assert mission.folder is not None
-    now = digests(mission.folder)
-    changed = [f"{mission.world.name}/{name}" for name, was in begun.get("files", {}).items() if now.get(name) != was]
+    then, now = begun.get("files", {}), digests(mission.folder)
+    changed = [f"{mission.world.name}/{name}" for name in then if now.get(name) != then[name]]
     if json.loads(json.dumps(dict(mission.settings))) != begun.get("settings"):
         changed.insert(0, file.name)
     if changed:

@@ -128,7 +128,8 @@ def resume(
     vehicles : sequence of Vehicle, optional
         One for each of the mission's, new; by default the world is simulated.
     on_step : Callable, optional
-        Called with a `Step` after each order that is settled from now on.
+        Called with a `Step` once at the beginning, of how things stand, and after each order that is settled
+        from then on.
 
     Returns
     -------
@@ -233,6 +234,7 @@ class _Run:
             else:
                 new = [event for event in events if _part(event) not in told]
                 self.recalled.setdefault(number, []).extend(new)
+        self._show()
 
     def _order(self, number: int) -> None:
         """Ask for a vehicle's next orders, write them, send them; or take its Stop."""
@@ -294,7 +296,12 @@ class _Run:
         """Write an event, then tell it; of an order that this run never gave it is written only."""
         if self.record is not None:
             self.record.event(event)
-        if self.course.told(event) and self.on_step is not None:
+        if self.course.told(event):
+            self._show()
+
+    def _show(self) -> None:
+        """Say how things stand."""
+        if self.on_step is not None and self.course.curve:
             self.on_step(self.course.curve[-1])
 
 

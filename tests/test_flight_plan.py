@@ -2,14 +2,18 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from shapely.geometry import Polygon
+from working_folder import write
 
+from fieldbo.catalogue import load_mission
 from fieldbo.domain import Axis
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.files import validated
 from fieldbo.frame import Frame, Origin
+from fieldbo.runner import run as simulate
 from fieldbo.vehicles.fence import Fence
 from fieldbo.vehicles.flight_plan import plan_file, waypoints
 from fieldbo.vehicles.mavlink import Mavlink, located
@@ -197,3 +201,76 @@ def test_a_plan_holds_the_fence_clockwise_and_its_circle(turn):
     assert fence["circles"] == [
         {"circle": {"center": [47.31, 8.58], "radius": 2_000.0}, "inclusion": True, "version": 1}
     ]
+
+
+# -- the command -----------------------------------------------------------------------------------------
+
+BOAT = """format = 1
+[link]
+kind = "mavlink"
+[frame]
+origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
+along = "along"
+depth = "depth"
+"""
+
+
+@pytest.fixture
+def boat(tmp_path, monkeypatch):
+    """The name of a vehicle file in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "boat.toml", BOAT)
+    return "boat.toml"
+
+
+def once_in_a_row(sites):
+    """Return sites without those that follow themselves."""
+    return [site for k, site in enumerate(sites.tolist()) if k == 0 or site != sites[k - 1].tolist()]
+
+
+def items(file):
+    """Return latitude, longitude and altitude of each item of a plan."""
+    mission = json.loads(Path(file).read_text())["mission"]
+    return [item["params"][4:] for item in mission["items"]]
+
+
+def test_a_sweep_is_planned_as_it_would_be_run(boat, command):
+    code, out, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
+
+    sites = once_in_a_row(simulate(load_mission("lake-lawnmower")).sites)
+    assert (code, out) == (0, f"{len(sites)} waypoints in lake-lawnmower.plan\n")
+    assert items("lake-lawnmower.plan") == GROUND.geodetic(sites).tolist()
+
+
+def test_a_run_is_planned_as_it_was_run(boat, command):
+    command("run", "lake-level-set", "--battery", "200", "--out", "once")
+    code, out, _ = command("plan", "once", "--vehicle", boat, "--out", "again.plan", "--stay", "2.5")
+
+    sites = once_in_a_row(simulate(load_mission("lake-level-set", {"agent": {"battery": 200}})).sites)
+    assert (code, out) == (0, f"{len(sites)} waypoints in again.plan\n")
+    assert items("again.plan") == GROUND.geodetic(sites).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("lake-level-set",), "its way is not known beforehand"),
+        (("once-upon-a-time",), "no run once-upon-a-time"),
+        (("once-upon-a-time", "--set", "seed=3"), "what a run did can't be changed"),
+        (("lake-lawnmower", "--stay", "-1"), "stay -1"),
+        (("lake-lawnmower", "--out", "no/where.plan"), "can't be written"),
+    ],
+)
+def test_what_can_not_be_planned_is_an_error(boat, command, arguments, said):
+    code, _, err = command("plan", *arguments, "--vehicle", boat)
+
+    assert code == 2
+    assert said in err
+
+
+def test_only_a_mavlink_vehicle_takes_a_plan(boat, command, tmp_path):
+    write(tmp_path / boat, BOAT.replace("mavlink", "mqtt"))
+    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+
+    assert code == 2
+    assert 'a link of kind "mavlink"' in err

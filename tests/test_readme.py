@@ -21,9 +21,13 @@ def blocks(language):
 
 
 def commands():
-    """Every line of a shell block that runs fieldbo, continued lines joined, comments off."""
+    """Every line of a shell block that runs fieldbo, continued lines joined, comments off.
+
+    But those of two terminals: they need a broker, and are run beside the tests of robots.
+    """
     lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
-    return [line.split("#")[0].strip() for line in lines if line.startswith("fieldbo ")]
+    own = [line.split("#")[0].strip() for line in lines if line.startswith("fieldbo ")]
+    return [line for line in own if " robot " not in line and " --vehicle " not in line]
 
 
 def tables_made_by_python():
@@ -58,9 +62,14 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
         )
         expected = 130 if "--by-hand" in command else 0  # by hand, the end of the input is a Ctrl-C
         assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
+        if command.startswith("fieldbo new vehicle"):
+            (boat,) = [t for t in blocks("toml") if t.startswith("# boat.toml")]
+            (tmp_path / "boat.toml").write_text(boat)
     assert (tmp_path / "runs" / "meuse-1" / "map.png").exists()
     assert (tmp_path / "rules.csv").exists()
     assert (tmp_path / "runs" / "cell-1" / "curve.png").exists()
+    assert (tmp_path / "runs" / "lake-level-set-1" / "export" / "readings.geojson").exists()
+    assert (tmp_path / "logs" / "run.mcap").exists()
 
 
 def test_every_file_that_the_readme_promises_is_in_a_run_folder(tmp_path):

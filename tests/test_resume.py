@@ -188,14 +188,14 @@ def test_a_run_that_died_before_its_first_order_begins(tmp_path):
     assert said(tmp_path / "r" / "run.sqlite") == log
 
 
-def test_on_step_tells_of_new_orders_only_and_the_curve_holds_all(tmp_path):
+def test_on_step_tells_how_things_stand_and_of_new_orders_and_the_curve_holds_all(tmp_path):
     mission = small_mission(Random(), battery=50.0)
     file = broken_off(mission, tmp_path, 9)
     steps = []
     with Record(file) as record:
         result = resume(mission, record, on_step=steps.append)
     assert [s.step for s in result.curve[:-1]] == list(range(1, len(result.curve)))
-    assert tuple(steps) == result.curve[4:]
+    assert tuple(steps) == result.curve[3:]
 
 
 # -- what was out ----------------------------------------------------------------------------------------
@@ -394,15 +394,15 @@ def test_ctrl_c_leaves_a_run_that_can_go_on_in_a_resume_too(tmp_path):
     mission = small_mission(Random(), battery=60.0)
     _, log = unbroken(mission, tmp_path / "unbroken")
 
-    def press(step):
-        if step.step in (3, 6):
-            signal.raise_signal(signal.SIGINT)
+    def press_at(number):
+        return lambda step: signal.raise_signal(signal.SIGINT) if step.step == number else None
 
     with new(tmp_path / "r") as record, pytest.raises(Interrupted):
-        run(mission, record=record, on_step=press)
-    with Record(record.file) as record, pytest.raises(Interrupted) as stopped:
-        resume(mission, record, on_step=press)
-    assert len(stopped.value.result.curve) == 6
+        run(mission, record=record, on_step=press_at(3))
+    for number in (3, 6):
+        with Record(record.file) as record, pytest.raises(Interrupted) as stopped:
+            resume(mission, record, on_step=press_at(number))
+        assert len(stopped.value.result.curve) == number
     assert Record(record.file).end_reason is None
 
     gone_on(mission, record.file)

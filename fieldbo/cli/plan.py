@@ -104,9 +104,7 @@ def _way(source: str, pairs: list[str]) -> tuple[Mission, Array]:
 
 
 def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
-    """Return a mission and its way, asked for beforehand with no reading of any."""
-    import math
-
+    """Return a mission and its way, asked for beforehand: its rule heeds no reading, any will do."""
     import numpy as np
 
     from fieldbo.agent import Agent
@@ -128,7 +126,7 @@ def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
         assert order.site is not None
         sites.append(order.site)
         if isinstance(order, Query):
-            agent.tell(order.observed(math.nan, noise_variance=1.0))
+            agent.tell(order.observed(0.0, noise_variance=1.0))
         else:
             agent.tell(order.observed())
     return mission, np.array(sites)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo.domain import Array
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, VehicleError
 from fieldbo.frame import Ground
 from fieldbo.robots.robot import Robot
 from fieldbo.vehicles.link import At, Charge, Done, Errand, Refused, Signal
@@ -64,12 +64,16 @@ def serve(robot: Robot, link: Mavlink, ground: Ground | None, say: Callable[[str
     Raises
     ------
     VehicleError
-        pymavlink is missing, or it is not known where the domain lies.
+        pymavlink is missing, the connection can't be opened, or it is not known where the domain lies.
     """
-    module, ground = mavutil(link), located(ground, robot.world.domain.axes)
-    boat = _Boat(robot, link, ground, say)
+    address, module = mirrored(link), mavutil(link)
+    boat = _Boat(robot, link, located(ground, robot.world.domain.axes), say)
     while True:  # a ground station on TCP may hang up, and another call
-        with opened(mirrored(link), module, system=link.system, component=link.component) as boat.wire:
+        try:
+            boat.wire = opened(address, module, system=link.system, component=link.component)
+        except OSError as error:
+            raise VehicleError(f"{address} can't be opened: {error}") from None
+        with boat.wire:
             say("ready")
             while not _hung_up(boat.wire.port):
                 boat.turn()

@@ -24,7 +24,7 @@ from fieldbo.vehicles.station import mavutil, opened
 _WAYPOINT = 16  # MAV_CMD_NAV_WAYPOINT
 _ARDUPILOT = 3  # MAV_AUTOPILOT_ARDUPILOTMEGA
 _CANCELLED = 15  # MAV_MISSION_OPERATION_CANCELLED: the vehicle gave the transfer up
-_TRIES = 5
+_TRIES = 8
 _HEARTBEAT_S = 30.0
 _QUIET_S = 3.0  # a transfer of which nothing was heard for so long is begun anew
 
@@ -50,7 +50,7 @@ class Waypoint:
 
 
 def waypoints(sites: ArrayLike, ground: Ground, link: Mavlink, stay_s: float = 0.0) -> list[Waypoint]:
-    """Return the way past sites (k, d) in order.
+    """Return the way past sites (k, d) in order; one that follows itself is gone to once.
 
     Raises
     ------
@@ -68,7 +68,9 @@ def waypoints(sites: ArrayLike, ground: Ground, link: Mavlink, stay_s: float = 0
     """
     if not np.size(sites):
         raise InputError("a way of no sites", expected="at least one site to go to")
-    places: Array = ground.geodetic(sites)
+    rows = np.atleast_2d(np.asarray(sites, dtype=float))
+    anew = np.append(True, (np.diff(rows, axis=0) != 0).any(axis=1))
+    places: Array = ground.geodetic(rows[anew])
     origin = ground.origin
     assert origin is not None
     for k, place in enumerate(places if link.fence is not None else []):

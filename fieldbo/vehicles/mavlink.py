@@ -44,7 +44,8 @@ class Mavlink(Link):
     baud : int
         Of a serial port.
     fence : Fence, optional
-        Waypoints that lie, or lead, out of it are refused.
+        Waypoints that lie, or lead, out of it are refused. Any of its keys may be left out:
+        ``{ corners = [[47.2, 8.5], [47.2, 8.7], [47.4, 8.6]], lowest = 380, highest = 420, radius = 2000 }``.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

@@ -24,7 +24,7 @@ To the robot, at QoS 1:
     way.
 ``fieldbo/boat/cancel``
     ``{"id": ...}``: give it up, and answer with a result that has ``"complete": false`` and what it cost so
-    far, also if it never came: then it is not to be begun any more. What is done is passed over.
+    far, also if it never came: then it is not to be begun any more. What is done is answered as before.
 ``fieldbo/boat/hold``
     ``{}``: stay where you are until the next goal; what was under way is answered as if it were cancelled.
 ``fieldbo/boat/ask``
@@ -134,11 +134,12 @@ class Mqtt(Broker, Link):
 
 
 class _Connection(Connection):
-    """Says again what was said last whenever robot or broker has been away."""
+    """Says again what was said last, and asks for what was not answered, when robot or broker were away."""
 
     def __init__(self, link: Mqtt, codec: Codec, hear: Hear) -> None:
         self._codec, self._hear = codec, hear
         self._said: tuple[str, dict[str, Any]] | None = None
+        self._unanswered: list[str] = []
         self._bus = Bus(
             link,
             link.topic,
@@ -149,12 +150,14 @@ class _Connection(Connection):
         )
 
     def go(self, errand: Errand) -> None:
+        self._unanswered.append(errand.id)
         self._say("goal", self._codec.goal(errand))
 
     def cancel(self, errand: str) -> None:
         self._say("cancel", {"id": errand})
 
     def hold(self) -> None:
+        self._unanswered.clear()
         self._say("hold", {})
 
     def ask(self, errand: str) -> bool:
@@ -169,14 +172,17 @@ class _Connection(Connection):
         self._bus.publish(name, body)
 
     def _say_again(self) -> None:
-        if (said := self._said) is not None:
+        said = self._said
+        for errand in list(self._unanswered):
+            if said is None or said[1].get("id") != errand:
+                self._bus.publish("ask", {"id": errand})
+        if said is not None:
             self._bus.publish(*said)
 
     def _heard(self, name: str, payload: bytes, retained: bool) -> None:
         """Pass on what the robot says; what is retained was said long ago, and is no sign of life."""
         try:
-            body = read(name, payload)
-            signals = self._codec.signals(name, body)
+            signals = self._codec.signals(name, read(name, payload))
         except InputError as error:
             self._hear(Down(f"{error.problem}; expected: {error.expected}"))
             return
@@ -184,13 +190,15 @@ class _Connection(Connection):
             if retained and not isinstance(signal, Down):
                 continue
             if isinstance(signal, Refused) or (isinstance(signal, Done) and signal.last):
-                self._forget(signal.errand)
+                self._answered(signal.errand)
+            if isinstance(signal, Alive) and name == "status":
+                self._say_again()
             self._hear(signal)
-        if name == "status" and not retained:
-            self._say_again()
 
-    def _forget(self, errand: str) -> None:
+    def _answered(self, errand: str) -> None:
         """Say no more what was said of an errand that is settled."""
+        if errand in self._unanswered:
+            self._unanswered.remove(errand)
         if self._said is not None and self._said[1].get("id") == errand:
             self._said = None
 

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 _TURN_S = 0.05
 _BEAT_S = 1.0  # ground stations and vehicles give a sign of life so often
-_POINT_S = 0.5  # PX4 leaves OFFBOARD if it hears no place for a second
+_POINT_S = 0.5  # PX4 leaves OFFBOARD if it hears no place for a second;
+_INSIST_S, _REMIND_S = 2.0, 5.0  # ArduPilot keeps it, and plans anew each time: for so long, then so often
 _ASK_S = 1.0
 _AGAIN_S = 1.0  # a link that broke is opened again after so long
 _STALE_S = 2.0  # a vehicle that has not said where it is for so long is asked to
@@ -164,6 +165,8 @@ class Station(Connection):
         self._mode: tuple[int, int, int] | None = None  # the guided one, as it is asked for
         self._sequence = Sequence()
         self._boot_ms = 0
+        self._keeps = False  # whether the autopilot keeps a place that it was given
+        self._insist_until_s = 0.0
         self._beat, self._point = _Clockwork(_BEAT_S), _Clockwork(_POINT_S)
         self._asking, self._streams = _Clockwork(_ASK_S), _Clockwork(_STALE_S)
         self._thread = threading.Thread(target=self._run, name=f"mavlink {link.address}", daemon=True)
@@ -224,9 +227,8 @@ class Station(Connection):
             self._turn()
 
     def _send_what_is_due(self) -> None:
-        mav, link = self._wire.mav, self._link
         if self._beat.due():
-            mav.heartbeat_send(6, 8, 0, 0, 4)  # a ground station, no autopilot, active
+            self._wire.mav.heartbeat_send(6, 8, 0, 0, 4)  # a ground station, no autopilot, active
         if not self._placed_lately and self._streams.due():
             for number, hertz in _STREAMS.items():
                 self._command(511, number, 1e6 / hertz)  # MAV_CMD_SET_MESSAGE_INTERVAL, in microseconds
@@ -234,21 +236,26 @@ class Station(Connection):
             return
         if self._to_stay and self._place is not None and self._placed_lately:
             self._aim(self._place)
+        remind = self._keeps and time.monotonic() > self._insist_until_s
+        self._point.every_s = _REMIND_S if remind else _POINT_S
         if self._target is not None and self._point.due():
-            latitude, longitude, altitude = self._target.tolist()
-            mav.set_position_target_global_int_send(
-                self._target_ms,
-                link.system,
-                link.component,
-                _FRAMES[link.altitude],
-                _ONLY_A_PLACE,
-                round(latitude * 1e7),
-                round(longitude * 1e7),
-                altitude,
-                *(0.0,) * 8,
-            )
+            self._send_target(self._target)
         if self._helm is _Helm.ASKED and self._asking.due():
             self._command(176, *self._mode)  # MAV_CMD_DO_SET_MODE
+
+    def _send_target(self, target: Array) -> None:
+        latitude, longitude, altitude = target.tolist()
+        self._wire.mav.set_position_target_global_int_send(
+            self._target_ms,
+            self._link.system,
+            self._link.component,
+            _FRAMES[self._link.altitude],
+            _ONLY_A_PLACE,
+            round(latitude * 1e7),
+            round(longitude * 1e7),
+            altitude,
+            *(0.0,) * 8,
+        )
 
     def _command(self, command: int, *values: float) -> None:
         rest = (0.0,) * (7 - len(values))
@@ -288,8 +295,12 @@ class Station(Connection):
 
     def _aim(self, target: Array) -> None:
         """Send a place from now on, and at once."""
-        self._target, self._to_stay, self._point.next_s = target, False, 0.0
+        self._target, self._to_stay = target, False
+        self._insist()
         self._target_ms = int(1000 * (time.monotonic() - self._opened_s))
+
+    def _insist(self) -> None:
+        self._point.next_s, self._insist_until_s = 0.0, time.monotonic() + _INSIST_S
 
     # -- messages --------------------------------------------------------------------------------------
 
@@ -309,12 +320,14 @@ class Station(Connection):
     def _beaten(self, heartbeat: Any) -> None:
         """Take in a sign of life, and who has the vehicle."""
         self._hear(Alive())
+        self._keeps = heartbeat.autopilot == self._mavutil.mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA
         mode, guided = self._guided_mode(heartbeat)
         armed = bool(heartbeat.base_mode & self._mavutil.mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
         self._mode = mode if armed else None  # of one that is not armed nothing is asked
         if armed and heartbeat.custom_mode == guided:
             if self._helm in (_Helm.ASKED, _Helm.THEIRS):
-                self._helm, self._point.next_s = _Helm.OURS, 0.0
+                self._helm = _Helm.OURS
+                self._insist()
         elif self._helm is _Helm.OURS:
             self._helm = _Helm.THEIRS
             self._cut_short()
@@ -323,7 +336,7 @@ class Station(Connection):
         """Return the guided mode as it is asked for, and as a heartbeat shows it."""
         mavlink = self._mavutil.mavlink
         custom = mavlink.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED
-        if heartbeat.autopilot == mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA:
+        if self._keeps:
             number = (self._mavutil.mode_mapping_byname(heartbeat.type) or {}).get("GUIDED", 4)
             return (custom, number, 0), number
         return (custom, _OFFBOARD, 0), _OFFBOARD << 16

@@ -136,7 +136,7 @@ class Trial:
         self.folder, self.peer, self.mission = folder, peer, pond(folder)
         self.world = folder / "pond" / "world.toml"
         self.file = folder / "robot.toml"
-        watch = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 30.0"
+        watch = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
         reports = f"accuracy = {peer.within}\nlow = -100.0\nhigh = 100.0"
         tables = [f"[link]\n{peer.link}", peer.tables, f"[watch]\n{watch}", f"[reports]\n{reports}"]
         write(self.file, "\n".join(["format = 1", *tables, ""]))
@@ -266,6 +266,14 @@ class FaultTable(ABC):
         assert [one.site.tolist() for one in ran.of(Query)] == [q.site.tolist() for q in planned.queries]
         assert ran.summary["end_reason"] == planned.end_reason
         assert ran.summary["home"]
+
+    def test_where_no_robot_answers_nothing_is_begun(self, trial):
+        ran = trial.run()
+
+        assert ran.code == 2, ran.output
+        assert "no robot answers" in ran.output
+        assert "Traceback" not in ran.output
+        assert not ran.folder.exists()
 
     def test_an_order_that_is_refused_costs_nothing_and_the_run_goes_on(self, trial):
         trial.robot("refuse:2")

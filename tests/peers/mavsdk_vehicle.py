@@ -14,7 +14,7 @@ from mavsdk.component_type import ComponentType
 from mavsdk.mavsdk import Configuration, Mavsdk
 from mavsdk.plugins.action_server import ActionServer, AllowableFlightModes, FlightMode
 from mavsdk.plugins.mavlink_direct_server import MavlinkDirectServer, MavlinkMessage
-from mavsdk.plugins.mission_raw_server import MissionRawServer
+from mavsdk.plugins.mission_raw_server import MissionRawServer, MissionRawServerResult
 from mavsdk.plugins.telemetry_server import Battery, Heading, Position, TelemetryServer, VelocityNed
 
 from fieldbo.catalogue import load_world
@@ -41,7 +41,9 @@ class Vehicle:
         self.action.set_allowable_flight_modes(AllowableFlightModes(*[True] * 7))
         self.action.set_armed_state(True)
         self.action.subscribe_flight_mode_change(lambda result, mode, _: self.came.put((self.switched, mode)))
-        self.mission.subscribe_incoming_mission(lambda result, plan, _: self.came.put((self.planned, plan)))
+        self.mission.subscribe_incoming_mission(
+            lambda result, plan, _: self.came.put((self.planned, (result, plan)))
+        )
         self.direct.subscribe_message(
             "SET_POSITION_TARGET_GLOBAL_INT",
             lambda message, _: self.came.put((self.guided, json.loads(message.fields_json))),
@@ -61,7 +63,11 @@ class Vehicle:
             self.target = None
             self.robot.hold()
 
-    def planned(self, plan):
+    def planned(self, what):
+        result, plan = what
+        if result != MissionRawServerResult.SUCCESS:
+            print(f"no mission: {result.name}", flush=True)
+            return
         names = ["seq", "frame", "command", "current", "autocontinue", "param1", "param2", "param3", "param4"]
         items = [{name: getattr(one, name) for name in [*names, "x", "y", "z"]} for one in plan.mission_items]
         print(f"mission {json.dumps(items)}", flush=True)

@@ -40,7 +40,8 @@ along = "x"
 left = "y"
 """
 
-HOLD, GUIDED = 4, 15
+ARDUPILOT, PX4 = 3, 12
+HOLD, GUIDED, OFFBOARD = 4, 15, 6 << 16
 ACCURACY_M = 0.05
 ARRIVAL = "[arrival]\nwithin = 0.05"
 
@@ -92,8 +93,8 @@ def on_the_air(tmp_path):
     connection.close()
 
 
-def heartbeat(wire, mode=HOLD, armed=True):
-    wire.mav.heartbeat_send(11, 3, 1 | 128 * armed, mode, 4)
+def heartbeat(wire, mode=HOLD, autopilot=ARDUPILOT):
+    wire.mav.heartbeat_send(11, autopilot, 129, mode, 4)
 
 
 def place(wire, boot_ms, east_m=0.0):
@@ -183,6 +184,21 @@ def commands(wire, seconds):
         elif message is not None:
             names.append(message.get_type())
     return names
+
+
+@pytest.mark.parametrize(("autopilot", "mode", "often"), [(ARDUPILOT, GUIDED, False), (PX4, OFFBOARD, True)])
+def test_a_place_is_told_as_often_as_the_autopilot_needs_it(autopilot, mode, often, on_the_air):
+    """PX4 leaves OFFBOARD without; ArduPilot keeps it, and would begin anew each time."""
+    wire, _, connection = on_the_air
+    connection.go(Errand("run/0#a", np.array([60.0, 0.0])))
+    told = []
+    for k in range(24):
+        heartbeat(wire, mode, autopilot)
+        place(wire, 200 * k)
+        told += [name for name in commands(wire, 0.2) if name == "SET_POSITION_TARGET_GLOBAL_INT"]
+
+    assert len(told) >= (9 if often else 4)
+    assert often or len(told) <= 7
 
 
 def test_a_vehicle_that_was_switched_off_and_on_is_asked_again_and_one_that_was_taken_is_not(on_the_air):
@@ -480,6 +496,18 @@ def test_a_vehicle_on_tcp_is_missed_as_soon_as_it_hangs_up_and_found_again(tmp_p
                 with vehicle_of(for_new_run(str(file)), mission) as again:
                     again.send(Query([20.0, 0.0], id="run/0"))
                     assert isinstance(settled(again), Observation)
+
+
+def test_a_vehicle_that_listens_is_called(tmp_path):
+    mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
+    file, port = tmp_path / "drone.toml", free_port(socket.SOCK_DGRAM)
+    link = f'[link]\nkind = "mavlink"\nconnection = "udpout:127.0.0.1:{port}"\naltitude = "relative"'
+    write(file, f"format = 1\n{link}\n{POND}\n{ARRIVAL}")
+    with robot(file, world, "--speedup", 5) as boat:
+        boat.wait_for("ready")
+        with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+            vehicle.send(Query([10.0, 0.0], id="run/0"))
+            assert settled(vehicle).position == pytest.approx([10.0, 0.0], abs=ACCURACY_M)
 
 
 def test_a_vehicle_on_a_serial_port_is_reached_through_its_radio(tmp_path):

@@ -257,6 +257,25 @@ def test_a_robot_tells_again_what_came_of_an_errand_of_an_earlier_connection(tmp
     assert told[0].cost == told[1].cost
 
 
+def test_what_a_robot_did_while_the_broker_was_away_is_told_when_it_is_back(tmp_path):
+    mission, world = pond_of(tmp_path)
+    with Broker(tmp_path) as broker:
+        file = vehicle_file(tmp_path, broker.port)
+        with robot(file, world, "--speedup", SPEEDUP), heard(file, mission) as (connection, signals):
+            until(lambda: any(isinstance(one, At) for one in signals))
+            connection.go(Errand("pond/0#a", np.array([60.0, 0.0])))
+            until(lambda: any(isinstance(one, At) and one.position[0] > 0 for one in signals))
+            broker.stop()
+            time.sleep(2.0)
+            connection.go(Errand("pond/1#a", np.array([60.0, 10.0])))
+            broker.start()
+            until(
+                lambda: (
+                    [one.errand for one in signals if isinstance(one, Done)][:2] == ["pond/0#a", "pond/1#a"]
+                )
+            )
+
+
 def test_what_was_kept_from_another_day_is_neither_obeyed_nor_believed(tmp_path, boat):
     mission, world = pond_of(tmp_path)
     link = Told.read(str(boat)).link

@@ -317,6 +317,34 @@ class TestNav2(Contract):
     kind = "ros2-nav2"
 
 
+@pytest.mark.parametrize("kind", ALL)
+def test_a_robot_that_is_held_stays_though_it_had_hardly_heard_where_to_go(kind, tmp_path):
+    mission = pond_mission(tmp_path)
+    ground = POND.over(mission.world.domain.axes)
+    file, domain = tmp_path / "robot.toml", next(DOMAINS)
+    write(file, f'format = 1\n[link]\nkind = "{kind}"\ndomain_id = {domain}\n{FRAME}')
+    link, places = LINKS.get(kind)(domain_id=domain), []
+
+    def hear(signal):
+        if isinstance(signal, At):
+            places.append(signal.position)
+
+    with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as robot:
+        robot.wait_for("ready")
+        hasty = link.open(mission, ground, hear)
+        until(lambda: places)
+        hasty.go(Errand("run/0#a", np.array([60.0, 50.0])))
+        hasty.hold()
+        hasty.close()
+        places.clear()
+        later = link.open(mission, ground, hear)
+        until(lambda: len(places) > 20)
+        later.close()
+
+    assert np.ptp(places, axis=0).max() < 0.01
+    assert np.abs(places[0]).max() < 3.0
+
+
 # -- a whole mission -------------------------------------------------------------------------------------
 
 
