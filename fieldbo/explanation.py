@@ -5,25 +5,17 @@ The agent is rebuilt by replaying the record, so that what it says is what it sa
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from fieldbo.agent import Agent
-from fieldbo.catalogue import load_mission
-from fieldbo.errors import InputError, RecordError
+from fieldbo.errors import InputError
 from fieldbo.exchange import GoHome, Order, Query, Stop
-from fieldbo.folder import RECORD, digests
-from fieldbo.mission import Mission
 from fieldbo.reasons import because, best_of, in_words, place, standing
-from fieldbo.record import Record, Row
-
-_ORDERS = ("query", "go-home")
+from fieldbo.record import ORDERS, Record
+from fieldbo.replay import Course, mission_of, record_file
 
 
 @dataclass(frozen=True)
@@ -80,11 +72,12 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     RecordError
         The record is damaged.
     """
-    file = _record_file(Path(run))
-    with _snapshot(file) as record:
-        rows, end, name, begun = record.rows(), record.end_reason, record.name, record.description
-    agent = Agent(_mission(file.parent, begun), name)
-    given = {_number(row.order): k for k, row in enumerate(rows) if row.kind in _ORDERS}
+    file = record_file(run)
+    with Record(file) as record:
+        rows, end, name = record.rows(), record.end_reason, record.name
+        course = Course(mission_of(record), name)
+    agent = course.agent
+    given = {_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
     queries = [n for n, k in given.items() if rows[k].kind == "query"]
     asked = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
     home = [row.body["why"] or {} for row in rows if row.kind == "go-home"]
@@ -93,7 +86,7 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     if order is None and end is not None and queries:
         order = queries[-1]
     if order is None:
-        _replay(agent, rows)
+        course.replay(rows)
         return _next(agent, state)
     if order not in given:
         raise InputError(
@@ -101,87 +94,16 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
             expected=f"0 to {max(given)}, the orders that it gave" if given else "a run that gave orders",
             where=str(file),
         )
-    _replay(agent, rows[: given[order]])
+    course.replay(rows[: given[order]])
     row = rows[given[order]]
     message = row.message
     assert isinstance(message, Query | GoHome)
     return _explained(agent, state, message, row.body["why"], f"{row.kind.replace('-', ' ')} {order}")
 
 
-# -- the record ------------------------------------------------------------------------------------------
-
-
-def _record_file(run: Path) -> Path:
-    """Return the record of a run that was named by its folder or by the record itself."""
-    file = run / RECORD if run.is_dir() else run
-    if file.is_file() and file.name == RECORD:
-        return file
-    raise InputError(
-        f"{run} is no run folder: there is no {RECORD} in it" if run.exists() else f"there is no run {run}",
-        expected=f"a run folder, as fieldbo run makes it, or the {RECORD} in it",
-        mend="the folders of runs are below runs/, unless --out said otherwise",
-    )
-
-
-@contextmanager
-def _snapshot(file: Path) -> Iterator[Record]:
-    """Open a copy of a record, taken at one moment; the file itself is not changed by a byte."""
-    # Without a log beside it nobody is writing, and SQLite is kept from putting one there.
-    written = file.with_name(f"{file.name}-wal").exists()
-    uri = f"{file.resolve().as_uri()}?mode=ro{'' if written else '&immutable=1'}"
-    with TemporaryDirectory(prefix="fieldbo-") as folder:
-        copy = Path(folder) / RECORD
-        try:
-            with closing(sqlite3.connect(uri, uri=True)) as source, closing(sqlite3.connect(copy)) as target:
-                source.backup(target)
-            record = Record(copy)
-        except sqlite3.Error as error:
-            raise RecordError(f"{file} is damaged, or no record of a run: {error}") from error
-        except RecordError as error:
-            raise RecordError(str(error).replace(str(copy), str(file))) from None
-        with record:
-            yield record
-
-
-def _mission(folder: Path, begun: Mapping[str, Any]) -> Mission:
-    """Return the mission of a run folder, if it still is the one that the record began with."""
-    file = folder / "mission.toml"
-    if not file.is_file():
-        raise InputError(
-            f"there is no {file}",
-            expected="the run folder as fieldbo run made it: mission.toml and the world beside the record",
-        )
-    mission = load_mission(file)
-    assert mission.folder is not None
-    then, now = begun.get("files", {}), digests(mission.folder)
-    changed = [name for name, digest in now.items() if then.get(name, digest) != digest]
-    if json.loads(json.dumps(dict(mission.settings))) != begun.get("settings"):
-        changed.insert(0, file.name)
-    if changed:
-        raise InputError(
-            f"changed since the run began: {', '.join(changed)}",
-            expected="the mission and the world as they were run",
-            where=str(folder),
-            mend="undo the changes; to try another mission, copy mission.toml elsewhere and run that",
-        )
-    return mission
-
-
 def _number(order: str | None) -> int:
     """Return the number in an order's id."""
     return int(str(order).rsplit("/", 1)[1])
-
-
-def _replay(agent: Agent, rows: Sequence[Row]) -> None:
-    """Take the agent through what was asked and told."""
-    for row in rows:
-        if row.kind in ("stop", "end"):
-            continue
-        message = row.message
-        if isinstance(message, Query | GoHome):
-            agent.replay(message, row.body["memory"], row.body["why"])
-        elif agent.knows(message):
-            agent.tell(message)
 
 
 # -- orders ----------------------------------------------------------------------------------------------

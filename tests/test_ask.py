@@ -458,7 +458,7 @@ def test_a_mission_or_world_that_was_changed_since_is_refused(command, file, old
     assert old in text
     (folder / file).write_text(text.replace(old, new))
 
-    assert f"changed since the run began: {Path(file).name}" in refused(command, folder)
+    assert f"changed since the run began: {file}" in refused(command, folder)
 
 
 def test_a_folder_without_its_mission_is_refused(command):

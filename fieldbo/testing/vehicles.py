@@ -140,6 +140,22 @@ class VehicleContract(ABC):
             told = vehicle.outcome(str(query.id))
             assert told is None or [to_plain(e) for e in told] == [to_plain(e) for e in events]
 
+    def test_a_run_is_taken_up_where_another_vehicle_left_it(self) -> None:
+        """What was settled is not carried out again, and the next order begins where the last one ended."""
+        mission = self.mission()
+        first, second = self._queries(mission, 2)
+        with self.vehicle(mission) as vehicle:
+            vehicle.send(first)
+            before = self._until_settled(vehicle, first)
+        with self.vehicle(mission) as vehicle:
+            vehicle.resume([first], before)
+            vehicle.send(first)
+            vehicle.send(second)
+            after = self._until_settled(vehicle, second)
+            assert _settled(after + vehicle.events(0.0)) == [second.id]
+        times = [e.time_s or 0.0 for e in before + after if isinstance(e, Observation)]
+        assert times == sorted(times)
+
     def test_a_cancelled_order_is_still_settled(self) -> None:
         """Cancelling what is unknown, or done, does no harm."""
         mission = self.mission()

@@ -54,23 +54,31 @@ class Node:
     domain_id : int or None
         None: what ``ROS_DOMAIN_ID`` says.
     namespace : str
+
+    Raises
+    ------
+    VehicleError
+        ROS 2 is not there, or can't be started.
     """
 
     def __init__(self, domain_id: int | None, namespace: str) -> None:
         rclpy, signals = ros("rclpy"), ros("rclpy.signals")
         self._context = rclpy.Context()
-        rclpy.init(
-            context=self._context,
-            domain_id=domain_id,
-            signal_handler_options=signals.SignalHandlerOptions.NO,  # Ctrl-C belongs to the runner
-        )
-        self.ros = rclpy.create_node(
-            f"fieldbo_{os.getpid()}_{id(self):x}",
-            namespace=namespace,
-            context=self._context,
-            start_parameter_services=False,
-            enable_rosout=False,
-        )
+        try:
+            rclpy.init(
+                context=self._context,
+                domain_id=domain_id,
+                signal_handler_options=signals.SignalHandlerOptions.NO,  # Ctrl-C belongs to the runner
+            )
+            self.ros = rclpy.create_node(
+                f"fieldbo_{os.getpid()}_{id(self):x}",
+                namespace=namespace,
+                context=self._context,
+                start_parameter_services=False,
+                enable_rosout=False,
+            )
+        except RuntimeError as error:  # a middleware that is not there, a folder for logs that can't be made
+            raise VehicleError(f"ROS 2 can't be used: {error}") from error
         self._executor = ros("rclpy.executors").SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.ros)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()

@@ -149,10 +149,12 @@ class Broker:
         For its configuration.
     *settings : str
         More lines of its configuration.
+    port : int, optional
+        By default any that is free.
     """
 
-    def __init__(self, folder, *settings):
-        self.port = free_port()
+    def __init__(self, folder, *settings, port=None):
+        self.port = free_port() if port is None else port
         self._file = Path(folder) / f"mosquitto-{self.port}.conf"
         listens = [f"listener {self.port} 127.0.0.1", "persistence false"]
         if os.geteuid() == 0:
