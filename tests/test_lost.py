@@ -145,7 +145,7 @@ def test_under_way_what_is_left_decides_whether_it_can_go_on():
     assert not agent.at_risk()
     heard(agent, way + back - 0.1)
     assert agent.at_risk()
-    assert agent.crafts[0].ledger.left == pytest.approx(59.0)  # what it used so far comes with its observation
+    assert craft.ledger.left == pytest.approx(59.0)  # what it used so far comes with its observation
     agent.tell(Observation(order.id, np.empty((0, 2)), [], [], [], craft.position, 0.0, complete=False))
     assert not agent.at_risk()
 

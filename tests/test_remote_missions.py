@@ -95,9 +95,9 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
         if step.step == 4:
             raise KeyboardInterrupt
 
-    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
-        with pytest.raises(Interrupted):
-            run(made, [vehicle], record, interrupt)
+    record = Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]})
+    with record, pytest.raises(Interrupted):
+        run(made, [vehicle], record, interrupt)
     again = type(vehicle)(made, 0, vehicle.link, remote_settings(vehicle), "s")
     with Record(tmp_path / "run.sqlite") as record:
         result = resume(made, record, [again])

@@ -86,7 +86,6 @@ def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> No
             case "goal":
                 robot.go(errand(codec, body))
             case "cancel":
-                robot.ask(identity(body))
                 robot.cancel(identity(body))
             case "ask":
                 robot.ask(identity(body))

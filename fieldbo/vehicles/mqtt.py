@@ -24,7 +24,7 @@ To the robot, at QoS 1:
     way.
 ``fieldbo/boat/cancel``
     ``{"id": ...}``: give it up, and answer with a result that has ``"complete": false`` and what it cost so
-    far, also if it never came: then it is not to be begun any more. What is done is answered as before.
+    far, also if it never came: then it is not to be begun any more. What is done is passed over.
 ``fieldbo/boat/hold``
     ``{}``: stay where you are until the next goal; what was under way is answered as if it were cancelled.
 ``fieldbo/boat/ask``
@@ -174,7 +174,7 @@ class _Connection(Connection):
     def _say_again(self) -> None:
         said = self._said
         for errand in list(self._unanswered):
-            if said is None or said[1].get("id") != errand:
+            if said is None or said[0] != "goal" or said[1]["id"] != errand:
                 self._bus.publish("ask", {"id": errand})
         if said is not None:
             self._bus.publish(*said)
