@@ -15,8 +15,8 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	.venv-ros/bin/python -m pytest tests/peers/test_ros2.py
-	$(BIN)/python -m pytest tests/peers --ignore tests/peers/test_ros2.py
+	.venv-ros/bin/python -m pytest -n 2 tests/peers/test_ros2.py
+	$(BIN)/python -m pytest -n 2 tests/peers --ignore tests/peers/test_ros2.py
 
 check: test
 
@@ -73,10 +73,11 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 	touch $@ .venv/.installed .venv/.installed-dev
 
 # ROS 2 fixes the versions of its own wheels, and so has an environment of its own.
-.venv-ros/.installed: pyproject.toml ros/requirements-build.txt ros/build.py ros/fieldbo_msgs/action/Visit.action
+MESSAGES := ros/fieldbo_msgs tests/peers/nav2_msgs
+.venv-ros/.installed: pyproject.toml ros/requirements-build.txt ros/build.py $(wildcard $(MESSAGES:%=%/action/*))
 	$(PYTHON) -m venv .venv-ros
-	.venv-ros/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ros2]' --requirement ros/requirements-build.txt pytest
-	.venv-ros/bin/python ros/build.py
+	.venv-ros/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ros2]' --requirement ros/requirements-build.txt pytest pytest-xdist
+	.venv-ros/bin/python ros/build.py $(MESSAGES)
 	touch $@
 
 .venv-peers/.installed: benchmarks/peers.txt

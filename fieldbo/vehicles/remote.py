@@ -78,6 +78,7 @@ class Remote(Vehicle):
         self._queue: deque[Order] = deque()
         self._out: _Out | None = None
         self._heard_s = self._told_s = -math.inf
+        self._down = ""
 
     # -- the link ------------------------------------------------------------------------------------
 
@@ -102,8 +103,9 @@ class Remote(Vehicle):
         if self._heard_s < 0:
             self.close()
             raise VehicleError(
-                f"no robot answers at {self.link.address}: no sign of life in {self.watch.connect_s:g} s\n"
-                "  mend:     start the robot's program, or a simulated one: fieldbo robot --help"
+                f"no robot answers at {self.link.address}: no sign of life in {self.watch.connect_s:g} s"
+                + (f"; {self._down}" if self._down else "")
+                + "\n  mend:     start the robot's program, or a simulated one: fieldbo robot --help"
             )
 
     def __enter__(self) -> Remote:
@@ -235,6 +237,7 @@ class Remote(Vehicle):
     def _take(self, signal: Signal) -> None:
         now_s = time.monotonic()
         if isinstance(signal, Down):
+            self._down = signal.why
             if self._out is not None:
                 self._tell(Lost(str(self._out.order.id), signal.why))
             return
