@@ -15,8 +15,8 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	.venv-ros/bin/python -m pytest -n 2 tests/peers/test_ros2.py
-	$(BIN)/python -m pytest -n 2 tests/peers --ignore tests/peers/test_ros2.py
+	.venv-ros/bin/python -m pytest -n 3 tests/peers/test_ros2.py
+	$(BIN)/python -m pytest -n 3 tests/peers --ignore tests/peers/test_ros2.py
 
 check: test
 
