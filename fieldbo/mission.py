@@ -49,9 +49,7 @@ class WhenLost:
 
     def __post_init__(self) -> None:
         if self.orders < 1:
-            raise InputError(
-                f"orders = {self.orders}", expected="at least 1", where="agent.when_lost.orders"
-            )
+            raise InputError(f"orders = {self.orders}", expected="at least 1", where="agent.when_lost.orders")
         if not (np.isfinite(self.patience_s) and self.patience_s > 0):
             raise InputError(
                 f"patience_s = {self.patience_s}",
