@@ -45,6 +45,9 @@ from fieldbo.threads import on_one_blas_thread
 
 Out = TypeVar("Out", bound=Order)
 
+_AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST)
+"""Reasons that may end one vehicle's part before the last of the initial readings is asked for."""
+
 
 class Agent:
     """Asks for the next query, and learns from what it is told.
@@ -96,6 +99,7 @@ class Agent:
         self._told: set[tuple[str, int]] = set()
         self.orders: dict[str, Order] = {}
         self._rejected = np.zeros(self.domain.size, dtype=bool)
+        self._in_vain: set[int] = set()
         self._initial = self._initial_queries()
         self.memory: Memory = mission.policy.start(self.seen())
         self._warnings = (*cautions.of_mission(mission), *mission.policy.warnings(self.seen()))
@@ -253,7 +257,8 @@ class Agent:
         craft = self.crafts[vehicle]
         self.why = None
         if craft.ended is not None:
-            return Stop(craft.ended)
+            again = craft.turned_back and craft.affordable_home
+            return self._finish(craft, vehicle, craft.ended) if again else Stop(craft.ended)
         if craft.out_of_touch:
             return self._finish(craft, vehicle, EndReason.VEHICLE_LOST)
         if craft.unpriced is not None:
@@ -413,7 +418,7 @@ class Agent:
         why : mapping or None
             As recorded with the stop.
         """
-        if reason is not EndReason.STEP_LIMIT:  # which may come before the last of the initial readings
+        if reason not in _AMID_INITIAL:
             self._initial = self._initial[: self.asks]
         self.crafts[vehicle].ended = reason
         if why is not None:
@@ -555,7 +560,14 @@ class Agent:
             )
         if isinstance(event, Observation | Rejected | Lost):
             return self.orders[event.order].vehicle
-        return event.vehicle if isinstance(event, Telemetry) else 0
+        if not isinstance(event, Telemetry):
+            return 0
+        if event.vehicle not in range(len(self.crafts)):
+            raise InputError(
+                f"telemetry of vehicle {event.vehicle}",
+                expected=f"0 to {len(self.crafts) - 1}, as the mission has",
+            )
+        return event.vehicle
 
     def _not_done(self, event: Rejected | Lost, craft: Craft) -> None:
         order = self.orders[event.order]
@@ -563,6 +575,8 @@ class Agent:
             craft.lose(event.order)
             return
         craft.settle(event.order)
+        craft.turned_back = isinstance(order, GoHome) and not craft.went_back
+        craft.went_back |= isinstance(order, GoHome)
         if isinstance(order, Query) and not np.isnan(order.site).any():
             self._pass_over(order.site)
 
@@ -580,12 +594,19 @@ class Agent:
         self._told.add((event.order, event.part))
         if event.last and isinstance(order, Query):
             self.steps += 1
-        if self.knowledge.learn(event):
-            return
+        if not self.knowledge.learn(event):
+            self._nothing_learnt(event, order, lost=lost)
+
+    def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
+        """Pass over where nothing can be read; and what was asked for in vain twice, on whatever way."""
         if len(event.sites):
             self._pass_over(event.sites[-1])  # nothing can be read there, or not with this model
-        elif isinstance(order, Query) and not event.complete and not lost and not np.isnan(order.site).any():
-            self._pass_over(order.site)  # it can't be reached
+        if lost or not event.last or isinstance(order, GoHome) or np.isnan(order.site).any():
+            return
+        site = int(self.domain.nearest(order.site))
+        if site in self._in_vain:
+            self._pass_over(order.site)
+        self._in_vain.add(site)
 
 
 def _controls_alike(one: Query, other: Query) -> bool:

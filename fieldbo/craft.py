@@ -54,6 +54,10 @@ class Craft:
         Whether it was waited for in vain.
     ended : EndReason or None
         Why it gets no further orders.
+    turned_back : bool
+        Whether the way home was refused just now, for the first time: it is asked for once more.
+    went_back : bool
+        Whether it was ever refused.
     """
 
     crew: Crew
@@ -69,6 +73,8 @@ class Craft:
     lost_in_a_row: int = 0
     abandoned: bool = False
     ended: EndReason | None = None
+    turned_back: bool = False
+    went_back: bool = False
 
     def __post_init__(self) -> None:
         self.position, self.ledger = self.crew.start, Ledger(self.crew.battery)
@@ -354,6 +360,11 @@ class Craft:
         self.position = telemetry.position
         if later and telemetry.remaining is not None:
             self.ledger.reconcile(telemetry.remaining, telemetry.accuracy)
+
+    @property
+    def affordable_home(self) -> bool:
+        """Whether what is left pays for the way home, without the margin."""
+        return float(self.return_cost(self.position[None])[0]) <= self.ledger.left
 
     @property
     def out_of_touch(self) -> bool:

@@ -386,7 +386,7 @@ class Telemetry:
     vehicle : int
     position : (d,) array
     remaining : float or None
-        None where it is not known.
+        None, or NaN, where it is not known.
     time_s : float
         Seconds since the start of the run.
     accuracy : float
@@ -405,6 +405,12 @@ class Telemetry:
         for name in ("remaining", "time_s", "accuracy"):
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _number(name, given, where))
+        if self.remaining is not None and math.isnan(self.remaining):
+            object.__setattr__(self, "remaining", None)
+        for name, least in (("position", -math.inf), ("time_s", -math.inf), ("accuracy", 0.0)):
+            _check_finite(name, getattr(self, name), where, least)
+        if self.remaining is not None:
+            _check_finite("remaining", self.remaining, where)
 
 
 @dataclass(frozen=True)

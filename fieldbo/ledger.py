@@ -27,6 +27,9 @@ from fieldbo.domain import Array, Mask
 _LATEST, _FEWEST = 5, 3
 """By so many orders it is judged what orders really take; by fewer it is not."""
 
+_DEAREST = 1.0
+"""Beyond that it is no matter of prices: a battery has lost its charge."""
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -125,6 +128,8 @@ class Ledger:
         Lost orders whose cost telemetry has told.
     unexplained : list of float
         Charges that belong to no order: what telemetry found spent beyond, or below 0 short of, the books.
+    overruled : bool
+        Whether telemetry has told before what is left.
     latest : list of (float, float)
         What settled orders were planned to take, and took, in order; for unexplained charges nothing was.
 
@@ -144,6 +149,7 @@ class Ledger:
     reconciled: set[str] = field(default_factory=set)
     unexplained: list[float] = field(default_factory=list)
     latest: list[tuple[float, float]] = field(default_factory=list)
+    overruled: bool = False
 
     @property
     def spent(self) -> float:
@@ -178,7 +184,7 @@ class Ledger:
             if orders == _LATEST and plan > 0:
                 break
             planned, spent, orders = planned + plan, spent + paid, orders + (plan > 0)
-        return max(0.0, spent / planned - 1.0) if orders >= _FEWEST else 0.0
+        return min(_DEAREST, max(0.0, spent / planned - 1.0)) if orders >= _FEWEST else 0.0
 
     def free(self, margin: float) -> float:
         """Return what is left when all orders that are out are paid, each dearer by `margin`."""
@@ -221,13 +227,16 @@ class Ledger:
 
         A difference within the `accuracy` of what was told is none, unless lost orders are to be settled.
         """
-        used = self.left - remaining
+        used = max(self.left - remaining, -self.spent)  # nothing is given back that was not spent
         if self.lost:
-            self.settle_lost(used)
-        elif abs(used) > accuracy:
+            self.settle_lost(max(0.0, used))
+            used = min(0.0, used)
+        if abs(used) > accuracy:
             self.charges.append(used)
             self.unexplained.append(used)
-            self.latest.append((0.0, used))
+            if self.overruled:  # what it lacked from the start says nothing of prices
+                self.latest.append((0.0, used))
+        self.overruled = True
 
     def settle_lost(self, used: float) -> None:
         """Charge what was used since the last charge: lost orders took it, shared as they were planned."""

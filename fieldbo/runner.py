@@ -11,7 +11,7 @@ from types import FrameType
 
 from fieldbo.agent import Agent
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.exchange import Event, Fitted, Observation, Order, Stop, Telemetry
+from fieldbo.exchange import Event, Fitted, Lost, Observation, Order, Rejected, Stop, Telemetry
 from fieldbo.mission import Mission
 from fieldbo.record import Record
 from fieldbo.replay import Course
@@ -203,18 +203,25 @@ class _Run:
                     self._order(number)
                 while course.expected and not course.idle:
                     self._listen()
-        except (KeyboardInterrupt, FieldboError) as error:
-            for vehicle in self.vehicles:
-                with suppress(FieldboError):  # one whose link is down holds no other up
-                    vehicle.hold()
+        except (KeyboardInterrupt, Exception) as error:
+            self._hold()
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted(course.result()) from None
             if isinstance(error, FieldboError):
                 raise BrokenOffError(error, course.result()) from error
-            raise Interrupted(course.result()) from None
+            raise
         course.end_reason = list(course.stops.values())[-1]
         if self.record is not None:
             self.record.end(course.end_reason)
         course.agent.surface.release()
         return course.result()
+
+    def _hold(self) -> None:
+        """Have every vehicle stay where it is, whatever becomes of the others, and of a second Ctrl-C."""
+        with suppress(KeyboardInterrupt), unbroken():
+            for vehicle in self.vehicles:
+                with suppress(Exception):  # one whose link is down holds no other up
+                    vehicle.hold()
 
     def _hear_idle(self) -> None:
         """Hear what vehicles that are at nothing have to say: where they are, and with how much left."""
@@ -223,17 +230,17 @@ class _Run:
 
     def _take_up(self) -> None:
         """Tell new vehicles what the old ones did; send what is out, unless it is known what came of it."""
-        agent, told = self.course.agent, {_part(event) for event in self.course.agent.history}
+        agent = self.course.agent
+        told = {_part(event) for event in agent.history if isinstance(event, Observation)}
         for number, vehicle in enumerate(self.vehicles):
             orders = [order for order in agent.orders.values() if order.vehicle == number]
             vehicle.resume(orders, [event for event in agent.history if _of(event, number, agent)])
         for order, number in self.course.waiting.items():
             events = self.vehicles[number].outcome(order)
-            if events is None:
+            new = [event for event in events or [] if _part(event) not in told]
+            self.recalled.setdefault(number, []).extend(new)
+            if not any(_settles(event) for event in new):
                 self.vehicles[number].send(agent.orders[order])
-            else:
-                new = [event for event in events if _part(event) not in told]
-                self.recalled.setdefault(number, []).extend(new)
         self._show()
 
     def _order(self, number: int) -> None:
@@ -308,6 +315,11 @@ class _Run:
 def _part(event: Event) -> tuple[str, int] | None:
     """Return the order and part of an observation; None of any other event."""
     return (event.order, event.part) if isinstance(event, Observation) else None
+
+
+def _settles(event: Event) -> bool:
+    """Say whether an event of an order is the last of it."""
+    return isinstance(event, Rejected | Lost) or (isinstance(event, Observation) and event.last)
 
 
 def _of(event: Event, vehicle: int, agent: Agent) -> bool:

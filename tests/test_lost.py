@@ -7,7 +7,18 @@ import pytest
 
 from fieldbo.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
+from fieldbo.exchange import (
+    EndReason,
+    GoHome,
+    Lost,
+    Observation,
+    Query,
+    Rejected,
+    Stop,
+    Telemetry,
+    from_plain,
+    to_plain,
+)
 from fieldbo.mission import WhenLost
 from fieldbo.testing import small_mission
 
@@ -160,16 +171,88 @@ def test_the_way_home_itself_is_never_broken_off():
     assert not agent.at_risk()
 
 
-def test_a_site_that_was_not_reached_is_passed_over_but_not_one_whose_order_was_lost():
-    for lost in (False, True):
-        agent = agent_with()
-        answer(agent, agent.ask())
+def cut_short(agent, order):
+    none = np.empty(0)
+    agent.tell(Observation(order.id, np.empty((0, 2)), none, none, none, [0.0, 0.0], 0.5, complete=False))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_site_that_was_asked_for_in_vain_twice_is_passed_over_unless_the_orders_were_lost(lost):
+    agent = agent_with()
+    answer(agent, agent.ask())
+    sites = []
+    for _ in range(2):
         order = agent.ask()
         if lost:
             agent.tell(Lost(order.id, "silence"))
+        cut_short(agent, order)
+        sites.append(order.site.tolist())
+    assert sites[0] == sites[1]
+    assert agent.seen().rejected[agent.domain.nearest(order.site)] == (not lost)
+
+
+def test_a_robot_that_reads_nothing_is_not_asked_for_the_same_site_for_ever():
+    agent, asked = agent_with(), []
+    answer(agent, agent.ask())
+    for _ in range(12):
+        order = agent.ask()
         none = np.empty(0)
-        agent.tell(Observation(order.id, np.empty((0, 2)), none, none, none, [0.0, 0.0], 0.5, complete=False))
-        assert agent.seen().rejected[agent.domain.nearest(order.site)] == (not lost)
+        agent.tell(Observation(order.id, np.empty((0, 2)), none, none, none, order.site, 0.0))
+        asked.append(tuple(order.site))
+    assert len(set(asked)) == 6
+
+
+def test_what_a_battery_lacks_from_the_start_makes_no_order_dearer():
+    agent, whole = agent_with(battery=60.0), agent_with(battery=25.0)
+    heard(agent, 25.0)
+    for one in (agent, whole):
+        while isinstance(order := one.ask(), Query):
+            answer(one, order)
+            heard(one, one.crafts[0].ledger.left)
+    assert len(agent.orders) == len(whole.orders)
+
+
+def test_telemetry_gives_nothing_back_that_was_not_spent():
+    agent = agent_with()
+    heard(agent, 600.0)
+    assert agent.crafts[0].ledger.spent == 0.0
+    answer(agent, agent.ask())
+    agent.tell(Lost(agent.ask().id, "silence"))
+    heard(agent, 70.0)
+    assert agent.crafts[0].ledger.spent == 0.0
+    assert all(not e.spent < 0 for e in agent.crafts[0].ledger.entries.values())
+
+
+@pytest.mark.parametrize("wrong", [{"time_s": np.nan}, {"accuracy": np.nan}, {"accuracy": -1.0}])
+def test_telemetry_that_is_none_is_refused(wrong):
+    with pytest.raises(InputError):
+        Telemetry(0, [0.0, 0.0], 1.0, **{"time_s": 0.0, "accuracy": 0.0, **wrong})
+    with pytest.raises(InputError):
+        Telemetry(0, [0.0, np.nan], 1.0, 0.0)
+
+
+def test_telemetry_that_knows_nothing_of_the_battery_is_the_same_after_a_record():
+    told = Telemetry(0, [0.0, 0.0], None, 3.0)
+    assert from_plain(to_plain(told)).remaining is None
+    assert Telemetry(0, [0.0, 0.0], np.nan, 3.0).remaining is None
+
+
+def test_telemetry_of_a_vehicle_that_there_is_not_is_refused():
+    for number in (-1, 1):
+        with pytest.raises(InputError, match="telemetry of vehicle"):
+            agent_with().tell(Telemetry(number, [0.0, 0.0], None, 0.0))
+
+
+def test_a_way_home_that_is_refused_is_asked_for_once_more():
+    agent = agent_with(orders=1)
+    answer(agent, agent.ask())
+    answer(agent, agent.ask())
+    lose(agent, 1)
+    for _ in range(2):
+        order = agent.ask()
+        assert isinstance(order, GoHome)
+        agent.tell(Rejected(order.id, "a swan"))
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
 def test_one_that_was_waited_for_in_vain_ends_as_lost():

@@ -12,7 +12,7 @@ from fieldbo.errors import InputError, VehicleError
 from fieldbo.exchange import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.robots import Fault, Robot
 from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
-from fieldbo.vehicles.link import Alive, Charge, Connection, Done, Down, Link, Read, Refused
+from fieldbo.vehicles.link import Alive, At, Charge, Connection, Done, Down, Link, Read, Refused
 from fieldbo.vehicles.pilot import Arrival
 from fieldbo.vehicles.remote import Remote
 from fieldbo.vehicles.settings import Battery, Reports, VehicleFile, Watch
@@ -435,3 +435,115 @@ def test_why_no_robot_is_there_is_said_where_the_middleware_knows():
     vehicle.link.robot.tick = lambda: [Down("its will says offline")]
     with pytest.raises(VehicleError, match="its will says offline"), vehicle:
         pass
+
+
+def part(vehicle, number, position, *, last, value=1.0, **told):
+    at = np.array(position, dtype=float)
+    done = Done(f"run/{number}#s", at, at[None], np.array([value]), np.array([math.nan]), last=last, **told)
+    vehicle.link.wires[-1].hear(done)
+
+
+def test_parts_of_an_order_are_paid_and_timed_each_on_its_own():
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        part(vehicle, 0, [1.0, 0.0], part=0, last=False, duration_s=0.1)
+        part(vehicle, 0, [2.0, 1.0], part=1, last=True, duration_s=0.1)
+        seen = [e for e in until_settled_whole(vehicle) if isinstance(e, Observation)]
+    cost = vehicle.mission.world.cost
+    assert seen[0].cost == pytest.approx(cost.to([0.0, 0.0], [[1.0, 0.0]])[0])
+    assert seen[1].cost == pytest.approx(cost.to([1.0, 0.0], [[2.0, 1.0]])[0])
+    assert seen[1].time_s == pytest.approx(seen[0].time_s + 0.1)
+
+
+def until_settled_whole(vehicle):
+    found, end = [], time.monotonic() + 5.0
+    while not any(isinstance(e, Observation) and e.last for e in found):
+        assert time.monotonic() < end
+        found += vehicle.events(0.05)
+    return found
+
+
+def nonsense():
+    at = np.zeros(2)
+    yield Done("run/0#s", at, np.zeros((3, 2)), np.array([1.0]), np.array([1.0]))
+    yield Done("run/0#s", at, at[None], np.array([1.0]), np.array([1.0, 2.0]), cost=None)
+    yield Done(
+        "run/0#s", at, at[None], np.array([1.0]), np.array([]), channels={"depth": np.array([1.0, 2.0])}
+    )
+    yield Done("run/0#s", np.array([0.0]), at[None], np.array([1.0]), np.array([1.0]), duration_s=None)
+    yield Done("run/0#s", at, np.array([]), np.array([1.0]), np.array([1.0]), cost=1e30)
+    yield Done("run/0#s", at, at[None], np.array([1e308]), np.array([-1e308]), cost=-1e308, duration_s=1e308)
+
+
+@pytest.mark.parametrize("done", list(nonsense()), ids=range(6))
+def test_a_result_that_makes_no_sense_settles_its_order_all_the_same(done):
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        vehicle.link.wires[0].hear(done)
+        seen = settled(vehicle, "run/0")
+    assert isinstance(seen, Observation)
+    assert 0.0 <= seen.cost <= 30.0
+    assert len(seen.values) in (0, 1)
+
+
+def test_what_is_told_of_an_order_that_has_not_left_is_passed_over():
+    second = Query([0.0, 3.0], id="run/1")
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        vehicle.send(second)
+        part(vehicle, 1, [0.0, 3.0], last=True)
+        vehicle.link.wires[0].hear(Refused("run/1#s", "not yet"))
+        assert [e for e in vehicle.events(0.2) if hasattr(e, "order")] == []
+
+
+def test_a_place_that_is_none_does_not_stop_a_robot_that_streams():
+    with remote(link=Streaming, speedup=10.0) as vehicle:
+        vehicle.send(QUERY)
+        for place in ([1e9, 0.0], [math.nan, 0.0], [1.0], "here"):
+            vehicle.link.wires[0].hear(At(place))
+        assert settled(vehicle, "run/0").sites[0] == pytest.approx([2.0, 1.0])
+
+
+def test_orders_of_a_batch_that_is_taken_up_cost_the_ways_between_them():
+    sites = [[2.0, 1.0], [3.0, 1.0], [4.0, 1.0]]
+    batch = [Query(site, expected_cost=2.0, id=f"run/{k}") for k, site in enumerate(sites)]
+    first = remote("stuck:0")
+    again = Remote(first.mission, 0, first.link, SETTINGS, "s")
+    with again:
+        again.resume(batch, [])
+        for k, order in enumerate(batch):
+            again.send(order)
+            part(again, k, sites[k], last=True)
+            assert settled(again, order.id).cost == pytest.approx(
+                first.mission.world.cost.to([0.0, 0.0] if k == 0 else sites[k - 1], [sites[k]])[0]
+            )
+
+
+def test_clock_and_place_are_taken_up_from_all_that_was_told():
+    vehicle = remote()
+    orders = [replace(QUERY, id=f"run/{k}") for k in range(2)]
+    none = np.empty(0)
+    late = Observation("run/0", np.empty((0, 2)), none, none, none, [2.0, 1.0], 1.0, time_s=10.0)
+    newest = replace(late, order="run/1", position=[4.0, 0.0])
+    vehicle.resume(orders, [newest, late, Telemetry(0, [4.0, 0.0], 20.0, 700.0)])
+    where = vehicle._account.telemetry()
+    assert where.time_s >= 700.0
+    assert where.position.tolist() == [4.0, 0.0]
+
+
+def test_a_lost_order_whose_robot_knows_more_is_told_after_a_resume():
+    first = remote()
+    with first:
+        first.send(QUERY)
+        settled(first, "run/0")
+    again = Remote(first.mission, 0, first.link, SETTINGS, "s")
+    with again:
+        again.resume([QUERY], [Lost("run/0", "silence")])
+        assert [e.order for e in again.events(1.0) if isinstance(e, Observation)] == ["run/0"]
+
+
+def test_a_battery_that_holds_more_than_the_mission_may_use_is_told_by_what_was_used():
+    vehicle = remote(battery=Battery(full=600.0))
+    for amount, told in ((540.0, 30.0), (530.0, 20.0), (601.0, 20.0), (1e30, 20.0), (5.0, 0.0)):
+        vehicle._account.charge(Charge(amount=amount))
+        assert vehicle._account.telemetry().remaining == pytest.approx(told)

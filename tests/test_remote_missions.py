@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from test_remote import QUICK, Near, Streaming, remote
 
-from fieldbo.exchange import EndReason, Lost, Observation, Rejected
+from fieldbo.agent import Agent
+from fieldbo.exchange import EndReason, Lost, Observation, Rejected, Telemetry
 from fieldbo.mission import WhenLost
 from fieldbo.record import Record
 from fieldbo.runner import Interrupted, resume, run
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.settings import Battery, Reports
+from fieldbo.vehicles.simulated import Simulated
 
 
 def mission(battery=40.0, noise_sd=0.05, **when_lost):
@@ -106,3 +108,51 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
 
 def remote_settings(vehicle):
     return vehicle._account.settings
+
+
+class Refusing(Simulated):
+    """Says on a resume that what was out was refused, or lost, while nobody listened."""
+
+    event = Rejected
+
+    def outcome(self, order):
+        return super().outcome(order) or [self.event(order, "while nobody listened")]
+
+
+@pytest.mark.parametrize("event", [Rejected, Lost])
+def test_what_was_refused_or_lost_while_nobody_listened_is_told_on_a_resume(event, tmp_path):
+    made = mission()
+    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
+        agent = Agent(made, "run")
+        first = agent.ask()
+        record.order(first, agent.memory, agent.why)
+        done = first.observed(0.4, noise_variance=0.01)
+        record.event(done)
+        agent.tell(done)
+        record.event(Telemetry(0, first.site, None, 50.0))
+        agent.tell(Telemetry(0, first.site, None, 50.0))
+        order = agent.ask()
+        record.order(order, agent.memory, agent.why)
+    boat = Refusing(made)
+    boat.event = event
+    with Record(tmp_path / "run.sqlite") as record:
+        result = resume(made, record, [boat])
+        told = [row.message for row in record.rows() if row.order == order.id and row.kind != "query"]
+    assert told == [event(order.id, "while nobody listened")]
+    assert result.end_reason is EndReason.BATTERY_SPENT
+
+
+def test_an_error_that_nobody_expected_has_the_robots_hold_all_the_same(tmp_path):
+    held = []
+
+    class Odd(Simulated):
+        def events(self, timeout_s):
+            raise ZeroDivisionError
+
+        def hold(self):
+            held.append(True)
+
+    made = mission()
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record, pytest.raises(ZeroDivisionError):
+        run(made, [Odd(made)], record)
+    assert held == [True]

@@ -130,10 +130,10 @@ class Remote(Vehicle):
         for event in events:
             if isinstance(event, Observation | Rejected | Lost) and event.order in self._orders:
                 self._note(event)
-            if isinstance(event, Observation):
-                self._account.resume(event.position, event.time_s or max(event.times_s, default=0.0))
-        for order in self._orders.values():
-            self._account.begin(order)
+        self._account.resume(orders, events)
+        if self._connection is not None:  # what became of lost ones may be known by now
+            for name in (name for name in self._outcomes if name not in self._settled):
+                self._connection.ask(f"{name}#{self.session}")
 
     # -- orders --------------------------------------------------------------------------------------
 
@@ -243,6 +243,8 @@ class Remote(Vehicle):
             return
         back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
         self._heard_s = now_s
+        if isinstance(signal, At) and not self._account.is_place(signal.position):
+            return  # a glitch
         if self._pilot is not None:
             signal = self._pilot.heard(signal, now_s)
         match signal:
@@ -252,7 +254,7 @@ class Remote(Vehicle):
                 back |= self._account.charge(signal)
             case Refused():
                 order = self._order_of(signal.errand)
-                if order is not None and order not in self._settled:
+                if order is not None and order not in self._settled and self._account.has_begun(order):
                     self._tell(Rejected(order, signal.reason))
             case Done():
                 self._done(signal)
@@ -262,7 +264,7 @@ class Remote(Vehicle):
     def _done(self, done: Done) -> None:
         """Tell what was done, each part once; also of an order that was taken for lost."""
         order = self._order_of(done.errand)
-        if order is None or order in self._settled:
+        if order is None or order in self._settled or not self._account.has_begun(order):
             return
         told = {event.part for event in self._outcomes.get(order, []) if isinstance(event, Observation)}
         if done.part not in told:
@@ -289,14 +291,15 @@ class Remote(Vehicle):
         out = self._out
         self._note(event)
         self._events.append(event)
-        if out is None or out.order.id != event.order or (isinstance(event, Observation) and not event.last):
+        if isinstance(event, Observation) and not event.last:
             return
-        if isinstance(event, Lost) and not out.given_up and self._connection is not None:
-            self._connection.cancel(out.errand.id)  # should it be at it yet
-        self._out = None
-        if self._pilot is not None:
-            self._pilot.begin(None, time.monotonic())
-        if isinstance(event, Observation):
+        if out is not None and out.order.id == event.order:
+            if isinstance(event, Lost) and not out.given_up and self._connection is not None:
+                self._connection.cancel(out.errand.id)  # should it be at it yet
+            self._out = None
+            if self._pilot is not None:
+                self._pilot.begin(None, time.monotonic())
+        if isinstance(event, Observation) and self._out is None:
             self._tell_where(event.position)
 
     def _note(self, event: Observation | Rejected | Lost) -> None:

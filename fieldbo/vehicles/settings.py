@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
 from collections.abc import Mapping, Sequence
@@ -199,7 +200,17 @@ def for_new_run(name: str) -> dict[str, Any]:
     """
     if name in VEHICLES.names():
         return {"kind": name}
-    return {**Told.read(name).content, "session": uuid.uuid4().hex[:8]}
+    content = Told.read(name).content
+    try:
+        json.dumps(content, allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"a number or a date that no record can hold: {error}",
+            expected="finite numbers, text and tables",
+            where=name,
+            mend="leave out what has no bound, for example low and high under [reports]",
+        ) from None
+    return {**content, "session": uuid.uuid4().hex[:8]}
 
 
 def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
