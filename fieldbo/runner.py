@@ -64,6 +64,7 @@ def run(
     vehicles: Sequence[Vehicle] | None = None,
     record: Record | None = None,
     on_step: Callable[[Step], object] | None = None,
+    on_event: Callable[[Event], object] | None = None,
 ) -> Result:
     """Run a mission until its question is answered or its battery is spent.
 
@@ -76,6 +77,8 @@ def run(
         Each order is written to it before it leaves, each event before it is told.
     on_step : Callable, optional
         Called with a `Step` after each settled order.
+    on_event : Callable, optional
+        Called with each event that is written, before it is told.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def run(
     if record is None and vehicles is not None:
         raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
     course = Course(mission, mission.name if record is None else record.name)
-    return _go(course, vehicles, record, on_step)
+    return _go(course, vehicles, record, on_step, on_event)
 
 
 def resume(
@@ -114,6 +117,7 @@ def resume(
     record: Record,
     vehicles: Sequence[Vehicle] | None = None,
     on_step: Callable[[Step], object] | None = None,
+    on_event: Callable[[Event], object] | None = None,
 ) -> Result:
     """Go on with a run from its record, as if it had never been broken off.
 
@@ -130,6 +134,8 @@ def resume(
     on_step : Callable, optional
         Called with a `Step` once at the beginning, of how things stand, and after each order that is settled
         from then on.
+    on_event : Callable, optional
+        Called with each event that is written from now on, before it is told.
 
     Returns
     -------
@@ -145,16 +151,17 @@ def resume(
     RecordError
         Another process is writing to the record.
     """
-    if vehicles is None and record.description.get("vehicles"):
+    ended = record.end_reason is not None
+    if not ended and vehicles is None and record.description.get("vehicles"):
         raise InputError(
             f"{record.name} was begun with vehicles, and none are given",
             expected="those that go on with it: what a simulation reads is no reading of theirs",
         )
-    if record.end_reason is None:
+    if not ended:
         record.claim()
     course = Course(mission, record.name)
     course.replay(record.rows())
-    return course.result() if course.end_reason is not None else _go(course, vehicles, record, on_step)
+    return course.result() if ended else _go(course, vehicles, record, on_step, on_event)
 
 
 def _go(
@@ -162,6 +169,7 @@ def _go(
     vehicles: Sequence[Vehicle] | None,
     record: Record | None,
     on_step: Callable[[Step], object] | None,
+    on_event: Callable[[Event], object] | None,
 ) -> Result:
     """Run to the end from where a course stands."""
     mission = course.mission
@@ -172,7 +180,7 @@ def _go(
         for vehicle in crew:
             stack.enter_context(vehicle)
         with one_blas_thread():
-            return _Run(course, crew, record, on_step).go()
+            return _Run(course, crew, record, on_step, on_event).go()
 
 
 class _Run:
@@ -184,8 +192,10 @@ class _Run:
         vehicles: Sequence[Vehicle],
         record: Record | None,
         on_step: Callable[[Step], object] | None,
+        on_event: Callable[[Event], object] | None,
     ) -> None:
-        self.course, self.vehicles, self.record, self.on_step = course, vehicles, record, on_step
+        self.course, self.vehicles, self.record = course, vehicles, record
+        self.on_step, self.on_event = on_step, on_event
         self.recalled: dict[int, list[Event]] = {}
         self.silent_s: dict[int, float] = {}
 
@@ -303,6 +313,8 @@ class _Run:
         """Write an event, then tell it; of an order that this run never gave it is written only."""
         if self.record is not None:
             self.record.event(event)
+        if self.on_event is not None:
+            self.on_event(event)
         if self.course.told(event):
             self._show()
 

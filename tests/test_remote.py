@@ -12,7 +12,7 @@ from fieldbo.errors import InputError, VehicleError
 from fieldbo.exchange import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.robots import Fault, Robot
 from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
-from fieldbo.vehicles.link import Alive, At, Charge, Connection, Done, Down, Link, Read, Refused
+from fieldbo.vehicles.link import Alive, At, Charge, Connection, Done, Down, Errand, Link, Read, Refused
 from fieldbo.vehicles.pilot import Arrival
 from fieldbo.vehicles.remote import Remote
 from fieldbo.vehicles.settings import Battery, Reports, VehicleFile, Watch
@@ -547,3 +547,19 @@ def test_a_battery_that_holds_more_than_the_mission_may_use_is_told_by_what_was_
     for amount, told in ((540.0, 30.0), (530.0, 20.0), (601.0, 20.0), (1e30, 20.0), (5.0, 0.0)):
         vehicle._account.charge(Charge(amount=amount))
         assert vehicle._account.telemetry().remaining == pytest.approx(told)
+
+
+@pytest.mark.parametrize(
+    ("errand", "why"),
+    [
+        (Errand("a", np.array([1.0, math.nan])), "nothing is said of y: this robot is in small, with x, y"),
+        (Errand("a", np.array([1.0])), "a site of 1 numbers"),
+        (Errand("a", np.array([1.0, 1.0]), level=3), "no setting 3"),
+        (Errand("a", np.array([99.0, 1.0])), "outside of where it can go"),
+    ],
+)
+def test_a_robot_refuses_what_can_not_be_done_where_it_is(errand, why):
+    robot = Robot(small_world())
+    robot.go(errand)
+    (refused,) = (s for s in robot.tick() if isinstance(s, Refused))
+    assert why in refused.reason

@@ -156,3 +156,27 @@ def test_an_error_that_nobody_expected_has_the_robots_hold_all_the_same(tmp_path
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record, pytest.raises(ZeroDivisionError):
         run(made, [Odd(made)], record)
     assert held == [True]
+
+
+def test_what_happens_is_told_as_it_does(tmp_path):
+    made, events = mission(), []
+    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
+        run(made, [remote("refuse:1", mission=made)], record, on_event=events.append)
+        written = [
+            row for row in record.rows() if row.kind in ("observation", "rejected", "lost", "telemetry")
+        ]
+    assert len(events) == len(written)
+    assert sum(isinstance(e, Rejected) for e in events) == 1
+
+
+def test_a_run_of_a_robot_that_has_ended_needs_no_robot_to_be_looked_at(tmp_path):
+    made = mission()
+    result, _ = carried_out(tmp_path, made)
+    with Record(tmp_path / "run.sqlite") as record:
+        assert resume(made, record).cost == result.cost
+
+
+def test_a_reading_that_is_nothing_like_the_others_is_noted(tmp_path):
+    result, _ = carried_out(tmp_path, mission(), "absurd:3")
+    assert any("the reading of run/3 is 1e+30" in note for note in result.summary()["notes"])
+    assert not any("the reading of" in note for note in run(mission()).summary()["notes"])

@@ -63,14 +63,23 @@ def check(
 
 
 def _vehicle(file: str) -> list[str]:
+    import math
+
     from fieldbo.vehicles.settings import Told
 
     told = Told.read(file)
     watch, reports, frame = told.settings.watch, told.settings.reports, told.settings.frame
     leads = {} if frame is None else frame.axes
-    lies = ", ".join(f"{axis} leads {way}" for way, axis in leads.items()) or "nothing says: it is told axes"
-    if frame is not None and frame.origin is not None:
-        lies += f"; its zero at {frame.origin.latitude:g}, {frame.origin.longitude:g}"
+    lies = ", ".join(f"{axis} leads {way}" for way, axis in leads.items())
+    lies = lies or "no [frame] says where it lies: the robot is told the axes' values"
+    known = None if frame is None else frame.origin
+    if known is not None:
+        lies += f"; its zero at {known.latitude:g}, {known.longitude:g}"
+    no_origin = "nothing says where the domain's zero is: set origin in [frame] before it is used"
+    bounds = (reports.low, reports.high)
+    believed = f"readings from {bounds[0]:g} to {bounds[1]:g} are believed"
+    if not any(map(math.isfinite, bounds)):
+        believed = "every reading is believed: low and high in [reports] say what is possible"
     sort = "reports what came of each order" if told.link.reports else "streams where it is and what it reads"
     return [
         f"vehicle {told.settings.title or file}",
@@ -79,8 +88,8 @@ def _vehicle(file: str) -> list[str]:
         f"  lost      after {watch.silence_s:g} s without a sign of life",
         f"  given up  an order after {watch.patience:g} times what it is declared to take, and at least "
         f"{watch.least_s:g} s",
-        f"  reports   a position within {reports.accuracy} of the site stands for it; readings from "
-        f"{reports.low:g} to {reports.high:g} are believed",
+        f"  reports   a position within {reports.accuracy} of the site stands for it; {believed}",
+        *([f"warning: {no_origin}"] if told.link.needs_origin and known is None else []),
     ]
 
 

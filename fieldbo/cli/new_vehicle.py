@@ -28,6 +28,7 @@ def vehicle(
     from fieldbo.catalogue import load_world, name_of
     from fieldbo.errors import InputError
     from fieldbo.result import write_whole
+    from fieldbo.vehicles import LINKS
     from fieldbo.vehicles.template import template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
@@ -35,4 +36,7 @@ def vehicle(
     if file.exists():
         raise InputError(f"{file} exists", expected="a name of a new file", where="NAME")
     write_whole(file, text.encode())
-    typer.echo(f"{file}\nnext: fieldbo robot {file} --world {world}")
+    if LINKS.get(link).needs_origin:
+        typer.echo(f"{file}\nnext: put the place of the domain's zero into its [frame]: origin = ...")
+    else:
+        typer.echo(f"{file}\nnext: fieldbo robot {file} --world {world}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,7 +50,7 @@ def resume(
 ) -> None:
     """Go on with a run that was broken off; of one that has ended, write the files that it lacks."""
     from fieldbo.cli.console import console
-    from fieldbo.cli.run import carry_out, simulated, with_vehicles
+    from fieldbo.cli.run import carry_out, connect, simulated, with_vehicles
     from fieldbo.record import ORDERS, Record
     from fieldbo.replay import mission_of, notes, record_file
     from fieldbo.runner import resume as resume_mission
@@ -68,19 +69,24 @@ def resume(
         go = partial(resume_mission, mission, record)
         vehicles = vehicles_of(mission, record.description.get("vehicles", []), vehicle or [])
         if vehicles:
-            carry_out(folder, out_to, lambda: with_vehicles(vehicles, mission, out_to, go))
+            with ExitStack() as links:
+                connect(vehicles, links, out_to)
+                carry_out(folder, out_to, lambda: with_vehicles(vehicles, mission, out_to, go))
         else:
             carry_out(folder, out_to, lambda: simulated(mission, out_to, go))
 
 
 def _ended(mission: Mission, record: Record, console: Console) -> None:
     """Say how a run ended, and write the files that are missing."""
+    from fieldbo.cli.run import saving
     from fieldbo.folder import complete
     from fieldbo.runner import resume as resume_mission
 
     reason, folder = record.end_reason, record.file.parent
     console.print(f"{record.name} has ended: {reason}. There is nothing to go on with.", markup=False)
-    written = complete(resume_mission(mission, record), folder)
+    result = resume_mission(mission, record)
+    with saving(folder):
+        written = complete(result, folder)
     if written:
         console.print(f"  written, as missing: {', '.join(written)}", soft_wrap=True, markup=False)
 

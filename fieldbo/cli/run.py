@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from fieldbo.exchange import Event
     from fieldbo.mission import Mission
     from fieldbo.result import BestPlay, Result, Step
     from fieldbo.vehicles import Vehicle
@@ -99,8 +100,7 @@ def run(
         Simulated(told)  # a live world is refused before a folder is made
     vehicles = [vehicle_of(one, told, number) for number, one in enumerate(crew)]
     with ExitStack() as links:
-        for one in vehicles:
-            links.enter_context(one)  # a robot that does not answer is missed before a folder is made
+        connect(vehicles, links, out_to)
         folder, record = begin(told, out, crew)
         links.enter_context(record)
         go = partial(run_mission, told, record=record)
@@ -124,19 +124,37 @@ def carry_out(folder: Path, console: Console, go: Callable[[], Result]) -> None:
     """Run, or go on with a run; write its files, say what came of it, and end with its exit code."""
     from fieldbo.runner import BrokenOffError, Interrupted, unbroken
 
-    code = 0
+    code, short = 0, "Stopped by you."
     _stop_as_ctrl_c_does()
     try:
         result = go()
     except Interrupted as stop:
         code, result = 130, stop.result
     except BrokenOffError as stop:
-        code, result = 1, stop.result
+        code, short, result = 1, "Broken off.", stop.result
         typer.echo(f"fieldbo: the run broke off: {stop}\nIts record is in {folder}.", err=True)
     with unbroken():  # a Ctrl-C waits until every file is there
-        result.save(folder)
-        _report(result, folder, console)
+        with saving(folder):
+            result.save(folder)
+        _report(result, folder, console, short)
     raise typer.Exit(code)
+
+
+@contextmanager
+def saving(folder: Path) -> Iterator[None]:
+    """End with exit code 1 where a run's files can't be written: all that they say is in its record."""
+    try:
+        yield
+    except OSError as error:
+        what = error.filename or f"a file in {folder}"
+        typer.echo(
+            f"fieldbo: {what} can't be written: {error.strerror or error}\n"
+            "Tables and pictures may be missing, or those of an earlier stop (delete these). Nothing is "
+            f"lost: the record is whole.\nTo write them when that is mended: fieldbo resume {folder}\n"
+            f"To write tables and maps elsewhere: fieldbo export {folder} csv netcdf --out FOLDER",
+            err=True,
+        )
+        raise typer.Exit(1) from None
 
 
 def _stop_as_ctrl_c_does() -> None:
@@ -189,7 +207,27 @@ def with_vehicles(
         return go(
             vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_line(step, mission)}", style="dim"),
+            on_event=partial(_trouble, console),
         )
+
+
+def _trouble(console: Console, event: Event) -> None:
+    """Say what went wrong with an order, when it does."""
+    from fieldbo.exchange import Lost, Observation, Rejected
+
+    if isinstance(event, Lost | Rejected):
+        what = "lost" if isinstance(event, Lost) else "refused"
+        console.print(f"  {event.order} {what}: {event.reason}", style="yellow", markup=False)
+    elif isinstance(event, Observation) and not event.complete:
+        console.print(f"  {event.order} was cut short", style="yellow", markup=False)
+
+
+def connect(vehicles: Sequence[Vehicle], links: ExitStack, console: Console) -> None:
+    """Wait until all vehicles answer; before a run folder is made, or a record gone on with."""
+    for one in vehicles:
+        if (address := getattr(one, "address", None)) is not None:
+            console.print(f"waiting for the robot at {address}", style="dim", markup=False)
+        links.enter_context(one)
 
 
 def _line(step: Step, mission: Mission) -> str:
@@ -213,15 +251,15 @@ def _visited(sites: int) -> str:
     return f"{sites} site visited" if sites == 1 else f"{sites} sites visited"
 
 
-def _report(result: Result, folder: Path, console: Console) -> None:
-    """Print what came of the run, and where it is."""
+def _report(result: Result, folder: Path, console: Console, short: str) -> None:
+    """Print what came of the run, and where it is; `short` says why it did not come to its end."""
     from fieldbo.ledger import rounded
 
     told = result.summary()
     unit, battery = told["cost_unit"], told["battery"]
     if result.end_reason is None:
         console.print(
-            f"[bold]Stopped by you.[/] The run folder is complete up to the last observation "
+            f"[bold]{short}[/] The run folder is complete up to the last observation "
             f"({told['readings']} readings)."
         )
     else:

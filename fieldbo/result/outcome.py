@@ -338,27 +338,38 @@ class Result:
             write_whole(folder / name, picture.getvalue())
 
     def readings(self) -> tuple[list[str], list[list[Any]]]:
-        """Return header and rows of ``observations.csv``: the readings, in order."""
-        axes = [a.name for a in self.mission.world.domain.axes]
+        """Return header and rows of ``observations.csv``: the readings, in order.
+
+        No two columns are called the same: an axis or a channel that is called as another column is said to
+        be one, as in ``value channel``.
+        """
         channels = sorted({c for o in self.observations for c in (o.channels or {})})
         several = self.mission.world.sensor.settings > 1
-        header = ["order", *axes, "value", "noise_sd", *(["level"] if several else []), "time_s", "cost"]
-        header += self.cell.described
-        header += ["believed"] if self._tested else []
+        vehicle_of = {str(q.id): q.vehicle for q in self.queries} if len(self.books) > 1 else None
+        before = ["order", *([] if vehicle_of is None else ["vehicle"])]
+        behind = ["value", "noise_sd", *(["level"] if several else []), "time_s", "cost"]
+        behind += [*self.cell.described, *(["believed"] if self._tested else [])]
+        axes: list[str] = []
+        for axis in self.mission.world.domain.axes:
+            axes.append(_free(axis.name, "axis", [*before, *axes, *behind]))
+        header = [*before, *axes, *behind]
         believed = iter(self.believed)
         rows = []
         for o in self.observations:
             level = [self._level_of_order.get(o.order)] if several else []
+            order = [o.order, *([] if vehicle_of is None else [vehicle_of.get(o.order)])]
             for k in range(len(o.values)):
                 extra = [
                     float((o.channels or {}).get(c, np.full(len(o.values), np.nan))[k]) for c in channels
                 ]
                 noise = float(np.sqrt(o.noise_variances[k]))
                 paid = o.cost if k == len(o.values) - 1 else 0.0
-                row = [o.order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid]
+                row = [*order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], paid]
                 row += self.cell.described_by(o.order)
                 rows.append([*row, *([int(next(believed))] if self._tested else []), *extra])
-        return [*header, *channels], rows
+        for name in channels:
+            header.append(_free(name, "channel", [*header, "time"]))  # which exports add
+        return header, rows
 
     def tables(self) -> dict[str, bytes]:
         """Return the CSV files of a run folder, by name: observations, path, curve and ledger."""
@@ -373,8 +384,16 @@ class Result:
         }
 
 
+def _free(name: str, what: str, taken: Sequence[str]) -> str:
+    """Return what a column is called among others: its name and, if another has that, `what` it is."""
+    while name in taken:
+        name = f"{name} {what}"
+    return name
+
+
 _LIMITS = {"battery": "the battery", "time": "the time limit"}
 _ROUNDING = 1e-9  # share of what there was
+_FEWEST = 5  # readings by which another is judged
 
 
 def _overdrawn(craft: Craft, unit: str) -> list[str]:
@@ -398,6 +417,25 @@ def _unexplained(craft: Craft, unit: str) -> Iterator[str]:
     if abs(gap) > _ROUNDING * book.battery:
         amount, side = rounded(abs(gap), book.battery), "less" if gap > 0 else "more"
         yield f"the battery held {amount} {unit} {side} than its orders explain: its own reports count"
+
+
+_FAR = 1000.0
+"""A reading this many times as far from the others as they are from each other is hardly one."""
+
+
+def _far_off(agent: Agent) -> Iterator[str]:
+    """Yield that a reading is nothing like all the others, where the model believes it."""
+    read = [(v, e.order) for e in agent.history if isinstance(e, Observation) for v in e.values.tolist()]
+    read = sorted(one for one in read if math.isfinite(one[0]))
+    if len(read) < _FEWEST or agent.disbelieved:
+        return
+    for (value, order), rest in ((read[-1], read[:-1]), (read[0], read[1:])):
+        low, high = rest[0][0], rest[-1][0]
+        if max(value - high, low - value) > _FAR * (high - low) > 0:
+            yield (
+                f"the reading of {order} is {value:.4g}, all others {low:.4g} to {high:.4g}: if it can't be, "
+                'set low and high under [reports] in the vehicle file, or outliers = "tested" in [model]'
+            )
 
 
 def _ending(craft: Craft, limit: str, unit: str) -> str:
@@ -443,6 +481,12 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             yield who + _ending(craft, limit, mission.world.cost_unit)
         yield from (who + told for told in _overdrawn(craft, mission.world.cost_unit))
         yield from (who + told for told in _unexplained(craft, mission.world.cost_unit))
+    if reason is EndReason.VEHICLE_LOST:
+        yield (
+            "orders were lost one after the other: when_lost in [agent] says after how many a mission ends, "
+            'or that it waits: then = "wait"'
+        )
+    yield from _far_off(agent)
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings are taken for outliers, and left out"
     if agent.left_out:

@@ -111,8 +111,8 @@ class Robot:
             self._silent_until = time.monotonic() + gap.amount
         if self._fault("refuse", number) is not None:
             self._answer(number, Refused(errand.id, "refused on demand"))
-        elif not self.world.domain.contains(self._set(errand)[None])[0]:
-            self._answer(number, Refused(errand.id, "outside of where this robot can go"))
+        elif (problem := self._problem(errand)) is not None:
+            self._answer(number, Refused(errand.id, problem))
         else:
             self._set_out(errand, number)
 
@@ -166,6 +166,22 @@ class Robot:
     def _set(self, errand: Errand) -> Array:
         """Return the site of an errand, with what is left free in the middle."""
         return np.where(np.isnan(errand.site), self.world.domain.middle, errand.site)
+
+    def _problem(self, errand: Errand) -> str | None:
+        """Return why an errand can't be carried out here; None if it can."""
+        world, axes = self.world, self.world.domain.axes
+        here = f"this robot is in {world.name}, with {', '.join(axis.name for axis in axes)}"
+        if errand.site.shape != (len(axes),):
+            return f"a site of {errand.site.size} numbers: {here}"
+        free = np.isnan(errand.site)
+        if free.any() and (world.domain.controls is None or errand.home):
+            missing = ", ".join(axis.name for axis, left in zip(axes, free, strict=True) if left)
+            return f"nothing is said of {missing}: {here}"
+        if errand.level not in range(world.sensor.settings):
+            return f"there is no setting {errand.level} of its sensor"
+        if not world.domain.contains(self._set(errand)[None])[0]:
+            return f"outside of where it can go: {here}"
+        return None
 
     def _order(self, errand: Errand) -> Query | GoHome:
         if errand.home:

@@ -204,7 +204,10 @@ class _Transfer:
         for _ in range(_TRIES):
             if self._sent():
                 return
-        raise VehicleError(f"the mission did not get through in {_TRIES} tries: the link is too poor")
+        raise VehicleError(
+            f"the vehicle did not take the mission in {_TRIES} tries: the link is too poor, or it takes none "
+            "(the simulated boat does not)"
+        )
 
     def _sent(self) -> bool:
         """Try once; return whether the vehicle took all."""

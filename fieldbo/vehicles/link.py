@@ -175,6 +175,9 @@ class Link(ABC):
     reports: ClassVar[bool] = True
     """Whether the robot answers errands by their ids; else it streams."""
 
+    needs_origin: ClassVar[bool] = False
+    """Whether its places are latitudes and longitudes, so that the frame has to say where its origin is."""
+
     @abstractmethod
     def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
         """Begin to listen and to send; return at once, whether or not a robot is there.

@@ -50,6 +50,7 @@ class Mavlink(Link):
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
     reports: ClassVar[bool] = False
+    needs_origin: ClassVar[bool] = True
 
     connection: str = "udpin:0.0.0.0:14550"
     reading: str = "reading"

@@ -82,6 +82,11 @@ class Remote(Vehicle):
 
     # -- the link ------------------------------------------------------------------------------------
 
+    @property
+    def address(self) -> str:
+        """Where the robot is to be found."""
+        return self.link.address
+
     def connect(self) -> None:
         """Open the link, and wait for the robot's first sign of life.
 

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fieldbo.domain import Axis
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.files import made, read_toml, validated
 from fieldbo.forms import kinds_schema
 from fieldbo.frame import Frame, Ground
@@ -182,6 +182,9 @@ class Told:
         """
         if name in LINKS.names():
             return cls.of({"format": 1, "link": {"kind": name}}, f"--vehicle {name}")
+        if not name.endswith(".toml") and not Path(name).exists():
+            names = [*LINKS.names(), *VEHICLES.names()]
+            raise UnknownNameError.of("vehicle", name, names, where="or a vehicle file: NAME.toml")
         return cls.of(read_toml(Path(name)), name)
 
 

@@ -57,7 +57,7 @@ def _table(name: str, what: str, settings: Any, *first: str, **instead: float) -
     lines = [f"[{name}]   # {what}", *first]
     for one in fields(settings):
         default = instead.get(one.name, None if one.default is MISSING else one.default)
-        meaning, last = told.get(one.name, one.name), before
+        meaning, last = told.get(one.name, before), before
         before = meaning
         if meaning != last:
             lines += textwrap.wrap(meaning, _WIDTH, initial_indent="# ", subsequent_indent="# ")
