@@ -20,7 +20,7 @@ import numpy
 import scipy
 
 import fieldbo
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, RecordError
 from fieldbo.files import toml_text
 from fieldbo.mission import Mission
 from fieldbo.record import Record, on_disk
@@ -65,9 +65,10 @@ def begin(
             on_disk(path)  # the record is the last to be there, so that what it goes by is there, too
         told = {**describe(mission), "files": digests(world), "vehicles": [dict(one) for one in vehicles]}
         return folder, Record.create(folder / RECORD, folder.name, told)
-    except OSError as error:
+    except (OSError, RecordError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise InputError(f"{folder} can't be written: {error}", where="--out") from None
+        problem = str(error) if isinstance(error, RecordError) else f"{folder} can't be written: {error}"
+        raise InputError(problem, where="--out") from None
 
 
 def _copy(world: Path, into: Path) -> None:

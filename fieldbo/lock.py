@@ -60,7 +60,7 @@ def locked(file: Path) -> Iterator[BaseFileLock]:
         yield lock
     except BaseException as error:
         unlock(file, lock)
-        if isinstance(error, sqlite3.Error | OSError):
+        if isinstance(error, sqlite3.Error | OSError | UnicodeError):
             raise RecordError(f"{file} can't be written: {error}") from error
         raise
 

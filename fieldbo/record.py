@@ -6,7 +6,8 @@ disk when `append` returns (write-ahead log, full synchronous), and carries a di
 before it, so that a changed byte does not go unseen.
 
 Any process may read a record at any time: it is read from a copy, and not a byte of it is touched. One at a
-time may write to it; its lock, ``run.lock`` beside ``run.sqlite``, ends with the process.
+time may write to it; its lock, ``run.lock`` beside ``run.sqlite``, ends with the process. A link stands for
+the file that it leads to: its log and its lock lie beside that.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ CREATE TRIGGER run_is_append_only_u BEFORE UPDATE ON run BEGIN SELECT RAISE(ABOR
 CREATE TRIGGER run_is_append_only_d BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
 """
 
+_LATEST_DIGEST = "SELECT coalesce((SELECT digest FROM log ORDER BY seq DESC LIMIT 1), digest) FROM run"
+
+_NO_VALUE = (OverflowError, UnicodeError)
+"""What SQLite's driver raises of a value that it can't store: a number of over 64 bits, half a character."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -97,11 +103,12 @@ class Record:
     Parameters
     ----------
     file : Path
-        An existing record; `create` makes a new one.
+        An existing record, or a link to one; `create` makes a new one.
 
     Attributes
     ----------
     file : Path
+        Where it really lies.
     name : str
         The run's, which its orders' ids begin with.
     begun_utc : str
@@ -119,8 +126,9 @@ class Record:
     description: dict[str, Any]
 
     def __init__(self, file: Path) -> None:
-        self.file = file
+        self.file = _followed(file)
         self._lock: BaseFileLock | None = None
+        self._closed = False
         self._connection = self._read()
 
     @classmethod
@@ -141,6 +149,7 @@ class Record:
         RecordError
             The file exists or can't be written.
         """
+        file = _followed(file)
         with locked(file) as lock:
             if file.exists():
                 raise RecordError(f"{file} exists; a record is never written over")
@@ -225,8 +234,11 @@ class Record:
         Raises
         ------
         RecordError
-            Another process is writing, the file can't be written, or it was damaged meanwhile.
+            Another process is writing, the file can't be written, it was damaged meanwhile, or `close` was
+            called.
         """
+        if self._closed:
+            raise RecordError(f"{self.file} was closed; to write on, open it again")
         if self._lock is not None:
             return
         with locked(self.file) as lock:
@@ -235,7 +247,17 @@ class Record:
 
     def _write_from_now_on(self, lock: BaseFileLock) -> None:
         connection = sqlite3.connect(self.file, isolation_level=None)
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            latest = connection.execute(_LATEST_DIGEST).fetchone()[0]
+            if latest != self._digest:  # written on, its rows would follow others than those that were read
+                raise RecordError(
+                    f"{self.file} can't be written: its last row is another one than was read, so that "
+                    "something else writes to it, or its log (-wal) is not its own"
+                )
+        except BaseException:
+            connection.close()
+            raise
         self._connection.close()
         self._lock, self._connection = lock, connection
 
@@ -258,10 +280,11 @@ class Record:
                 whole,
             )
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *_NO_VALUE) as error:
+            raise RecordError(f"{self.file} can't be written: {error}") from error
+        finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            raise RecordError(f"{self.file} can't be written: {error}") from error
         self._digest = digest
 
     def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
@@ -297,7 +320,8 @@ class Record:
         self._append([("end", None, None, {"reason": reason.value})])
 
     def close(self) -> None:
-        """Close the file; another process may then write to it."""
+        """Close the file for good; another process may then write to it."""
+        self._closed = True
         self._connection.close()
         if self._lock is not None:
             unlock(self.file, self._lock)
@@ -310,6 +334,11 @@ class Record:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _followed(file: Path) -> Path:
+    """Return where a record really lies: SQLite writes its log beside the file, and not beside a link."""
+    return file.resolve() if file.is_symlink() else file
 
 
 def _make(file: Path, name: str, description: str) -> None:

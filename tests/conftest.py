@@ -1,10 +1,13 @@
 """What several test files use: the command line, run in this process."""
 
+import signal
 import sys
 
 import pytest
 
 from fieldbo import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs behind it ignore Ctrl-C
 
 collect_ignore = ["peers"]  # they need brokers and robots, and are asked for by name: make test-peers
 

@@ -1,11 +1,12 @@
 """Exports, read back by other libraries, say what the record says."""
 
+import csv
 import json
 import shutil
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,12 +27,14 @@ from fieldbo.agent import Agent
 from fieldbo.domain import Axis, Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.exchange import GoHome, Lost, Observation, Query, Rejected, Telemetry
-from fieldbo.export import FORMATS, export, mcap, read_run
+from fieldbo.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
 from fieldbo.export.places import Places
 from fieldbo.folder import begin
 from fieldbo.frame import Frame, Origin
-from fieldbo.record import ORDERS
+from fieldbo.policies.coverage import Random
+from fieldbo.record import ORDERS, Record
 from fieldbo.runner import run
+from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 
 ORIGIN = {"latitude": 47.31, "longitude": 8.58, "altitude": 406.0}
@@ -290,6 +293,96 @@ def test_a_frame_that_does_not_do_says_why(lake, tmp_path, text, said):
 def test_a_cell_is_no_place(cell, tmp_path):
     with pytest.raises(InputError, match=r"(?s)GeoJSON is of places.*export it to csv, netcdf or mcap"):
         export(cell, ["geojson"], tmp_path)
+
+
+class Named(Simulated):
+    """A vehicle whose channels are called as other columns are."""
+
+    def events(self, timeout_s):
+        named = dict.fromkeys(["value", "along", "along channel", "time_s", "cost", "noise_sd", "time", "ph"])
+        channels = {name: [-float(k)] for k, name in enumerate(named)}
+        return [
+            replace(event, channels=channels)
+            if isinstance(event, Observation) and len(event.values)
+            else event
+            for event in super().events(timeout_s)
+        ]
+
+
+def test_a_channel_that_is_called_as_a_column_takes_the_place_of_none(tmp_path):
+    vehicle = {"link": {}, "frame": FRAME}
+    folder = made(tmp_path / "run", "lake-level-set", {"agent": {"battery": 60}}, Named, [vehicle])
+    told = read_run(folder)
+    result = told.result
+    files = {file.name: file for file in export(folder, ["csv", "geojson", "netcdf"])}
+
+    header, *rows = csv.reader(files["observations.csv"].read_text().splitlines())
+    assert len(header) == len(set(header))
+    assert rows
+    for said, row, value, site in zip(
+        collection(files["readings.geojson"]), rows, result.values, result.sites, strict=True
+    ):
+        of = dict(zip(header, row, strict=True))
+        assert float(of["value"]) == said["properties"]["value"] == value
+        assert float(of["along"]) == said["properties"]["along"] == site[0]
+        assert float(of["time_s"]) == said["properties"]["time_s"] > 0
+        when = told.began + timedelta(seconds=float(of["time_s"]))
+        assert said["properties"]["time"] == when.isoformat(timespec="milliseconds")
+        channels = ["value channel", "along channel", "along channel channel", "time_s channel"]
+        channels += ["cost channel", "noise_sd channel", "time channel", "ph"]
+        assert sorted(float(of[name]) for name in channels) == [-float(k) for k in range(7, -1, -1)]
+        assert sorted(said["properties"][name] for name in channels) == [-float(k) for k in range(7, -1, -1)]
+    with xarray.open_dataset(files["trajectory.nc"], engine="scipy") as data:
+        np.testing.assert_array_equal(data["value"], result.values)
+        np.testing.assert_array_equal(data["along"], result.sites[:, 0])
+        assert set(data["value_channel"].values) == {0.0}
+
+
+def test_an_axis_that_is_called_as_a_column_is_told_apart(tmp_path):
+    axes = [Axis("value", "m", 0.0, 9.0), Axis("cost", "m", 0.0, 9.0)]
+    small = small_mission(Random(), battery=20.0)
+    mission = replace(small, world=replace(small.world, domain=Domain.grid(axes, small.world.domain.shape)))
+    result = fieldbo.run(mission)
+
+    header, rows = result.readings()
+
+    assert header == ["order", "value axis", "cost axis", "value", "noise_sd", "time_s", "cost"]
+    assert [row[1:4] for row in rows] == [[*s, v] for s, v in zip(result.sites, result.values, strict=True)]
+
+
+def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
+    one = small_mission(Random(), battery=30.0)
+    far = one.world.domain.sites[-1]
+    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], start=far, home=far)))
+    with Record.create(tmp_path / "run.sqlite", "r", {}) as record:
+        result = fieldbo.run(mission, record=record)
+        rows, began = tuple(record.rows()), datetime.fromisoformat(record.begun_utc)
+    frame = replace(Frame.usual(mission.world.domain.axes), origin=Origin(**ORIGIN))
+    recorded = Recorded(tmp_path, mission, "r", began, rows, frame)
+
+    for name, content in (geojson.files(recorded) | netcdf.files(recorded)).items():
+        (tmp_path / name).write_bytes(content)
+
+    of = {query.id: query.vehicle for query in result.queries}
+    paths = collection(tmp_path / "path.geojson")
+    assert [path["properties"]["vehicle"] for path in paths] == [0, 1]
+    assert sum(path["properties"]["cost"] for path in paths) == pytest.approx(result.cost)
+    readings = collection(tmp_path / "readings.geojson")
+    assert [one["properties"]["vehicle"] for one in readings] == [
+        of[o.order] for o in result.observations for _ in o.values
+    ]
+    for number, path in enumerate(paths):
+        way = [tuple(place) for place in path["geometry"]["coordinates"]]
+        own = {
+            tuple(one["geometry"]["coordinates"])
+            for one in readings
+            if one["properties"]["vehicle"] == number
+        }
+        (home,) = geojson._positions(recorded.ground, mission.crew[number].start[None])
+        assert way[0] == way[-1] == tuple(home)
+        assert set(way) == {tuple(home), *own}
+    with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:
+        assert data["vehicle"].values.tolist() == [of[o.order] for o in result.observations for _ in o.values]
 
 
 # -- logs ------------------------------------------------------------------------------------------------

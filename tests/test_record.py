@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from fieldbo.exchange import (
     to_plain,
 )
 from fieldbo.record import Record
+from fieldbo.snapshot import snapshot
 
 
 def observation(order, part=0):
@@ -411,3 +413,86 @@ def test_a_reader_gets_a_whole_record_at_any_moment_of_a_busy_writer(tmp_path):
     assert len(set(seen)) > 5
     with Record(path) as record:
         assert len(record.rows()) == 1500
+
+
+# -- links, closed records, and what SQLite can't store ------------------------------------------------------
+
+
+@pytest.fixture
+def link(died, tmp_path):
+    """A link to a record whose last rows lie in the log beside it."""
+    found = tmp_path / "linked" / "run.sqlite"
+    found.parent.mkdir()
+    found.symlink_to(died)
+    return found
+
+
+def test_a_link_to_a_record_is_read_and_written_to_as_the_record_itself(link, died):
+    with Record(link) as record:
+        assert len(record.rows()) == 20
+        record.order(Query([20.0], id="run/20"))
+        assert died.with_suffix(".lock").exists()
+        with pytest.raises(RecordError, match="another process"), Record(died) as other:
+            other.claim()
+    with Record(died) as record:
+        assert [row.order for row in record.rows()] == [f"run/{n}" for n in range(21)]
+    assert list(link.parent.iterdir()) == [link]
+
+
+def test_a_record_that_is_made_through_a_link_lies_where_that_leads(tmp_path):
+    link, there = tmp_path / "run.sqlite", tmp_path / "there" / "run.sqlite"
+    there.parent.mkdir()
+    link.symlink_to(there)
+    with Record.create(link, "run", {}) as record:
+        record.order(Query([0.0], id="run/0"))
+    with pytest.raises(RecordError, match="never written over"):
+        Record.create(link, "run", {})
+    assert link.is_symlink()
+    assert len(Record(there).rows()) == 1
+
+
+def test_a_record_of_which_sqlite_sees_other_rows_than_were_read_is_not_written_to(died, monkeypatch):
+    """As where the log that was read is not the one that SQLite goes on with."""
+    without_log = died.with_name("alone.sqlite")
+    without_log.write_bytes(died.read_bytes())
+    before = Record(died).rows()
+    with monkeypatch.context() as patch:
+        patch.setattr(record_module, "snapshot", lambda file: snapshot(without_log))
+        with Record(died) as record:
+            assert len(record.rows()) < len(before)
+            with pytest.raises(RecordError, match="its last row is another one than was read"):
+                record.order(Query([20.0], id="run/20"))
+    assert not died.with_suffix(".lock").exists()
+    assert Record(died).rows() == before
+
+
+def test_a_record_that_was_closed_is_not_written_to_and_is_not_held(file):
+    record = Record(file)
+    record.claim()
+    record.close()
+    record.close()
+    for write_on in (record.claim, lambda: record.event(Rejected("run/9", "who?"))):
+        with pytest.raises(RecordError, match="was closed"):
+            write_on()
+    assert not file.with_suffix(".lock").exists()
+    with Record(file) as another:
+        another.claim()
+
+
+@pytest.mark.parametrize("what", [{"part": 2**70}, {"order": "run/\udcff"}], ids=["number", "text"])
+def test_what_sqlite_can_not_store_is_refused_and_the_record_goes_on(file, what):
+    with Record(file) as record:
+        before = record.rows()
+        with pytest.raises(RecordError, match="can't be written"):
+            record.event(replace(observation("run/9"), **what))
+        assert record.rows() == before
+        record.event(observation("run/9"))
+    with Record(file) as record:
+        assert record.rows()[:-1] == before
+
+
+def test_a_run_whose_name_sqlite_can_not_store_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="can't be written"):
+        Record.create(tmp_path / "run.sqlite", "run \udcff", {})
+    assert not (tmp_path / "run.sqlite").exists()
+    assert not (tmp_path / "run.lock").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo import folder as folders
 from fieldbo.cli.resume import vehicles_of
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
@@ -28,6 +30,7 @@ from fieldbo.policies.subsets import Subsets
 from fieldbo.policies.truvar import TruVaR
 from fieldbo.record import ORDERS, Record
 from fieldbo.replay import Course, load_run, mission_of, notes, record_file
+from fieldbo.result import outcome
 from fieldbo.runner import BrokenOffError, Interrupted, resume, run
 from fieldbo.testing import small_chain, small_mission
 from fieldbo.vehicles.by_hand import ByHand
@@ -764,3 +767,111 @@ def test_a_vehicle_that_can_not_even_hold_does_not_cost_the_result(tmp_path):
     with new(tmp_path) as record, pytest.raises(Interrupted) as stopped:
         run(mission, [Deaf(mission)], record, on_step=lambda step: signal.raise_signal(signal.SIGINT))
     assert len(stopped.value.result.curve) == 1
+
+
+# -- what was spent, and files that can't be written -----------------------------------------------------
+
+
+class Thirsty(Simulated):
+    """Loses an order, tells its battery, which is emptier than its orders explain, and says it all twice."""
+
+    def events(self, timeout_s):
+        told = super().events(timeout_s)
+        if told and told[0].order.endswith("/2"):
+            position, at = told[0].position, float(told[0].times_s[-1])
+            return [Lost(told[0].order, "no link"), Telemetry(0, position, 350.0, at)]
+        return told * 2
+
+
+def test_runs_says_what_was_spent_by_the_books_and_not_by_the_readings(tmp_path, monkeypatch, said_of_runs):
+    monkeypatch.chdir(tmp_path)
+    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
+    folder, record = begin(mission)
+    with record:
+        result = run(mission, [Thirsty(mission)], record)
+    read = sum(o.cost for o in result.observations)
+    assert result.cost > read + 50, "the telemetry told nothing new"
+
+    assert said_of_runs()[0][-4:] == [f"{result.cost:.0f}", "of", "900", "s"]
+
+    (folder / "mission.toml").unlink()  # it can't be replayed any more
+    assert said_of_runs()[0][-4:] == ["?", "of", "900", "s"]
+
+
+def test_a_list_of_simulated_runs_replays_none_of_them(folder, said_of_runs, monkeypatch):
+    gone_on(mission_of(Record(folder / "run.sqlite")), folder / "run.sqlite")
+    cost = load_run(folder).result().cost
+
+    def refuse(*args):
+        raise AssertionError("that takes long")
+
+    monkeypatch.setattr(Course, "replay", refuse)
+    assert said_of_runs()[0][-4:] == [f"{cost:.0f}", "of", "900", "s"]
+
+
+def full_disk(monkeypatch):
+    """Let no file of a run be written any more, but for its record."""
+
+    def refuse(file, content):
+        raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+    monkeypatch.setattr(outcome, "write_whole", refuse)
+    monkeypatch.setattr(folders, "write_whole", refuse)
+
+
+def test_where_a_runs_files_can_not_be_written_it_says_so_and_how_to_get_them(folder, command, monkeypatch):
+    with monkeypatch.context() as patch:
+        full_disk(patch)
+        code, _, err = command("resume", folder)
+        assert code == 1
+        assert f"{folder}/summary.json can't be written: No space left on device" in err
+        assert "the record is whole" in err
+        assert f"fieldbo resume {folder}" in err
+        code, out, err = command("resume", folder)
+        assert (code, "has ended: battery spent" in out) == (1, True)
+        assert "can't be written: No space left on device" in err
+    assert not (folder / "summary.json").exists()
+
+    code, out, err = command("resume", folder)
+
+    assert (code, err) == (0, "")
+    assert "written, as missing: curve.csv" in out
+    assert (folder / "summary.json").exists()
+
+
+def test_a_run_that_can_not_begin_for_want_of_room_leaves_no_folder(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise RecordError("database or disk is full")
+
+    monkeypatch.setattr(Record, "create", refuse)
+    with pytest.raises(InputError, match="disk is full"):
+        begin(fieldbo.load_mission("lake-straddle"), tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_that_an_error_broke_off_was_not_stopped_by_a_person(folder, command, monkeypatch):
+    def lost(self, timeout_s):
+        raise VehicleError("the link is down")
+
+    monkeypatch.setattr(Simulated, "events", lost)
+    code, out, err = command("resume", folder)
+
+    assert code == 1
+    assert "the link is down" in err
+    assert "Broken off. The run folder is complete up to the last observation (3 readings)." in " ".join(
+        out.split()
+    )
+    assert "Stopped by you" not in out
+
+
+def test_a_run_goes_on_by_a_link_to_its_record(folder, tmp_path, command):
+    place = tmp_path / "linked"
+    place.mkdir()
+    (place / "run.sqlite").symlink_to(folder.absolute() / "run.sqlite")
+
+    code, _, err = command("resume", place)
+
+    assert (code, err) == (0, "")
+    assert load_run(folder).end_reason is EndReason.BATTERY_SPENT
+    assert [file.name for file in place.iterdir()] == ["run.sqlite"]
+    assert (folder / "summary.json").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,23 +74,50 @@ def _told(record: Record) -> list[str]:
     end = record.end_reason
     going = "running" if end is None and is_being_written(record.file) else "can be resumed"
     battery = math.fsum(one["battery"] for one in begun.get("crew", ()))
-    readings, spent = _read(rows)
+    told = _readings(rows)
+    paid = math.fsum(one["cost"] for one in told) if _plain(rows, told) else _by_books(record, rows)
+    spent = "?" if paid is None else rounded(paid, battery)
     return [
         begun.get("mission", ""),
         f"{datetime.fromisoformat(record.begun_utc).astimezone():%Y-%m-%d %H:%M}",
         going if end is None else end.value,
         str(sum(row.kind in ORDERS for row in rows)),
-        str(readings),
-        f"{rounded(spent, battery)} of {battery:,.10g} {begun.get('cost_unit', '')}",
+        str(sum(len(one["values"]) for one in told)),
+        f"{spent} of {battery:,.10g} {begun.get('cost_unit', '')}",
     ]
 
 
-def _read(rows: Sequence[Row]) -> tuple[int, float]:
-    """Return how many readings came in, and what they cost; what was told twice counts once."""
+def _readings(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what was told of orders of this run as observed; what was told twice, once."""
+    from fieldbo.record import ORDERS
+
+    ordered = {row.order for row in rows if row.kind in ORDERS}
     told = {
         (row.order, row.body["message"]["part"]): row.body["message"]
         for row in reversed(rows)
-        if row.kind == "observation"
+        if row.kind == "observation" and row.order in ordered
     }
-    readings = sum(len(one["values"]) for one in told.values())
-    return readings, math.fsum(one["cost"] for one in told.values())
+    return list(told.values())
+
+
+def _plain(rows: Sequence[Row], told: Sequence[dict[str, Any]]) -> bool:
+    """Say whether nothing was spent but what was told as observed, each of it once."""
+    measured = any(row.kind == "telemetry" and row.body["message"]["remaining"] is not None for row in rows)
+    return not measured and len(told) == sum(row.kind == "observation" for row in rows)
+
+
+def _by_books(record: Record, rows: Sequence[Row]) -> float | None:
+    """Return what was spent by the books of the agent, replayed; None if it can't be any more."""
+    from fieldbo.cli.console import console
+    from fieldbo.cli.run import _once
+    from fieldbo.errors import FieldboError
+    from fieldbo.loops import when_compiling
+    from fieldbo.replay import Course, mission_of
+
+    try:
+        course = Course(mission_of(record), record.name)
+        with when_compiling(_once(console())):
+            course.replay(rows)
+    except FieldboError:
+        return None
+    return course.agent.spent

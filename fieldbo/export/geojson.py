@@ -1,8 +1,8 @@
 """Path, readings and map in degrees, as GeoJSON (RFC 7946): longitude, latitude, altitude on WGS 84.
 
-``path.geojson`` is a line, ``readings.geojson`` a point for each reading, and ``map.geojson`` a point for
-each site with what the final maps say of it: mean, standard deviation, probability and, for a level set, the
-class.
+``path.geojson`` is a line for each vehicle, ``readings.geojson`` a point for each reading, and
+``map.geojson`` a point for each site with what the final maps say of it: mean, standard deviation,
+probability and, for a level set, the class.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from fieldbo.domain import Array
 from fieldbo.errors import InputError
 from fieldbo.export.recorded import Recorded
 from fieldbo.frame import Ground, example
+from fieldbo.result import Result
 
 _DIGITS = (9, 9, 4)  # degrees and metres to a tenth of a millimetre
 
@@ -57,12 +59,23 @@ def _known_ground(run: Recorded) -> Ground:
 
 
 def _path(run: Recorded, ground: Ground) -> list[dict[str, Any]]:
-    """Return the way really taken; a point while nothing has moved."""
-    way = _positions(ground, run.result.path)
-    kind, place = ("LineString", way) if len(way) > 1 else ("Point", way[0])
-    result = run.result
-    told = {"run": run.name, "mission": run.mission.name, "cost": result.cost}
-    return [_feature(kind, place, told | {"cost_unit": run.mission.world.cost_unit})]
+    """Return the way really taken, of each vehicle its own; a point while nothing has moved."""
+    features = []
+    for number, book in enumerate(run.result.books):
+        way = _positions(ground, _way(run.result, number))
+        kind, place = ("LineString", way) if len(way) > 1 else ("Point", way[0])
+        told = {"run": run.name, "mission": run.mission.name, "cost": book.spent}
+        told |= {"vehicle": number} if len(run.result.books) > 1 else {}
+        features.append(_feature(kind, place, told | {"cost_unit": run.mission.world.cost_unit}))
+    return features
+
+
+def _way(result: Result, vehicle: int) -> Array:
+    """Return the way (k, d) that one of the vehicles really took."""
+    orders = {order.id for order, _, _ in result.books[vehicle].lines}
+    own = tuple(event for event in result.observations if event.order in orders)
+    alone = replace(result.mission, crew=(result.mission.crew[vehicle],))
+    return replace(result, mission=alone, observations=own).path
 
 
 def _readings(run: Recorded, ground: Ground) -> list[dict[str, Any]]:

@@ -37,15 +37,15 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     """Return the readings along the way, with CF names and units."""
     world = run.mission.world
     header, rows = run.result.readings()
-    # A channel may be called as an axis is.
-    header = [name if header.index(name) == j else f"{name} channel" for j, name in enumerate(header)]
-    names, attributes = _names(header), _attributes(run)
+    first = header.index("value") - world.domain.dimension
+    axes = header[first : header.index("value")]
+    names, attributes = _names(header), _attributes(run, axes)
     variables: dict[str, Any] = {
         names[name]: ("obs", _column([row[j] for row in rows]), attributes.get(name, {"long_name": name}))
         for j, name in enumerate(header)
     }
     variables["trajectory"] = (), run.name, {"cf_role": "trajectory_id", "long_name": "name of the run"}
-    places = [names[axis.name] for axis in world.domain.axes]
+    places = [names[axis] for axis in axes]
     if run.ground is not None and run.ground.origin is not None:
         degrees = run.ground.geodetic(run.result.sites)
         for j, (name, told) in enumerate(_DEGREES.items()):
@@ -72,14 +72,16 @@ def _names(header: list[str]) -> dict[str, str]:
     return _FIXED | dict(zip(others, names_of([*kept, *others])[len(kept) :], strict=True))
 
 
-def _attributes(run: Recorded) -> dict[str, dict[str, Any]]:
-    """Return the CF attributes of the columns of which more than the name is known."""
+def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the CF attributes of the columns of which more than the name is known; `axes` are some."""
     world = run.mission.world
     quantity, unit = world.quantity, {"units": world.quantity.unit}
     named = quantity.standard_name
     began = run.began.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
-    return {axis.name: attributes_of(axis) for axis in world.domain.axes} | {
+    of_axes = zip(axes, world.domain.axes, strict=True)
+    return {name: attributes_of(axis) for name, axis in of_axes} | {
         "order": {"long_name": "order that the reading belongs to"},
+        "vehicle": {"long_name": "number of the vehicle that took the reading"},
         "value": {"long_name": quantity.name, **unit, "ancillary_variables": "noise_sd"}
         | ({"standard_name": named} if named else {}),
         "noise_sd": {"long_name": f"{quantity.name}, standard deviation of the noise", **unit}

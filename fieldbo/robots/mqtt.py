@@ -15,7 +15,8 @@ from fieldbo.frame import Ground
 from fieldbo.robots.robot import Robot
 from fieldbo.vehicles.bus import Bus
 from fieldbo.vehicles.link import At, Charge, Done, Errand, Refused, Signal
-from fieldbo.vehicles.mqtt import TO_ROBOT, Codec, Mqtt, identity, number, read, told
+from fieldbo.vehicles.mqtt import TO_ROBOT, Codec, Mqtt, flag, identity, number, read, told, whole
+from fieldbo.world import World
 
 _TICK_S = 0.02
 
@@ -79,12 +80,14 @@ def _wait_for_broker(link: Mqtt, say: Say) -> None:
 
 
 def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> None:
-    """Do as one message says."""
+    """Do as one message says; pass over what can't be understood, for anyone may publish anything."""
     try:
         body = read(name, payload)
         match name:
             case "goal":
-                robot.go(errand(codec, body))
+                goal = errand(codec, body)
+                check(goal, robot.world)
+                robot.go(goal)
             case "cancel":
                 robot.cancel(identity(body))
             case "ask":
@@ -93,6 +96,8 @@ def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> No
                 robot.hold()
     except InputError as error:
         say(f"passed over: {error.problem}; expected: {error.expected}")
+    except Exception as error:
+        say(f"passed over: {error!r}")
 
 
 def errand(codec: Codec, body: Mapping[str, Any]) -> Errand:
@@ -107,15 +112,25 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Errand:
     """
     site = codec.site(body.get("site"))
     free = np.isnan(site)
-    level = body.get("level", 0)
     return Errand(
         identity(body),
         site,
         controls=~free if free.any() else None,
-        level=level if isinstance(level, int) else 0,
-        home=body.get("home") is True,
+        level=whole(body, "level"),
+        home=flag(body, "home", False),
         seconds=number(body.get("seconds")),
     )
+
+
+def check(goal: Errand, world: World) -> None:
+    """Raise an `InputError` of a goal that says too little for a robot in this world, or too much."""
+    world.sensor.variance(world.domain.middle[None], goal.level)
+    sets = world.domain.controls
+    if goal.controls is not None and (goal.home or sets is None or sets.index_of(goal.controls) is None):
+        raise InputError(
+            f"the goal {goal.id!r} to {goal.site.tolist()}",
+            expected="a number for each variable, or for each of a control set",
+        )
 
 
 def messages(codec: Codec, signals: list[Signal]) -> list[tuple[str, dict[str, Any], int]]:

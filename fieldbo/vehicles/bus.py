@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import socket
 import ssl
@@ -23,6 +24,8 @@ from fieldbo.errors import InputError, VehicleError
 
 if TYPE_CHECKING:
     import aiomqtt
+
+_log = logging.getLogger(__name__)
 
 _KEEPALIVE_S = 10
 """The broker publishes a last will after one and a half of these without a sign of life."""
@@ -125,7 +128,8 @@ class Bus:
     hears : sequence of str
         Names of topics below it that are listened to.
     heard : Callable
-        ``heard(name, payload, retained)``, with what came on one of them.
+        ``heard(name, payload, retained)``, with what came on one of them. Anyone may publish anything there:
+        a message at which it raises an error is passed over, with a warning at the first of each kind.
     up : Callable
         ``up()`` each time that the broker is reached.
     down : Callable
@@ -160,6 +164,7 @@ class Bus:
         self._access = broker.access()
         self._outgoing: asyncio.Queue[_Message | None] | None = None  # while the broker is reached
         self._was_up = False
+        self._warned: set[tuple[str, object]] = set()
         self._closing = False
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
@@ -276,7 +281,20 @@ class Bus:
         async for message in client.messages:
             name = str(message.topic).removeprefix(f"{self._topic}/")
             payload = message.payload if isinstance(message.payload, bytes) else b""
-            self._heard(name, payload, bool(message.retain))
+            try:
+                self._heard(name, payload, bool(message.retain))
+            except Exception as error:
+                self._pass_over(name, error)
+
+    def _pass_over(self, name: str, error: Exception) -> None:
+        """Warn of a message that can't be understood, once of each kind: it may come again and again."""
+        kind: object = type(error)
+        why = repr(error)
+        if isinstance(error, InputError):
+            kind, why = error.expected, f"{error.problem}; expected: {error.expected}"
+        if (name, kind) not in self._warned:
+            self._warned.add((name, kind))
+            _log.warning("a message on %s is passed over: %s", self._below(name), why)
 
     async def _speak(self, client: aiomqtt.Client) -> None:
         assert self._outgoing is not None

@@ -2,8 +2,9 @@
 
 Every message is a JSON object (UTF-8) on a topic below the one that both sides are told, in what follows
 ``fieldbo/boat``. Nothing is retained but ``status``. Numbers are finite; ``null`` stands for one that is
-missing, and keys that are not known are to be passed over. Neither side keeps a session with the broker:
-nothing waits there for a robot that is away.
+missing, and keys that are not known are to be passed over. So is a message that can't be understood: anyone
+may publish anything, and nothing comes of it. Neither side keeps a session with the broker: nothing waits
+there for a robot that is away.
 
 To the robot, at QoS 1:
 
@@ -55,8 +56,8 @@ From the robot:
     the goal or nearest to it; the way home may have none. ``seconds`` count from when the goal came, by the
     robot's clock; a ``value`` that could not be read is null. Of a cell, ``site`` says what every variable
     turned out to be, those left free too. ``cost`` (in the world's unit) and ``duration_s`` may be left out.
-    A long leg may report in parts 0, 1, ..., all but the last with ``"last": false``; ``part``, ``last`` and
-    ``complete`` may be left out of a result that is whole.
+    A long leg may report in parts 0, 1, ..., all but the last with ``"last": false``; ``part`` (up to a
+    million), ``last`` and ``complete`` may be left out of a result that is whole.
 ``fieldbo/boat/refused`` (QoS 1)
     ``{"id": ..., "reason": "shallow water"}``: nothing was moved.
 
@@ -67,6 +68,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -97,6 +99,15 @@ TO_ROBOT = ("goal", "cancel", "hold", "ask")
 FROM_ROBOT = ("status", "telemetry", "result", "refused")
 
 _PLACE = ("latitude", "longitude", "altitude")
+
+_GLOBE = (90.0, 360.0, math.inf)
+"""How far a place can be from 0; east may be counted all the way round."""
+
+_MOST = 10**6
+"""No part and no level has a higher number,"""
+
+_LONGEST = 1000
+"""and no id more characters."""
 
 
 @dataclass(frozen=True)
@@ -181,12 +192,7 @@ class _Connection(Connection):
 
     def _heard(self, name: str, payload: bytes, retained: bool) -> None:
         """Pass on what the robot says; what is retained was said long ago, and is no sign of life."""
-        try:
-            signals = self._codec.signals(name, read(name, payload))
-        except InputError as error:
-            self._hear(Down(f"{error.problem}; expected: {error.expected}"))
-            return
-        for signal in signals:
+        for signal in self._codec.signals(name, read(name, payload)):
             if retained and not isinstance(signal, Down):
                 continue
             if isinstance(signal, Refused) or (isinstance(signal, Done) and signal.last):
@@ -218,8 +224,9 @@ def read(name: str, payload: bytes) -> dict[str, Any]:
         It is none.
     """
     try:
-        body = json.loads(payload)
-    except ValueError:  # neither UTF-8 nor JSON
+        body = json.loads(payload.decode())
+        json.dumps(body, ensure_ascii=False).encode()  # "\\ud800" is half a character, which can't be written
+    except (ValueError, RecursionError):  # neither UTF-8 nor JSON, or nested without end
         body = None
     if not isinstance(body, dict):
         raise InputError(f"{payload[:80]!r} on topic {name}", expected="a JSON object")
@@ -259,7 +266,8 @@ class Codec:
         given = place if isinstance(place, Mapping) else {}
         if self.ground is not None and _PLACE[0] in given:
             point = [number(given.get(name)) for name in _PLACE]
-            return self.ground.from_geodetic(point)[0] if np.isfinite(point).all() else self._nowhere
+            on_globe = (np.abs(point) <= _GLOBE).all()
+            return self.ground.from_geodetic(point)[0] if on_globe else self._nowhere
         return np.array([number(given.get(axis.name)) for axis in self.axes])
 
     @property
@@ -286,17 +294,17 @@ class Codec:
         Raises
         ------
         InputError
-            It lacks what it can't be understood without.
+            It can't be understood.
         """
         match name:
             case "status":
-                return [Alive() if body.get("online") is True else Down("the robot's program is offline")]
+                return [Alive() if flag(body, "online") else Down("the robot's program is offline")]
             case "telemetry":
                 return self._telemetry(body)
             case "result":
                 return [self._done(body)]
             case _:
-                return [Refused(identity(body), str(body.get("reason", "no reason given")))]
+                return [Refused(identity(body), str(body.get("reason") or "no reason given"))]
 
     def _telemetry(self, body: Mapping[str, Any]) -> list[Signal]:
         signals: list[Signal] = [Alive()]
@@ -310,9 +318,11 @@ class Codec:
     def _done(self, body: Mapping[str, Any]) -> Done:
         given = body.get("readings") or []
         if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
-            raise InputError(f"readings = {json.dumps(given)[:80]}", expected="a list of objects")
-        part = body.get("part", 0)
-        names = sorted({name for one in given for name in one.get("channels") or {}})
+            raise _odd("readings", given, "a list of objects")
+        channels = [one.get("channels") or {} for one in given]
+        for one in channels:
+            if not isinstance(one, Mapping):
+                raise _odd("channels", one, "an object: numbers by name")
         return Done(
             errand=identity(body),
             position=self.site(body.get("position")),
@@ -321,12 +331,12 @@ class Codec:
             seconds=np.array([number(one.get("seconds")) for one in given]),
             cost=number(body.get("cost")),
             duration_s=number(body.get("duration_s")),
-            part=part if isinstance(part, int) else 0,
-            last=body.get("last", True) is not False,
-            complete=body.get("complete", True) is not False,
+            part=whole(body, "part"),
+            last=flag(body, "last", True),
+            complete=flag(body, "complete", True),
             channels={
-                name: np.array([number((one.get("channels") or {}).get(name)) for one in given])
-                for name in names
+                name: np.array([number(one.get(name)) for one in channels])
+                for name in sorted({name for one in channels for name in one})
             }
             or None,
         )
@@ -341,16 +351,55 @@ def identity(body: Mapping[str, Any]) -> str:
         It has none.
     """
     name = body.get("id")
-    if not isinstance(name, str):
-        raise InputError(f"id = {json.dumps(name)[:80]}", expected="the id of the goal")
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST:
+        raise _odd("id", name, f"the id of the goal, of at most {_LONGEST} characters")
     return name
 
 
+def flag(body: Mapping[str, Any], name: str, left_out: bool | None = None) -> bool:
+    """Return what is true or false in a message; `left_out` where nothing is said.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    given = left_out if body.get(name) is None else body[name]
+    if not isinstance(given, bool):
+        raise _odd(name, given, "true or false")
+    return given
+
+
+def whole(body: Mapping[str, Any], name: str) -> int:
+    """Return a whole number in a message; 0 where nothing is said.
+
+    Raises
+    ------
+    InputError
+        It is none, or none that can be meant.
+    """
+    value = 0.0 if body.get(name) is None else number(body[name])
+    if not (value.is_integer() and 0 <= value <= _MOST):
+        raise _odd(name, body[name], f"a whole number, 0 to {_MOST}")
+    return int(value)
+
+
 def number(given: Any) -> float:
-    """Return a number as it was told; NaN of anything else."""
-    return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else math.nan
+    """Return a number as it was told; NaN of anything else, and of what is not finite.
+
+    Examples
+    --------
+    >>> number(3), number("3"), number(True), number(10**400)
+    (3.0, nan, nan, nan)
+    """
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return float(given) if is_number and abs(given) <= sys.float_info.max else math.nan
 
 
 def told(value: float) -> float | None:
     """Return a number as it is told: None of one that is not finite."""
     return float(value) if math.isfinite(value) else None
+
+
+def _odd(name: str, given: Any, expected: str) -> InputError:
+    return InputError(f"{name} = {json.dumps(given)[:80]}", expected=expected)

@@ -3,30 +3,92 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import time
+from collections import Counter
 from contextlib import contextmanager
 
 import numpy as np
 import paho.mqtt.client as paho
 import pytest
 from peers.faults import FaultTable, Peer
-from peers.pond import SPEEDUP, pond_mission
+from peers.pond import BATTERY_S, SPEEDUP, pond, pond_mission
 from peers.processes import Broker, fieldbo, free_port, until
 from working_folder import write
 
 from fieldbo.catalogue import load_mission
 from fieldbo.domain import Axis
 from fieldbo.errors import InputError
+from fieldbo.exchange import Lost, Observation, Query, Rejected
 from fieldbo.frame import Frame, Origin
 from fieldbo.record import Record
+from fieldbo.robots.mqtt import check, errand
 from fieldbo.runner import run as simulate
 from fieldbo.testing import VehicleContract
+from fieldbo.vehicles.bus import Bus
 from fieldbo.vehicles.link import Alive, At, Charge, Done, Down, Errand, Refused
 from fieldbo.vehicles.mqtt import Codec, Mqtt, read
 from fieldbo.vehicles.settings import Told, load_vehicle
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
+ON_THE_GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
+
+NO_OBJECTS = [
+    b"",
+    b"\xff",
+    b"[1]",
+    b"3",
+    b'{"id": ',
+    b"[" * 100_000,
+    b'{"id": "\\ud800"}',
+    b'{"id": ' + b"9" * 5000,
+]
+
+ODD = {
+    "status": [{}, {"online": 3}, {"online": "yes"}],
+    "result": [
+        {},
+        {"id": 3},
+        {"id": "m/1" * 1000},
+        *(
+            {"id": "m/1", **more}
+            for more in (
+                {"readings": 3},
+                {"readings": [3]},
+                {"readings": [{"channels": 5}]},
+                {"readings": [{"channels": "turbid"}]},
+                {"readings": [{"channels": ["turbid"]}]},
+                {"part": -1},
+                {"part": 0.5},
+                {"part": "0"},
+                {"part": True},
+                {"part": 10**6 + 1},
+                {"part": 2**70},
+                {"part": 10**400},
+                {"last": 0},
+                {"complete": "no"},
+            )
+        ),
+    ],
+    "refused": [{}, {"id": None}, {"id": ["m/1"]}],
+}
+"""What a robot can't mean, by topic."""
+
+ODD_GOALS = [
+    {},
+    {"id": 3},
+    {"id": "m/1"},
+    {"id": "m/1", "site": 3},
+    {"id": "m/1", "site": {"x": 10}},
+    {"id": "m/1", "site": {"x": 10**400, "y": 0}},
+    *(
+        {"id": "m/1", "site": {"x": 10, "y": 10}, **more}
+        for more in ({"level": 1}, {"level": -1}, {"level": 2**70}, {"level": "high"}, {"home": "yes"})
+    ),
+    {"id": "m/1", "site": {"x": 10}, "home": True},
+    {"id": f"m/{'9' * 5000}#a", "site": {"x": 10, "y": 10}},
+]
 
 
 # -- what stands in the messages -------------------------------------------------------------------------
@@ -44,8 +106,7 @@ def test_a_goal_names_each_axis_with_its_unit_and_leaves_free_what_is_null():
 
 
 def test_where_the_axes_lie_on_the_ground_a_goal_has_its_place_and_an_answer_may_have_one():
-    ground = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
-    codec = Codec(LAKE, ground)
+    codec = Codec(LAKE, ON_THE_GROUND)
     place = codec.goal(Errand("m/3#a", np.array([350.0, 4.5])))["place"]
 
     (done,) = codec.signals("result", {"id": "m/3#a", "position": place})
@@ -97,18 +158,59 @@ def test_a_status_is_a_sign_of_life_or_says_that_there_is_none():
     assert codec.signals("refused", {"id": "m/3#a", "reason": "reeds"}) == [Refused("m/3#a", "reeds")]
 
 
-@pytest.mark.parametrize("payload", [b"", b"\xff", b"[1]", b"3", b'{"id": '])
+@pytest.mark.parametrize("payload", NO_OBJECTS, ids=lambda payload: repr(payload[:20]))
 def test_what_is_no_json_object_is_refused(payload):
     with pytest.raises(InputError, match="on topic result"):
         read("result", payload)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"id": 3}, {"id": "m/1", "readings": 3}, {"id": "m/1", "readings": [3]}]
-)
-def test_a_result_that_belongs_to_no_goal_or_has_no_readings_to_read_is_refused(body):
+@pytest.mark.parametrize(("name", "body"), [(name, body) for name, bodies in ODD.items() for body in bodies])
+def test_what_a_robot_can_not_mean_is_refused(name, body):
+    with pytest.raises(InputError, match=" = "):
+        Codec(LAKE).signals(name, read(name, json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("body", ODD_GOALS, ids=range(len(ODD_GOALS)))
+def test_a_goal_that_a_robot_can_not_carry_out_is_refused_before_it_moves(tmp_path, body):
+    world = pond_mission(tmp_path).world
+
     with pytest.raises(InputError):
-        Codec(LAKE).signals("result", body)
+        check(errand(Codec(world.domain.axes), read("goal", json.dumps(body).encode())), world)
+
+
+@pytest.mark.parametrize("odd", [10**400, -(10**400), 1e999, math.nan, "3", True, [3], {"x": 3}, None])
+def test_what_is_no_number_is_none_wherever_it_stands(odd):
+    reading = {
+        "value": odd,
+        "seconds": odd,
+        "channels": {"turbid": odd},
+        "site": {"along": odd, "depth": odd},
+    }
+    body = {"id": "m/1", "position": {"along": odd}, "cost": odd, "duration_s": odd, "readings": [reading]}
+
+    (done,) = Codec(LAKE).signals("result", body)
+    _, at, *_ = Codec(LAKE).signals("telemetry", {"position": {"depth": odd}, "battery": odd})
+
+    assert done.channels is not None
+    told = [done.position, done.sites[0], done.values, done.seconds, done.channels["turbid"], at.position]
+    assert np.isnan([done.cost, done.duration_s, *np.concatenate(told)]).all()
+
+
+@pytest.mark.parametrize(("latitude", "longitude"), [(1e9, 8), (47, 1e300), (-90.1, 8), (47, None)])
+def test_a_place_that_is_not_on_the_globe_is_nowhere(latitude, longitude):
+    place = {"latitude": latitude, "longitude": longitude, "altitude": 0}
+
+    _, at = Codec(LAKE, ON_THE_GROUND).signals("telemetry", {"position": place})
+
+    assert np.isnan(at.position).all()
+
+
+def test_a_whole_number_may_be_written_with_a_point_and_what_is_null_is_left_out():
+    body = {"id": "m/1", "part": 2.0, "last": None, "readings": None}
+
+    (done,) = Codec(LAKE).signals("result", body)
+
+    assert (done.part, done.last, len(done.values)) == (2, True, 0)
 
 
 @pytest.mark.parametrize("topic", ["", "/boat", "boat/", "a//b", "boat/#", "a/+/b", "$SYS/boat"])
@@ -165,6 +267,25 @@ def heard(file, mission):
         yield connection, signals
     finally:
         connection.close()
+
+
+@contextmanager
+def anyone(file):
+    """Be somebody on the bus; give what publishes a body, or bytes, on a topic below the robot's."""
+    link = Told.read(str(file)).link
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    client.connect("localhost", link.port)
+    client.loop_start()
+
+    def publish(name, body, **how):
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        client.publish(f"{link.topic}/{name}", payload, qos=1, **how).wait_for_publish(5.0)
+
+    try:
+        yield publish
+    finally:
+        client.disconnect()
+        client.loop_stop()
 
 
 def pond_of(folder):
@@ -275,13 +396,10 @@ def test_what_a_robot_did_while_the_broker_was_away_is_told_when_it_is_back(tmp_
 
 def test_what_was_kept_from_another_day_is_neither_obeyed_nor_believed(tmp_path, boat):
     mission, world = pond_of(tmp_path)
-    link = Told.read(str(boat)).link
     old = Codec(mission.world.domain.axes).goal(Errand("pond/0#old", np.array([60.0, 50.0])))
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
-    client.connect("localhost", link.port)
-    for name, body in (("goal", old), ("result", {"id": "pond/0#old"}), ("status", {"online": True})):
-        client.publish(f"{link.topic}/{name}", json.dumps(body), qos=1, retain=True)
-    client.loop_start()
+    with anyone(boat) as publish:
+        for name, body in (("goal", old), ("result", {"id": "pond/0#old"}), ("status", {"online": True})):
+            publish(name, body, retain=True)
     with heard(boat, mission) as (_, signals):
         time.sleep(1.0)
         assert signals == []
@@ -289,25 +407,107 @@ def test_what_was_kept_from_another_day_is_neither_obeyed_nor_believed(tmp_path,
             time.sleep(1.0)
             assert all(one.position.tolist() == [0.0, 0.0] for one in signals if isinstance(one, At))
             assert not any(isinstance(one, Done) for one in signals)
-    client.disconnect()
-    client.loop_stop()
 
 
-def test_what_a_robot_says_that_can_not_be_read_is_told_and_harms_nothing(tmp_path, boat):
-    mission, world = pond_of(tmp_path)
+def test_what_can_not_be_understood_is_warned_of_once_and_passed_over(tmp_path, boat, caplog):
+    mission, _ = pond_of(tmp_path)
+    with heard(boat, mission) as (_, signals), anyone(boat) as publish:
+        until(lambda: (publish("telemetry", {}), time.sleep(0.1), signals)[-1])
+        for _ in range(2):
+            for name, bodies in ODD.items():
+                for body in (*NO_OBJECTS, *bodies):
+                    publish(name, body)
+        publish("status", b"")
+        publish("refused", {"id": "pond/0#a"})
+        until(lambda: any(isinstance(one, Refused) for one in signals))
+    assert {type(one) for one in signals} == {Alive, Refused}
+    assert_each_is_said_once(caplog.messages)
+    assert any("channels = 5; expected: an object" in said for said in caplog.messages)
+
+
+def assert_each_is_said_once(lines):
+    """Of each topic, and of each kind of what is wrong."""
+    parts = [line.partition(" is passed over: ") for line in lines]
+    warned = Counter((topic, why.rpartition("expected:")[2]) for topic, _, why in parts if why)
+    assert len(warned) > len(ODD)
+    assert set(warned.values()) == {1}, warned
+
+
+def test_whatever_goes_wrong_while_a_message_is_read_the_next_is_heard(tmp_path, broker, caplog):
+    heard = []
+
+    def hear(name, payload, retained):
+        heard.append(payload)
+        raise KeyError(name)
+
+    boat = vehicle_file(tmp_path, broker.port)
     link = Told.read(str(boat)).link
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
-    client.connect("localhost", link.port)
-    client.loop_start()
-    with heard(boat, mission) as (connection, signals), robot(boat, world, "--speedup", SPEEDUP):
-        for name in ("result", "goal", "telemetry", "status", "refused", "cancel"):
-            for body in (b"\xff", b"[1]", b"{}", b'{"id": 3, "readings": 3, "position": 3, "site": "x"}'):
-                client.publish(f"{link.topic}/{name}", body, qos=1)
-        until(lambda: any(isinstance(one, Down) and "JSON" in one.why for one in signals))
-        connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
-        until(lambda: any(isinstance(one, Done) for one in signals))
-    client.disconnect()
-    client.loop_stop()
+    bus = Bus(link, link.topic, ["result"], hear, up=lambda: heard.append("up"), down=heard.append)
+    with anyone(boat) as publish:
+        until(lambda: heard == ["up"])
+        publish("result", b"one")
+        publish("result", b"two")
+        until(lambda: heard == ["up", b"one", b"two"])
+    bus.close()
+    assert caplog.messages == [f"a message on {link.topic}/result is passed over: KeyError('result')"]
+
+
+def test_a_mission_goes_as_if_nobody_published_what_can_not_be_understood(tmp_path, broker):
+    mission = pond(tmp_path)
+    world = tmp_path / "pond" / "world.toml"
+    frame = '[frame]\norigin = { latitude = 47.31, longitude = 8.58 }\nalong = "x"\nleft = "y"'
+    boat = vehicle_file(tmp_path, broker.port, frame)
+    goals = []
+    with (
+        robot(boat, world, "--speedup", SPEEDUP, "--battery", BATTERY_S, "--seed", 3) as program,
+        hears_goals(boat, goals),
+        anyone(boat) as publish,
+        fieldbo("run", mission, "--vehicle", boat, "--out", tmp_path / "run") as run,
+    ):
+        while run.running:
+            for name, body in odd_messages(goals[-1] if goals else "pond/0#a"):
+                publish(name, body)
+            time.sleep(0.05)
+        assert run.wait() == 0, run.output
+        assert "Traceback" not in run.output + program.output
+        assert_each_is_said_once(run.lines)
+        assert len(set(goals)) > 8, goals
+
+    alone = simulate(load_mission(str(mission)))
+    with Record(tmp_path / "run" / "run.sqlite") as record:
+        told = [row.message for row in record.rows() if row.kind not in ("stop", "end")]
+    seen = [one for one in told if isinstance(one, Observation) and len(one.values)]
+    assert not [one for one in told if isinstance(one, Lost | Rejected)]
+    assert same([one.site for one in told if isinstance(one, Query)], [one.site for one in alone.queries])
+    assert same([one.values for one in seen], [one.values for one in alone.observations if len(one.values)])
+
+
+@contextmanager
+def hears_goals(file, ids):
+    """Keep the ids of the goals of a run in the pond."""
+    link = Told.read(str(file)).link
+
+    def hear(name, payload, retained):
+        told = read(name, payload).get("id", "")
+        if str(told).startswith("run/"):
+            ids.append(told)
+
+    bus = Bus(link, link.topic, ["goal"], hear, up=lambda: None, down=lambda why: None)
+    try:
+        yield
+    finally:
+        bus.close()
+
+
+def odd_messages(out):
+    """Return what nobody can understand, by topic; where it can, of the errand that is out."""
+    bodies = {**ODD, "goal": ODD_GOALS, "cancel": [{}, {"id": 3}], "ask": [{}, {"id": [3]}], "hold": []}
+    for name, odd in bodies.items():
+        for body in (*NO_OBJECTS, *odd):
+            aimed = isinstance(body, dict) and body.get("id") == "m/1" and name != "goal"
+            yield name, {**body, "id": out} if aimed else body
+    for odd in (10**400, "3", [3], {"latitude": 1e9, "longitude": 1e300, "altitude": 0}):
+        yield "telemetry", {"position": odd, "battery": odd, "battery_share": odd}
 
 
 def test_a_second_robot_at_the_same_topic_is_refused(tmp_path, boat):
