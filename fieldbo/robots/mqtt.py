@@ -16,7 +16,6 @@ from fieldbo.robots.robot import Robot
 from fieldbo.vehicles.bus import Bus
 from fieldbo.vehicles.link import At, Charge, Done, Errand, Refused, Signal
 from fieldbo.vehicles.mqtt import TO_ROBOT, Codec, Mqtt, flag, identity, number, read, told, whole
-from fieldbo.world import World
 
 _TICK_S = 0.02
 
@@ -85,9 +84,7 @@ def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> No
         body = read(name, payload)
         match name:
             case "goal":
-                goal = errand(codec, body)
-                check(goal, robot.world)
-                robot.go(goal)
+                robot.go(errand(codec, body))
             case "cancel":
                 robot.cancel(identity(body))
             case "ask":
@@ -110,7 +107,9 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Errand:
     >>> errand(codec, {"id": "m/3", "site": {"sugar": 2, "pH": None}}).controls
     array([ True, False])
     """
-    site = codec.site(body.get("site"))
+    if not isinstance(body.get("site"), Mapping):
+        raise InputError(f"a goal with the keys {sorted(body)}"[:80], expected="a site: numbers by axis")
+    site = codec.site(body["site"])
     free = np.isnan(site)
     return Errand(
         identity(body),
@@ -120,17 +119,6 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Errand:
         home=flag(body, "home", False),
         seconds=number(body.get("seconds")),
     )
-
-
-def check(goal: Errand, world: World) -> None:
-    """Raise an `InputError` of a goal that says too little for a robot in this world, or too much."""
-    world.sensor.variance(world.domain.middle[None], goal.level)
-    sets = world.domain.controls
-    if goal.controls is not None and (goal.home or sets is None or sets.index_of(goal.controls) is None):
-        raise InputError(
-            f"the goal {goal.id!r} to {goal.site.tolist()}",
-            expected="a number for each variable, or for each of a control set",
-        )
 
 
 def messages(codec: Codec, signals: list[Signal]) -> list[tuple[str, dict[str, Any], int]]:

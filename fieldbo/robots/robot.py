@@ -101,7 +101,6 @@ class Robot:
         if errand.id in self._known:
             self._news += self._known[errand.id]
             return
-        self.hold()
         number, self._count = self._count, self._count + 1
         if (drain := self._fault("drain", number)) is not None:
             self._rate = drain.amount
@@ -109,12 +108,12 @@ class Robot:
             self._jumped_s += jump.amount
         if (gap := self._fault("silent", number)) is not None:
             self._silent_until = time.monotonic() + gap.amount
-        if self._fault("refuse", number) is not None:
-            self._answer(number, Refused(errand.id, "refused on demand"))
-        elif (problem := self._problem(errand)) is not None:
+        on_demand = self._fault("refuse", number) is not None
+        if (problem := "refused on demand" if on_demand else self._problem(errand)) is not None:
             self._answer(number, Refused(errand.id, problem))
-        else:
-            self._set_out(errand, number)
+            return
+        self.hold()
+        self._set_out(errand, number)
 
     def cancel(self, errand: str) -> None:
         """Give an errand up: what was done of it is told; of one that is not known, nothing was."""
@@ -173,8 +172,8 @@ class Robot:
         here = f"this robot is in {world.name}, with {', '.join(axis.name for axis in axes)}"
         if errand.site.shape != (len(axes),):
             return f"a site of {errand.site.size} numbers: {here}"
-        free = np.isnan(errand.site)
-        if free.any() and (world.domain.controls is None or errand.home):
+        free, sets = np.isnan(errand.site), world.domain.controls
+        if free.any() and (errand.home or sets is None or sets.index_of(errand.controls) is None):
             missing = ", ".join(axis.name for axis, left in zip(axes, free, strict=True) if left)
             return f"nothing is said of {missing}: {here}"
         if errand.level not in range(world.sensor.settings):

@@ -103,11 +103,8 @@ _PLACE = ("latitude", "longitude", "altitude")
 _GLOBE = (90.0, 360.0, math.inf)
 """How far a place can be from 0; east may be counted all the way round."""
 
-_MOST = 10**6
-"""No part and no level has a higher number,"""
-
-_LONGEST = 1000
-"""and no id more characters."""
+_MOST, _LONGEST = 10**6, 1000
+"""No part and no level has a higher number, and no id more characters."""
 
 
 @dataclass(frozen=True)
@@ -267,12 +264,8 @@ class Codec:
         if self.ground is not None and _PLACE[0] in given:
             point = [number(given.get(name)) for name in _PLACE]
             on_globe = (np.abs(point) <= _GLOBE).all()
-            return self.ground.from_geodetic(point)[0] if on_globe else self._nowhere
+            return self.ground.from_geodetic(point)[0] if on_globe else np.full(len(self.axes), np.nan)
         return np.array([number(given.get(axis.name)) for axis in self.axes])
-
-    @property
-    def _nowhere(self) -> Array:
-        return np.full(len(self.axes), np.nan)
 
     def goal(self, errand: Errand) -> dict[str, Any]:
         """Return an errand as it is sent."""
@@ -401,5 +394,5 @@ def told(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _odd(name: str, given: Any, expected: str) -> InputError:
+def _odd(name: str, given: object, expected: str) -> InputError:
     return InputError(f"{name} = {json.dumps(given)[:80]}", expected=expected)

@@ -23,7 +23,7 @@ from fieldbo.errors import InputError
 from fieldbo.exchange import Lost, Observation, Query, Rejected
 from fieldbo.frame import Frame, Origin
 from fieldbo.record import Record
-from fieldbo.robots.mqtt import check, errand
+from fieldbo.robots.mqtt import errand
 from fieldbo.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.bus import Bus
@@ -80,13 +80,11 @@ ODD_GOALS = [
     {"id": 3},
     {"id": "m/1"},
     {"id": "m/1", "site": 3},
-    {"id": "m/1", "site": {"x": 10}},
-    {"id": "m/1", "site": {"x": 10**400, "y": 0}},
+    {"id": "m/1", "site": [10, 10]},
     *(
         {"id": "m/1", "site": {"x": 10, "y": 10}, **more}
-        for more in ({"level": 1}, {"level": -1}, {"level": 2**70}, {"level": "high"}, {"home": "yes"})
+        for more in ({"level": 0.5}, {"level": -1}, {"level": 2**70}, {"level": "high"}, {"home": "yes"})
     ),
-    {"id": "m/1", "site": {"x": 10}, "home": True},
     {"id": f"m/{'9' * 5000}#a", "site": {"x": 10, "y": 10}},
 ]
 
@@ -171,11 +169,9 @@ def test_what_a_robot_can_not_mean_is_refused(name, body):
 
 
 @pytest.mark.parametrize("body", ODD_GOALS, ids=range(len(ODD_GOALS)))
-def test_a_goal_that_a_robot_can_not_carry_out_is_refused_before_it_moves(tmp_path, body):
-    world = pond_mission(tmp_path).world
-
+def test_a_goal_that_can_not_be_understood_is_passed_over(body):
     with pytest.raises(InputError):
-        check(errand(Codec(world.domain.axes), read("goal", json.dumps(body).encode())), world)
+        errand(Codec(LAKE), read("goal", json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("odd", [10**400, -(10**400), 1e999, math.nan, "3", True, [3], {"x": 3}, None])
