@@ -78,7 +78,7 @@ messages = st.one_of(
     st.builds(GoHome, count, text, st.none() | lists(finite, 2), st.none() | positive),
     st.builds(Rejected, text, text),
     st.builds(Lost, text, text),
-    st.builds(Telemetry, count, st.lists(number, min_size=1, max_size=3), st.none() | finite, finite),
+    st.builds(Telemetry, count, st.lists(finite, min_size=1, max_size=3), st.none() | finite, finite),
     st.builds(Fitted, st.dictionaries(text, plain_values, max_size=4)),
 )
 
