@@ -35,10 +35,9 @@ def ask(
 
     Of a run that ended, how it ended, and why its last query was where it was.
     """
-    from fieldbo.cli.console import console
-    from fieldbo.cli.run import _once
+    from fieldbo.cli.console import console, says_compiling
     from fieldbo.explanation import explain
     from fieldbo.loops import when_compiling
 
-    with when_compiling(_once(console())):
+    with when_compiling(says_compiling(console())):
         typer.echo(explain(run, order).text)

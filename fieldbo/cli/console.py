@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 
 
@@ -9,3 +11,15 @@ def console() -> Console:
     """Return the console of this process' standard output."""
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=140)
+
+
+def says_compiling(out: Console) -> Callable[[], None]:
+    """Return what says, the first time it is called, that loops are being compiled."""
+    said: list[bool] = []
+
+    def say() -> None:
+        if not said:
+            said.append(True)
+            out.print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
+
+    return say

@@ -62,11 +62,10 @@ def export(
     ] = False,
 ) -> None:
     """Write a run in the formats of other programs."""
-    from fieldbo.cli.console import console
-    from fieldbo.cli.run import _once
+    from fieldbo.cli.console import console, says_compiling
     from fieldbo.export import export as export_run
     from fieldbo.loops import when_compiling
 
-    with when_compiling(_once(console())):
+    with when_compiling(says_compiling(console())):
         for file in export_run(run, formats, out, frame, replace=replace):
             typer.echo(file)

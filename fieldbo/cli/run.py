@@ -169,6 +169,7 @@ def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> 
     """Run in simulation with a live line; `go` runs, or goes on with a run."""
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from fieldbo.cli.console import says_compiling
     from fieldbo.ledger import rounded
     from fieldbo.loops import when_compiling
 
@@ -181,29 +182,18 @@ def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> 
         def show(step: Step) -> None:
             progress.update(line, completed=max(0.0, step.remaining), description=_line(step, mission))
 
-        with when_compiling(_once(progress.console)):
+        with when_compiling(says_compiling(progress.console)):
             return go(on_step=show)
-
-
-def _once(console: Console) -> Callable[[], None]:
-    """Return what says, the first time it is called, that loops are being compiled."""
-    said: list[bool] = []
-
-    def say() -> None:
-        if not said:
-            said.append(True)
-            console.print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
-
-    return say
 
 
 def with_vehicles(
     vehicles: Sequence[Vehicle], mission: Mission, console: Console, go: Callable[..., Result]
 ) -> Result:
     """Run with real vehicles, or with a person as one; a line after each order."""
+    from fieldbo.cli.console import says_compiling
     from fieldbo.loops import when_compiling
 
-    with when_compiling(_once(console)):
+    with when_compiling(says_compiling(console)):
         return go(
             vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_line(step, mission)}", style="dim"),

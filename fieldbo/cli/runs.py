@@ -108,15 +108,14 @@ def _plain(rows: Sequence[Row], told: Sequence[dict[str, Any]]) -> bool:
 
 def _by_books(record: Record, rows: Sequence[Row]) -> float | None:
     """Return what was spent by the books of the agent, replayed; None if it can't be any more."""
-    from fieldbo.cli.console import console
-    from fieldbo.cli.run import _once
+    from fieldbo.cli.console import console, says_compiling
     from fieldbo.errors import FieldboError
     from fieldbo.loops import when_compiling
     from fieldbo.replay import Course, mission_of
 
     try:
         course = Course(mission_of(record), record.name)
-        with when_compiling(_once(console())):
+        with when_compiling(says_compiling(console())):
             course.replay(rows)
     except FieldboError:
         return None

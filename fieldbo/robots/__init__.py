@@ -1,13 +1,11 @@
 """Simulated robots: programs at the other end of a link, to try a mission with before the boat goes out.
 
-A program for a kind of link is a function ``serve(robot, link, ground, say)``: it takes errands that come
+A program for a kind of link is a function ``serve(robot, link, ground, say)``: `link` holds the settings of
+its own kind, `ground` is where the domain lies, or None, and `say` prints a line. It takes errands that come
 over the link to the `Robot` (`Robot.go`, `Robot.cancel`, `Robot.hold`), calls `Robot.tick` at least 20 times
 a second, and sends what that returns. It says ``ready`` once errands can come, and goes on until Ctrl-C
 (KeyboardInterrupt), at which it takes its leave as a real robot would.
 """
-
-from collections.abc import Callable
-from typing import Any
 
 from fieldbo.registry import Registry
 from fieldbo.robots.faults import KINDS, Fault
@@ -25,8 +23,4 @@ ROBOTS = Registry(
     },
 )
 
-Serve = Callable[[Robot, Any, Any, Callable[[str], object]], None]
-"""``serve(robot, link, ground, say)``: `link` holds the settings of the program's own kind, `ground` is where
-the domain lies, or None."""
-
-__all__ = ["KINDS", "ROBOTS", "Fault", "Robot", "Serve"]
+__all__ = ["KINDS", "ROBOTS", "Fault", "Robot"]

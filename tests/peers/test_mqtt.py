@@ -356,7 +356,9 @@ def test_an_errand_that_is_sent_before_the_robot_is_there_reaches_it(tmp_path, b
     with heard(boat, mission) as (connection, signals):
         connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
         with robot(boat, world, "--speedup", SPEEDUP):
-            until(lambda: any(isinstance(one, Done) for one in signals))
+            done = until(lambda: [one for one in signals if isinstance(one, Done)])
+    assert [(one.errand, one.complete) for one in done] == [("pond/0#a", True)]
+    assert done[0].position.tolist() == [10.0, 0.0]
 
 
 def test_a_robot_tells_again_what_came_of_an_errand_of_an_earlier_connection(tmp_path, boat):
@@ -388,6 +390,9 @@ def test_what_a_robot_did_while_the_broker_was_away_is_told_when_it_is_back(tmp_
             broker.start()
             both = {"pond/0#a", "pond/1#a"}
             until(lambda: {one.errand for one in signals if isinstance(one, Done)} == both)
+    told = {one.errand: one for one in signals if isinstance(one, Done)}
+    assert told["pond/1#a"].complete
+    assert told["pond/1#a"].position.tolist() == [60.0, 10.0]
 
 
 def test_what_was_kept_from_another_day_is_neither_obeyed_nor_believed(tmp_path, boat):
