@@ -9,15 +9,16 @@ import numpy as np
 from timing import Plan, Row, alternate, timed
 
 from fieldbo import Agent, load_world
-from fieldbo.exchange import Query
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies import Policy
-from fieldbo.policies.lambo import LaMBO
-from fieldbo.policies.subsets import Subsets
-from fieldbo.question import Optimum
-from fieldbo.threads import one_blas_thread
-from fieldbo.world import World
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum
+from fieldbo.messages import Query
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.chains.lambo import LaMBO
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.world.world import World
 
 READINGS = 300
 DECISIONS = 5

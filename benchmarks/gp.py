@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from timing import Peer, Plan, Row, Timings, alternate, peer, timed
 
-from fieldbo.fit import LogNormalPrior, fit
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
-from fieldbo.threads import one_blas_thread
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.fit import LogNormalPrior, fit
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
 
 NOISE = 0.01
 LENGTH_SCALES = np.array([0.3, 0.3])

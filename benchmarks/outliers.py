@@ -15,14 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fieldbo.domain import Array, Axis, Domain, Mask
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
-from fieldbo.metrics import f1_score
-from fieldbo.model import Hyperparameters, Model
-from fieldbo.outliers import believable, believable_at_first, fit_believed
-from fieldbo.question import LevelSet
-from fieldbo.threads import on_one_blas_thread
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.model import Hyperparameters, Model
+from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import LevelSet
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.results.metrics import f1_score
 
 DOMAIN = Domain.grid([Axis("x", "1", 0.0, 1.0), Axis("y", "1", 0.0, 1.0)], (31, 31))
 QUESTION = LevelSet(0.0)

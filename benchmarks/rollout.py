@@ -10,14 +10,15 @@ from scipy.stats.qmc import Sobol
 from timing import Plan, Row, alternate, peer, timed
 from truvar import NOISE, readings
 
-from fieldbo.costs import Euclidean
-from fieldbo.domain import Axis, Domain
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
-from fieldbo.policies.bases import Base
-from fieldbo.policies.rollout import Simulation, rollout_values
-from fieldbo.surface import Surface
-from fieldbo.threads import one_blas_thread
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.policies.travel.rollout import Simulation, rollout_values
+from fieldbo.policies.travel.scores import Base
 
 READINGS = 60
 LENGTH_SCALES = np.array([0.2, 0.2])

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from timing import HERE, Plan, Row, Timings, alternate, peer, thread_limits, timed
 
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
-from fieldbo.surface import Surface
-from fieldbo.threads import one_blas_thread
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
 
 READINGS = 100
 NOISE = 0.01

@@ -3,16 +3,17 @@
 import numpy as np
 
 from fieldbo import Mission, World, run
-from fieldbo.costs import Euclidean
-from fieldbo.domain import Axis, Domain
-from fieldbo.fields.gp_draw import GPDraw
-from fieldbo.mission import Crew
-from fieldbo.model import Model
-from fieldbo.policies.levelset import GCHK
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet
-from fieldbo.sensors import Sensor
-from fieldbo.world import Quantity
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.level_set.rivals import GCHK
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.world.fields.gp_draw import GPDraw
+from fieldbo.world.world import Quantity
 
 pond = Domain.grid([Axis("east", "m", 0, 100), Axis("north", "m", 0, 100)], (30, 30))
 world = World(

@@ -7,7 +7,7 @@ from pathlib import Path
 import xarray
 
 import fieldbo
-from fieldbo.folder import begin
+from fieldbo.runs.folder import begin
 
 with tempfile.TemporaryDirectory() as place:
     mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 800}})

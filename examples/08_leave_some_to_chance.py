@@ -7,16 +7,18 @@ took, the outcome, and what it really cost. Here a formula stands in for the cel
 import numpy as np
 
 import fieldbo
-from fieldbo.chance import TruncatedNormal
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.costs import Subset
-from fieldbo.domain import Axis, Domain
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.subset_front import SubsetFront
-from fieldbo.question import Optimum
-from fieldbo.sensors import Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum
+from fieldbo.costs.control_sets import Subset
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import TruncatedNormal
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.control_sets.front import SubsetFront
+from fieldbo.world.world import Quantity, World
 
 AXES = [Axis("heat", "C", 150, 250), Axis("minutes", "min", 10, 60)]
 SETS = (["heat"], ["heat", "minutes"])

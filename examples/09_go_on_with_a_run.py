@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 import fieldbo
-from fieldbo.folder import begin
-from fieldbo.runner import Interrupted
+from fieldbo.runs.folder import begin
+from fieldbo.runs.runner import Interrupted
 
 mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500}})
 

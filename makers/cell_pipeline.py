@@ -23,9 +23,11 @@ from time import process_time
 import numpy as np
 from rich.progress import track
 
-from fieldbo.domain import Array, Axis, Domain
-from fieldbo.fields.micrographs import Micrograph, f1, micrographs
-from fieldbo.fields.pipeline import (
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.world.fields.gallery.micrographs import Micrograph, f1, micrographs
+from fieldbo.world.fields.gallery.pipeline import (
     STAGES,
     VALUE,
     MicrographPipeline,

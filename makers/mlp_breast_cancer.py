@@ -17,8 +17,10 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from fieldbo.domain import Array, Axis, Domain
-from fieldbo.fields.mlp import VALUE, Settings, trained_error
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.world.fields.gallery.mlp import VALUE, Settings, trained_error
 
 WORLD = Path(__file__).parents[1] / "worlds" / "mlp-breast-cancer"
 AROUND = 12  # of the best points, so many are searched around

@@ -23,20 +23,25 @@ from multiprocessing import get_context
 import numpy as np
 import shapely
 
-from fieldbo.conditions import Conditions
-from fieldbo.costs import Euclidean, Flight, Transect, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
-from fieldbo.files import made
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.obstacles import Obstacle
-from fieldbo.policies import POLICIES
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.runner import BrokenOffError, run
-from fieldbo.sensors import Level, Sensor
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.toml import made
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.runs.runner import BrokenOffError, run
 from fieldbo.testing.small import Hills
-from fieldbo.world import Quantity, World
+from fieldbo.world.disturbances import Conditions
+from fieldbo.world.world import Quantity, World
 
 FAULTS = ("overdrawn", "not home", "legs through obstacles", "errors")
 SLOW = {"entropy-search", "minimum-regret-search", "max-value-entropy-search", "truvar", "rollout"}

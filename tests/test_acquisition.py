@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
 from fieldbo.policies.acquisition import (
     ambiguity,
     expected_improvement,

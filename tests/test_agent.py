@@ -9,30 +9,22 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.agent.ledger import Ledger
+from fieldbo.belief.model import LEAST_READINGS, Model
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError
-from fieldbo.exchange import (
-    EndReason,
-    Fitted,
-    GoHome,
-    Lost,
-    Observation,
-    Query,
-    Rejected,
-    Stop,
-    Telemetry,
-)
-from fieldbo.fields import Field
-from fieldbo.ledger import Ledger
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import LEAST_READINGS, Model
-from fieldbo.policies import Decision, Policy
-from fieldbo.policies.levelset import MaximumVariance
-from fieldbo.question import LevelSet
-from fieldbo.sensors import Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 
 class Slope(Field):

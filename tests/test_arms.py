@@ -10,18 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldbo.errors import InputError
-from fieldbo.policies.cells import (
-    arm_at,
-    best_in_box,
-    boxes_of,
-    first_changed,
-    halves,
-    pinned,
-    refined,
-    sliced,
-    within,
-)
-from fieldbo.policies.tree import (
+from fieldbo.policies.chains.arm_tree import (
     arms_of,
     bandit_losses,
     depth_recipe,
@@ -37,6 +26,17 @@ from fieldbo.policies.tree import (
     steps_below,
     surviving,
     updated,
+)
+from fieldbo.policies.chains.partition import (
+    arm_at,
+    best_in_box,
+    boxes_of,
+    first_changed,
+    halves,
+    pinned,
+    refined,
+    sliced,
+    within,
 )
 
 property_test = settings(deadline=None, max_examples=60, derandomize=True)

@@ -15,11 +15,12 @@ import pytest
 
 import fieldbo
 from fieldbo.errors import RecordError
-from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop
-from fieldbo.explanation import explain
-from fieldbo.folder import begin
-from fieldbo.policies.base import State, best_affordable, leading
-from fieldbo.runner import Interrupted, run
+from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop
+from fieldbo.policies.choice import best_affordable, leading
+from fieldbo.policies.contract import State
+from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.folder import begin
+from fieldbo.runs.runner import Interrupted, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 

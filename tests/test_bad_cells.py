@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from working_folder import edit, everything, write
 
 import fieldbo
-from fieldbo.chance import TruncatedNormal, Uniform
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.domain import Axis, Domain
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.exchange import Observation, Query, Telemetry
+from fieldbo.messages import Observation, Query, Telemetry
 
 NORMAL = 'free = { kind = "truncated-normal", mean = 0.5, variance = 0.02 }'
 SETS = """format = 1

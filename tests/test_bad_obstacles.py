@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import fieldbo
-from fieldbo.domain import Axis, Domain
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
-from fieldbo.obstacles import Obstacle
 
 AXES = '{ name = "x", unit = "m", low = 0, high = 10, count = 11 }, '
 AXES += '{ name = "y", unit = "m", low = 0, high = 6, count = 7 }'

@@ -6,10 +6,10 @@ import pytest
 
 import fieldbo
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason
-from fieldbo.policies.bases import Base
-from fieldbo.policies.rollout import Rollout
-from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.messages import EndReason
+from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.policies.travel.rollout import Rollout
+from fieldbo.policies.travel.scores import Base
 
 WORLD = """format = 1
 version = "1"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.exchange import EndReason
+from fieldbo.agent.agent import Agent
+from fieldbo.messages import EndReason
 
 
 def lake(**agent):

@@ -13,25 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo import plot
-from fieldbo.chance import TruncatedNormal, Uniform
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.cli.run import _optimum
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.costs.subset import Subset
-from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import Query, Rejected
-from fieldbo.fields.base import Field
-from fieldbo.metrics import MIDDLE90, Interval
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.base import Decision, Policy
-from fieldbo.policies.partial import free_samples
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.result import BestPlay, Result
-from fieldbo.result.expected import expected_truth_of
-from fieldbo.result.plays import recommended
-from fieldbo.sensors import Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.costs.control_sets import Subset
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.messages import Query, Rejected
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.policies.control_sets.search import free_samples
+from fieldbo.results import plot
+from fieldbo.results.expected_truth import expected_truth_of
+from fieldbo.results.metrics import MIDDLE90, Interval
+from fieldbo.results.recommendation import BestPlay, recommended
+from fieldbo.results.result import Result
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 AXES = Axis("heat", "C", 0, 10), Axis("time", "", 0, 1), Axis("salt", "g", -1, 1)
 FREE = Uniform(), TruncatedNormal(0.5, 0.02, 0, 1), Uniform()

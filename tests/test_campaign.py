@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fieldbo import campaign
-from fieldbo.campaign import (
+from fieldbo.errors import InputError
+from fieldbo.results.metrics import F1, REGRET
+from fieldbo.runs import comparison as campaign
+from fieldbo.runs.comparison import (
     COLUMNS,
     Case,
     calibration,
@@ -21,9 +23,7 @@ from fieldbo.campaign import (
     scores_at,
     targets,
 )
-from fieldbo.errors import InputError
-from fieldbo.metrics import F1, REGRET
-from fieldbo.runner import run
+from fieldbo.runs.runner import run
 
 WORLD = """format = 1
 version = "1"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.explanation import explain
-from fieldbo.folder import begin
-from fieldbo.runner import Interrupted, run
+from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.folder import begin
+from fieldbo.runs.runner import Interrupted, run
 
 SETS = """format = 1
 version = "1"

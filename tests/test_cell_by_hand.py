@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.domain import Axis
-from fieldbo.exchange import Query, Rejected
+from fieldbo.domain.axes import Axis
+from fieldbo.messages import Query, Rejected
 from fieldbo.vehicles.by_hand import ByHand, shown
 
 CHAIN = """format = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fieldbo
-from fieldbo.exchange import Query
+from fieldbo.messages import Query
 
 SETS = """format = 1
 version = "1"

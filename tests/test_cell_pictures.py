@@ -12,21 +12,23 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 import fieldbo
-from fieldbo import plot
-from fieldbo.chance import Uniform
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.costs.modular import Modular, Module
-from fieldbo.costs.subset import Subset
-from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import Query
-from fieldbo.fields.base import Field
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.plot.settings import colour_of
-from fieldbo.policies.base import Decision, Policy
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.sensors import Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.control_sets import Subset
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.messages import Query
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.results import plot
+from fieldbo.results.plot.settings import colour_of
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 PICTURES = [plot.path_picture, plot.map_picture, plot.curve_picture]
 

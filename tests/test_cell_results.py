@@ -12,25 +12,29 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.campaign import compare, score_of, scores_at
-from fieldbo.chance import Uniform
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.costs.modular import Modular, Module
-from fieldbo.costs.subset import Subset
-from fieldbo.domain import Axis, Domain
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.control_sets import Subset
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Query, Stop
-from fieldbo.fields.base import Field
-from fieldbo.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.base import Decision, Policy
-from fieldbo.policies.partial import free_samples
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.result import Result, Step, cell_of, judged_by
-from fieldbo.result.expected import ALPHA, expected_truth_of
-from fieldbo.sensors import Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.policies.control_sets.search import free_samples
+from fieldbo.results.cell_runs import cell_of, judged_by
+from fieldbo.results.curve import Step
+from fieldbo.results.expected_truth import ALPHA, expected_truth_of
+from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
+from fieldbo.results.result import Result
+from fieldbo.runs.comparison import compare, score_of, scores_at
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 AXES = Axis("a", "", 0, 1), Axis("b", "", 0, 1)
 FIRST, BOTH = np.array([True, False]), None
@@ -286,7 +290,7 @@ def test_other_worlds_have_none_of_it():
 def test_a_turned_down_order_is_no_play():
     agent = fieldbo.Agent(mission(BAKED, bowl, Optimum("minimise")))
     first = agent.ask()
-    agent.tell(fieldbo.exchange.Rejected(first.id, "door open"))
+    agent.tell(fieldbo.messages.Rejected(first.id, "door open"))
     result = Result.of(agent)
     assert result.cell.plays == []
     assert result.summary()["modules"][1]["runs"] == 0

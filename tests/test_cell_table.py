@@ -11,12 +11,12 @@ import pytest
 import xarray
 
 import fieldbo
-from fieldbo import maps
-from fieldbo.cell_table import CellTable, fitted_law
-from fieldbo.cell_world import make_cell
-from fieldbo.chance import TruncatedNormal, Uniform
-from fieldbo.costs.modular import Modular, Module
-from fieldbo.domain import Domain
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.mission.new.cell import make_cell
+from fieldbo.mission.new.cell_table import CellTable, fitted_law
+from fieldbo.results import maps
 
 N = 48
 COLUMNS = ("heat", "pressure", "minutes")

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import fieldbo
-from fieldbo.chance import halton
-from fieldbo.domain import Axis, Domain
+from fieldbo.belief.question import Optimum
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.distributions import halton
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.exchange import Query
-from fieldbo.fields.airfoil import AirfoilNoise
-from fieldbo.fields.growth import Growth
-from fieldbo.question import Optimum
-from fieldbo.result import truth_of
+from fieldbo.messages import Query
+from fieldbo.results.truth import truth_of
+from fieldbo.world.fields.gallery.airfoil import AirfoilNoise
+from fieldbo.world.fields.gallery.growth import Growth
 
 CHAINS = {
     "cell-hartmann-6": ((3, 3), (10, 1), -3.322368011415515),

@@ -18,11 +18,12 @@ import xarray
 from jsonschema import Draft202012Validator
 
 import fieldbo
-from fieldbo import loops, runner
-from fieldbo.catalogue import shipped
-from fieldbo.forms import json_schema
-from fieldbo.policies import POLICIES
-from fieldbo.record import Record
+from fieldbo._numerics import compiled as loops
+from fieldbo.mission.catalogue import shipped
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.schema import json_schema
+from fieldbo.runs import runner
+from fieldbo.runs.record.record import Record
 
 WORLD = """format = 1
 version = "1"

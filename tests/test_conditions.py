@@ -13,19 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.conditions import Conditions
-from fieldbo.costs import Euclidean, Flight, Transect
-from fieldbo.domain import Axis, Domain
+from fieldbo._numerics.streams import stream
+from fieldbo.agent.agent import Agent
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.costs.transect import Transect
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
-from fieldbo.exchange import GoHome, Query
-from fieldbo.mission import Crew
-from fieldbo.obstacles import Obstacle
-from fieldbo.policies.coverage import Random
-from fieldbo.runner import run
-from fieldbo.streams import stream
+from fieldbo.messages import GoHome, Query
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.baselines import Random
+from fieldbo.runs.runner import run
 from fieldbo.testing.small import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world.disturbances import Conditions
 
 AXES = [Axis("x", "m", 0, 10), Axis("y", "m", 0, 10)]
 shares = st.floats(0.0, 0.7)
@@ -221,7 +224,7 @@ def test_a_wind_has_as_many_components_as_the_domain_has_axes():
 
 
 def in_a_file(folder: Path, table: str) -> Path:
-    source = fieldbo.catalogue.shipped("worlds") / "lake-transect"
+    source = fieldbo.mission.catalogue.shipped("worlds") / "lake-transect"
     there = folder / "worlds" / "lake"
     there.mkdir(parents=True, exist_ok=True)
     for file in source.iterdir():
@@ -252,7 +255,7 @@ def test_a_world_file_has_a_table_of_them_and_says_where_it_is_wrong(tmp_path):
 def test_the_commands_warn_of_a_small_margin_and_say_what_was_planned(tmp_path, monkeypatch, said):
     monkeypatch.chdir(tmp_path)
     in_a_file(tmp_path, "cost_noise = 0.05\nhead_wind = [0.2, 0]")
-    text = (fieldbo.catalogue.shipped("missions") / "lake-level-set.toml").read_text()
+    text = (fieldbo.mission.catalogue.shipped("missions") / "lake-level-set.toml").read_text()
     Path("m.toml").write_text(text.replace('world = "lake-transect"', 'world = "lake"'))
     few = ("--set", "agent.battery=300", "--set", "policy.kind=random", "--set", "model.learn=false")
 

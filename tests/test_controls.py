@@ -9,16 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.chance import TruncatedNormal, Uniform
-from fieldbo.controls import ALL, Controls, ControlSet
-from fieldbo.costs import Euclidean, Modular, Module, Subset, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo._numerics.streams import stream
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import ALL, Controls, ControlSet
+from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.exchange import Query
-from fieldbo.fields.function import Function
-from fieldbo.sensors import Sensor
-from fieldbo.streams import stream
-from fieldbo.world import Quantity, World
+from fieldbo.messages import Query
+from fieldbo.world.fields.function import Function
+from fieldbo.world.world import Quantity, World
 
 AXES = [Axis("heat", "K", 0, 10), Axis("speed", "m/s", 0, 1), Axis("dose", "g", -1, 1)]
 LAWS = (Uniform(0, 10), TruncatedNormal(0.4, 0.02), None)

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.costs import COSTS, CostModel, Euclidean, Flight, Transect, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.files import made
-from fieldbo.forms import json_schema
-from fieldbo.obstacles import Obstacle
+from fieldbo.mission.kinds import COSTS
+from fieldbo.mission.schema import json_schema
+from fieldbo.mission.toml import made
 from fieldbo.testing import small_world
 
 WALL = [Axis("along", "m", 0.0, 20.0), Axis("height", "m", 0.0, 10.0)]

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from scipy.spatial import KDTree
 
 import fieldbo
-from fieldbo.domain import Axis, Domain
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.fields.cracks import STEP, Cracks
+from fieldbo.world.fields.gallery.cracks import STEP, Cracks
 
 AXES = [Axis("along", "m", 0, 12), Axis("height", "m", 0, 8)]
 WINDOWS = shapely.union_all([shapely.box(2, 2, 4, 5), shapely.box(7, 0, 9, 4)])
@@ -166,8 +167,8 @@ def test_readings_of_the_crack_wall_teach_a_model_where_it_is_damaged():
     sites, damage = world.domain.sites, world.truth(world.domain.sites)
     rng = np.random.default_rng(0)
     read = rng.choice(len(sites), 600, replace=False)
-    kernel = fieldbo.kernels.kernel("matern52", [1.0, 1.0], 0.03)
-    belief = fieldbo.gp.Belief(kernel).given(sites[read], damage[read], np.full(600, 0.03**2))
+    kernel = fieldbo.belief.kernels.kernel("matern52", [1.0, 1.0], 0.03)
+    belief = fieldbo.belief.posterior.Belief(kernel).given(sites[read], damage[read], np.full(600, 0.03**2))
     rest = np.setdiff1d(np.arange(len(sites)), read)
     missed = damage[rest] - belief.mean(sites[rest])
     assert 1 - missed.var() / damage[rest].var() > 0.8

@@ -6,7 +6,9 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.domain import Axis, Domain, frozen_array
+from fieldbo._numerics.arrays import frozen_array
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 
 BOX = (Axis("along", "m", -10, 30), Axis("depth", "m", 0, 5, "down"))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldbo.errors import InputError
-from fieldbo.exchange import (
+from fieldbo.messages import (
     Fitted,
     GoHome,
     Lost,

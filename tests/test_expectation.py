@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fieldbo.belief.kernels import SquaredExponential, kernel
+from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError
-from fieldbo.gp import Belief
-from fieldbo.kernels import SquaredExponential, kernel
-from fieldbo.policies.expectation import Expected, Precision
+from fieldbo.policies.control_sets.expectation import Expected, Precision
 
 property_test = settings(deadline=None, max_examples=30, derandomize=True)
 

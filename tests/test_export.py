@@ -23,17 +23,18 @@ from mcap_protobuf.decoder import DecoderFactory
 from scipy.spatial.transform import Rotation
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.exchange import GoHome, Lost, Observation, Query, Rejected, Telemetry
-from fieldbo.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
-from fieldbo.export.places import Places
-from fieldbo.folder import begin
-from fieldbo.frame import Frame, Origin
-from fieldbo.policies.coverage import Random
-from fieldbo.record import ORDERS, Record
-from fieldbo.runner import run
+from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.policies.baselines import Random
+from fieldbo.runs.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
+from fieldbo.runs.export.places import Places
+from fieldbo.runs.folder import begin
+from fieldbo.runs.record.record import ORDERS, Record
+from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 

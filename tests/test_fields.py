@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.domain import Axis, Domain
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo._numerics.streams import stream
+from fieldbo.belief.kernels import SquaredExponential
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.fields.gp_draw import GPDraw
-from fieldbo.fields.gp_mean import GPMean
-from fieldbo.fields.grid_table import GridTable
-from fieldbo.kernels import SquaredExponential
-from fieldbo.streams import stream
-from fieldbo.threads import one_blas_thread
+from fieldbo.world.fields.gp_draw import GPDraw
+from fieldbo.world.fields.gp_mean import GPMean
+from fieldbo.world.fields.grid_table import GridTable
 
 ROOT = Path(__file__).parents[1]
 SQUARE = Domain.grid([Axis("x", "", 0, 1), Axis("y", "", 0, 1)], (12, 12))

@@ -9,10 +9,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
 
+from fieldbo.belief.fit import Likelihood, LogNormalPrior, fit
+from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential, kernel
+from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError, ModelError
-from fieldbo.fit import Likelihood, LogNormalPrior, fit
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern32, Matern52, SquaredExponential, kernel
 
 SHAPE = {"se": RBF, "matern32": lambda s: Matern(s, nu=1.5), "matern52": lambda s: Matern(s, nu=2.5)}
 property_test = settings(deadline=None, max_examples=30, derandomize=True)
@@ -171,7 +171,7 @@ def test_a_fit_to_many_readings_may_end_early_but_not_lower(seed, monkeypatch):
     evaluate = Likelihood.__call__
     monkeypatch.setattr(Likelihood, "__call__", lambda self, t: counted.append(t) or evaluate(self, t))
     early, evaluations = found(), len(counted)
-    monkeypatch.setattr("fieldbo.fit._MANY", np.inf)
+    monkeypatch.setattr("fieldbo.belief.fit._MANY", np.inf)
     assert early == pytest.approx(found(), abs=1e-2)
     assert evaluations < 0.6 * len(counted)
 

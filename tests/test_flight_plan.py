@@ -8,15 +8,15 @@ import pytest
 from shapely.geometry import Polygon
 from working_folder import write
 
-from fieldbo.catalogue import load_mission
-from fieldbo.domain import Axis
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.files import validated
-from fieldbo.frame import Frame, Origin
-from fieldbo.runner import run as simulate
-from fieldbo.vehicles.fence import Fence
-from fieldbo.vehicles.flight_plan import plan_file, waypoints
-from fieldbo.vehicles.mavlink import Mavlink, located
+from fieldbo.mission.load import load_mission
+from fieldbo.mission.toml import validated
+from fieldbo.runs.runner import run as simulate
+from fieldbo.vehicles.mavlink.fence import Fence
+from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink.link import Mavlink, located
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 import fieldbo
-from fieldbo.domain import Axis, Domain
+from fieldbo.belief.question import Optimum
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.fields.function import (
+from fieldbo.results.truth import truth_of
+from fieldbo.world.fields.function import (
     Function,
     ackley,
     ackley12,
@@ -19,8 +22,6 @@ from fieldbo.fields.function import (
     hartmann12,
     rastrigin,
 )
-from fieldbo.question import Optimum
-from fieldbo.result import truth_of
 
 LEAST = {"branin-2": 10 / (8 * np.pi), "ackley-2": 0.0, "hartmann-6": -3.322368011415515}
 coordinates = st.floats(-40, 40)

@@ -9,9 +9,10 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from fieldbo.belief.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
+from fieldbo.belief.posterior import Belief, pool
+from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, ModelError
-from fieldbo.gp import Belief, ValueScale, pool
-from fieldbo.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
 
 SCALES, VARIANCE = np.array([0.4, 0.9]), 1.7
 REFERENCE = {"se": RBF(SCALES), "matern32": Matern(SCALES, nu=1.5), "matern52": Matern(SCALES, nu=2.5)}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from fieldbo.belief.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
 
 REFERENCE = {
     "se": RBF,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.exchange import Query
-from fieldbo.model import Model
-from fieldbo.policies.coverage import Random
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.messages import Query
+from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 

@@ -8,25 +8,28 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean
-from fieldbo.costs.modular import Modular, Module
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Lost, Query, Rejected, Stop
-from fieldbo.fields import Field
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies import POLICIES, Policy
-from fieldbo.policies.arms import Remembered
-from fieldbo.policies.lambo import LaMBO
-from fieldbo.policies.tree import arms_of
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.sensors import Sensor
+from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.chains.arm_tree import arms_of
+from fieldbo.policies.chains.bandit_state import Remembered
+from fieldbo.policies.chains.lambo import LaMBO
+from fieldbo.policies.contract import Policy
 from fieldbo.testing import PolicyContract, drive, small_world
 from fieldbo.testing.small import carried_out
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world import Quantity, World
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 AXES = [Axis("a", "m", 0.0, 4.0), Axis("b", "", -1.0, 1.0), Axis("c", "s", 0.0, 1.0), Axis("e", "", 0.0, 1.0)]
 BEST = np.array([3.0, 0.5, 0.2, 0.8])

@@ -14,21 +14,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.conditions import Conditions
-from fieldbo.costs import Euclidean, Flight
-from fieldbo.craft import Craft
+from fieldbo.agent.agent import Agent
+from fieldbo.agent.ledger import Ledger
+from fieldbo.agent.vehicle_state import Craft
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
-from fieldbo.ledger import Ledger
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.coverage import Random
-from fieldbo.policies.levelset import MaximumVariance
-from fieldbo.question import LevelSet
-from fieldbo.result import Result
-from fieldbo.runner import run
+from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.results.result import Result
+from fieldbo.runs.runner import run
 from fieldbo.testing.small import drive, small_world
+from fieldbo.world.disturbances import Conditions
 
 
 def world(shape=(11,), seconds=1.0, sampling=1.0, **changes):

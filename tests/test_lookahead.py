@@ -7,22 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.costs import Transect, Unit
-from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import Query
-from fieldbo.fields.gp_draw import GPDraw
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern32, Matern52, SquaredExponential
-from fieldbo.lookahead import Lookahead
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.reduction import Anticipation
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
-from fieldbo.runner import run
-from fieldbo.sensors import Level, Sensor
-from fieldbo.surface import Surface
-from fieldbo.world import Quantity, World
+from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
+from fieldbo.belief.lookahead import Lookahead
+from fieldbo.belief.model import Model
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Level, Sensor
+from fieldbo.messages import Query
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.level_set.reduction import Anticipation
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.runs.runner import run
+from fieldbo.world.fields.gp_draw import GPDraw
+from fieldbo.world.world import Quantity, World
 
 
 class Rippled(SquaredExponential):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fieldbo.agent import Agent
+from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.exchange import (
+from fieldbo.messages import (
     EndReason,
     GoHome,
     Lost,
@@ -19,7 +19,7 @@ from fieldbo.exchange import (
     from_plain,
     to_plain,
 )
-from fieldbo.mission import WhenLost
+from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.testing import small_mission
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fieldbo.conditions import Conditions
-from fieldbo.domain import Axis, Domain
-from fieldbo.obstacles import Obstacle
-from fieldbo.runner import run
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.runs.runner import run
+from fieldbo.world.disturbances import Conditions
 
 _SPEC = importlib.util.spec_from_file_location("many_worlds", Path(__file__).with_name("many_worlds.py"))
 many_worlds = importlib.util.module_from_spec(_SPEC)

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapely import Polygon, box
 
-from fieldbo.domain import Axis, Domain
-from fieldbo.maximise import around, climbed, climbed_together, differenced, polished
+from fieldbo._numerics.climb import climbed_together
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.search import around, climbed, differenced, polished
 
 
 def cube(d, low=0.0, high=1.0):

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score as reference_f1
 from sklearn.metrics import precision_score, recall_score
 
-from fieldbo.gp import Belief, ValueScale
-from fieldbo.kernels import Matern52
-from fieldbo.metrics import (
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.results.metrics import (
     F1,
     REGRET,
     confidence,
@@ -22,7 +24,6 @@ from fieldbo.metrics import (
     score_at_costs,
     unclassified,
 )
-from fieldbo.surface import Surface
 
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12)), axis=-1).reshape(-1, 2)
 property_test = settings(deadline=None, max_examples=60, derandomize=True)

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo.domain import Axis, Domain
+from fieldbo.belief.question import Optimum
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.fields import mlp
-from fieldbo.fields.mlp import MLPTraining, Settings, trained_error
-from fieldbo.question import Optimum
-from fieldbo.result import truth_of
+from fieldbo.results.truth import truth_of
+from fieldbo.world.fields.gallery import mlp
+from fieldbo.world.fields.gallery.mlp import MLPTraining, Settings, trained_error
 
 TABLE = Path(__file__).parents[1] / "worlds" / "mlp-breast-cancer" / "errors.csv"
 CASES = 5 * 171

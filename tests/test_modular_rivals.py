@@ -10,34 +10,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.costs import Euclidean
-from fieldbo.costs.modular import Modular, Module
-from fieldbo.domain import Axis, Domain
+from fieldbo.belief.kernels import SquaredExponential
+from fieldbo.belief.model import Model
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import Optimum
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Query
-from fieldbo.fields import Field
-from fieldbo.gp import Belief
-from fieldbo.kernels import SquaredExponential
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies import POLICIES, Policy
+from fieldbo.messages import EndReason, Query
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
 from fieldbo.policies.acquisition import expected_improvement
-from fieldbo.policies.blocks import (
+from fieldbo.policies.chains.box_search import (
     best_of_boxes,
     candidates_in,
     lazy_boxes,
     log_expected_improvement,
     upper_bound,
 )
-from fieldbo.policies.cells import Boxes
-from fieldbo.policies.modular import CAMOBO, CArBO, LazyEIPerCost, chebyshev
-from fieldbo.policies.optimum import incumbent
-from fieldbo.question import Optimum
-from fieldbo.sensors import Sensor
-from fieldbo.surface import Surface
+from fieldbo.policies.chains.partition import Boxes
+from fieldbo.policies.chains.rivals import CAMOBO, CArBO, LazyEIPerCost, chebyshev
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.optimum.myopic import incumbent
 from fieldbo.testing import PolicyContract, drive, small_world
 from fieldbo.testing.small import carried_out
-from fieldbo.world import Quantity, World
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)
 

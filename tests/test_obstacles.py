@@ -10,14 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo import maps
-from fieldbo.agent import Agent
-from fieldbo.costs import CostModel, Euclidean
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle, Space, simple_polygon
 from fieldbo.errors import InputError
-from fieldbo.files import toml_text
-from fieldbo.mission import Crew
-from fieldbo.obstacles import Obstacle, Space, simple_polygon
+from fieldbo.mission.toml import toml_text
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.results import maps
 from fieldbo.testing.small import small_mission, small_world
 
 AXES = (Axis("x", "m", 0, 10), Axis("y", "m", 0, 6))

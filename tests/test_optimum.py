@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm, truncnorm
 
-from fieldbo.agent import Agent
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError
-from fieldbo.exchange import Query
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
-from fieldbo.policies import POLICIES, Policy
+from fieldbo.messages import Query
+from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.acquisition import expected_improvement, gp_ucb_beta, max_value_entropy
-from fieldbo.policies.coverage import Random
-from fieldbo.policies.optimum import (
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.optimum.myopic import (
     EI,
     GPUCB,
     MaxValueEntropySearch,
@@ -27,8 +30,6 @@ from fieldbo.policies.optimum import (
     incumbent,
     maximum_quantiles,
 )
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.surface import Surface
 from fieldbo.testing import drive, small_mission, small_world
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.errors import InputError, ModelError
-from fieldbo.fit import LogNormalPrior, fit
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52, SquaredExponential
-from fieldbo.outliers import (
+from fieldbo.belief.fit import LogNormalPrior, fit
+from fieldbo.belief.kernels import Matern52, SquaredExponential
+from fieldbo.belief.outliers import (
     LEAST_READINGS,
     MOST_DROPPED,
     _Readings,
@@ -17,6 +15,8 @@ from fieldbo.outliers import (
     believable_at_first,
     fit_believed,
 )
+from fieldbo.belief.posterior import Belief
+from fieldbo.errors import InputError, ModelError
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)
 KERNEL = Matern52([0.3, 0.3])

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fieldbo.campaign import Case, prepared
 from fieldbo.errors import InputError
+from fieldbo.runs.comparison import Case, prepared
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "papers"
 SCRIPT = FOLDER / "switching_cost.py"

@@ -9,15 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fieldbo
-from fieldbo.domain import Axis, Domain
+from fieldbo._numerics.streams import stream
+from fieldbo.belief.question import Optimum
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.exchange import Query
-from fieldbo.fields import pipeline
-from fieldbo.fields.micrographs import f1, micrographs
-from fieldbo.fields.pipeline import MicrographPipeline, Settings, cleaned, denoised, segmented, worked
-from fieldbo.question import Optimum
-from fieldbo.result import truth_of
-from fieldbo.streams import stream
+from fieldbo.messages import Query
+from fieldbo.results.truth import truth_of
+from fieldbo.world.fields.gallery import pipeline
+from fieldbo.world.fields.gallery.micrographs import f1, micrographs
+from fieldbo.world.fields.gallery.pipeline import (
+    MicrographPipeline,
+    Settings,
+    cleaned,
+    denoised,
+    segmented,
+    worked,
+)
 
 TABLE = Path(__file__).parents[1] / "worlds" / "cell-pipeline" / "scores.csv"
 AXES = [

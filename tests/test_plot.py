@@ -16,20 +16,22 @@ from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 
 import fieldbo
-from fieldbo import plot
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.costs.euclidean import Euclidean
-from fieldbo.domain import Axis, Domain
-from fieldbo.fields.gp_draw import GPDraw
-from fieldbo.metrics import REGRET
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.obstacles import Obstacle
-from fieldbo.plot.ground import laid_out
-from fieldbo.policies.base import Decision, Policy
-from fieldbo.policies.coverage import Random
-from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
-from fieldbo.sensors import Level, Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.sensor import Level, Sensor
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.results import plot
+from fieldbo.results.metrics import REGRET
+from fieldbo.results.plot.ground import laid_out
+from fieldbo.world.fields.gp_draw import GPDraw
+from fieldbo.world.world import Quantity, World
 
 PICTURES = [plot.path_picture, plot.map_picture, plot.curve_picture]
 AXES = Axis("east", "m", 0, 100), Axis("north", "m", 0, 60)
@@ -651,7 +653,7 @@ def test_a_saved_file_tells_no_date_and_holds_what_a_stream_gets(grid, tmp_path)
 
 
 def test_pictures_leave_pyplot_alone():
-    code = "import sys, fieldbo.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, fieldbo.results.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

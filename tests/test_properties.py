@@ -10,24 +10,28 @@ import shapely
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean, Transect, Unit
-from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import EndReason, Stop
-from fieldbo.fields.gp_draw import GPDraw
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.coverage import Lawnmower, Random
-from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
-from fieldbo.policies.rollout import Rollout
-from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.record import Record
-from fieldbo.runner import run
-from fieldbo.sensors import Sensor
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.messages import EndReason, Stop
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.policies.travel.rollout import Rollout
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import run
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world import Quantity, World
+from fieldbo.world.fields.gp_draw import GPDraw
+from fieldbo.world.world import Quantity, World
 
 STEPS_AT_MOST = 14
 COUNTS = {1: 25, 2: 7, 3: 4}

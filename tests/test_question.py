@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
-from fieldbo.gp import ValueScale
-from fieldbo.policies.levelset import Straddle
-from fieldbo.policies.optimum import EI
-from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.policies.level_set.rivals import Straddle
+from fieldbo.policies.optimum.myopic import EI
 from fieldbo.testing import small_mission
 
 

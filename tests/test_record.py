@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fieldbo import record as record_module
 from fieldbo.errors import RecordError
-from fieldbo.exchange import (
+from fieldbo.messages import (
     EndReason,
     Fitted,
     GoHome,
@@ -23,8 +22,9 @@ from fieldbo.exchange import (
     Telemetry,
     to_plain,
 )
-from fieldbo.record import Record
-from fieldbo.snapshot import snapshot
+from fieldbo.runs.record import record as record_module
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.snapshot import snapshot
 
 
 def observation(order, part=0):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldbo.errors import InputError
-from fieldbo.regrets import cost_regret, good_enough, quality_regret, simple_regret
+from fieldbo.results.regrets import cost_regret, good_enough, quality_regret, simple_regret
 
 property_test = settings(deadline=None, max_examples=60, derandomize=True)
 

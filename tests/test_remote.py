@@ -9,13 +9,24 @@ import numpy as np
 import pytest
 
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.exchange import GoHome, Lost, Observation, Query, Rejected, Telemetry
-from fieldbo.robots import Fault, Robot
+from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
-from fieldbo.vehicles.link import Alive, At, Charge, Connection, Done, Down, Errand, Link, Read, Refused
-from fieldbo.vehicles.pilot import Arrival
-from fieldbo.vehicles.remote import Remote
-from fieldbo.vehicles.settings import Battery, Reports, VehicleFile, Watch
+from fieldbo.vehicles.remote.arrival import Arrival
+from fieldbo.vehicles.remote.link import (
+    Alive,
+    At,
+    Charge,
+    Connection,
+    Done,
+    Down,
+    Errand,
+    Link,
+    Read,
+    Refused,
+)
+from fieldbo.vehicles.remote.remote import Remote
+from fieldbo.vehicles.remote.settings import Battery, Reports, VehicleFile, Watch
+from fieldbo.vehicles.simulators import Fault, Robot
 
 QUICK = Watch(silence_s=0.3, connect_s=0.5, patience=3.0, least_s=0.6)
 

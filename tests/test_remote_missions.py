@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from test_remote import QUICK, Near, Streaming, remote
 
-from fieldbo.agent import Agent
-from fieldbo.exchange import EndReason, Lost, Observation, Rejected, Telemetry
-from fieldbo.mission import WhenLost
-from fieldbo.record import Record
-from fieldbo.runner import Interrupted, resume, run
+from fieldbo.agent.agent import Agent
+from fieldbo.messages import EndReason, Lost, Observation, Rejected, Telemetry
+from fieldbo.mission.vehicle_spec import WhenLost
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import Interrupted, resume, run
 from fieldbo.testing import small_mission, small_world
-from fieldbo.vehicles.settings import Battery, Reports
+from fieldbo.vehicles.remote.settings import Battery, Reports
 from fieldbo.vehicles.simulated import Simulated
 
 

@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.costs.euclidean import Euclidean
-from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import EndReason
-from fieldbo.fields.base import Field
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.base import Decision, Policy
-from fieldbo.policies.coverage import Random
-from fieldbo.question import LevelSet, Optimum, ShareOfMaximum
-from fieldbo.result import Result, Scorer, Step, truth_of
-from fieldbo.sensors import Level, Sensor
-from fieldbo.world import Quantity, World
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Level, Sensor
+from fieldbo.messages import EndReason
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.results.curve import Scorer, Step
+from fieldbo.results.result import Result
+from fieldbo.results.truth import truth_of
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 AXES = Axis("east", "m", 0, 4), Axis("north", "m", 0, 4)
 PEAK = np.array([1.234, 2.345])

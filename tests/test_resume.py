@@ -15,26 +15,27 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo import folder as folders
+from fieldbo.belief.model import Model
 from fieldbo.cli.resume import vehicles_of
 from fieldbo.errors import InputError, RecordError, VehicleError
-from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
-from fieldbo.folder import begin
-from fieldbo.lock import is_being_written
-from fieldbo.model import Model
-from fieldbo.policies.coverage import Lawnmower, Random
-from fieldbo.policies.lambo import LaMBO
-from fieldbo.policies.levelset import GCHK, Straddle
-from fieldbo.policies.optimum import EI
-from fieldbo.policies.subsets import Subsets
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.record import ORDERS, Record
-from fieldbo.replay import Course, load_run, mission_of, notes, record_file
-from fieldbo.result import outcome
-from fieldbo.runner import BrokenOffError, Interrupted, resume, run
+from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
+from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.chains.lambo import LaMBO
+from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.policies.optimum.myopic import EI
+from fieldbo.results import result as outcome
+from fieldbo.runs import folder as folders
+from fieldbo.runs.folder import begin
+from fieldbo.runs.load import load_run, mission_of, notes, record_file
+from fieldbo.runs.record.lock import is_being_written
+from fieldbo.runs.record.record import ORDERS, Record
+from fieldbo.runs.runner import BrokenOffError, Interrupted, resume, run
+from fieldbo.runs.state import Course
 from fieldbo.testing import small_chain, small_mission
 from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.settings import for_new_run
+from fieldbo.vehicles.load import for_new_run
 from fieldbo.vehicles.simulated import Simulated
 
 

@@ -10,15 +10,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from fieldbo.costs import CostModel, Euclidean, Flight
-from fieldbo.domain import Axis, Domain
-from fieldbo.gp import Belief
-from fieldbo.kernels import Kernel, Matern32, Matern52, SquaredExponential
-from fieldbo.ledger import Limit
-from fieldbo.obstacles import Obstacle
-from fieldbo.policies.bases import Base
-from fieldbo.policies.rollout import Rollout, Simulation, fantasy_draws, rollout_values
-from fieldbo.surface import Surface
+from fieldbo.belief.kernels import Kernel, Matern32, Matern52, SquaredExponential
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.costs.limits import Limit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.policies.travel.rollout import Rollout, Simulation, fantasy_draws, rollout_values
+from fieldbo.policies.travel.scores import Base
 
 RULES = ["dist-ucb", "ucb", "ei", "ei-per-cost"]
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
@@ -589,7 +592,7 @@ def test_a_horizon_until_the_budget_is_spent_is_at_most_fifty_steps():
 
 
 def test_bounds_of_the_improvement_hold_and_are_close():
-    from fieldbo.loops.blocks import ei_above, ei_below, expected_improvement
+    from fieldbo.policies.travel._block_loops import ei_above, ei_below, expected_improvement
 
     for s in (0.0, 1e-12, 0.3, 1.0, 40.0):
         for z in [*np.linspace(-30, 30, 601), -1e200, 1e200]:

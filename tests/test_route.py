@@ -7,7 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fieldbo.costs import Euclidean, Transect, Unit, shortest_order
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.route import shortest_order
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
 
 
 def length(cost, start, sites, order):

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.agent import Agent
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.exchange import (
+from fieldbo.messages import (
     EndReason,
     Fitted,
     GoHome,
@@ -23,16 +25,14 @@ from fieldbo.exchange import (
     Telemetry,
     to_plain,
 )
-from fieldbo.fields import Field
-from fieldbo.model import Model
-from fieldbo.policies.coverage import Lawnmower, Random
-from fieldbo.policies.levelset import GCHK, Straddle
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet
-from fieldbo.record import Record
-from fieldbo.runner import BrokenOffError, Interrupted, run, unbroken
+from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import BrokenOffError, Interrupted, run, unbroken
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world.fields.base import Field
 
 
 @pytest.fixture

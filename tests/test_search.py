@@ -10,22 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import entr, ndtr
 
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import InputError
-from fieldbo.exchange import Query
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern52
-from fieldbo.loops.search import growth_of_the_best_mean
-from fieldbo.policies import POLICIES, Policy
+from fieldbo.messages import Query
+from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.acquisition import expected_improvement
-from fieldbo.policies.coverage import Random
-from fieldbo.policies.search import (
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.optimum._loops import growth_of_the_best_mean
+from fieldbo.policies.optimum.information import (
     EntropySearch,
     MinimumRegretSearch,
     Prospect,
     outcomes,
     representers,
 )
-from fieldbo.question import LevelSet, Optimum
 from fieldbo.testing import drive, small_mission, small_world
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
-from fieldbo.costs import Euclidean, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
-from fieldbo.exchange import Query
-from fieldbo.runner import run
-from fieldbo.sensors import Level, Sensor
+from fieldbo.messages import Query
+from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission, small_world
-from fieldbo.world import Quantity, World
+from fieldbo.world.world import Quantity, World
 
 DOMAIN = Domain.grid([Axis("x", "m", 0, 4), Axis("depth", "m", 0, 10, "down")], (5, 3))
 LEVELS = (Level(1e-4, 5.0), Level(0.25, 1.0))

@@ -11,18 +11,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.agent import Agent
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
+from fieldbo.belief.model import Model
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import Optimum
+from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, PolicyError
-from fieldbo.exchange import EndReason, Lost, Query, Rejected
-from fieldbo.gp import Belief, ValueScale
-from fieldbo.kernels import Matern32, Matern52, SquaredExponential
-from fieldbo.model import Model
-from fieldbo.policies import POLICIES, Policy
-from fieldbo.policies.expectation import Expected
-from fieldbo.policies.partial import Books, Cell, free_samples, gain
-from fieldbo.policies.subset_front import SubsetFront, doubting, dues, front
-from fieldbo.policies.subset_rivals import ETC, TSPSQ, UCBCVS, UCBPSQ, Draw, group_at, groups_by_size, within
-from fieldbo.policies.subsets import (
+from fieldbo.messages import EndReason, Lost, Query, Rejected
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.control_sets.expectation import Expected
+from fieldbo.policies.control_sets.front import SubsetFront, doubting, dues, front
+from fieldbo.policies.control_sets.rivals import (
+    ETC,
+    TSPSQ,
+    UCBCVS,
+    UCBPSQ,
+    Draw,
+    group_at,
+    groups_by_size,
+    within,
+)
+from fieldbo.policies.control_sets.search import Books, Cell, free_samples, gain
+from fieldbo.policies.control_sets.subsets import (
     Subsets,
     another_round,
     cheapest,
@@ -31,7 +43,6 @@ from fieldbo.policies.subsets import (
     tolerance,
     updated_bounds,
 )
-from fieldbo.question import Optimum
 from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 

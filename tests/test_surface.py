@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError
-from fieldbo.gp import Belief
-from fieldbo.kernels import Matern32, Matern52, SquaredExponential
-from fieldbo.surface import Surface
 
 PRIOR = Belief(Matern52([0.3, 0.5], 1.4))
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 7), np.linspace(0, 1, 5)), axis=-1).reshape(-1, 2)

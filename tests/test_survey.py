@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo import survey
 from fieldbo.errors import InputError
-from fieldbo.survey import Survey, make_world
+from fieldbo.mission.new import survey
+from fieldbo.mission.new.survey import Survey, make_world
 
 
 @pytest.fixture(autouse=True)

@@ -9,28 +9,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean, Flight, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, GoHome, Query, Rejected, Stop
-from fieldbo.fields import Field
-from fieldbo.mission import Crew
-from fieldbo.model import Model
-from fieldbo.obstacles import Obstacle
-from fieldbo.policies import POLICIES, Policy
+from fieldbo.messages import EndReason, GoHome, Query, Rejected, Stop
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.vehicle_spec import Crew
 from fieldbo.policies.acquisition import dist_ucb, per_travel
-from fieldbo.policies.bases import Base, longest_travel
-from fieldbo.policies.coverage import Random
-from fieldbo.policies.optimum import EI, GPUCB
-from fieldbo.policies.rollout import Rollout
-from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
-from fieldbo.question import LevelSet, Optimum
-from fieldbo.runner import run
-from fieldbo.surface import Surface
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.optimum.myopic import EI, GPUCB
+from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.policies.travel.rollout import Rollout
+from fieldbo.policies.travel.scores import Base, longest_travel
+from fieldbo.runs.runner import run
 from fieldbo.testing import drive, small_mission, small_world
 from fieldbo.testing.small import Hills, carried_out, sites_of
 from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world.fields.base import Field
 
 property_test = settings(deadline=None, max_examples=60, derandomize=True)
 

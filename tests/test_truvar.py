@@ -10,20 +10,24 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.agent import Agent
-from fieldbo.costs import Euclidean, Transect, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.exchange import EndReason, Fitted, Observation
-from fieldbo.fields import Field
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.sets import Epoch, Sets, advanced_epoch, beta_at, updated_sets
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet
-from fieldbo.sensors import Sensor
+from fieldbo.messages import EndReason, Fitted, Observation
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.level_set.confidence_sets import Epoch, Sets, advanced_epoch, beta_at, updated_sets
+from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.testing import small_mission
-from fieldbo.world import Quantity, World
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 CASES = {c["id"]: c for c in json.loads((Path(__file__).parent / "golden/cases.json").read_text())["cases"]}
 

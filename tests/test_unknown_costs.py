@@ -10,26 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.agent import Agent
-from fieldbo.chance import Uniform
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.costs import Subset, Unit
-from fieldbo.domain import Axis, Domain
+from fieldbo.agent.agent import Agent
+from fieldbo.agent.ledger import Ledger
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum
+from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError
-from fieldbo.exchange import EndReason, Lost, Query, Rejected, Stop
-from fieldbo.fields.function import Function
-from fieldbo.ledger import Ledger
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies.base import Decision, Policy
-from fieldbo.policies.coverage import Random
-from fieldbo.policies.optimum import EI
-from fieldbo.question import Optimum
-from fieldbo.result import Result
-from fieldbo.runner import run
-from fieldbo.sensors import Sensor
+from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.policies.optimum.myopic import EI
+from fieldbo.results.result import Result
+from fieldbo.runs.runner import run
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world import Quantity, World
+from fieldbo.world.fields.function import Function
+from fieldbo.world.world import Quantity, World
 
 AXES = [Axis("x", "", -1, 1), Axis("y", "", -1, 1)]
 SETS = (["x"], ["x", "y"])

@@ -9,10 +9,11 @@ from working_folder import write
 
 import fieldbo
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.vehicles import LINKS
-from fieldbo.vehicles.link import Link
-from fieldbo.vehicles.settings import Told, for_new_run, load_vehicle, vehicle_of, vehicle_schema
-from fieldbo.vehicles.template import template
+from fieldbo.vehicles.kinds import LINKS
+from fieldbo.vehicles.load import Told, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.remote.link import Link
+from fieldbo.vehicles.remote.settings import vehicle_schema
+from fieldbo.vehicles.remote.template import template
 
 WORLDS = ("lake-transect", "crack-wall", "cell-growth")
 

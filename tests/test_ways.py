@@ -16,13 +16,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
-from fieldbo.costs import Euclidean, Flight
-from fieldbo.costs import ways as module
-from fieldbo.costs.sight import Boxes, Outline, sight_in
-from fieldbo.costs.ways import Recent, Ways
-from fieldbo.domain import Axis, Domain
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.domain import shortest_paths as module
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.shortest_paths import Recent, Ways
+from fieldbo.domain.visibility import Boxes, Outline, sight_in
 from fieldbo.errors import InputError
-from fieldbo.obstacles import Obstacle
 
 AXES = [Axis("x", "m", 0.0, 10.0), Axis("y", "m", 0.0, 10.0)]
 SOLID = [*AXES, Axis("z", "m", 0.0, 10.0)]

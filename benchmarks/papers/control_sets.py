@@ -25,14 +25,26 @@ import numpy as np
 from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
 
 from fieldbo import run
-from fieldbo.campaign import Case, digest, prepared
-from fieldbo.chance import TruncatedNormal, halton
-from fieldbo.controls import Controls
-from fieldbo.exchange import Query
-from fieldbo.mission import Crew, Mission
-from fieldbo.plot.figures import BLUE, GREEN, ORANGE, PINK, RED, SKY, legend_below, new_figure, opened, save
-from fieldbo.regrets import simple_regret
-from fieldbo.result.truth import truth_of
+from fieldbo.domain.controls import Controls
+from fieldbo.domain.distributions import TruncatedNormal, halton
+from fieldbo.messages import Query
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.results.plot.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    legend_below,
+    new_figure,
+    opened,
+    save,
+)
+from fieldbo.results.regrets import simple_regret
+from fieldbo.results.truth import truth_of
+from fieldbo.runs.comparison import Case, digest, prepared
 
 OUT = Path("runs") / "control_sets.csv"
 REPEATS = 8

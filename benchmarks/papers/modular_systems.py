@@ -25,12 +25,24 @@ import numpy as np
 from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
 
 from fieldbo import run
-from fieldbo.campaign import Case, digest, prepared
-from fieldbo.costs import Modular
-from fieldbo.mission import Crew, Mission
-from fieldbo.plot.figures import BLUE, GREEN, ORANGE, PINK, RED, SKY, legend_below, new_figure, opened, save
-from fieldbo.policies.tree import movement_regret
-from fieldbo.result.truth import truth_of
+from fieldbo.costs.chain import Modular
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.chains.arm_tree import movement_regret
+from fieldbo.results.plot.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    legend_below,
+    new_figure,
+    opened,
+    save,
+)
+from fieldbo.results.truth import truth_of
+from fieldbo.runs.comparison import Case, digest, prepared
 
 OUT = Path("runs") / "modular_systems.csv"
 REPEATS = 8

@@ -20,7 +20,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fieldbo.errors import InputError
-from fieldbo.result import table, write_whole
+from fieldbo.mission.files import write_whole
+from fieldbo.results.tables import table
 
 _KINDS = {"str": str, "int": int, "float": float}
 

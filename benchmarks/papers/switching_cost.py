@@ -26,10 +26,21 @@ import numpy as np
 from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
 
 from fieldbo import load_mission, run
-from fieldbo.campaign import Case, digest, prepared
-from fieldbo.exchange import EndReason
-from fieldbo.plot.figures import BLUE, GREEN, ORANGE, PINK, RED, SKY, legend_below, new_figure, opened, save
-from fieldbo.result.truth import truth_of
+from fieldbo.messages import EndReason
+from fieldbo.results.plot.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    legend_below,
+    new_figure,
+    opened,
+    save,
+)
+from fieldbo.results.truth import truth_of
+from fieldbo.runs.comparison import Case, digest, prepared
 
 OUT = Path("runs") / "switching_cost.csv"
 REPEATS = 10

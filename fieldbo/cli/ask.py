@@ -35,9 +35,9 @@ def ask(
 
     Of a run that ended, how it ended, and why its last query was where it was.
     """
-    from fieldbo.cli.console import console, says_compiling
-    from fieldbo.explanation import explain
-    from fieldbo.loops import when_compiling
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.terminal import console, says_compiling
+    from fieldbo.runs.explanation.explain import explain
 
     with when_compiling(says_compiling(console())):
         typer.echo(explain(run, order).text)

@@ -10,12 +10,13 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldbo.chance import Distribution
-    from fieldbo.domain import Array, Axis, Mask
-    from fieldbo.exchange import Query
-    from fieldbo.ledger import Limit
-    from fieldbo.mission import Mission
-    from fieldbo.world import World
+    from fieldbo._numerics.arrays import Array, Mask
+    from fieldbo.costs.limits import Limit
+    from fieldbo.domain.axes import Axis
+    from fieldbo.domain.distributions import Distribution
+    from fieldbo.messages import Query
+    from fieldbo.mission.mission import Mission
+    from fieldbo.world.world import World
 
 
 def check(
@@ -28,11 +29,12 @@ def check(
     ] = None,
 ) -> None:
     """Say what a mission, world or vehicle file was understood as, or what is wrong and how to mend it."""
-    from fieldbo.agent import Agent
-    from fieldbo.catalogue import list_missions, list_worlds, load_mission, load_world
+    from fieldbo.agent.agent import Agent
     from fieldbo.cli.settings import overrides
     from fieldbo.errors import InputError
-    from fieldbo.files import read_toml
+    from fieldbo.mission.catalogue import list_missions, list_worlds
+    from fieldbo.mission.load import load_mission, load_world
+    from fieldbo.mission.toml import read_toml
 
     path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
     content = {}
@@ -65,7 +67,7 @@ def check(
 def _vehicle(file: str) -> list[str]:
     import math
 
-    from fieldbo.vehicles.settings import Told
+    from fieldbo.vehicles.load import Told
 
     told = Told.read(file)
     watch, reports, frame = told.settings.watch, told.settings.reports, told.settings.frame
@@ -94,7 +96,7 @@ def _vehicle(file: str) -> list[str]:
 
 
 def _mission(mission: Mission) -> list[str]:
-    from fieldbo.result import ANSWERS, in_words
+    from fieldbo.results.answers import ANSWERS, in_words
 
     crew, unit = mission.crew[0], mission.world.cost_unit
     home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
@@ -123,7 +125,7 @@ def _mission(mission: Mission) -> list[str]:
 
 def _unpayable(mission: Mission, initial: Sequence[Query]) -> list[str]:
     """Return a warning for each limit that pays for no reading, not for all initial ones, or not for some."""
-    from fieldbo.craft import Craft
+    from fieldbo.agent.vehicle_state import Craft
 
     if not mission.world.cost.known:
         return []
@@ -212,7 +214,7 @@ def _choices(mission: Mission, sites: Array, at: Array) -> list[tuple[str, Array
     """
     import numpy as np
 
-    from fieldbo.costs.modular import Modular
+    from fieldbo.costs.chain import Modular
 
     domain, cost = mission.world.domain, mission.world.cost
     if isinstance(cost, Modular):
@@ -235,7 +237,8 @@ def _playable(mission: Mission) -> list[Mask | None]:
 
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning where a simulated world has nothing on one side of the threshold."""
-    from fieldbo.result import amount, truth_of
+    from fieldbo.results.answers import amount
+    from fieldbo.results.truth import truth_of
 
     truth = truth_of(mission.world, mission.question)
     if truth is None or not (truth.above.all() or truth.threshold > truth.values.max()):
@@ -291,7 +294,7 @@ def _world(world: World) -> list[str]:
 
 def _parts_of_cost(world: World) -> list[str]:
     """Return what each module or control set of a cell costs, and what becomes of variables left free."""
-    from fieldbo.costs.modular import Modular
+    from fieldbo.costs.chain import Modular
 
     domain, cost, unit = world.domain, world.cost, world.cost_unit
     if isinstance(cost, Modular):
@@ -320,7 +323,7 @@ def _parts_of_cost(world: World) -> list[str]:
 
 def _price_of_set(world: World, number: int) -> str:
     """Return the mean cost of a control set, and in simulation its standard deviation."""
-    from fieldbo.costs.subset import Subset
+    from fieldbo.costs.control_sets import Subset
 
     assert world.start is not None
     controls, cost = world.domain.control_sets[number].controls, world.cost
@@ -331,7 +334,7 @@ def _price_of_set(world: World, number: int) -> str:
 
 def _law(axis: Axis, law: Distribution) -> str:
     """Return the distribution of a variable that is left free."""
-    from fieldbo.chance import TruncatedNormal
+    from fieldbo.domain.distributions import TruncatedNormal
 
     if isinstance(law, TruncatedNormal):
         return f"normal, mean {law.mean:.4g}, sd {law.variance**0.5:.3g} {axis.unit}".rstrip() + ", cut off"
@@ -340,7 +343,7 @@ def _law(axis: Axis, law: Distribution) -> str:
 
 def _sensor(world: World) -> str:
     """Return the noise, and what each setting costs."""
-    from fieldbo.result import amount
+    from fieldbo.results.answers import amount
 
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from fieldbo.campaign import Scores, Target
-    from fieldbo.metrics import Score
+    from fieldbo.results.metrics import Score
+    from fieldbo.runs.comparison import Scores, Target
 
 EXAMPLES = """
 **Examples**
@@ -61,9 +61,10 @@ def compare(
     import numpy as np
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from fieldbo import campaign, plot
-    from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
+    from fieldbo.cli.terminal import console
+    from fieldbo.results import plot
+    from fieldbo.runs import comparison as campaign
 
     picture, told = out.with_suffix(".png"), overrides(set_ or [])
     score = campaign.score_of(missions[0], told)
@@ -98,7 +99,7 @@ def compare(
 def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: Score) -> None:
     """Raise an `InputError` if an option makes no sense."""
     from fieldbo.errors import InputError
-    from fieldbo.metrics import F1
+    from fieldbo.results.metrics import F1
 
     if out.with_suffix(".png") == out:
         raise InputError(f"the table {out} would be a picture", expected="a .csv file", where="--out")

@@ -62,9 +62,9 @@ def export(
     ] = False,
 ) -> None:
     """Write a run in the formats of other programs."""
-    from fieldbo.cli.console import console, says_compiling
-    from fieldbo.export import export as export_run
-    from fieldbo.loops import when_compiling
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.terminal import console, says_compiling
+    from fieldbo.runs.export import export as export_run
 
     with when_compiling(says_compiling(console())):
         for file in export_run(run, formats, out, frame, replace=replace):

@@ -8,9 +8,9 @@ def missions() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from fieldbo.catalogue import list_missions
-    from fieldbo.cli.console import console
-    from fieldbo.files import read_toml
+    from fieldbo.cli.terminal import console
+    from fieldbo.mission.catalogue import list_missions
+    from fieldbo.mission.toml import read_toml
 
     table = Table(box=None, pad_edge=False)
     table.add_column("mission", no_wrap=True)

@@ -11,9 +11,9 @@ import typer
 from fieldbo.cli import new_vehicle
 
 if TYPE_CHECKING:
-    from fieldbo.cell_table import CellTable
-    from fieldbo.cell_world import NewCell
-    from fieldbo.survey import Survey
+    from fieldbo.mission.new.cell import NewCell
+    from fieldbo.mission.new.cell_table import CellTable
+    from fieldbo.mission.new.survey import Survey
 
 app = typer.Typer(help="Make a world, or a vehicle file, of your own.", no_args_is_help=True)
 app.command("vehicle", epilog=new_vehicle.EXAMPLES)(new_vehicle.vehicle)
@@ -128,8 +128,8 @@ def world(
                 mend="leave out --cell, or this option" if cell else "add --cell, or leave this option out",
             )
     if cell:
-        from fieldbo.cell_table import CellTable, control_set_of, module_of
-        from fieldbo.fields.table import column_names
+        from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of
+        from fieldbo.world.fields.table import column_names
 
         columns = [_column_and_unit(one, column_names(csv)) for one in axis or ()]
         table = CellTable(
@@ -155,7 +155,7 @@ def world(
             where="--x",
             mend="or add --cell, where the table holds settings and what came of them",
         )
-    from fieldbo.survey import Survey
+    from fieldbo.mission.new.survey import Survey
 
     threshold_at = 0.7 if quantile is None else quantile
     channels = tuple(channel or ())
@@ -167,7 +167,7 @@ def _survey(name: str, survey: Survey) -> list[str]:
     """Make a survey's world; return what is to be said of it."""
     import numpy as np
 
-    from fieldbo.survey import make_world
+    from fieldbo.mission.new.survey import make_world
 
     made = make_world(name, survey)
     field, sites = made.field, made.loaded.world.domain.sites
@@ -213,9 +213,9 @@ def _sample_cost(given: float | None, priced: bool) -> float:
 
 def _cell(name: str, table: CellTable) -> list[str]:
     """Make a cell's world; return what is to be said of it."""
-    from fieldbo.cell_world import make_cell
     from fieldbo.cli.check import _parts_of_cost
-    from fieldbo.result import in_words
+    from fieldbo.mission.new.cell import make_cell
+    from fieldbo.results.answers import in_words
 
     made = make_cell(name, table)
     field, mission = made.field, made.loaded

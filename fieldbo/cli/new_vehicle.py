@@ -25,11 +25,12 @@ def vehicle(
     world: Annotated[str, typer.Option(help="A world that it is to go to, for the names of its axes.")],
 ) -> None:
     """Write a vehicle file with every setting at its default, and what each of them means."""
-    from fieldbo.catalogue import load_world, name_of
     from fieldbo.errors import InputError
-    from fieldbo.result import write_whole
-    from fieldbo.vehicles import LINKS
-    from fieldbo.vehicles.template import template
+    from fieldbo.mission.catalogue import name_of
+    from fieldbo.mission.files import write_whole
+    from fieldbo.mission.load import load_world
+    from fieldbo.vehicles.kinds import LINKS
+    from fieldbo.vehicles.remote.template import template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
     text = template(link, load_world(world).domain.axes, name)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fieldbo.domain import Array
-    from fieldbo.mission import Mission
+    from fieldbo._numerics.arrays import Array
+    from fieldbo.mission.mission import Mission
 
 EXAMPLES = """
 **Examples**
@@ -56,9 +56,9 @@ def plan(
     For a pilot who has the autopilot go the whole way by itself, without fieldbo.
     """
     from fieldbo.errors import InputError
-    from fieldbo.vehicles import flight_plan
-    from fieldbo.vehicles.mavlink import Mavlink, located
-    from fieldbo.vehicles.settings import Told
+    from fieldbo.vehicles.load import Told
+    from fieldbo.vehicles.mavlink import flight_plan
+    from fieldbo.vehicles.mavlink.link import Mavlink, located
 
     if not 0 <= stay < float("inf"):
         raise InputError(f"stay {stay}", expected="seconds, at least 0", where="--stay")
@@ -86,10 +86,10 @@ def _way(source: str, pairs: list[str]) -> tuple[Mission, Array]:
     """Return a mission and the sites (k, d) that it goes to, or went to, in order; home at the end."""
     import numpy as np
 
-    from fieldbo.catalogue import list_missions
     from fieldbo.errors import InputError
-    from fieldbo.exchange import Observation
-    from fieldbo.replay import load_run
+    from fieldbo.messages import Observation
+    from fieldbo.mission.catalogue import list_missions
+    from fieldbo.runs.load import load_run
 
     if source.endswith(".toml") or source in list_missions():
         return _planned(source, pairs)
@@ -107,11 +107,11 @@ def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
     """Return a mission and its way, asked for beforehand: its rule heeds no reading, any will do."""
     import numpy as np
 
-    from fieldbo.agent import Agent
-    from fieldbo.catalogue import load_mission
+    from fieldbo.agent.agent import Agent
     from fieldbo.cli.settings import overrides
     from fieldbo.errors import InputError
-    from fieldbo.exchange import Query, Stop
+    from fieldbo.messages import Query, Stop
+    from fieldbo.mission.load import load_mission
 
     mission = load_mission(source, overrides(pairs))
     if mission.policy_kind not in _ASK_NO_MODEL:

@@ -14,8 +14,8 @@ def policies(
     name: Annotated[str | None, typer.Argument(help="One policy, to see its settings.")] = None,
 ) -> None:
     """List the policies and the questions they answer; or show one with its settings."""
-    from fieldbo.cli.console import console
-    from fieldbo.policies import POLICIES
+    from fieldbo.cli.terminal import console
+    from fieldbo.mission.kinds import POLICIES
 
     if name is None:
         console().print(_listed())
@@ -44,7 +44,7 @@ def _listed() -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    from fieldbo.policies import POLICIES
+    from fieldbo.mission.kinds import POLICIES
 
     table = Table(box=None, pad_edge=False)
     table.add_column("policy", no_wrap=True)

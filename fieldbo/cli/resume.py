@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from fieldbo.mission import Mission
-    from fieldbo.record import Record
-    from fieldbo.vehicles import Vehicle
+    from fieldbo.mission.mission import Mission
+    from fieldbo.runs.record.record import Record
+    from fieldbo.vehicles.base import Vehicle
 
 EXAMPLES = """
 **Examples**
@@ -49,11 +49,11 @@ def resume(
     ] = None,
 ) -> None:
     """Go on with a run that was broken off; of one that has ended, write the files that it lacks."""
-    from fieldbo.cli.console import console
     from fieldbo.cli.run import carry_out, connect, simulated, with_vehicles
-    from fieldbo.record import ORDERS, Record
-    from fieldbo.replay import mission_of, notes, record_file
-    from fieldbo.runner import resume as resume_mission
+    from fieldbo.cli.terminal import console
+    from fieldbo.runs.load import mission_of, notes, record_file
+    from fieldbo.runs.record.record import ORDERS, Record
+    from fieldbo.runs.runner import resume as resume_mission
 
     out_to = console()
     with Record(record_file(run)) as record:
@@ -79,8 +79,8 @@ def resume(
 def _ended(mission: Mission, record: Record, console: Console) -> None:
     """Say how a run ended, and write the files that are missing."""
     from fieldbo.cli.run import saving
-    from fieldbo.folder import complete
-    from fieldbo.runner import resume as resume_mission
+    from fieldbo.runs.folder import complete
+    from fieldbo.runs.runner import resume as resume_mission
 
     reason, folder = record.end_reason, record.file.parent
     console.print(f"{record.name} has ended: {reason}. There is nothing to go on with.", markup=False)
@@ -94,7 +94,7 @@ def _ended(mission: Mission, record: Record, console: Console) -> None:
 def vehicles_of(mission: Mission, begun: Sequence[Mapping[str, Any]], files: Sequence[str]) -> list[Vehicle]:
     """Return the vehicles to go on with: those of `files`, or as the run began; none in a simulation."""
     from fieldbo.errors import InputError
-    from fieldbo.vehicles.settings import for_new_run, vehicle_of
+    from fieldbo.vehicles.load import for_new_run, vehicle_of
 
     if files and not begun:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fieldbo.domain import Array
+    from fieldbo._numerics.arrays import Array
 
 EXAMPLES = """
 **Examples**, each beside a second terminal in which `fieldbo run lake-level-set --vehicle ...` runs
@@ -86,10 +86,10 @@ def robot(
     """Be a robot: take orders over a link, drive and read in a simulated world, until Ctrl-C."""
     import math
 
-    from fieldbo.catalogue import load_world
     from fieldbo.errors import InputError
-    from fieldbo.robots import ROBOTS, Fault, Robot
-    from fieldbo.vehicles.settings import Told
+    from fieldbo.mission.load import load_world
+    from fieldbo.vehicles.load import Told
+    from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
 
     told = Told.read(link)
     place = load_world(world, draw)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from fieldbo.exchange import Event
-    from fieldbo.mission import Mission
-    from fieldbo.result import BestPlay, Result, Step
-    from fieldbo.vehicles import Vehicle
+    from fieldbo.messages import Event
+    from fieldbo.mission.mission import Mission
+    from fieldbo.results.curve import Step
+    from fieldbo.results.recommendation import BestPlay
+    from fieldbo.results.result import Result
+    from fieldbo.vehicles.base import Vehicle
 
 EXAMPLES = """
 **Examples**
@@ -85,12 +87,12 @@ def run(
     unclassified, or the optimum so far and its regret. The run folder holds the record, tables, maps and
     pictures.
     """
-    from fieldbo.catalogue import load_mission
-    from fieldbo.cli.console import console
     from fieldbo.cli.settings import overrides
-    from fieldbo.folder import begin
-    from fieldbo.runner import run as run_mission
-    from fieldbo.vehicles.settings import vehicle_of
+    from fieldbo.cli.terminal import console
+    from fieldbo.mission.load import load_mission
+    from fieldbo.runs.folder import begin
+    from fieldbo.runs.runner import run as run_mission
+    from fieldbo.vehicles.load import vehicle_of
     from fieldbo.vehicles.simulated import Simulated
 
     out_to = console()
@@ -113,7 +115,7 @@ def run(
 def _crew(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
     """Return what a record keeps of the vehicles of a new run; nothing of a simulated one."""
     from fieldbo.errors import InputError
-    from fieldbo.vehicles.settings import for_new_run
+    from fieldbo.vehicles.load import for_new_run
 
     if by_hand and vehicles:
         raise InputError("both --by-hand and --vehicle", expected="one of them: who carries the orders out?")
@@ -122,7 +124,7 @@ def _crew(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
 
 def carry_out(folder: Path, console: Console, go: Callable[[], Result]) -> None:
     """Run, or go on with a run; write its files, say what came of it, and end with its exit code."""
-    from fieldbo.runner import BrokenOffError, Interrupted, unbroken
+    from fieldbo.runs.runner import BrokenOffError, Interrupted, unbroken
 
     code, short = 0, "Stopped by you."
     _stop_as_ctrl_c_does()
@@ -169,9 +171,9 @@ def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> 
     """Run in simulation with a live line; `go` runs, or goes on with a run."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from fieldbo.cli.console import says_compiling
-    from fieldbo.ledger import rounded
-    from fieldbo.loops import when_compiling
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.agent.ledger import rounded
+    from fieldbo.cli.terminal import says_compiling
 
     battery, unit = mission.crew[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
@@ -190,8 +192,8 @@ def with_vehicles(
     vehicles: Sequence[Vehicle], mission: Mission, console: Console, go: Callable[..., Result]
 ) -> Result:
     """Run with real vehicles, or with a person as one; a line after each order."""
-    from fieldbo.cli.console import says_compiling
-    from fieldbo.loops import when_compiling
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.terminal import says_compiling
 
     with when_compiling(says_compiling(console)):
         return go(
@@ -203,7 +205,7 @@ def with_vehicles(
 
 def _trouble(console: Console, event: Event) -> None:
     """Say what went wrong with an order, when it does."""
-    from fieldbo.exchange import Lost, Observation, Rejected
+    from fieldbo.messages import Lost, Observation, Rejected
 
     if isinstance(event, Lost | Rejected):
         what = "lost" if isinstance(event, Lost) else "refused"
@@ -222,9 +224,9 @@ def connect(vehicles: Sequence[Vehicle], links: ExitStack, console: Console) -> 
 
 def _line(step: Step, mission: Mission) -> str:
     """Return how things stand, in one line."""
-    from fieldbo.ledger import rounded
-    from fieldbo.question import Optimum
-    from fieldbo.result import amount
+    from fieldbo.agent.ledger import rounded
+    from fieldbo.belief.question import Optimum
+    from fieldbo.results.answers import amount
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(c.battery for c in mission.crew))
@@ -243,7 +245,7 @@ def _visited(sites: int) -> str:
 
 def _report(result: Result, folder: Path, console: Console, short: str) -> None:
     """Print what came of the run, and where it is; `short` says why it did not come to its end."""
-    from fieldbo.ledger import rounded
+    from fieldbo.agent.ledger import rounded
 
     told = result.summary()
     unit, battery = told["cost_unit"], told["battery"]
@@ -299,7 +301,7 @@ def _cell(told: dict[str, Any]) -> list[str]:
 
 def _against_plan(told: dict[str, Any]) -> str:
     """Return what was spent of the battery and, where it differs, what was planned."""
-    from fieldbo.ledger import rounded
+    from fieldbo.agent.ledger import rounded
 
     cost, planned, battery = told["cost"], told["planned_cost"], told["battery"]
     whole = f"{battery:,.10g}"
@@ -316,7 +318,7 @@ def _against_plan(told: dict[str, Any]) -> str:
 
 def _level_set(told: dict[str, Any], result: Result) -> list[str]:
     """Return the answer's lines: F1, and how much lies above the threshold."""
-    from fieldbo.result import amount
+    from fieldbo.results.answers import amount
 
     f1_low, f1_high = told["expected_f1_interval90"]
     low, high = told["area_above_interval90"]
@@ -338,7 +340,7 @@ def _rounded(area: float) -> str:
 
 def _optimum(told: dict[str, Any], result: Result) -> list[str]:
     """Return the answer's lines: the optimum by the model and its regret; of control sets what to play."""
-    from fieldbo.result import amount
+    from fieldbo.results.answers import amount
 
     if result.play is not None:
         return _play(result.play, result)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldbo.record import Record, Row
+    from fieldbo.runs.record.record import Record, Row
 
 _COLUMNS = {"run": "left", "mission": "left", "begun": "left", "state": "left"}
 _NUMBERS = {"orders": "right", "readings": "right", "spent": "right"}
@@ -27,9 +27,9 @@ def runs(
     from rich.markup import escape
     from rich.table import Table
 
-    from fieldbo.cli.console import console
+    from fieldbo.cli.terminal import console
     from fieldbo.errors import InputError
-    from fieldbo.folder import MISSION, RECORD
+    from fieldbo.runs.folder import MISSION, RECORD
 
     if not folder.is_dir():
         raise InputError(
@@ -49,8 +49,8 @@ def runs(
 def _row(folder: Path) -> list[str]:
     """Return what the table says of one run."""
     from fieldbo.errors import RecordError
-    from fieldbo.folder import RECORD
-    from fieldbo.record import Record
+    from fieldbo.runs.folder import RECORD
+    from fieldbo.runs.record.record import Record
 
     file = folder / RECORD
     if not file.exists():
@@ -66,9 +66,9 @@ def _told(record: Record) -> list[str]:
     """Return mission, when it was begun, state, orders, readings, and what was spent of the battery."""
     from datetime import datetime
 
-    from fieldbo.ledger import rounded
-    from fieldbo.lock import is_being_written
-    from fieldbo.record import ORDERS
+    from fieldbo.agent.ledger import rounded
+    from fieldbo.runs.record.lock import is_being_written
+    from fieldbo.runs.record.record import ORDERS
 
     begun, rows = record.description, record.rows()
     end = record.end_reason
@@ -89,7 +89,7 @@ def _told(record: Record) -> list[str]:
 
 def _readings(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return what was told of orders of this run as observed; what was told twice, once."""
-    from fieldbo.record import ORDERS
+    from fieldbo.runs.record.record import ORDERS
 
     ordered = {row.order for row in rows if row.kind in ORDERS}
     told = {
@@ -108,10 +108,11 @@ def _plain(rows: Sequence[Row], told: Sequence[dict[str, Any]]) -> bool:
 
 def _by_books(record: Record, rows: Sequence[Row]) -> float | None:
     """Return what was spent by the books of the agent, replayed; None if it can't be any more."""
-    from fieldbo.cli.console import console, says_compiling
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.errors import FieldboError
-    from fieldbo.loops import when_compiling
-    from fieldbo.replay import Course, mission_of
+    from fieldbo.runs.load import mission_of
+    from fieldbo.runs.state import Course
 
     try:
         course = Course(mission_of(record), record.name)

@@ -21,8 +21,8 @@ def schema(
     kind: Annotated[Kind, typer.Argument(help="Which files the schema is for.")] = Kind.mission,
 ) -> None:
     """Print the JSON Schema of mission, world or vehicle files, for editors that complete and check TOML."""
-    from fieldbo.forms import json_schema
-    from fieldbo.vehicles.settings import vehicle_schema
+    from fieldbo.mission.schema import json_schema
+    from fieldbo.vehicles.remote.settings import vehicle_schema
 
     schemas = {
         Kind.mission: lambda: json_schema("mission"),

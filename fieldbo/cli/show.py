@@ -15,10 +15,10 @@ def show(
     threshold: Annotated[float | None, typer.Option(help="Draw this level as a line.")] = None,
 ) -> None:
     """Say what a world is, and draw its field; of a live world, which has none, its sites."""
-    from fieldbo import plot
-    from fieldbo.catalogue import load_world
     from fieldbo.cli.check import _world
     from fieldbo.errors import InputError
+    from fieldbo.mission.load import load_world
+    from fieldbo.results import plot
 
     told = load_world(world, draw)
     typer.echo("\n".join(_world(told)))

@@ -1,39 +1,5 @@
-"""What a move costs: one kind a file."""
+"""What a move and a sample cost: one cost model per module."""
 
-from fieldbo.costs.base import CostModel
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.legs import Legs
-from fieldbo.costs.modular import Modular, Module
-from fieldbo.costs.route import shortest_order
-from fieldbo.costs.subset import Subset
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
-from fieldbo.registry import Registry
+import lazy_loader
 
-COSTS = Registry(
-    "cost kind",
-    "fieldbo.costs",
-    {
-        "unit": "fieldbo.costs.unit:Unit",
-        "euclidean": "fieldbo.costs.euclidean:Euclidean",
-        "flight": "fieldbo.costs.flight:Flight",
-        "modular": "fieldbo.costs.modular:Modular",
-        "subset": "fieldbo.costs.subset:Subset",
-        "transect": "fieldbo.costs.transect:Transect",
-    },
-)
-
-__all__ = [
-    "COSTS",
-    "CostModel",
-    "Euclidean",
-    "Flight",
-    "Legs",
-    "Modular",
-    "Module",
-    "Subset",
-    "Transect",
-    "Unit",
-    "shortest_order",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,7 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fieldbo.domain import Array, Domain, Mask
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 
 _NAMED = 3  # obstacles in an error

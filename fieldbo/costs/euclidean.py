@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import not_negative
 from fieldbo.costs.legs import Legs
-from fieldbo.domain import Array, Domain
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.base import above_zero, not_negative, priced
 from fieldbo.costs.legs import Legs
-from fieldbo.domain import Array, Domain, Mask
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 
 

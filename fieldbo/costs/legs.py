@@ -9,10 +9,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.sight import sight_in
-from fieldbo.costs.ways import Ways
-from fieldbo.domain import Array, Domain
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.shortest_paths import Ways
+from fieldbo.domain.visibility import sight_in
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
-from fieldbo.domain import Array
 
 _EXACT = 8  # sites: more have too many orders to look at
 _ROUNDS = 20
@@ -30,7 +30,7 @@ def shortest_order(cost: CostModel, start: Array, sites: Array) -> list[int]:
 
     Examples
     --------
-    >>> from fieldbo.costs import Euclidean
+    >>> from fieldbo.costs.euclidean import Euclidean
     >>> shortest_order(Euclidean(), np.array([0.0]), np.array([[5.0], [1.0], [3.0]]))
     [1, 2, 0]
     """

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel, not_negative
-from fieldbo.domain import Array, Domain
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 
 

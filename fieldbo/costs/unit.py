@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel, not_negative
-from fieldbo.domain import Array
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from fieldbo.domain import Array
+from fieldbo._numerics.arrays import Array
 
 _ROOT_2PI = np.sqrt(2.0 * np.pi)
 

@@ -13,7 +13,7 @@ mission that they run, in a world small enough to think through.
 
 Examples
 --------
->>> from fieldbo.policies.coverage import Random
+>>> from fieldbo.policies.baselines import Random
 >>> class ContractOfRandom(PolicyContract):
 ...     def policy(self):
 ...         return Random()

@@ -11,29 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.agent import Agent
-from fieldbo.exchange import (
-    EndReason,
-    Event,
-    Lost,
-    Observation,
-    Order,
-    Query,
-    Rejected,
-    Stop,
-    to_plain,
-)
-from fieldbo.mission import Mission
-from fieldbo.policies import Decision, Policy, State
-from fieldbo.policies.base import TIE, Memory
-from fieldbo.testing.small import (
-    Answer,
-    carried_out,
-    drive,
-    sites_of,
-    small_mission,
-    small_world,
-)
+from fieldbo.agent.agent import Agent
+from fieldbo.messages import EndReason, Event, Lost, Observation, Order, Query, Rejected, Stop, to_plain
+from fieldbo.mission.mission import Mission
+from fieldbo.policies.choice import TIE
+from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.testing.small import Answer, carried_out, drive, sites_of, small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 
 

@@ -7,26 +7,27 @@ from typing import Literal
 
 import numpy as np
 
-from fieldbo.agent import Agent
-from fieldbo.chance import TruncatedNormal, Uniform
-from fieldbo.controls import Controls, ControlSet
-from fieldbo.costs import CostModel, Euclidean, Modular, Module, Subset
-from fieldbo.domain import Array, Axis, Domain
-from fieldbo.exchange import (
-    Event,
-    Order,
-    Query,
-    Stop,
-)
-from fieldbo.fields import Field
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies import Policy
-from fieldbo.policies.levelset import Straddle
-from fieldbo.question import LevelSet, Optimum, Question
-from fieldbo.sensors import Sensor
+from fieldbo._numerics.arrays import Array
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum, Question
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.messages import Event, Order, Query, Stop
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies.contract import Policy
+from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world import Quantity, World
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
 
 ORDERS_AT_MOST = 300
 """A small mission that gives more orders than this is taken to go on for ever."""

@@ -8,22 +8,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from fieldbo.exchange import (
-    Event,
-    GoHome,
-    Lost,
-    Observation,
-    Order,
-    Query,
-    Rejected,
-    from_plain,
-    to_plain,
-)
-from fieldbo.mission import Mission
-from fieldbo.testing.small import (
-    small_mission,
-)
-from fieldbo.vehicles import Vehicle
+from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, from_plain, to_plain
+from fieldbo.mission.mission import Mission
+from fieldbo.testing.small import small_mission
+from fieldbo.vehicles.base import Vehicle
 
 
 class VehicleContract(ABC):

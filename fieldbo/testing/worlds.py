@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.domain import Array
+from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.streams import stream
 from fieldbo.errors import FieldboError
-from fieldbo.exchange import (
-    Observation,
-    Query,
-    to_plain,
-)
-from fieldbo.streams import stream
-from fieldbo.world import World
+from fieldbo.messages import Observation, Query, to_plain
+from fieldbo.world.world import World
 
 
 class WorldContract(ABC):

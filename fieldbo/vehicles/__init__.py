@@ -1,27 +1,5 @@
-"""What carries orders out: one vehicle, or one link to a robot, a file."""
+"""Vehicles carry orders out: simulated, by hand, or robots over a link."""
 
-from fieldbo.registry import Registry
-from fieldbo.vehicles.base import Vehicle
+import lazy_loader
 
-VEHICLES = Registry(
-    "vehicle",
-    "fieldbo.vehicles",
-    {
-        "simulated": "fieldbo.vehicles.simulated:Simulated",
-        "by-hand": "fieldbo.vehicles.by_hand:ByHand",
-    },
-)
-
-LINKS = Registry(
-    "link",
-    "fieldbo.links",
-    {
-        "ros2": "fieldbo.vehicles.ros2:Ros2",
-        "ros2-topics": "fieldbo.vehicles.ros2_streams:Ros2Topics",
-        "ros2-nav2": "fieldbo.vehicles.ros2_streams:Ros2Nav2",
-        "mavlink": "fieldbo.vehicles.mavlink:Mavlink",
-        "mqtt": "fieldbo.vehicles.mqtt:Mqtt",
-    },
-)
-
-__all__ = ["LINKS", "VEHICLES", "Vehicle"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from fieldbo.exchange import Event, Order
+from fieldbo.messages import Event, Order
 
 
 class Vehicle(ABC):

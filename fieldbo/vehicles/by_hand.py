@@ -10,11 +10,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from fieldbo.costs.modular import Modular
-from fieldbo.domain import Array, Axis
+from fieldbo._numerics.arrays import Array
+from fieldbo.costs.chain import Modular
+from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
-from fieldbo.exchange import Event, Fitted, GoHome, Observation, Order, Query, Rejected, Telemetry
-from fieldbo.mission import Mission
+from fieldbo.messages import Event, Fitted, GoHome, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fieldbo.domain import Array
+from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.streams import stream
 from fieldbo.errors import InputError
-from fieldbo.exchange import Event, GoHome, Observation, Order, Query
-from fieldbo.mission import Mission
-from fieldbo.streams import stream
+from fieldbo.messages import Event, GoHome, Observation, Order, Query
+from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.policies import POLICIES
+from fieldbo.mission.kinds import POLICIES
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(f.stem for f in (ROOT / "missions").glob("*.toml"))

@@ -7,22 +7,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from fieldbo.domain import Domain
-from fieldbo.exchange import EndReason, Query, Stop
-from fieldbo.policies import POLICIES, Decision, Policy
-from fieldbo.policies.coverage import Lawnmower, Random
-from fieldbo.policies.lambo import LaMBO
-from fieldbo.policies.levelset import GCHK, MaximumVariance, Straddle
-from fieldbo.policies.modular import CAMOBO, CArBO, LazyEIPerCost
-from fieldbo.policies.optimum import EI, GPUCB, MaxValueEntropySearch
-from fieldbo.policies.rollout import Rollout
-from fieldbo.policies.search import EntropySearch, MinimumRegretSearch
-from fieldbo.policies.subset_front import SubsetFront
-from fieldbo.policies.subset_rivals import ETC, TSPSQ, UCBCVS, UCBPSQ
-from fieldbo.policies.subsets import Subsets
-from fieldbo.policies.travel import DUCB, UCB, DistUCB, EIPerCost
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import Optimum, ShareOfMaximum
+from fieldbo.belief.question import Optimum, ShareOfMaximum
+from fieldbo.domain.domain import Domain
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.chains.lambo import LaMBO
+from fieldbo.policies.chains.rivals import CAMOBO, CArBO, LazyEIPerCost
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.policies.control_sets.front import SubsetFront
+from fieldbo.policies.control_sets.rivals import ETC, TSPSQ, UCBCVS, UCBPSQ
+from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
+from fieldbo.policies.optimum.myopic import EI, GPUCB, MaxValueEntropySearch
+from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.testing import (
     PolicyContract,
     UnknownCostContract,

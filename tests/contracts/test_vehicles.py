@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from fieldbo.exchange import Query
-from fieldbo.sensors import Level, Sensor
+from fieldbo.domain.sensor import Level, Sensor
+from fieldbo.messages import Query
 from fieldbo.testing import VehicleContract, small_mission, small_world
-from fieldbo.vehicles import VEHICLES
 from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.kinds import VEHICLES
 from fieldbo.vehicles.simulated import Simulated
 
 LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.05, 1.0)))

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 import fieldbo
-from fieldbo.conditions import Conditions
-from fieldbo.costs import Euclidean, Flight
-from fieldbo.domain import Axis, Domain
-from fieldbo.fields.gp_draw import GPDraw
-from fieldbo.obstacles import Obstacle
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.flight import Flight
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.testing import WorldContract, small_world
+from fieldbo.world.disturbances import Conditions
+from fieldbo.world.fields.gp_draw import GPDraw
 
 
 class TestShippedWorlds(WorldContract):

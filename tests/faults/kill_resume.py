@@ -41,22 +41,22 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import fieldbo
-import fieldbo.loops.blocks
-import fieldbo.loops.choice
-import fieldbo.loops.lookahead
-import fieldbo.loops.search
-import fieldbo.policies.lambo
-import fieldbo.policies.subsets
-from fieldbo import record as record_module
-from fieldbo import runner
-from fieldbo.exchange import Lost, Rejected
-from fieldbo.mission import Mission
-from fieldbo.model import Model
-from fieldbo.policies.coverage import Random
-from fieldbo.policies.levelset import GCHK, Straddle
-from fieldbo.policies.subsets import Subsets
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.record import Record
+import fieldbo.belief._lookahead_loops
+import fieldbo.policies.chains.lambo
+import fieldbo.policies.control_sets.subsets
+import fieldbo.policies.optimum._loops
+import fieldbo.policies.travel._block_loops
+import fieldbo.policies.travel._choice_loops
+from fieldbo.belief.model import Model
+from fieldbo.messages import Lost, Rejected
+from fieldbo.mission.mission import Mission
+from fieldbo.policies.baselines import Random
+from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.runs import runner
+from fieldbo.runs.record import record as record_module
+from fieldbo.runs.record.record import Record
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 

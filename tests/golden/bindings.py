@@ -7,38 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo import regrets
-from fieldbo.agent import Agent
-from fieldbo.chance import TruncatedNormal, halton
-from fieldbo.costs import Euclidean, Modular, Module, Transect, Unit
-from fieldbo.domain import Axis, Domain
-from fieldbo.exchange import Observation, Query
-from fieldbo.fields import function
-from fieldbo.gp import Belief
-from fieldbo.kernels import Stationary, kernel
-from fieldbo.ledger import Limit
-from fieldbo.metrics import f1_score
-from fieldbo.mission import Crew, Mission
-from fieldbo.model import Model
-from fieldbo.policies import (
-    acquisition,
-    cells,
-    lambo,
-    reduction,
-    sets,
-    subset_rivals,
-    subsets,
-    tree,
-)
-from fieldbo.policies.bases import Base
-from fieldbo.policies.expectation import Expected
-from fieldbo.policies.rollout import Simulation, rollout_values
-from fieldbo.policies.travel import DistUCB
-from fieldbo.policies.truvar import TruVaR
-from fieldbo.question import LevelSet, Optimum, Question, ShareOfMaximum
-from fieldbo.sensors import Level, Sensor
-from fieldbo.surface import Surface
-from fieldbo.world import Quantity, World
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.kernels import Stationary, kernel
+from fieldbo.belief.model import Model
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.limits import Limit
+from fieldbo.costs.transect import Transect
+from fieldbo.costs.unit import Unit
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.distributions import TruncatedNormal, halton
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Level, Sensor
+from fieldbo.messages import Observation, Query
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.policies import acquisition
+from fieldbo.policies.chains import arm_tree as tree
+from fieldbo.policies.chains import lambo
+from fieldbo.policies.chains import partition as cells
+from fieldbo.policies.control_sets import rivals as subset_rivals
+from fieldbo.policies.control_sets import subsets
+from fieldbo.policies.control_sets.expectation import Expected
+from fieldbo.policies.level_set import confidence_sets as sets
+from fieldbo.policies.level_set import reduction
+from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.policies.travel.one_step import DistUCB
+from fieldbo.policies.travel.rollout import Simulation, rollout_values
+from fieldbo.policies.travel.scores import Base
+from fieldbo.results import regrets
+from fieldbo.results.metrics import f1_score
+from fieldbo.world.fields import function
+from fieldbo.world.world import Quantity, World
 
 Case = dict[str, Any]
 Answer = dict[str, Any]

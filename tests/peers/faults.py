@@ -29,12 +29,12 @@ from peers.pond import BATTERY_S, NOISE_SD, SPEEDUP, pond
 from peers.processes import Program, fieldbo, until
 from working_folder import write
 
-from fieldbo.catalogue import load_mission
-from fieldbo.exchange import EndReason, GoHome, Lost, Observation, Query, Rejected, Telemetry
-from fieldbo.record import Record
-from fieldbo.runner import run as simulate
-from fieldbo.vehicles.link import At
-from fieldbo.vehicles.settings import Told
+from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.mission.load import load_mission
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import run as simulate
+from fieldbo.vehicles.load import Told
+from fieldbo.vehicles.remote.link import At
 
 SILENCE_S, LEAST_S = 2.0, 6.0
 """The watchdog's time, and how long an order may take, as the vehicle file states them."""

@@ -17,11 +17,11 @@ from mavsdk.plugins.mavlink_direct_server import MavlinkDirectServer, MavlinkMes
 from mavsdk.plugins.mission_raw_server import MissionRawServer, MissionRawServerResult
 from mavsdk.plugins.telemetry_server import Battery, Heading, Position, TelemetryServer, VelocityNed
 
-from fieldbo.catalogue import load_world
-from fieldbo.robots import Robot
-from fieldbo.robots.mavlink import mirrored
-from fieldbo.vehicles.link import At, Charge, Done, Errand
-from fieldbo.vehicles.settings import Told
+from fieldbo.mission.load import load_world
+from fieldbo.vehicles.load import Told
+from fieldbo.vehicles.remote.link import At, Charge, Done, Errand
+from fieldbo.vehicles.simulators import Robot
+from fieldbo.vehicles.simulators.mavlink import mirrored
 
 OFFBOARD = FlightMode.OFFBOARD
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from working_folder import write
 
-from fieldbo.catalogue import load_mission
-from fieldbo.mission import Mission
+from fieldbo.mission.load import load_mission
+from fieldbo.mission.mission import Mission
 
 NOISE_SD = 0.01
 BATTERY_S = 400.0

@@ -22,15 +22,15 @@ from peers.pond import SPEEDUP, pond, pond_mission
 from peers.processes import fieldbo, free_port, python, until
 from working_folder import write
 
-from fieldbo.catalogue import load_mission
-from fieldbo.exchange import Lost, Observation, Query, Rejected
-from fieldbo.frame import Frame, Origin
-from fieldbo.runner import run as simulate
+from fieldbo.domain.frame import Frame, Origin
+from fieldbo.messages import Lost, Observation, Query, Rejected
+from fieldbo.mission.load import load_mission
+from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.flight_plan import plan_file, waypoints
-from fieldbo.vehicles.link import Alive, At, Done, Errand, Read
-from fieldbo.vehicles.mavlink import Mavlink
-from fieldbo.vehicles.settings import for_new_run, vehicle_of
+from fieldbo.vehicles.load import for_new_run, vehicle_of
+from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink.link import Mavlink
+from fieldbo.vehicles.remote.link import Alive, At, Done, Errand, Read
 
 HERE = Path(__file__).parent
 

@@ -17,19 +17,19 @@ from peers.pond import BATTERY_S, SPEEDUP, pond, pond_mission
 from peers.processes import Broker, fieldbo, free_port, until
 from working_folder import write
 
-from fieldbo.catalogue import load_mission
-from fieldbo.domain import Axis
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError
-from fieldbo.exchange import Lost, Observation, Query, Rejected
-from fieldbo.frame import Frame, Origin
-from fieldbo.record import Record
-from fieldbo.robots.mqtt import errand
-from fieldbo.runner import run as simulate
+from fieldbo.messages import Lost, Observation, Query, Rejected
+from fieldbo.mission.load import load_mission
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.bus import Bus
-from fieldbo.vehicles.link import Alive, At, Charge, Done, Down, Errand, Refused
-from fieldbo.vehicles.mqtt import Codec, Mqtt, read
-from fieldbo.vehicles.settings import Told, load_vehicle
+from fieldbo.vehicles.load import Told, load_vehicle
+from fieldbo.vehicles.mqtt.client import Bus
+from fieldbo.vehicles.mqtt.link import Codec, Mqtt, read
+from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Errand, Refused
+from fieldbo.vehicles.simulators.mqtt import errand
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 ON_THE_GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)

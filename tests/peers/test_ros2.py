@@ -15,18 +15,18 @@ from peers.pond import SPEEDUP, pond, pond_mission
 from peers.processes import fieldbo, until
 from working_folder import write
 
-from fieldbo.catalogue import load_mission
+from fieldbo.domain.frame import Frame
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.exchange import Query
-from fieldbo.frame import Frame
-from fieldbo.runner import run as simulate
+from fieldbo.messages import Query
+from fieldbo.mission.load import load_mission
+from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles import LINKS
-from fieldbo.vehicles.link import Alive, At, Charge, Done, Down, Errand, Read, Refused
-from fieldbo.vehicles.ros2 import Ros2, pose_of
-from fieldbo.vehicles.ros2_node import Node, ros
-from fieldbo.vehicles.ros2_streams import Ros2Nav2, Ros2Topics
-from fieldbo.vehicles.settings import for_new_run, vehicle_of
+from fieldbo.vehicles.kinds import LINKS
+from fieldbo.vehicles.load import for_new_run, vehicle_of
+from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Errand, Read, Refused
+from fieldbo.vehicles.ros2.link import Ros2, pose_of
+from fieldbo.vehicles.ros2.node import Node, ros
+from fieldbo.vehicles.ros2.streams import Ros2Nav2, Ros2Topics
 
 POND = Frame(along="x", left="y")
 FRAME = '[frame]\nalong = "x"\nleft = "y"\n'

@@ -1,0 +1,1 @@
+"""Arrays, random streams, threads and compiled loops: what every other package builds on."""

@@ -1,0 +1,5 @@
+"""The agent: ask it for the next order, tell it what happened."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,257 @@
+"""What a reading at each site would take off the variances at all others: eq. 18 of Bogunovic et al. 2016.
+
+===========  ===============================================================================
+``N, n``     candidates, readings
+``M``        members: the candidates whose variances count
+``V``        ``L^-1 k(X, C)``, (n, N); the posterior covariance is ``k(C, C) - V^T V``
+===========  ===============================================================================
+
+The covariances of members with all candidates are kept in single precision where they fit in memory, each
+row brought up to date by the readings since it was last looked at; otherwise they are computed anew, tile by
+tile. Single precision only finds who is in question: every answer comes with a bound of its error, and
+:meth:`fieldbo.belief.surface.Surface.covariance` has the digits.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.kernels import Kernel, Matern32, Matern52, SquaredExponential, Stationary
+
+_UNIT = 2.0**-24  # of single precision
+_ROWS = 256  # that are made at once
+_REMADE = 128  # a row that was brought up to date so often is made anew: rounding adds up
+_SOME = 16  # rows up to which numpy is as fast as a loop
+_KINDS: dict[type, int] = {SquaredExponential: 0, Matern32: 1, Matern52: 2}  # as the loops call them
+
+Single = NDArray[np.float32]
+Whole = NDArray[np.int64]
+
+
+def free_bytes() -> float:
+    """Return how much memory there is to be had, as far as the system says so; else 4 GB."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="ascii")
+        return 1024.0 * int(told.split("MemAvailable:")[1].split()[0])
+    except (OSError, IndexError, ValueError):
+        return 4e9
+
+
+def posterior_covariance(kernel: Kernel, candidates: Array, V: Array, rows: Whole, columns: Whole) -> Array:
+    """Return posterior covariances (len(rows), len(columns)) between candidates, in double precision.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    candidates : (N, d) array
+    V : (n, N) array
+    rows, columns : int arrays
+        Which candidates.
+    """
+    prior = kernel(candidates[rows], candidates[columns])
+    if not len(V):
+        return prior
+    if 4 * len(columns) < len(candidates):
+        return prior - V[:, rows].T @ V[:, columns]
+    return prior - (V[:, rows].T @ V)[:, columns]  # which saves a copy of most of V
+
+
+def known_kernel(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
+    """Return a kernel as the loops know it: its kind, and the candidates (d, N) in length scales.
+
+    None for any other kernel, whose covariances are computed as it says.
+    """
+    kind = _KINDS.get(type(kernel))
+    if kind is None or not isinstance(kernel, Stationary):
+        return None
+    return kind, np.ascontiguousarray((candidates / kernel.length_scales).T)
+
+
+class Gains(NamedTuple):
+    """Truncated variance reductions (N, K) by candidate and level, and a bound (N, K) of their errors."""
+
+    value: Array
+    error: Array
+
+
+class Lookahead:
+    """Covariances between candidates, for sums over them.
+
+    A working buffer, fed by the surface that owns it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    candidates : (N, d) array
+    most_bytes : float, optional
+        What the covariances may take; where they would need more, nothing is kept. By default half of
+        the memory that is free.
+    """
+
+    def __init__(self, kernel: Kernel, candidates: Array, most_bytes: float | None = None) -> None:
+        self.kernel, self.candidates = kernel, candidates
+        self.most_bytes = free_bytes() / 2 if most_bytes is None else most_bytes
+        # All is reckoned in units of the prior's variance: single precision has no digits for 1e-24.
+        self._unit = float(np.max(kernel.diagonal(candidates)))
+        self._compiled = known_kernel(kernel, candidates)
+        self._V: Single = np.empty((0, len(candidates)), np.float32)
+        self._n = 0
+        self._kept: Single | None = None
+        self._since: Whole = np.full(len(candidates), -1)  # rows of V in each kept row; -1: not made yet
+        self._made: Whole = np.full(len(candidates), -1)  # as many were in it when it was made
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the covariances of all candidates take."""
+        return 4 * len(self.candidates) ** 2
+
+    @property
+    def keeps(self) -> bool:
+        """Whether they fit in the memory that they may take."""
+        return self.kept_bytes <= self.most_bytes
+
+    def gains(self, V: Array, variance: Array, members: Whole, noise: Array, floor: float) -> Gains:
+        """Return ``sum_M min(cov(x, m)^2 / (noise + s^2_x), max(s^2_m - floor, 0))`` for all candidates x.
+
+        Parameters
+        ----------
+        V : (n, N) array
+        variance : (N,) array
+        members : (m,) int array
+        noise : (N, K) array
+            Of a reading at each candidate and level.
+        floor : float
+            What falls below it does not count: ``eta^2 / beta``.
+
+        Returns
+        -------
+        Gains
+            In the squared unit of the values, as the variances are.
+        """
+        self._read(V)
+        unit = self._unit
+        # A candidate that is known exactly and read without noise has nothing to tell.
+        total = (noise + variance[:, None]) / unit
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        room = ((variance[members] - floor) / unit).astype(np.float32)
+        value = np.zeros_like(noise)
+        add = self._add_from_kept if self.keeps else self._add_anew
+        add(members, room, np.ascontiguousarray(scale.T, np.float32), value)
+        e = self._rounding(members)
+        rounding = 2.0 * e * np.sqrt(scale * len(members) * value) + scale * len(members) * e**2
+        return Gains(unit * value, unit * (rounding + 70.0 * _UNIT * value))  # sums of 64 terms
+
+    def _rounding(self, members: Whole) -> float:
+        """Return a bound of the covariances' errors: of the prior, of sums over readings, of updates.
+
+        Roundings of a sum are independent (seven of their standard deviations are allowed for); updates that
+        are too small to change anything all err in one direction, by half a unit each.
+        """
+        updates = int(np.max(self._n - self._made[members], initial=0)) if self.keeps else 0
+        return _UNIT * (6.0 + 2.0 * float(np.sqrt(self._n)) + 0.5 * updates)
+
+    def exact_gains(
+        self, V: Array, variance: Array, rows: Whole, noise: Array, members: Whole, floor: float
+    ) -> Array:
+        """Return the same sums (n,) in double precision, for the candidates `rows` read with `noise` (n,).
+
+        Parameters
+        ----------
+        V, variance, members, floor
+            As for `gains`.
+        rows : (n,) int array
+        noise : (n,) array
+        """
+        from fieldbo.belief._lookahead_loops import exact_gains
+
+        total = noise + variance[rows]
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        room = np.maximum(variance[members] - floor, 0.0)
+        if self._compiled is not None and len(rows) > _SOME:
+            own = np.ascontiguousarray(V[:, members].T)
+            others = np.ascontiguousarray(V[:, rows].T)
+            found: Array = exact_gains(*self._compiled, self._unit, rows, members, others, own, scale, room)
+            return found
+        found = np.empty(len(rows))
+        for start in range(0, len(rows), _ROWS):
+            some = slice(start, start + _ROWS)
+            covariance = posterior_covariance(self.kernel, self.candidates, V, rows[some], members)
+            found[some] = np.minimum(np.square(covariance) * scale[some, None], room).sum(axis=1)
+        return found
+
+    def _read(self, V: Array) -> None:
+        """Take over the rows of V that came since the last time."""
+        n = len(V)
+        if n > len(self._V):
+            grown = np.empty((max(16, n + n // 2), V.shape[1]), np.float32)
+            grown[: self._n] = self._V[: self._n]
+            self._V = grown
+        self._V[self._n : n] = V[self._n :] / np.sqrt(self._unit)
+        self._n = n
+
+    def _add_from_kept(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
+        from fieldbo.belief._lookahead_loops import add_gains
+
+        if self._kept is None:
+            self._kept = np.empty((len(self.candidates),) * 2, np.float32)
+        stale = (self._made[members] < 0) | (self._n - self._made[members] > _REMADE)
+        missing = members[stale]
+        if len(missing):
+            self._make(missing, self._kept)
+        add_gains(self._kept, members, self._since[members], self._V, self._n, room, scale, out)
+        self._since[members] = self._n
+
+    def _make(self, members: Whole, kept: Single) -> None:
+        from fieldbo.belief._lookahead_loops import make_rows
+
+        if self._compiled is not None:
+            make_rows(*self._compiled, members, self._V[: self._n], kept)
+        else:
+            for start in range(0, len(members), _ROWS):
+                some = members[start : start + _ROWS]
+                kept[some] = self._rows(some)
+        self._since[members] = self._made[members] = self._n
+
+    def _add_anew(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
+        from fieldbo.belief._lookahead_loops import add_gains, add_gains_of_tiles
+
+        if self._compiled is not None:
+            others = np.ones(len(self.candidates), dtype=bool)
+            others[members] = False
+            order = np.concatenate([members, np.flatnonzero(others)])  # members first
+            kind, scaled = self._compiled
+            found = np.zeros_like(out)
+            V = np.ascontiguousarray(self._V[: self._n, order])
+            scaled, scale = np.ascontiguousarray(scaled[:, order]), np.ascontiguousarray(scale[:, order])
+            add_gains_of_tiles(kind, scaled, V, room, scale, found)
+            out[order] += found
+            return
+        for start in range(0, len(members), _ROWS):
+            some = slice(start, start + _ROWS)
+            rows = self._rows(members[some])
+            every = np.arange(len(rows))
+            add_gains(rows, every, every, self._V, 0, room[some], scale, out)  # already up to date
+
+    def _rows(self, members: Whole) -> Single:
+        """Return the posterior covariances (R, N) of members with all candidates, for any kernel."""
+        V = self._V[: self._n]
+        prior = self.kernel(self.candidates[members], self.candidates) / self._unit
+        return np.ascontiguousarray(prior - V[:, members].T @ V, np.float32)
+
+    def copy(self) -> Lookahead:
+        """Return a look-ahead of its own, which takes what memory this one leaves."""
+        other = copy(self)
+        other._V = self._V[: self._n].copy()
+        other._since, other._made = self._since.copy(), self._made.copy()
+        other.most_bytes = max(0.0, self.most_bytes - self.kept_bytes)
+        if not other.keeps:
+            other._kept = None
+        elif self._kept is not None:
+            other._kept = self._kept.copy()
+        return other

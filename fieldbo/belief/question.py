@@ -1,0 +1,115 @@
+"""What a mission is to answer: a level set, or an optimum.
+
+In model units larger is always better: a question that minimises has ``sign = -1``, which the model's
+scale takes up once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.errors import InputError
+
+
+@dataclass(frozen=True)
+class LevelSet:
+    """The set of sites where the quantity is at or above a threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        In the unit of the values.
+    """
+
+    threshold: float
+    sign: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.threshold):
+            raise InputError(
+                f"threshold {self.threshold}",
+                expected="a finite number, in the unit of the values",
+                where="question.threshold",
+            )
+
+    @property
+    def centre(self) -> float | None:
+        """Where the model expects values to lie before it has read any, in the unit of the values."""
+        return self.threshold
+
+    def level(self, maximum: float, scale: ValueScale | None = None) -> float:
+        """Return the threshold if the field's maximum were `maximum`; here it does not depend on it.
+
+        Parameters
+        ----------
+        maximum : float
+            In model units if a scale is given, else in the user's.
+        scale : ValueScale, optional
+            The way to model units, in which the threshold is then returned.
+        """
+        return self.threshold if scale is None else float(scale.to_model([self.threshold])[0])
+
+
+@dataclass(frozen=True)
+class ShareOfMaximum:
+    """The set of sites where the quantity is at or above a share of its (unknown) maximum.
+
+    Bogunovic et al. 2016, appendix A.
+
+    Parameters
+    ----------
+    share : float
+        Above 0, and below 1.
+
+    Examples
+    --------
+    >>> ShareOfMaximum(0.8).level(10.0)
+    8.0
+    """
+
+    share: float
+    sign: ClassVar[float] = 1.0
+    centre: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise InputError(
+                f"of_maximum = {self.share}",
+                expected="a share of the maximum, above 0 and below 1",
+                where="question.threshold.of_maximum",
+            )
+
+    def level(self, maximum: float, scale: ValueScale | None = None) -> float:
+        """Return the threshold if the field's maximum were `maximum`; units as for a `LevelSet`."""
+        if scale is None:
+            return self.share * maximum
+        return float(scale.to_model([self.share * float(scale.to_user([maximum])[0])])[0])
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The site where the quantity is largest, or smallest.
+
+    Parameters
+    ----------
+    goal : {"maximise", "minimise"}
+    """
+
+    goal: Literal["maximise", "minimise"] = "maximise"
+    centre: ClassVar[float | None] = None
+
+    @property
+    def sign(self) -> float:
+        """1 where the largest value is sought, -1 where the smallest is."""
+        return 1.0 if self.goal == "maximise" else -1.0
+
+    def level(self, maximum: float, scale: ValueScale | None = None) -> float:
+        """Return NaN: an optimum has no threshold."""
+        return float("nan")
+
+
+Question = LevelSet | ShareOfMaximum | Optimum

@@ -1,0 +1,81 @@
+"""The map between a user's values and the standardised values of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.errors import InputError
+
+Transform = Literal["none", "log"]
+
+
+@dataclass(frozen=True)
+class ValueScale:
+    """The map between a user's values and the model's standardised ones.
+
+    ``model = (transform(value) - shift) / scale``
+
+    Parameters
+    ----------
+    transform : {"none", "log"}
+    shift, scale : float
+        Constants that change only at a fit.
+
+    Examples
+    --------
+    >>> s = ValueScale("log", shift=1.0, scale=2.0)
+    >>> float(s.to_user(s.to_model([5.0]))[0].round(12))
+    5.0
+    """
+
+    transform: Transform = "none"
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def usable(self, values: ArrayLike) -> Mask:
+        """Say which values the model can take: finite, and above 0 for a log."""
+        y = np.asarray(values, dtype=float)
+        good: Mask = np.isfinite(y)
+        return good & (y > 0) if self.transform == "log" else good
+
+    def to_model(self, values: ArrayLike) -> Array:
+        """Return values (n,) in model units.
+
+        Raises
+        ------
+        InputError
+            A log is asked of a value that is not above 0.
+        """
+        y = np.asarray(values, dtype=float)
+        if self.transform == "log":
+            if np.any(y <= 0):
+                raise InputError(
+                    f"the log of {float(np.min(y))}",
+                    expected="values above 0",
+                    mend='use transform = "none", or leave out or shift the values',
+                )
+            y = np.log(y)
+        return np.asarray((y - self.shift) / self.scale)
+
+    def noise_to_model(self, noise_variances: ArrayLike, values: ArrayLike) -> Array:
+        """Return noise variances in model units; for a log to first order at `values`."""
+        v = np.asarray(noise_variances, dtype=float) / self.scale**2
+        return np.asarray(v / np.square(values) if self.transform == "log" else v)
+
+    def to_user(self, model_values: ArrayLike) -> Array:
+        """Return model values in the user's units (of a log: the median)."""
+        y = np.asarray(model_values, dtype=float) * self.scale + self.shift
+        return np.asarray(np.exp(y) if self.transform == "log" else y)
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation in the user's units of a normal in model units."""
+        mu, var = mean * self.scale + self.shift, variance * self.scale**2
+        if self.transform == "log":
+            expected = np.exp(mu + 0.5 * var)
+            return expected, expected * np.sqrt(np.expm1(var))
+        return mu, np.sqrt(var)

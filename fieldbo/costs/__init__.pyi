@@ -1,0 +1,11 @@
+from .base import CostModel as CostModel
+from .chain import Modular as Modular
+from .chain import Module as Module
+from .control_sets import Subset as Subset
+from .euclidean import Euclidean as Euclidean
+from .flight import Flight as Flight
+from .legs import Legs as Legs
+from .limits import Limit as Limit
+from .route import shortest_order as shortest_order
+from .transect import Transect as Transect
+from .unit import Unit as Unit

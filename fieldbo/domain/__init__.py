@@ -1,0 +1,5 @@
+"""Where samples can be taken: axes, sites, obstacles, frames, sensors and shortest paths."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,17 @@
+from .axes import Axis as Axis
+from .axes import is_depth as is_depth
+from .controls import Controls as Controls
+from .controls import ControlSet as ControlSet
+from .distributions import Distribution as Distribution
+from .distributions import TruncatedNormal as TruncatedNormal
+from .distributions import Uniform as Uniform
+from .domain import Domain as Domain
+from .frame import Frame as Frame
+from .frame import Ground as Ground
+from .frame import Origin as Origin
+from .obstacles import Obstacle as Obstacle
+from .search import around as around
+from .search import climbed as climbed
+from .search import polished as polished
+from .sensor import Level as Level
+from .sensor import Sensor as Sensor

@@ -1,0 +1,265 @@
+"""What is left to chance: the distributions of variables that nobody sets, and even points to average over.
+
+=================  =======================================================================================
+``m``, ``v``       mean and variance of a truncated normal law, the truncation included
+``c``, ``s``       mean and standard deviation of the normal law that was truncated
+``u``              probabilities, from 0 to 1
+``x``              values of a variable, in its axis' unit
+=================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.errors import InputError
+
+_REACH = 40.0  # in widths of the law about its peak: all but exp(-40) of it
+_WIDEST = 1000.0  # s, in extents of the axis: the law is flat, or exponential, to seven digits
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(256)
+
+
+class Distribution(ABC):
+    """The law of a variable that is left to chance: between two ends, and known.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of its values, in the axis' unit.
+    """
+
+    low: float
+    high: float
+
+    @abstractmethod
+    def quantile(self, u: ArrayLike) -> Array:
+        """Return the values below which the shares `u` of all draws lie, in the shape of `u`.
+
+        Raises
+        ------
+        InputError
+            A share is not from 0 to 1.
+        """
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """Return `n` independent draws (n,), each by the quantile of one uniform number."""
+        return self.quantile(rng.random(n))
+
+    def check_within(self, low: float, high: float, where: str) -> None:
+        """Raise an `InputError` that names `where` unless all values lie on an axis from `low` to `high`."""
+        if not (low <= self.low and self.high <= high):
+            raise InputError(
+                f"a variable left free takes values from {self.low:g} to {self.high:g}",
+                expected=f"values on its axis, from {low:g} to {high:g}",
+                where=where,
+            )
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """Every value between two ends is as likely.
+
+    Parameters
+    ----------
+    low, high : float
+
+    Raises
+    ------
+    InputError
+        The ends are not finite, or not in order.
+
+    Examples
+    --------
+    >>> Uniform(2, 4).quantile([0, 0.25, 1])
+    array([2. , 2.5, 4. ])
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_ends(self.low, self.high)
+
+    def quantile(self, u: ArrayLike) -> Array:
+        shares = _shares(u)
+        return self.low * (1.0 - shares) + self.high * shares
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Distribution):
+    """A normal law cut off at two ends, told by the mean and the variance that it has afterwards.
+
+    Parameters
+    ----------
+    mean : float
+        Of the truncated law, between the ends.
+    variance : float
+        Of the truncated law. It is below that of the exponential law of the same mean between the ends:
+        in the middle that is the uniform law, with a twelfth of the squared extent.
+    low, high : float
+
+    Attributes
+    ----------
+    centre, scale : float
+        Mean and standard deviation of the normal law before it was cut off.
+
+    Raises
+    ------
+    InputError
+        No truncated normal law between these ends has that mean and variance.
+
+    Examples
+    --------
+    >>> law = TruncatedNormal(0.5, 0.02)
+    >>> round(law.scale, 6), law.quantile([0, 0.01, 0.5]).round(6)
+    (0.141821, array([0.      , 0.171167, 0.5     ]))
+    """
+
+    mean: float
+    variance: float
+    low: float = 0.0
+    high: float = 1.0
+    centre: float = field(init=False, repr=False, compare=False)
+    scale: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_ends(self.low, self.high)
+        if not self.low < self.mean < self.high:
+            raise InputError(
+                f"a mean of {self.mean:g}",
+                expected=f"a number above {self.low:g} and below {self.high:g}",
+                where="mean",
+            )
+        if not (np.isfinite(self.variance) and self.variance > 0):
+            raise InputError(
+                f"a variance of {self.variance:g}", expected="a finite number above 0", where="variance"
+            )
+        extent = self.high - self.low
+        centre, scale = _untruncated((self.mean - self.low) / extent, self.variance / extent**2, extent)
+        object.__setattr__(self, "centre", self.low + extent * centre)
+        object.__setattr__(self, "scale", extent * scale)
+
+    def quantile(self, u: ArrayLike) -> Array:
+        from scipy.special import log_ndtr, ndtri_exp
+
+        shares = _shares(u)
+        low, high = (self.low - self.centre) / self.scale, (self.high - self.centre) / self.scale
+        # the lower tail has the digits: of a law that lies in the upper one, the mirror image is taken
+        mirrored = low > 0
+        if mirrored:
+            low, high, shares = -high, -low, 1.0 - shares
+        with np.errstate(divide="ignore"):
+            log_p = np.logaddexp(np.log1p(-shares) + log_ndtr(low), np.log(shares) + log_ndtr(high))
+        steps = ndtri_exp(np.minimum(log_p, 0.0))
+        x = self.centre + self.scale * (-steps if mirrored else steps)
+        return np.clip(x, self.low, self.high)
+
+
+def halton(n: int, d: int) -> Array:
+    """Return the first `n` points of the Halton sequence (1960) in the unit cube, without the origin.
+
+    Coordinate j of point i is i, from 1, written in the j-th prime base and mirrored at the point.
+
+    Parameters
+    ----------
+    n : int
+        How many points.
+    d : int
+        How many coordinates; from about 10 on the last ones need many points to be even.
+
+    Returns
+    -------
+    (n, d) array
+        Above 0 and below 1.
+
+    Raises
+    ------
+    InputError
+        A number is negative.
+
+    Examples
+    --------
+    >>> halton(3, 2)
+    array([[0.5       , 0.33333333],
+           [0.25      , 0.66666667],
+           [0.75      , 0.11111111]])
+    """
+    if n < 0 or d < 0:
+        raise InputError(f"{n} points of {d} coordinates", expected="numbers of at least 0")
+    from scipy.stats import qmc
+
+    if not (n and d):
+        return np.zeros((n, d))
+    sequence = qmc.Halton(d, scramble=False)
+    sequence.fast_forward(1)
+    return np.asarray(sequence.random(n))
+
+
+def _shares(u: ArrayLike) -> Array:
+    shares = np.asarray(u, dtype=float)
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise InputError("a quantile of a share outside of 0 to 1", expected="shares from 0 to 1")
+    return shares
+
+
+def _check_ends(low: float, high: float) -> None:
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InputError(
+            f"values from {low:g} to {high:g}", expected="two finite numbers, low below high", where="low"
+        )
+
+
+@lru_cache(maxsize=1024)
+def _untruncated(m: float, v: float, extent: float) -> tuple[float, float]:
+    """Return c and s of the law on [0, 1] of mean m and variance v; `extent` is for the message alone.
+
+    Along the laws of mean m the variance rises with s, from below s^2 to that of the exponential law of
+    mean m.
+    """
+    from scipy.optimize import brentq
+
+    def excess(log_s: float) -> float:
+        s = float(np.exp(log_s))
+        return _moments(_centre(m, s), s)[1] / v - 1.0
+
+    narrow, wide = np.log(0.99 * np.sqrt(v)), np.log(_WIDEST)
+    if narrow >= wide or excess(wide) <= 0:
+        most = _moments(_centre(m, _WIDEST), _WIDEST)[1]
+        raise InputError(
+            f"a variance of {v * extent**2:g}, too large for that mean between these ends",
+            expected=f"below {most * extent**2:g}",
+            where="variance",
+        )
+    s = float(np.exp(brentq(excess, narrow, wide, xtol=1e-14)))
+    return _centre(m, s), s
+
+
+def _centre(m: float, s: float) -> float:
+    """Return the c for which a law on [0, 1] of that s has the mean m.
+
+    Cut off beyond its peak, a law falls faster than exp(-x d / s^2) where d is how far the peak lies
+    outside: its mean is nearer than s^2 / d to that end. Twice as far is far enough.
+    """
+    from scipy.optimize import brentq
+
+    ends = -2.0 * s**2 / m, 1.0 + 2.0 * s**2 / (1.0 - m)
+    return float(brentq(lambda c: _moments(c, s)[0] - m, *ends, xtol=1e-15 * max(1.0, s**2)))
+
+
+def _moments(c: float, s: float) -> tuple[float, float]:
+    """Return mean and variance of the normal law of c and s cut off at 0 and 1."""
+    peak = min(max(c, 0.0), 1.0)
+    outside = abs(c - peak)
+    reach = _REACH * (s if outside <= s else s**2 / outside)
+    low, high = max(0.0, peak - reach), min(1.0, peak + reach)
+    x = low + (high - low) * (_NODES + 1.0) / 2.0
+    weights = _WEIGHTS * np.exp(-(x - peak) * (x + peak - 2.0 * c) / (2.0 * s**2))
+    weights /= weights.sum()
+    mean = float(weights @ x)
+    return mean, float(weights @ (x - mean) ** 2)

@@ -1,0 +1,432 @@
+"""Where samples can be taken: named axes, finite candidate sites, and a region they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import shapely
+from numpy.typing import ArrayLike, NDArray
+
+from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import Distribution
+from fieldbo.domain.obstacles import Obstacle, Region, Space
+from fieldbo.errors import InputError
+
+MOST_PAIRS = 20_000
+"""Sites up to which all pairs of them fit in memory: 3.2 GB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Finite candidate sites on named axes.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        d axes; every site has its coordinates in this order.
+    sites : (N, d) array
+        Where samples can be taken, in the axes' units.
+    shape : tuple of int, optional
+        Counts along each axis where the sites come from a grid (before the region was cut out).
+    grid_index : (N,) int array, optional
+        Flat index of each site in that grid; all of them in order where nothing was cut out.
+    region : shapely.Polygon or shapely.MultiPolygon, optional
+        Of a 2-d domain, in the axes' units: where samples can be taken and vehicles move, obstacles cut
+        out; None is the whole box.
+    continuous : bool
+        Whether samples can be taken anywhere between the axes' ends; the sites then only stand for them.
+    obstacles : sequence of Obstacle
+        Boxes or, over two axes, polygons, as vehicles keep out of them: clearance included.
+    dropped : int
+        How many sites `restricted` has left out.
+    controls : Controls, optional
+        Which variables can be set together, and the distributions of those left free; None: all are set.
+
+    Raises
+    ------
+    InputError
+        No sites, wrong shapes, or sites outside the axes; control sets that don't fit the axes.
+
+    Examples
+    --------
+    >>> lake = Domain.grid([Axis("along", "m", 0, 100), Axis("depth", "m", 0, 10, "down")], (3, 2))
+    >>> lake.size, lake.dimension
+    (6, 2)
+    >>> lake.contains([[50, 5], [50, 11]])
+    array([ True, False])
+    """
+
+    axes: tuple[Axis, ...]
+    sites: Array
+    shape: tuple[int, ...] | None = None
+    grid_index: NDArray[np.int64] | None = None
+    region: Region | None = field(default=None, repr=False)
+    continuous: bool = False
+    obstacles: tuple[Obstacle, ...] = ()
+    dropped: int = 0
+    controls: Controls | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", tuple(self.axes))
+        if self.controls is not None:
+            self.controls.check(self.axes)
+        object.__setattr__(self, "obstacles", tuple(self.obstacles))
+        if self.obstacles and self.region is None:
+            object.__setattr__(self, "region", _space(self.axes, None, self.obstacles).region)
+        object.__setattr__(self, "sites", frozen_array(np.atleast_2d(self.sites)))
+        if self.sites.size == 0:
+            raise InputError(
+                "the domain has no sites",
+                expected="at least one candidate site",
+                mend="widen the region or refine the grid"
+                + (", make obstacles smaller, or lower the clearance" if self.obstacles else ""),
+            )
+        if self.sites.shape[1] != len(self.axes):
+            raise InputError(
+                f"sites have {self.sites.shape[1]} coordinates", expected=f"{len(self.axes)}, one an axis"
+            )
+        if self.shape is not None and self.grid_index is None:
+            object.__setattr__(self, "grid_index", frozen_array(np.arange(self.size), int))
+        outside = ~self.contains(self.sites)
+        if outside.any():
+            raise InputError(
+                f"{int(outside.sum())} of {self.size} sites lie outside the domain, the first at "
+                f"{self.sites[np.argmax(outside)].tolist()}",
+                expected="sites within the axes and the region",
+            )
+
+    @classmethod
+    def grid(
+        cls,
+        axes: Sequence[Axis],
+        shape: Sequence[int],
+        region: Region | None = None,
+        obstacles: Sequence[Obstacle] = (),
+        clearance: float = 0.0,
+    ) -> Self:
+        """Make sites at the nodes of a regular grid; the last axis varies fastest.
+
+        Parameters
+        ----------
+        axes : sequence of d Axis
+        shape : sequence of d int
+            Number of nodes along each axis, ends included.
+        region : shapely.Polygon, optional
+            The outline: only nodes in it or on its edge become sites (2-d only).
+        obstacles : sequence of Obstacle
+            Nodes strictly inside one are left out.
+        clearance : float
+            By how much obstacles are grown first.
+
+        Examples
+        --------
+        >>> axes = [Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)]
+        >>> Domain.grid(axes, (5, 3), obstacles=[Obstacle("pillar", (0.5, 0.5), (2.5, 1.5))]).size
+        13
+        """
+        if len(shape) != len(axes) or min(shape) < 1:
+            raise InputError(f"grid counts {tuple(shape)}", expected=f"{len(axes)} counts of at least 1")
+        ticks = [np.linspace(a.low, a.high, n) for a, n in zip(axes, shape, strict=True)]
+        nodes = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        if region is not None and len(axes) != 2:
+            raise InputError("an outline was given", expected="a domain of two axes for an outline")
+        kept = _grown(axes, obstacles, clearance)
+        space = _space(axes, region, kept)
+        index = np.flatnonzero(space.contains(nodes))
+        return cls(
+            tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), space.region, obstacles=kept
+        )
+
+    @classmethod
+    def box(
+        cls,
+        axes: Sequence[Axis],
+        representers: int = 1000,
+        obstacles: Sequence[Obstacle] = (),
+        clearance: float = 0.0,
+        controls: Controls | None = None,
+    ) -> Self:
+        """Make a continuous domain: the box between the axes' ends, and points that stand for it.
+
+        Parameters
+        ----------
+        axes : sequence of d Axis
+        representers : int
+            How many quasi-random (Sobol) points become the sites.
+        obstacles : sequence of Obstacle
+            Points strictly inside one are left out.
+        clearance : float
+            By how much obstacles are grown first.
+        controls : Controls, optional
+            Which variables can be set together.
+
+        Examples
+        --------
+        >>> Domain.box([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], 64).sites.mean(axis=0).round(2)
+        array([1. , 0.5])
+        """
+        from scipy.stats import qmc
+
+        if representers < 1:
+            raise InputError(f"{representers} representers", expected="at least 1")
+        kept = _grown(axes, obstacles, clearance)
+        space = _space(axes, None, kept)
+        power = int(np.ceil(np.log2(representers)))  # Sobol points are even in powers of two
+        points = qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random_base2(power)[:representers]
+        sites = space.low + points * (space.high - space.low)
+        sites = sites[space.contains(sites)]
+        return cls(
+            tuple(axes), sites, region=space.region, continuous=True, obstacles=kept, controls=controls
+        )
+
+    def check_pairs(self, what: str) -> None:
+        """Raise an `InputError` if a covariance between all pairs of sites would not fit in memory."""
+        if self.size > MOST_PAIRS:
+            raise InputError(
+                f"{what} on {self.size} sites takes {8e-9 * self.size**2:,.0f} GB",
+                expected=f"at most {MOST_PAIRS} sites",
+                where="domain.axes",
+                mend="lower the counts of the axes, or take a field that needs no such pairs, as gp-mean",
+            )
+
+    @property
+    def control_sets(self) -> tuple[ControlSet, ...]:
+        """Which variables can be set together; none where all of them always are."""
+        return () if self.controls is None else self.controls.sets
+
+    @property
+    def distributions(self) -> tuple[Distribution | None, ...]:
+        """Of each of the d variables where it is left free; None: it never is."""
+        return (None,) * self.dimension if self.controls is None else self.controls.distributions
+
+    def expected(self, site: Array) -> Array:
+        """Return a site (d,) with the median of what chance brings where a variable is left free (NaN)."""
+        free = np.isnan(site)
+        if not free.any():
+            return site
+        medians = [
+            m if law is None else law.quantile(0.5)
+            for m, law in zip(self.middle, self.distributions, strict=True)
+        ]
+        return np.where(free, np.array(medians, dtype=float), site)
+
+    @property
+    def size(self) -> int:
+        """Number of sites, N."""
+        return len(self.sites)
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes, d."""
+        return len(self.axes)
+
+    @cached_property
+    def low(self) -> Array:
+        """(d,) lower ends of the axes."""
+        return frozen_array([a.low for a in self.axes])
+
+    @cached_property
+    def high(self) -> Array:
+        """(d,) upper ends of the axes."""
+        return frozen_array([a.high for a in self.axes])
+
+    @property
+    def middle(self) -> Array:
+        """(d,) middle of the axes; where that is not free, the site nearest to it."""
+        middle: Array = (self.low + self.high) / 2.0
+        return middle if self.contains(middle)[0] else self.sites[self.nearest(middle)]
+
+    @property
+    def extent(self) -> Array:
+        """(d,) lengths of the axes."""
+        return self.high - self.low
+
+    @cached_property
+    def cell_size(self) -> float:
+        """Length, area or volume that one site stands for, in the product of the axes' units.
+
+        Examples
+        --------
+        >>> Domain.grid([Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)], (5, 3)).cell_size
+        0.5333333333333333
+        """
+        return self._space.measure / self.size
+
+    @property
+    def cell_unit(self) -> str:
+        """Unit of `cell_size`: m, m2, or the axes' units side by side."""
+        units = [a.unit for a in self.axes]
+        if len(set(units)) == 1:
+            return units[0] + (str(len(units)) if len(units) > 1 and units[0] else "")
+        return " ".join(units)
+
+    def contains(self, points: ArrayLike) -> Mask:
+        """Say which points lie in the domain, its edge included.
+
+        Parameters
+        ----------
+        points : (n, d) array
+
+        Returns
+        -------
+        (n,) bool array
+        """
+        return self._space.contains(points)
+
+    def beyond(self, points: ArrayLike) -> Mask:
+        """Say which coordinates of points lie beyond the ends of their axes, by more than rounding.
+
+        What `contains` allows for is within: a billionth of each axis' length.
+
+        Parameters
+        ----------
+        points : (n, d) array
+
+        Returns
+        -------
+        (n, d) bool array
+
+        Examples
+        --------
+        >>> Domain.box([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], 8).beyond([[2.0 + 1e-12, 1.1]])
+        array([[False,  True]])
+        """
+        return self._space.beyond(points)
+
+    def clipped(self, points: Array) -> Array:
+        """Return points (n, d) or a point (d,) with what lies beyond the ends of the axes moved to them."""
+        return np.clip(points, self.low, self.high)
+
+    @cached_property
+    def _space(self) -> Space:
+        in_boxes = self.obstacles if self.region is None else ()  # of a region they are cut out already
+        return Space.around(in_boxes, self.low, self.high, self.region)
+
+    @property
+    def clear(self) -> bool:
+        """Whether every straight leg between two points of the domain stays inside it."""
+        return self._space.convex
+
+    def obstacle_at(self, point: ArrayLike) -> Obstacle | None:
+        """Return the obstacle that `point` (d,) lies strictly inside of; None if there is none."""
+        return next((o for o in self.obstacles if o.holds(point)[0]), None)
+
+    def check_place(self, what: str, place: Array, where: str) -> None:
+        """Raise an `InputError` unless a place is a point (d,) of the domain.
+
+        Parameters
+        ----------
+        what : str
+            For example ``"start"``.
+        place : (d,) array
+        where : str
+            Its key.
+        """
+        if len(place) != self.dimension:
+            raise InputError(
+                f"{what} has {len(place)} coordinates",
+                expected=f"{self.dimension}: {', '.join(a.name for a in self.axes)}",
+                where=where,
+            )
+        if self.contains(place[None])[0]:
+            return
+        inside = self.obstacle_at(place)
+        box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in self.axes)
+        raise InputError(
+            f"{what} {place.tolist()} lies "
+            + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
+            expected=box
+            + (" and within its outline" if self.region is not None and inside is None else "")
+            + (" outside all obstacles, their clearance included" if inside is not None else ""),
+            where=where,
+            mend=f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}",
+        )
+
+    def restricted(self, mask: Mask) -> Self:
+        """Return the domain with some of its sites, (N,) bool, and the parts of its region that hold them.
+
+        Each of them stands for what it stood for before.
+
+        Examples
+        --------
+        >>> line = Domain.grid([Axis("x", "m", 0, 4)], (5,))
+        >>> line.restricted(line.sites[:, 0] > 1).sites.ravel().tolist()
+        [2.0, 3.0, 4.0]
+        """
+        sites = self.sites[mask]
+        region = self.region
+        if isinstance(region, shapely.MultiPolygon):
+            parts = [p for p in region.geoms if Space(self.low, self.high, p).contains(sites).any()]
+            region = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+        other = replace(
+            self,
+            sites=sites,
+            grid_index=None if self.grid_index is None else frozen_array(self.grid_index[mask], int),
+            region=region,
+            dropped=self.dropped + self.size - len(sites),
+        )
+        other.__dict__["cell_size"] = self.cell_size
+        return other
+
+    def nearest(self, point: ArrayLike) -> int:
+        """Return the index of the site nearest to `point` (d,), distances in shares of the axes' lengths."""
+        gap = self._shares - (np.asarray(point, dtype=float) / self.extent)[:, None]
+        return int(np.argmin(np.einsum("dn,dn->n", gap, gap)))
+
+    @cached_property
+    def _shares(self) -> Array:
+        """Sites (d, N) in shares of the axes' lengths."""
+        return frozen_array((self.sites / self.extent).T)
+
+    def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values (N,) of the sites laid out on the grid; NaN (-1 for whole numbers) between.
+
+        Raises
+        ------
+        InputError
+            The domain is no grid.
+
+        Examples
+        --------
+        >>> Domain.grid([Axis("x", "m", 0, 1), Axis("y", "m", 0, 1)], (2, 2)).on_grid(np.arange(4.0))
+        array([[0., 1.],
+               [2., 3.]])
+        """
+        if self.shape is None:
+            raise InputError("a domain of scattered sites", expected="a grid")
+        outside = -1 if np.issubdtype(values.dtype, np.integer) else np.nan
+        grid = np.full(int(np.prod(self.shape)), outside, dtype=values.dtype)
+        grid[self.grid_index] = values
+        return grid.reshape(self.shape)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Return `n` sites drawn at random, (n, d), each at most once where there are enough."""
+        return self.sites[rng.choice(self.size, size=n, replace=n > self.size)]
+
+
+def _grown(axes: Sequence[Axis], obstacles: Sequence[Obstacle], clearance: float) -> tuple[Obstacle, ...]:
+    """Return obstacles with the clearance around them."""
+    if not (np.isfinite(clearance) and clearance >= 0):
+        raise InputError(
+            f"clearance = {clearance}", expected="a finite number of at least 0", where="domain.clearance"
+        )
+    if clearance > 0 and len(units := {a.unit for a in axes}) > 1:
+        raise InputError(
+            f"a clearance on axes in {' and '.join(sorted(units))}",
+            expected="one unit for all axes, in which distances are told",
+            where="domain.clearance",
+            mend="make the obstacles larger instead",
+        )
+    return tuple(o.grown(clearance) for o in obstacles)
+
+
+def _space(axes: Sequence[Axis], outline: Region | None, obstacles: Sequence[Obstacle]) -> Space:
+    """Return what obstacles leave of the box between the axes' ends, or of an outline."""
+    low, high = frozen_array([a.low for a in axes]), frozen_array([a.high for a in axes])
+    return Space.around(obstacles, low, high, outline)

@@ -1,0 +1,502 @@
+"""What passes between an agent and whatever carries out its orders: orders out, events in.
+
+Everything is a frozen value and has a plain form (:func:`to_plain`, :func:`from_plain`) of strings,
+numbers and lists, in which it is recorded and sent. NaN is written as None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo.errors import InputError
+
+
+class EndReason(StrEnum):
+    """Why a run ended. A goal reached is never confused with resources gone."""
+
+    QUESTION_ANSWERED = "question answered"
+    BATTERY_SPENT = "battery spent"
+    STEP_LIMIT = "step limit"
+    STOPPED_BY_POLICY = "stopped by policy"
+    STOPPED_BY_OPERATOR = "stopped by operator"
+    VEHICLE_LOST = "vehicle lost"
+
+
+def _freeze(value: object, name: str, array: ArrayLike, dtype: type = float) -> None:
+    object.__setattr__(value, name, frozen_array(array, dtype))
+
+
+def _numbers(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
+    """Return what was given for `name` as numbers of their own, which can't be written to.
+
+    Parameters
+    ----------
+    name : str
+    given : array_like
+        Of numbers of any type, Decimal and Fraction among them, but not of text such as "1".
+    where : str
+        Named in errors.
+    gaps : bool
+        Whether None stands for a number that is missing, NaN.
+
+    Raises
+    ------
+    InputError
+        It is anything else.
+    """
+    try:
+        numbers = np.array(given, order="C")
+        kind = numbers.dtype.kind
+        if kind not in "biufO" and numbers.size:
+            raise TypeError
+        if kind == "O" and any(
+            isinstance(one, str | bytes | np.ndarray) or (one is None and not gaps) for one in numbers.flat
+        ):
+            raise TypeError
+        numbers = numbers.astype(float, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        shown = given.tolist() if isinstance(given, np.ndarray) else given
+        raise InputError(f"{name} = {shown!r}", expected="numbers", where=where) from None
+    numbers.setflags(write=False)
+    return numbers
+
+
+def _row(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
+    """Return what was given for `name` as (k,) numbers; axes of length 1 beside that one are dropped."""
+    numbers = _numbers(name, given, where, gaps=gaps)
+    if numbers.ndim > 1 and numbers.size not in (0, max(numbers.shape)):
+        raise InputError(
+            f"{name} is an array of {_by(numbers)} numbers",
+            expected="numbers in one row",
+            where=where,
+            mend="pass them in a flat list, in the order in which they are meant",
+        )
+    return numbers if numbers.ndim == 1 else numbers.ravel()
+
+
+def _number(name: str, given: object, where: str) -> float:
+    """Return what was given for `name` as a float; an array of a single number stands for that."""
+    if isinstance(given, float):
+        return float(given)
+    numbers = _numbers(name, given, where)
+    if numbers.size != 1:
+        raise InputError(f"{name} = {numbers.tolist()}", expected="a number", where=where)
+    return float(numbers.item())
+
+
+def _check_finite(name: str, given: Array | float, where: str, least: float = -math.inf) -> None:
+    """Raise an `InputError` unless all numbers are finite, and at least `least`."""
+    numbers = np.asarray(given)
+    if not (np.isfinite(numbers) & (numbers >= least)).all():
+        raise InputError(
+            f"{name} {numbers.tolist()}",
+            expected="finite numbers" + (f" of at least {least:g}" if least > -math.inf else ""),
+            where=where,
+        )
+
+
+def _by(numbers: Array) -> str:
+    """Return how many numbers there are along each axis: ``2 x 3``."""
+    return " x ".join(map(str, numbers.shape)) or "1"
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Go to `site` and sample there.
+
+    Parameters
+    ----------
+    site : (d,) array
+        In the domain's axes and units; NaN where a variable is left free.
+    controls : (d,) bool array, optional
+        The variables to be set; None is all of them.
+    level : int
+        Which of the sensor's settings.
+    vehicle : int
+        Who goes.
+    expected_cost : float, optional
+        What the agent reckons it will cost, in the world's cost unit.
+    id : str, optional
+        ``<run>/<n>``, given by the agent; n counts asks.
+    expected_time_s : float, optional
+        When the agent reckons it done, in seconds since the start.
+    """
+
+    site: Array
+    controls: Mask | None = None
+    level: int = 0
+    vehicle: int = 0
+    expected_cost: float | None = None
+    id: str | None = None
+    expected_time_s: float | None = None
+
+    def __post_init__(self) -> None:
+        where = "a query" if self.id is None else f"query {self.id}"
+        object.__setattr__(self, "site", _row("site", self.site, where))
+        if self.controls is not None:
+            _freeze(self, "controls", np.ravel(self.controls), bool)
+            if len(self.controls) != len(self.site):
+                raise InputError(
+                    f"{len(self.controls)} controls", expected=f"{len(self.site)}, one for each variable"
+                )
+            _freeze(self, "site", np.where(self.controls, self.site, np.nan))
+
+    def observed(
+        self,
+        value: float,
+        *,
+        noise_variance: float,
+        time_s: float | None = None,
+        cost: float | None = None,
+        position: ArrayLike | None = None,
+    ) -> Observation:
+        """Return the observation of one reading that answers this query.
+
+        Parameters
+        ----------
+        value : float
+            In the user's unit; NaN or None of a reading that failed.
+        noise_variance : float
+            Of the reading.
+        time_s : float, optional
+            Seconds since the start of the run; by default when it was expected.
+        cost : float, optional
+            What it really cost; by default what was expected. Needed where nothing was: costs were unknown.
+        position : (d,) array, optional
+            Where it was really taken; by default the site that was asked for. Needed where variables were
+            left free: the values that they took.
+
+        Raises
+        ------
+        InputError
+            Variables were left free, and no position is given; or nothing was expected, and no cost is.
+
+        Examples
+        --------
+        >>> query = Query([3.0, 4.0], expected_cost=7.0, id="run/0")
+        >>> query.observed(1.5, noise_variance=0.01).cost
+        7.0
+        """
+        if position is None and np.isnan(self.site).any():
+            raise InputError(
+                f"no position for {self.id}, which left variables free",
+                expected="the values that all variables took",
+                where="position",
+            )
+        if cost is None and self.expected_cost is None and self.id is not None:
+            raise InputError(
+                f"no cost for {self.id}, of which nobody knew what it would take",
+                expected="what it really cost",
+                where="cost",
+            )
+        at = self.site if position is None else _row("position", position, f"observation of {self.id}")
+        paid = self.expected_cost if cost is None else cost
+        reading: dict[str, Any] = {
+            "values": [value],
+            "noise_variances": [noise_variance],
+            "times_s": [(self.expected_time_s or 0.0) if time_s is None else time_s],
+        }
+        return Observation(
+            order=str(self.id), sites=at[None], position=at, cost=0.0 if paid is None else paid, **reading
+        )
+
+
+@dataclass(frozen=True)
+class GoHome:
+    """Return to the vehicle's home; nothing has to be read on the way.
+
+    Parameters
+    ----------
+    vehicle : int
+    id : str
+    site : (d,) array, optional
+        Where home is.
+    expected_cost : float, optional
+    expected_time_s : float, optional
+        When the agent reckons it there, in seconds since the start.
+    """
+
+    vehicle: int
+    id: str
+    site: Array | None = field(default=None, compare=False)
+    expected_cost: float | None = field(default=None, compare=False)
+    expected_time_s: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.site is not None:
+            _freeze(self, "site", self.site)
+
+    def observed(self, *, cost: float | None = None) -> Observation:
+        """Return the observation that the vehicle is home; `cost` is by default what was expected."""
+        assert self.site is not None
+        none = np.empty(0)
+        paid = self.expected_cost if cost is None else cost
+        return Observation(
+            order=self.id,
+            sites=np.empty((0, len(self.site))),
+            values=none,
+            noise_variances=none,
+            times_s=none,
+            position=self.site,
+            cost=0.0 if paid is None else paid,
+            time_s=self.expected_time_s,
+        )
+
+
+@dataclass(frozen=True)
+class Stop:
+    """No further order for this vehicle, and why."""
+
+    reason: EndReason
+
+
+Order = Query | GoHome
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What really happened when an order was carried out.
+
+    What is told is taken for true: a reading that was taken outside of the domain, or a variable left to
+    chance that came about beyond the ends of its axis, is modelled where it was. Only what is asked for stays
+    within; a run notes how many readings lie beyond.
+
+    Parameters
+    ----------
+    order : str
+        Id of the order.
+    sites : (k, d) array
+        Where readings were really taken, in the domain or not; the last at or nearest the target.
+    values, noise_variances, times_s : (k,) arrays
+        The readings in the user's units (NaN or None of one that failed), their noise variances, and seconds
+        since the start of the run.
+    position : (d,) array
+        Where the vehicle now is.
+    cost : float
+        What this part really cost, in the world's cost unit.
+    part : int
+        A long leg may report in parts; each (order, part) is told once.
+    last : bool
+        Whether this part settles the order.
+    complete : bool
+        False if the leg was cut short.
+    channels : mapping of str to (k,) array, optional
+        Other quantities read at the same sites; recorded, not modelled.
+    time_s : float, optional
+        When the vehicle was at `position`, seconds since the start; by default with the last reading. The
+        way home has none.
+    """
+
+    order: str
+    sites: Array
+    values: Array
+    noise_variances: Array
+    times_s: Array
+    position: Array
+    cost: float
+    part: int = 0
+    last: bool = True
+    complete: bool = True
+    channels: Mapping[str, Array] | None = None
+    time_s: float | None = None
+
+    def __post_init__(self) -> None:
+        where = f"observation of {self.order}"
+        settled: dict[str, Any] = {
+            "position": _row("position", self.position, where),
+            "sites": _numbers("sites", self.sites, where),
+            "values": _row("values", self.values, where, gaps=True),
+            "noise_variances": _row("noise_variances", self.noise_variances, where),
+            "times_s": _row("times_s", self.times_s, where),
+            "cost": _number("cost", self.cost, where),
+        }
+        if self.time_s is not None:
+            settled["time_s"] = _number("time_s", self.time_s, where)
+        if self.channels is not None:
+            settled["channels"] = {
+                name: _row(f"channels[{name!r}]", read, where, gaps=True)
+                for name, read in self.channels.items()
+            }
+        settled["sites"] = _sites(settled["sites"], len(settled["position"]), where)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        self._check(where)
+
+    def _check(self, where: str) -> None:
+        """Raise an `InputError` unless all is finite but the values, and there is one of each a reading."""
+        readings = {name: getattr(self, name) for name in ("values", "noise_variances", "times_s")}
+        readings |= {f"channels[{name!r}]": read for name, read in (self.channels or {}).items()}
+        for name, numbers in readings.items():
+            if len(numbers) != len(self.sites):
+                raise InputError(
+                    f"{name} has {len(numbers)} entries",
+                    expected=f"{len(self.sites)}, one for each reading",
+                    where=where,
+                )
+        for name in ("sites", "times_s", "position"):
+            _check_finite(name, getattr(self, name), where)
+        for name in ("noise_variances", "cost"):
+            _check_finite(name, getattr(self, name), where, least=0.0)
+        if self.time_s is not None:
+            _check_finite("time_s", self.time_s, where)
+
+
+def _sites(given: Array, dimension: int, where: str) -> Array:
+    """Return the sites (k, d) of readings, which may come as a flat list."""
+    as_told = given.ndim < 2 or given.shape[-1] == dimension or given.size == dimension
+    if not dimension or given.size % dimension or not as_told:
+        raise InputError(
+            f"a position of {dimension} coordinates and sites of {_by(given)}",
+            expected="one a variable, at the position and at each reading",
+            where=where,
+        )
+    return given.reshape(-1, dimension)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The order was not carried out: nothing moved, nothing was paid."""
+
+    order: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """It is not known what became of the order; its declared cost stays reserved."""
+
+    order: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Telemetry:
+    """Where a vehicle is and what is left in its battery, in the world's cost unit.
+
+    Parameters
+    ----------
+    vehicle : int
+    position : (d,) array
+    remaining : float or None
+        None, or NaN, where it is not known.
+    time_s : float
+        Seconds since the start of the run.
+    accuracy : float
+        By so much `remaining` may be off: books that agree with it that well stay as they are.
+    """
+
+    vehicle: int
+    position: Array
+    remaining: float | None
+    time_s: float
+    accuracy: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = f"telemetry of vehicle {self.vehicle}"
+        object.__setattr__(self, "position", _row("position", self.position, where))
+        for name in ("remaining", "time_s", "accuracy"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _number(name, given, where))
+        if self.remaining is not None and math.isnan(self.remaining):
+            object.__setattr__(self, "remaining", None)
+        for name, least in (("position", -math.inf), ("time_s", -math.inf), ("accuracy", 0.0)):
+            _check_finite(name, getattr(self, name), where, least)
+        if self.remaining is not None:
+            _check_finite("remaining", self.remaining, where)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model was refitted; all later beliefs use these hyperparameters (a plain mapping)."""
+
+    hyperparameters: Mapping[str, Any]
+
+
+Event = Observation | Rejected | Lost | Telemetry | Fitted
+
+_KINDS: dict[str, type] = {
+    "query": Query,
+    "go-home": GoHome,
+    "observation": Observation,
+    "rejected": Rejected,
+    "lost": Lost,
+    "telemetry": Telemetry,
+    "fitted": Fitted,
+}
+_NAMES = {cls: name for name, cls in _KINDS.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def to_plain(message: Order | Event) -> dict[str, Any]:
+    """Return an order or event as strings, numbers and lists, with its ``kind``.
+
+    Examples
+    --------
+    >>> to_plain(Rejected("run/3", "shallow water"))
+    {'kind': 'rejected', 'order': 'run/3', 'reason': 'shallow water'}
+    """
+    body = {f.name: _plain(getattr(message, f.name)) for f in fields(message)}
+    return {"kind": _NAMES[type(message)], **body}
+
+
+_AS_THEY_ARE = ("order", "id", "reason", "hyperparameters")
+
+
+def _restored(value: Any) -> Any:
+    """Undo what `_plain` did to numbers that JSON does not know."""
+    if isinstance(value, Mapping):
+        return {k: _restored(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [math.nan if v is None else _restored(v) for v in value]
+    return float(value) if value in ("inf", "-inf") else value
+
+
+def from_plain(plain: Mapping[str, Any]) -> Order | Event:
+    """Return the order or event that `to_plain` wrote.
+
+    Raises
+    ------
+    InputError
+        The kind is unknown, or a field is missing or unknown.
+
+    Examples
+    --------
+    >>> from_plain({"kind": "lost", "order": "run/3", "reason": "link"})
+    Lost(order='run/3', reason='link')
+    """
+    body = dict(plain)
+    kind = body.pop("kind", None)
+    cls = _KINDS.get(str(kind))
+    if cls is None:
+        raise InputError(f"message of kind {kind!r}", expected="one of " + ", ".join(_KINDS))
+    try:
+        message: Order | Event = cls(**{k: v if k in _AS_THEY_ARE else _restored(v) for k, v in body.items()})
+    except TypeError as error:
+        raise InputError(f"{kind} message: {error}", expected=f"the fields of {cls.__name__}") from error
+    return message
+
+
+def kind_of(message: Order | Event) -> str:
+    """Return the name under which a message is recorded, for example ``"observation"``."""
+    return _NAMES[type(message)]

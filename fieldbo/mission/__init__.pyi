@@ -1,0 +1,11 @@
+from .catalogue import list_missions as list_missions
+from .catalogue import list_worlds as list_worlds
+from .kinds import COSTS as COSTS
+from .kinds import FIELDS as FIELDS
+from .kinds import POLICIES as POLICIES
+from .kinds import Registry as Registry
+from .load import load_mission as load_mission
+from .load import load_world as load_world
+from .mission import Mission as Mission
+from .vehicle_spec import Crew as Crew
+from .vehicle_spec import WhenLost as WhenLost

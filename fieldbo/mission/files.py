@@ -1,0 +1,12 @@
+"""Write a file so that it appears whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(content)
+    part.replace(file)

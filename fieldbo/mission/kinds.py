@@ -1,0 +1,119 @@
+"""Kinds of policy, field, cost and vehicle by name: the built-in ones, and those of installed packages.
+
+A package adds a kind by an entry point in the group ``fieldbo.policies``, ``fieldbo.fields``,
+``fieldbo.costs`` or ``fieldbo.vehicles``. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from fieldbo.errors import UnknownNameError
+
+
+class Registry:
+    """The kinds of one group.
+
+    Parameters
+    ----------
+    what : str
+        What one of them is called in an error, for example ``"policy"``.
+    group : str
+        The entry-point group.
+    builtin : mapping of str to str
+        Name to ``module:Class``.
+    """
+
+    def __init__(self, what: str, group: str, builtin: Mapping[str, str]) -> None:
+        self.what, self.group, self._builtin = what, group, dict(builtin)
+
+    def _installed(self) -> dict[str, EntryPoint]:
+        return {e.name: e for e in entry_points(group=self.group) if e.name not in self._builtin}
+
+    def names(self) -> list[str]:
+        """Return all valid names, in order."""
+        return sorted([*self._builtin, *self._installed()])
+
+    def get(self, name: str, *, where: str | None = None) -> Any:
+        """Return the class of that name.
+
+        Raises
+        ------
+        UnknownNameError
+            There is none.
+        """
+        if name in self._builtin:
+            module, attribute = self._builtin[name].split(":")
+            return getattr(import_module(module), attribute)
+        installed = self._installed()
+        if name not in installed:
+            raise UnknownNameError.of(self.what, name, self.names(), where=where)
+        return installed[name].load()
+
+
+POLICIES = Registry(
+    "policy",
+    "fieldbo.policies",
+    {
+        "truvar": "fieldbo.policies.level_set.truvar:TruVaR",
+        "gchk": "fieldbo.policies.level_set.rivals:GCHK",
+        "straddle": "fieldbo.policies.level_set.rivals:Straddle",
+        "maximum-variance": "fieldbo.policies.level_set.rivals:MaximumVariance",
+        "ei": "fieldbo.policies.optimum.myopic:EI",
+        "gp-ucb": "fieldbo.policies.optimum.myopic:GPUCB",
+        "max-value-entropy-search": "fieldbo.policies.optimum.myopic:MaxValueEntropySearch",
+        "entropy-search": "fieldbo.policies.optimum.information:EntropySearch",
+        "minimum-regret-search": "fieldbo.policies.optimum.information:MinimumRegretSearch",
+        "dist-ucb": "fieldbo.policies.travel.one_step:DistUCB",
+        "ducb": "fieldbo.policies.travel.one_step:DUCB",
+        "ucb": "fieldbo.policies.travel.one_step:UCB",
+        "ei-per-cost": "fieldbo.policies.travel.one_step:EIPerCost",
+        "rollout": "fieldbo.policies.travel.rollout:Rollout",
+        "lambo": "fieldbo.policies.chains.lambo:LaMBO",
+        "lazy-ei-per-cost": "fieldbo.policies.chains.rivals:LazyEIPerCost",
+        "ca-mobo": "fieldbo.policies.chains.rivals:CAMOBO",
+        "carbo": "fieldbo.policies.chains.rivals:CArBO",
+        "subsets": "fieldbo.policies.control_sets.subsets:Subsets",
+        "subset-front": "fieldbo.policies.control_sets.front:SubsetFront",
+        "etc": "fieldbo.policies.control_sets.rivals:ETC",
+        "ucb-psq": "fieldbo.policies.control_sets.rivals:UCBPSQ",
+        "ts-psq": "fieldbo.policies.control_sets.rivals:TSPSQ",
+        "ucb-cvs": "fieldbo.policies.control_sets.rivals:UCBCVS",
+        "random": "fieldbo.policies.baselines:Random",
+        "lawnmower": "fieldbo.policies.baselines:Lawnmower",
+    },
+)
+
+COSTS = Registry(
+    "cost kind",
+    "fieldbo.costs",
+    {
+        "unit": "fieldbo.costs.unit:Unit",
+        "euclidean": "fieldbo.costs.euclidean:Euclidean",
+        "flight": "fieldbo.costs.flight:Flight",
+        "modular": "fieldbo.costs.chain:Modular",
+        "subset": "fieldbo.costs.control_sets:Subset",
+        "transect": "fieldbo.costs.transect:Transect",
+    },
+)
+
+FIELDS = Registry(
+    "field kind",
+    "fieldbo.fields",
+    {
+        "airfoil": "fieldbo.world.fields.gallery.airfoil:AirfoilNoise",
+        "cracks": "fieldbo.world.fields.gallery.cracks:Cracks",
+        "function": "fieldbo.world.fields.function:Function",
+        "gp-draw": "fieldbo.world.fields.gp_draw:GPDraw",
+        "gp-mean": "fieldbo.world.fields.gp_mean:GPMean",
+        "grid-table": "fieldbo.world.fields.grid_table:GridTable",
+        "table": "fieldbo.world.fields.table:Table",
+        "lake-chlorophyll": "fieldbo.world.fields.gallery.lake:LakeChlorophyll",
+        "growth": "fieldbo.world.fields.gallery.growth:Growth",
+        "micrograph-pipeline": "fieldbo.world.fields.gallery.pipeline:MicrographPipeline",
+        "mlp-training": "fieldbo.world.fields.gallery.mlp:MLPTraining",
+    },
+)

@@ -1,0 +1,253 @@
+"""Pick the best affordable query from a table of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.costs.base import CostModel
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.contract import Decision, Memory, Policy, State
+
+TIE = 1e-9
+"""Scores that differ by less than this share of the best are equal: rounding does not choose a site."""
+
+
+LEADING = 3
+"""So many of the best are told with a decision."""
+
+
+LEFT = {"battery": "left", "time": "left_s"}
+"""How each limit is told there."""
+
+
+@dataclass(frozen=True)
+class PerCost(Policy):
+    """A rule whose score can be divided by the cost of the move.
+
+    Parameters
+    ----------
+    per_cost : bool
+        Whether the score is divided by the cost of the move.
+    level : int
+        The sensor's setting to read with.
+    """
+
+    per_cost: bool = False
+    level: int = 0
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if a cost is to be divided by, and is missing or can be 0."""
+        if self.per_cost:
+            needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
+
+    def best(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
+        """Return the decision for the affordable site of the highest score (per unit of cost)."""
+        if self.per_cost and self.divides(scores[state.choosable(self.level)]):
+            scores = self.divided(state, scores)
+        return best_affordable(state, scores, memory, self.level, **why)
+
+    def divides(self, scores: Array) -> bool:
+        """Return whether to divide by the cost, given the scores of what can be had.
+
+        Not where none of them is positive: the plain scores decide then.
+        """
+        return self.per_cost and bool((scores > 0).any())
+
+    def divided(self, state: State, scores: Array, sites: Array | None = None) -> Array:
+        """Divide scores (N,) by the cost where they are positive, so that a negative one is not made better.
+
+        By default they are those of the domain's sites.
+        """
+        return np.where(scores > 0, scores / state.costs(self.level, sites), -np.inf)
+
+
+def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0, **why: Any) -> Decision:
+    """Return the decision for the affordable site of the highest score, ties to the lowest index.
+
+    Parameters
+    ----------
+    state : State
+    scores : (N,) array
+        Minus infinity rules a site out.
+    memory : plain data
+    level : int
+        The sensor's setting to read with.
+    **why
+        Added to the decision's `why`.
+
+    Returns
+    -------
+    Decision
+        A Stop where there is none: "battery spent" if a site with a score, not rejected, is only too dear,
+        else "stopped by policy".
+    """
+    able = state.choosable(level)[:, None]
+    return best_pair(state, scores[:, None], able, memory, levels=(level,), **why)
+
+
+def best_pair(
+    state: State,
+    scores: Array,
+    able: Mask,
+    memory: Memory,
+    levels: Sequence[int] | None = None,
+    **why: Any,
+) -> Decision:
+    """Return the decision for the (site, level) pair of the highest score among those that can be had.
+
+    Ties go to the lowest site, then to the lowest level.
+
+    Parameters
+    ----------
+    state : State
+    scores : (N, K) array
+        One column a level; minus infinity rules a pair out.
+    able : (N, K) bool array
+        Which pairs can be paid for, and were not rejected.
+    memory : plain data
+    levels : sequence of K int, optional
+        The sensor's settings that the columns stand for; by default all of them.
+    **why
+        Added to the decision's `why`.
+
+    Returns
+    -------
+    Decision
+        A Stop as for `best_affordable`.
+    """
+    pairs = _highest_pairs(scores, able)
+    if not pairs:
+        wanted = (scores > -np.inf).any(axis=1)
+        if len(state.rejected):
+            wanted &= ~state.rejected
+        reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
+        return Decision(Stop(reason), memory, why)
+    index, column = pairs[0]
+    level = (state.levels if levels is None else levels)[column]
+    said: dict[str, Any] = {"score": _plain(scores[index, column]), "site": index}
+    if len(state.levels) > 1:
+        said["level"] = level
+    said["best"] = _told(state, scores, pairs, levels)
+    return Decision(Query(state.domain.sites[index], level=level), memory, {**said, **why})
+
+
+def leading(
+    state: State,
+    scores: Array,
+    able: Mask,
+    levels: Sequence[int] | None = None,
+    sites: Array | None = None,
+) -> list[dict[str, Any]]:
+    """Return the best (site, level) pairs that can be had, up to three, as ``why["best"]`` tells them.
+
+    Parameters
+    ----------
+    state : State
+    scores : (N,) or (N, K) array
+        One column a level; minus infinity rules a pair out.
+    able : (N,) or (N, K) bool array
+        Which pairs can be paid for, and were not rejected.
+    levels : sequence of K int, optional
+        The sensor's settings that the columns stand for; by default the first K.
+    sites : (N, d) array, optional
+        Where they would be read; by default the domain's sites.
+
+    Returns
+    -------
+    list of dict
+        The best first, ties to the lowest site; plain data:
+
+        - ``site``: its coordinates,
+        - ``value``: its score,
+        - ``cost``: the full declared price of going there and sampling; None where costs are unknown,
+        - ``left``: what of `State.spendable` could still be spent on queries after it, the way home from
+          there set aside; 0 means that all that remains is to go home. None where costs are unknown,
+        - ``left_s``: the same of a time limit, in seconds, where there is one,
+        - ``level``: the sensor's setting, where it has several.
+    """
+    scores, able = scores.reshape(len(scores), -1), able.reshape(len(scores), -1)
+    return _told(state, scores, _highest_pairs(scores, able), levels, sites)
+
+
+def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
+    """Return (site, column) of up to three best scores (N, K) that can be had, the best first."""
+    rest, pairs = np.where(able, scores, -np.inf).ravel(), list[tuple[int, int]]()
+    while len(pairs) < LEADING and (flat := highest(rest)) is not None:
+        pairs.append(divmod(flat, scores.shape[1]))
+        rest[flat] = -np.inf
+    return pairs
+
+
+def _told(
+    state: State,
+    scores: Array,
+    pairs: list[tuple[int, int]],
+    levels: Sequence[int] | None,
+    sites: Array | None = None,
+) -> list[dict[str, Any]]:
+    """Return what there is to say of (site, column) pairs; see `leading`."""
+    if not pairs:
+        return []
+    numbers = state.levels if levels is None else levels
+    at = [numbers[column] for _, column in pairs]
+    sites = (state.domain.sites if sites is None else sites)[[index for index, _ in pairs]]
+    told: list[dict[str, Any]] = [
+        {"site": site, "value": _plain(scores[pair]), "cost": None, "left": None}
+        for site, pair in zip(sites.tolist(), pairs, strict=True)
+    ]
+    if state.cost is not None:
+        prices = {k: state.cost.to(state.position, sites, level=k, time_s=state.time_s) for k in set(at)}
+        for n, one in enumerate(told):
+            one["cost"] = _plain(prices[at[n]][n])
+            for limit in state.limits:
+                one[LEFT[limit.name]] = limit.after(state.position, sites[n], at[n])
+    if len(state.levels) > 1:
+        for one, level in zip(told, at, strict=True):
+            one["level"] = level
+    return told
+
+
+def _plain(score: float) -> float | str:
+    """Return a score as JSON can hold it: an infinite one as a word."""
+    return float(score) if np.isfinite(score) else str(float(score))
+
+
+def highest(scores: Array) -> int | None:
+    """Return the index of the highest score (N,), the lowest of equal ones; None if all are minus infinity.
+
+    Examples
+    --------
+    >>> highest(np.array([1.0, 3.0, 3.0 + 1e-12])), highest(np.array([1.0, np.inf, np.inf]))
+    (1, 1)
+    """
+    best = float(scores.max())
+    if best == -np.inf:
+        return None
+    tie = TIE * abs(best) if best < np.inf else 0.0
+    return int(np.argmax(scores >= best - tie))
+
+
+def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
+    """Raise an `InputError` unless even staying put and sampling costs something."""
+    if cost is None:
+        raise InputError(
+            f"{policy} without declared costs",
+            expected="costs that the agent is told",
+            where="agent.costs",
+            mend='set costs = "declared", where the world has them, or take another rule: fieldbo policies',
+        )
+    least = cost.least_sampling_cost(domain.sites)
+    if least <= 0:
+        raise InputError(
+            f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",
+            expected="a sampling cost above 0",
+            where="cost",
+            mend=cost.to_price_samples,
+        )

@@ -1,0 +1,1 @@
+"""An optimum when some variables may be left to chance, at unknown costs."""

@@ -1,0 +1,1 @@
+"""Where does the field exceed a threshold? TruVaR and its rivals."""

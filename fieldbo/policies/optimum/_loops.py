@@ -1,0 +1,124 @@
+"""Loops of the rules that ask what a reading would leave of the question where the maximum is.
+
+===========  ==========================================================================
+``R, S, J``  numbers of representers, of joint draws, of outcomes of a reading
+``N``        number of candidates
+``slope``    change of a representer's value for each standard deviation of a reading
+===========  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from fieldbo._numerics.compiled import compiled
+
+Array = NDArray[np.float64]
+
+
+@compiled(parallel=True)
+def after_a_reading(
+    mean: Array, draws: Array, slopes: Array, readings: Array, outcomes: Array, weights: Array
+) -> tuple[Array, Array]:
+    """Return what a reading at each candidate leaves of the maximiser, averaged over its outcomes.
+
+    A draw and the reading that belongs to it, conditioned on another outcome of the reading, are the draw
+    moved by ``slope (outcome - reading)`` (Matheron's rule).
+
+    Parameters
+    ----------
+    mean : (R,) array
+        Of the representers.
+    draws : (R, S) array
+        Of the representers, jointly.
+    slopes : (N, R) array
+    readings : (N, S) array
+        In standard deviations from their means.
+    outcomes, weights : (J,) arrays
+        Outcomes in standard deviations, and their probabilities.
+
+    Returns
+    -------
+    entropy : (N,) array
+        Of the maximiser among the representers, in nats.
+    value : (N,) array
+        Mean of the maximiser.
+    """
+    N, R = slopes.shape
+    S = draws.shape[1]
+    entropy, value = np.zeros(N), np.zeros(N)
+    for n in prange(N):
+        shift, highest = np.empty(S), np.empty(S)
+        maximiser, wins = np.empty(S, np.int64), np.empty(R, np.int64)
+        for j in range(len(outcomes)):
+            for i in range(S):
+                shift[i] = outcomes[j] - readings[n, i]
+                highest[i] = draws[0, i] + slopes[n, 0] * shift[i]
+                maximiser[i] = 0
+            # Representers outside, draws inside: the inner loop fills vector registers.
+            for r in range(1, R):
+                slope = slopes[n, r]
+                for i in range(S):
+                    moved = draws[r, i] + slope * shift[i]
+                    higher = moved > highest[i]
+                    highest[i] = moved if higher else highest[i]
+                    maximiser[i] = r if higher else maximiser[i]
+            wins[:] = 0
+            for i in range(S):
+                wins[maximiser[i]] += 1
+            left, expected = 0.0, 0.0
+            for r in range(R):
+                if wins[r]:
+                    p = wins[r] / S
+                    left -= p * np.log(p)
+                    expected += p * (mean[r] + slopes[n, r] * outcomes[j])
+            entropy[n] += weights[j] * left
+            value[n] += weights[j] * expected
+    return entropy, value
+
+
+@compiled(parallel=True)
+def growth_of_the_best_mean(mean: Array, slopes: Array) -> Array:
+    """Return ``E max_r (mean_r + slope_r Z) - max_r mean_r`` (N,), Z standard normal, exactly.
+
+    The maximum of lines is their upper envelope; at the breakpoint ``c`` between two of its lines, slopes b
+    and b', the expectation grows by ``(b' - b) (phi(c) - |c| Phi(-|c|))`` (the knowledge gradient of
+    Frazier, Powell and Dayanik 2009).
+
+    Parameters
+    ----------
+    mean : (R,) array
+    slopes : (N, R) array
+    """
+    N, R = slopes.shape
+    growth = np.zeros(N)
+    for n in prange(N):
+        order = np.argsort(slopes[n])
+        line = np.empty(R, np.int64)  # the envelope so far, by slope, and where each line takes over
+        start = np.empty(R)
+        last = -1
+        for r in order:
+            begin = -np.inf
+            while last >= 0:
+                steeper = slopes[n, r] - slopes[n, line[last]]
+                lower = mean[line[last]] - mean[r]
+                # Parallel lines never cross: the higher one is above everywhere.
+                never = np.inf if lower >= 0 else -np.inf
+                begin = lower / steeper if steeper > 0 else never
+                if begin > start[last]:
+                    break
+                last -= 1
+            if begin < np.inf:
+                last += 1
+                line[last], start[last] = r, begin
+        for k in range(1, last + 1):
+            c = abs(start[k])
+            density = np.exp(-0.5 * c * c) / np.sqrt(2.0 * np.pi)
+            # Phi(-c) through erfc keeps its digits in the tail.
+            tail = 0.5 * math.erfc(c / np.sqrt(2.0))
+            growth[n] += (slopes[n, line[k]] - slopes[n, line[k - 1]]) * (density - c * tail)
+    return growth

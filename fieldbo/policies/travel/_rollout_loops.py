@@ -1,0 +1,542 @@
+"""Loops that roll a rule out along simulated paths.
+
+===========  ==================================================================================
+``F, N``     first steps; sites that later steps choose among, the most promising ones first
+``M, T``     fantasies, readings of a path
+``x_k``      where reading k is taken; ``x_0`` is the first step
+``V``        ``L^-1 k(X, .)``, (n, N); the posterior covariance is ``k - V^T V``
+``g_k``      by how much a standard normal of reading k moves the mean of each site: its covariance with
+             ``x_k`` over the root of the reading's variance, given the readings before it
+``e_kj``     the standard normal of reading k in fantasy j
+===========  ==================================================================================
+
+Given readings 0 to k, the mean of fantasy j is ``mu + sum_k g_k e_kj`` and the variance of all of them
+``s^2 - sum_k g_k^2``: fantasies that have been to the same sites share everything but ``e``, and are carried
+along together until their next sites differ. A site is looked at only while a bound says that it may be
+the next one of some fantasy; bounds never decide, so that the choice is that of the full sum.
+
+Sites come in blocks: :mod:`fieldbo.policies.travel._block_loops` has what is worked out for each, and
+:mod:`fieldbo.policies.travel._choice_loops` how the next site of each fantasy is found among them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from fieldbo._numerics.compiled import compiled
+from fieldbo.policies.travel._block_loops import (
+    EACH,
+    EI,
+    EXCLUDE,
+    GROUPS,
+    HIGH,
+    LEAD,
+    LOW,
+    MEAN,
+    NOISE,
+    PLACES,
+    UCB,
+    VARIANCE,
+    WIDTH,
+    condition,
+    correlations,
+    distances,
+    ei_bounds,
+    less_explained,
+    moves_only,
+    out_of_reach,
+    out_of_reach_by_table,
+    tie_at,
+    tops,
+    ucb_bounds,
+    weigh,
+)
+from fieldbo.policies.travel._choice_loops import (
+    AT_ONCE,
+    choose,
+    choose_improvement,
+    in_question,
+    lead,
+    remember,
+)
+
+BATCH = 16  # first steps whose covariances are worked out together
+_LANES = 8
+
+
+@compiled(inline=True)
+def _learn(
+    rule: Any,
+    model: Any,
+    rows: Any,
+    b: int,
+    f: int,
+    x: int,
+    slot: int,
+    places: Any,
+    at: int,
+    matrices: Any,
+    order: Any,
+    table: Any,
+    known: Any,
+    explained: bool,
+) -> None:
+    """Work out covariances, ways and weights between block b and site x, or, below 0, first step f.
+
+    Without what V explains if it is not `explained` here.
+    """
+    kind, amplitude = model
+    if kind >= 0:
+        correlations(kind, amplitude, table, b, places, at, rows.at, known, slot)
+    elif x < 0:
+        for p in range(WIDTH):
+            known[slot, b, 0, p] = matrices.first_prior[f, order[b * WIDTH + p]]
+    else:
+        for p in range(WIDTH):
+            known[slot, b, 0, p] = matrices.prior[order[x], order[b * WIDTH + p]]
+    if explained:
+        less_explained(table, b, places, at, rows.V, rows.sampling, known, slot)
+    if rows.straight:
+        distances(table, b, places, at, rows.at, rows.V, known, slot)
+    elif x < 0:
+        for p in range(WIDTH):
+            known[slot, b, 1, p] = matrices.first_travel[f, order[b * WIDTH + p]]
+    else:
+        for p in range(WIDTH):
+            known[slot, b, 1, p] = matrices.travel[order[x], order[b * WIDTH + p]]
+    weigh(rule.weight, rule.scale, table, b, known, slot)
+
+
+@compiled(inline=True)
+def _learn_batch(
+    rule: Any,
+    model: Any,
+    rows: Any,
+    b: int,
+    batch: Any,
+    firsts: Any,
+    columns: Any,
+    matrices: Any,
+    order: Any,
+    table: Any,
+    known: Any,
+) -> None:
+    """Do the same for a batch of first steps: V is read once for all of them."""
+    explained = np.dot(columns, table[b, rows.V : rows.sampling])
+    for slot in range(len(batch)):
+        f = batch[slot]
+        _learn(rule, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
+        for p in range(WIDTH):
+            known[slot, b, 0, p] -= explained[slot, p]
+
+
+@compiled()
+def _afford(
+    rule: Any,
+    rows: Any,
+    b: int,
+    f: int,
+    x: int,
+    left: Any,
+    rate: Any,
+    spent: Any,
+    at: int,
+    matrices: Any,
+    order: Any,
+    table: Any,
+    known: Any,
+    slot: int,
+    work: Any,
+) -> None:
+    """Rule sites out that can't be paid for, or are not to be chosen; `spent[at]` is what was spent."""
+    for i in range(len(left)):
+        rest, sampling, back = left[i] - spent[at, i], rows.sampling + i, rows.back + i
+        if rate[i] >= 0.0:
+            out_of_reach(rate[i], known, slot, table, b, sampling, back, rest, work)
+        elif x < 0:
+            out_of_reach_by_table(matrices.first_other, f, order, table, b, sampling, back, rest, work)
+        else:
+            out_of_reach_by_table(matrices.other, order[x], order, table, b, sampling, back, rest, work)
+    if rule.weight == EXCLUDE:
+        moves_only(0.0, known, slot, table, b, work)
+    if not rule.may_stay:
+        moves_only(1.0, known, slot, table, b, work)
+
+
+@compiled(inline=True)
+def _find(x: int, slot_of: Any, owner: Any, filled: Any, used: Any) -> int:
+    """Return where what is known of site x is; it gets a place if it has none."""
+    slot: int = slot_of[x]
+    if slot < 0:
+        slot = used[0]
+        if slot < len(owner) - 1:
+            used[0] += 1
+        elif owner[slot] >= 0:
+            slot_of[owner[slot]] = -1  # the last place is anybody's
+        slot_of[x], owner[slot], filled[slot] = slot, x, 0
+    return slot
+
+
+@compiled(inline=True)
+def _ranges(
+    k: int, every: Any, low: int, high: int, e: Any, best: Any, middle: Any, half: Any
+) -> tuple[float, float, float]:
+    """Fill middle and half width of the members' e_i; return the range of their best, and max |e|."""
+    first = every[low]
+    for i in range(k + 1):
+        lowest = highest = e[i, first]
+        for at in range(low, high):
+            step = e[i, every[at]]
+            lowest, highest = min(lowest, step), max(highest, step)
+        middle[i], half[i] = 0.5 * (lowest + highest), 0.5 * (highest - lowest)
+    lowest = highest = best[k + 1, first]
+    reach = 0.0
+    for at in range(low, high):
+        j, square = every[at], 0.0
+        lowest, highest = min(lowest, best[k + 1, j]), max(highest, best[k + 1, j])
+        for i in range(k + 1):
+            square += e[i, j] * e[i, j]
+        reach = max(reach, square)
+    return lowest, highest, math.sqrt(reach)
+
+
+@compiled(inline=True)
+def _read(
+    rule: Any,
+    z: Any,
+    k: int,
+    every: Any,
+    low: int,
+    high: int,
+    mean: float,
+    variance: float,
+    noise: float,
+    along: Any,
+    e: Any,
+    best: Any,
+) -> float:
+    """Take reading k in the members' fantasies; return the root of its variance."""
+    root = math.sqrt(variance + noise)
+    share = 1.0 if rule.noise_drawn else math.sqrt(variance) / root
+    for at in range(low, high):
+        j = every[at]
+        step = z[j, k] * share
+        value = mean + root * step
+        for i in range(k):
+            value += along[k, i] * e[i, j]
+        e[k, j] = step
+        best[k + 1, j] = max(best[k, j], value)
+    return root
+
+
+@compiled(inline=True)
+def _gather(every: Any, first: int, high: int, chosen: Any) -> int:
+    """Bring the members together that have chosen what the first of them has; return where they end."""
+    end = first + 1
+    for at in range(first + 1, high):
+        if chosen[every[at]] == chosen[every[first]]:
+            every[end], every[at] = every[at], every[end]
+            end += 1
+    return end
+
+
+@compiled(numbers=True)
+def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a function already
+    rule: Any,
+    model: Any,
+    rows: Any,
+    shared: Any,
+    sites: int,
+    order: Any,
+    firsts: Any,
+    matrices: Any,
+    z: Any,
+    first_best: float,
+    promise: Any,
+    reach_step: float,
+    left: Any,
+    rate: Any,
+    spent: Any,
+    mine: Any,
+    known: Any,
+    value: Any,
+    cost: Any,
+) -> None:
+    """Roll out from the first steps `mine`.
+
+    Depth first: the stack holds the groups of fantasies that are still to go on, with depth, site (-1: the
+    first step), and which of `every`. Of each site that was on a path covariances, travel and weights are
+    kept in `known` (S, B, 3, WIDTH), the first places of which are the batch's of first steps.
+
+    Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, where m_i and r_i are middle and half
+    width of the members' e_i: the highest lower bound is a score that every member can have, and blocks are
+    looked at until they promise less.
+    """
+    (M, T), L, B, C = z.shape, len(left), len(shared), shared.shape[1]
+    N = B * WIDTH
+    table = shared.copy()
+    here, path, slots = np.empty((T, C)), np.zeros(T, np.int64), np.zeros(T, np.int64)
+    done, serial, nodes = np.zeros((T, B), np.int64), np.zeros(T, np.int64), 0  # whose g_k is in a block
+    along, root, middle, half = np.empty((T, T)), np.empty(T), np.empty(T), np.empty(T)
+    e, best = np.empty((T, M)), np.full((T + 1, M), first_best)  # g_k and e_k, and the best before reading k
+    g, rest, work = np.empty((T, B, WIDTH)), np.empty((T, B, WIDTH)), np.empty((B, 4, WIDTH))
+    peaks, places = np.empty((B, WIDTH // 2)), len(known)
+    owner, filled = np.full(places, -1), np.zeros(places, np.int64)
+    slot_of, used = np.full(N, -1), np.full(1, BATCH)
+    who, sums, facts = np.empty(N + AT_ONCE, np.int64), np.empty((AT_ONCE, M)), np.empty((6, N))
+    every, chosen = np.arange(M), np.empty(M, np.int64)
+    members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
+    stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
+    now, rivals = np.empty((1, L)), np.full((places, 3), -1)
+    limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
+    for start in range(0, len(mine), BATCH):
+        batch = mine[start : start + BATCH].copy()
+        columns = np.zeros(
+            (BATCH, rows.sampling - rows.V)
+        )  # whole: how many there are must not change a digit
+        for place in range(len(batch)):
+            for c in range(columns.shape[1]):
+                columns[place, c] = firsts[batch[place], rows.V + c]
+        filled[0] = 0
+        for place in range(len(batch)):
+            f = batch[place]
+            stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, -1, 0, M
+            for j in range(M):
+                every[j] = j  # sums keep their order
+            for i in range(L):
+                funds[0, i] = spent[i, f]
+            waiting, total, travel = 1, 0.0, 0.0
+            while waiting:
+                waiting -= 1
+                k, x, low, high = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
+                for i in range(L):
+                    now[0, i] = funds[waiting, i]
+                if k == 0:
+                    for c in range(PLACES):
+                        here[0, c] = firsts[f, c]
+                    variance, slots[0] = here[0, VARIANCE], place
+                else:
+                    b, p = x // WIDTH, x % WIDTH
+                    for c in range(PLACES):
+                        here[k, c] = table[b, c, p]
+                    for i in range(k):
+                        along[k, i] = g[i, b, p]
+                    variance, slots[k] = rest[k - 1, b, p], _find(x, slot_of, owner, filled, used)
+                nodes += 1
+                path[k], serial[k] = x, nodes
+                mean, noise = here[k, MEAN], here[k, NOISE]
+                root[k] = _read(rule, z, k, every, low, high, mean, variance, noise, along, e, best)
+                least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
+                level = min(math.ceil(reach / reach_step), len(promise) - 1)
+                top, b, scale = -np.inf, 0, 1.0 / root[k]
+                while b < B and promise[level, b] >= top:
+                    for i in range(k + 1):
+                        if done[i, b] != serial[i]:
+                            at, of = path[i], 0
+                            if at >= 0:
+                                of = slots[i] = _find(at, slot_of, owner, filled, used)
+                            while filled[of] <= b:
+                                if at >= 0:
+                                    for c in range(PLACES, C):
+                                        here[i, c] = table[at // WIDTH, c, at % WIDTH]
+                                    _learn(
+                                        rule,
+                                        model,
+                                        rows,
+                                        filled[of],
+                                        f,
+                                        at,
+                                        of,
+                                        here,
+                                        i,
+                                        matrices,
+                                        order,
+                                        table,
+                                        known,
+                                        True,
+                                    )
+                                else:
+                                    _learn_batch(
+                                        rule,
+                                        model,
+                                        rows,
+                                        filled[of],
+                                        batch,
+                                        firsts,
+                                        columns,
+                                        matrices,
+                                        order,
+                                        table,
+                                        known,
+                                    )
+                                filled[of] += 1
+                            if i < k or rule.score == EI:
+                                condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
+                                done[i, b] = serial[i]
+                    slot = slots[k]
+                    if rule.score == UCB:
+                        ucb_bounds(
+                            rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
+                        )
+                        done[k, b] = serial[k]
+                    else:
+                        ei_bounds(least, most_best, middle, half, table, b, g, rest, k, known, slot, work)
+                    if limited:
+                        _afford(
+                            rule, rows, b, f, x, left, rate, now, 0, matrices, order, table, known, slot, work
+                        )
+                    for rank in range(max(0, sites - b * WIDTH), WIDTH):  # the last block is filled up
+                        p = rank // EACH + rank % EACH * GROUPS
+                        work[b, HIGH, p] = work[b, LOW, p] = -np.inf
+                    top = max(top, tops(work, b, LOW, peaks))
+                    peaks[b, GROUPS] = tops(work, b, HIGH, peaks)
+                    b += 1
+                if top == -np.inf:
+                    continue  # nothing can be had: the paths end here
+                slot, slack = slots[k], tie_at(top)
+                row = slot if k > 0 else 0
+                for at in range(b):
+                    if peaks[at, GROUPS] >= top - slack:
+                        lead(rule, at, k, top - slack, done, serial[k], rivals, row, half, g, work)
+                        tops(work, at, LEAD, peaks)
+                    else:
+                        for group in range(GROUPS):
+                            peaks[at, group] = -np.inf
+                count = in_question(b, slack, work, peaks, who)
+                m = high - low
+                full = min(M, -(-m // _LANES) * _LANES)  # whole registers, whatever the rest of them holds
+                for at in range(m):
+                    j = every[low + at]
+                    members_best[at] = best[k + 1, j]
+                    for i in range(k + 1):
+                        members_e[i, at] = e[i, j]
+                if rule.score == UCB:
+                    choose(who, count, k, full, members_e, slack, g, work, score, which, sums)
+                    remember(rivals, row, which, members_e, k, m)
+                else:
+                    choose_improvement(
+                        who,
+                        count,
+                        k,
+                        m,
+                        members_e,
+                        members_best,
+                        table,
+                        known,
+                        slot,
+                        g,
+                        work,
+                        facts,
+                        score,
+                        which,
+                    )
+                for at in range(m):
+                    to = int(which[0, at])
+                    chosen[every[low + at]] = to
+                    total += score[0, at]
+                    travel += known[slot, to // WIDTH, 1, to % WIDTH]
+                if k + 1 == T:
+                    continue
+                first = low
+                while first < high:
+                    to, end = chosen[every[first]], _gather(every, first, high, chosen)
+                    stack[waiting, 0], stack[waiting, 1] = k + 1, to
+                    stack[waiting, 2], stack[waiting, 3] = first, end
+                    for i in range(L):
+                        if rate[i] >= 0.0:
+                            way = rate[i] * known[slot, to // WIDTH, 1, to % WIDTH]
+                        elif k == 0:
+                            way = matrices.first_other[f, order[to]]
+                        else:
+                            way = matrices.other[order[x], order[to]]
+                        funds[waiting, i] = (
+                            now[0, i] + way + table[to // WIDTH, rows.sampling + i, to % WIDTH]
+                        )
+                    waiting, first = waiting + 1, end
+            value[f] += total / M
+            cost[f] += travel / M
+
+
+@compiled(parallel=True)
+def roll_out(
+    rule: Any,
+    model: Any,
+    rows: Any,
+    table: Any,
+    sites: int,
+    order: Any,
+    firsts: Any,
+    matrices: Any,
+    z: Any,
+    best: float,
+    promise: Any,
+    reach_step: float,
+    left: Any,
+    rate: Any,
+    spent: Any,
+    value: Any,
+    cost: Any,
+    known: Any,
+) -> None:
+    """Add what later steps are worth, and their travel, to those of each first step.
+
+    Parameters
+    ----------
+    rule : Rule
+    model : (int, float)
+        The kernel's kind, as `fieldbo.belief._lookahead_loops` has them (-1: prior covariances are looked
+        up), and the prior's variance.
+    rows : Rows
+    table : (B, rows.end, WIDTH) array
+    sites : int
+        N; the last block is filled up with anything.
+    order : (B * WIDTH,) int array
+        The index of each site, which decides ties, and by which matrices are looked up.
+    firsts : (F, rows.end) array
+        The first steps' columns; prices and limits are not looked at.
+    matrices : Matrices
+    z : (M, T) array
+        Standard normals, the same for every first step.
+    best : float
+        The best so far; EI's alone.
+    promise : (R, B) array
+        A bound of the scores of all sites from each block on, after readings with ``|e|`` up to as many
+        `reach_step` as the number of the row says.
+    reach_step : float
+    left, rate : (L,) arrays
+        What may be spent of each limit, and what a unit of travel takes of it (below 0: it is looked up).
+    spent : (L, F) array
+        What each first step takes.
+    value, cost : (F,) arrays
+        Added to; a value of minus infinity is passed over.
+    known : (threads, S, B, 3, WIDTH) array
+        Worked on: what each thread knows of S sites at a time, more than `BATCH`. First steps are dealt among
+        threads one by one.
+    """
+    wanted = np.flatnonzero(value > -np.inf)
+    for thread in prange(len(known)):
+        _roll_some(
+            rule,
+            model,
+            rows,
+            table,
+            sites,
+            order,
+            firsts,
+            matrices,
+            z,
+            best,
+            promise,
+            reach_step,
+            left,
+            rate,
+            spent,
+            wanted[thread :: len(known)].copy(),
+            known[thread],
+            value,
+            cost,
+        )

@@ -1,0 +1,5 @@
+"""What came of a run: its answer, its scores and its files."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,14 @@
+from .answers import Answer as Answer
+from .answers import LevelSetAnswer as LevelSetAnswer
+from .answers import OptimumAnswer as OptimumAnswer
+from .curve import Scorer as Scorer
+from .curve import Step as Step
+from .metrics import Confidence as Confidence
+from .metrics import Interval as Interval
+from .metrics import OptimumConfidence as OptimumConfidence
+from .metrics import Score as Score
+from .metrics import f1_score as f1_score
+from .recommendation import BestPlay as BestPlay
+from .result import Result as Result
+from .truth import Truth as Truth
+from .truth import truth_of as truth_of

@@ -1,0 +1,385 @@
+"""What a belief answers to a question: a classification of the sites, or the point of the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo._numerics.streams import stream
+from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
+from fieldbo.belief.surface import Surface
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.search import around, climbed
+from fieldbo.messages import EndReason
+from fieldbo.mission.mission import Mission
+from fieldbo.results.metrics import (
+    F1,
+    MIDDLE90,
+    REGRET,
+    Confidence,
+    Interval,
+    OptimumConfidence,
+    Score,
+    confidence,
+    coverage,
+    expected_f1,
+    match,
+    optimum_confidence,
+    unclassified,
+)
+from fieldbo.results.truth import Place, Truth, truth_of
+from fieldbo.world.world import Quantity
+
+_TARGETS = (0.9, 0.95)
+_GOOD = 8  # readings about which a better point of a box may be
+_RIVALS = 1500  # points of a box that are held against the reported one
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What a belief says, and how right it is.
+
+    Attributes
+    ----------
+    mission : Mission
+    surface : Surface
+        The belief over the sites, in model units.
+    scale : ValueScale
+        The way to the user's unit.
+    """
+
+    mission: Mission
+    surface: Surface
+    scale: ValueScale
+
+    @property
+    def truth(self) -> Truth | None:
+        """What is true; None in a live world."""
+        return truth_of(self.mission.world, self.mission.question)
+
+    @property
+    def coverage90(self) -> float:
+        """Share of the sites whose true value lies in the belief's central 90%; NaN without a truth."""
+        if self.truth is None:
+            return _NAN
+        half = MIDDLE90 * self.surface.sd
+        mean, user = self.surface.mean, self.scale.to_user
+        return coverage(self.truth.values, user(mean - half), user(mean + half))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSetAnswer(_Answer):
+    """Which sites are at or above the threshold: those whose posterior mean is."""
+
+    kind: ClassVar[str] = "level-set"
+    score: ClassVar[Score] = F1
+    columns: ClassVar[tuple[str, ...]] = (
+        "f1",
+        "precision",
+        "recall",
+        "expected_f1",
+        "unclassified",
+        "coverage90",
+    )
+    """Of a `Step`: the scores that a level set has."""
+
+    @cached_property
+    def threshold(self) -> float:
+        """The threshold in model units; of a share of the maximum, by the maximum of the posterior mean."""
+        return self.mission.question.level(float(self.surface.mean.max()), self.scale)
+
+    @property
+    def user_threshold(self) -> float:
+        """The same in the user's unit."""
+        return self.mission.question.level(float(self.scale.to_user(self.surface.mean.max())))
+
+    @cached_property
+    def above(self) -> Mask:
+        """Sites classified as at or above the threshold, (N,) bool."""
+        return np.asarray(self.surface.mean >= self.threshold)
+
+    @property
+    def wrong(self) -> Mask | None:
+        """Misclassified sites, (N,) bool; None where the truth is not known."""
+        return None if self.truth is None else np.asarray(self.above != self.truth.above)
+
+    def scores(self) -> dict[str, float]:
+        """Return the scores of a `Step`, in O(N)."""
+        told = {} if self.truth is None else vars(match(self.above, self.truth.above))
+        return {
+            **told,
+            "expected_f1": expected_f1(self.above, self.surface.exceedance(self.threshold)),
+            "unclassified": unclassified(self.surface, self.threshold),
+            "coverage90": self.coverage90,
+        }
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """Expected F1 and share above the threshold, with 90% intervals."""
+        with one_blas_thread():
+            return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
+
+    def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:
+        """Return the answer in numbers, as in ``summary.json``.
+
+        Parameters
+        ----------
+        costs, f1 : sequences of float
+            The curve.
+        """
+        question, sure, area = self.mission.question, self.confidence, self.confidence.share_above
+        domain = self.mission.world.domain
+        whole = domain.size * domain.cell_size
+        now = self.scores()
+        share = {"threshold_of_maximum": question.share} if isinstance(question, ShareOfMaximum) else {}
+        true = self.truth
+        return {
+            "threshold": self.user_threshold,
+            **share,
+            "threshold_true": None if true is None else true.threshold,
+            **{name: now.get(name) for name in ("f1", "precision", "recall")},
+            "expected_f1": sure.f1.value,
+            "expected_f1_interval90": ends(sure.f1),
+            "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
+            "unclassified": now["unclassified"],
+            "coverage90": _known(now["coverage90"]),
+            "area_above": whole * area.value,
+            "area_above_interval90": [whole * end for end in ends(area)],
+            "area_above_true": None if true is None else whole * float(np.mean(true.above)),
+            "area_unit": domain.cell_unit,
+        }
+
+    def notes(self, values: Array, reason: EndReason | None) -> list[str]:
+        """Return what a user should know of the answer, given the readings (n,) in the user's unit."""
+        notes = []
+        if reason is EndReason.QUESTION_ANSWERED and self.above.all() == self.above.any():
+            side = "above" if self.above.all() else "below"
+            notes.append(
+                f"every site is classified as {side}: the model is sure of it, yet no reading lies beyond "
+                "the threshold; see the interval of the expected F1"
+            )
+        read, h = values[np.isfinite(values)], self.user_threshold
+        if len(read) and not read.min() <= h <= read.max():
+            side, quantity = "above" if h > read.max() else "below", self.mission.world.quantity
+            notes.append(
+                f"the threshold {h:.4g} lies {side} all values that were read, "
+                f"{read.min():.4g} to {amount(read.max(), quantity)}"
+            )
+        return notes
+
+
+@dataclass(frozen=True, eq=False)
+class OptimumAnswer(_Answer):
+    """Where the optimum is: at the site of the highest posterior mean.
+
+    In a continuous domain, at the site or reading of the highest one, or where `polished` has climbed to.
+
+    Attributes
+    ----------
+    place : Place, optional
+        The reported point and its posterior mean, in model units.
+    target : Place, optional
+        The true optimum.
+    """
+
+    kind: ClassVar[str] = "optimum"
+    score: ClassVar[Score] = REGRET
+    columns: ClassVar[tuple[str, ...]] = ("regret", "reported_value", "coverage90")
+    """Of a `Step`: the scores that an optimum has."""
+
+    place: Place | None = field(default=None, repr=False)
+    target: Place | None = field(default=None, repr=False)
+
+    @cached_property
+    def reported(self) -> Place:
+        """The reported point, and its posterior mean in model units."""
+        if self.place is not None:
+            return self.place
+        domain, mean, belief = self.mission.world.domain, self.surface.mean, self.surface.belief
+        best = int(np.argmax(mean))
+        place = Place(domain.sites[best], float(mean[best]), best)
+        if domain.continuous and belief.size:
+            at_readings = np.where(domain.contains(belief.sites), belief.mean_at_sites(), -np.inf)
+            best = int(np.argmax(at_readings))
+            if at_readings[best] > place.value:
+                place = Place(domain.clipped(belief.sites[best]), float(at_readings[best]))
+        return place
+
+    @property
+    def reported_value(self) -> float:
+        """The posterior median at the reported point, in the user's unit."""
+        return float(self.scale.to_user(self.reported.value))
+
+    @cached_property
+    def optimum(self) -> Place | None:
+        """The true optimum, in the user's unit; None in a live world."""
+        return self.target if self.truth is None or self.target is not None else self.truth.optimum
+
+    @property
+    def regret(self) -> float | None:
+        """By how much the true value at the reported point falls short; None in a live world.
+
+        In the user's unit.
+        """
+        if self.truth is None or self.optimum is None:
+            return None
+        at = self.reported
+        value = self.truth.at(at.point) if at.site is None else float(self.truth.values[at.site])
+        return abs(self.optimum.value - value)
+
+    def polished(self, readings: Array) -> OptimumAnswer:
+        """Return the answer of a continuous domain after climbing the posterior mean; of others, itself.
+
+        Parameters
+        ----------
+        readings : (n, d) array
+            Where was read; in the domain, one that is better than all else is the true optimum.
+        """
+        domain, belief = self.mission.world.domain, self.surface.belief
+        if not domain.continuous or not belief.size:
+            return self
+        best = np.argsort(-self.surface.mean, kind="stable")[:8]
+        starts = np.concatenate([self.reported.point[None], domain.sites[best], belief.sites[-8:]])
+
+        def rising(point: Array) -> tuple[float, Array]:
+            at = belief.with_gradients(point[None])
+            return float(at.mean[0]), at.mean_gradient[0]
+
+        top = climbed(rising, starts, domain)
+        place = Place(top, float(belief.mean(top[None])[0]))
+        if place.value < self.reported.value:
+            place = self.reported
+        seen = np.concatenate([domain.clipped(readings[domain.contains(readings)]), top[None]])
+        return replace(self, place=place, target=self._optimum_with(seen))
+
+    def _optimum_with(self, points: Array) -> Place | None:
+        """Return the true optimum, points (n, d) counted in."""
+        if self.truth is None:
+            return None
+        values, sign = self.mission.world.truth(points), self.mission.question.sign
+        best = int(np.argmax(sign * values))
+        optimum = self.truth.optimum
+        better = sign * values[best] > sign * optimum.value
+        return Place(points[best], float(values[best])) if better else optimum
+
+    def scores(self) -> dict[str, float]:
+        """Return the scores of a `Step`, in O(N)."""
+        regret = self.regret
+        return {
+            "regret": _NAN if regret is None else regret,
+            "reported_value": self.reported_value,
+            "coverage90": self.coverage90,
+        }
+
+    @cached_property
+    def confidence(self) -> OptimumConfidence:
+        """Expected regret, reported value and optimum, with 90% intervals."""
+        rng = stream(self.mission.seed, "score")
+        with one_blas_thread():
+            return optimum_confidence(self._rivals(rng), self.reported.point, self.scale, rng)
+
+    def _rivals(self, rng: np.random.Generator) -> Surface:
+        """Return the belief over what may be better than the reported point.
+
+        In a continuous domain that is mostly near it, or near another good reading, where in many dimensions
+        none of the sites lies.
+        """
+        domain, belief = self.mission.world.domain, self.surface.belief
+        if not domain.continuous or not belief.size:
+            return self.surface
+        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
+        places = np.unique(np.concatenate([self.reported.point[None], read]), axis=0)
+        return Surface(belief, around(domain, rng, _RIVALS, places))
+
+    def summary(self, costs: Sequence[float], regrets: Sequence[float]) -> dict[str, Any]:
+        """Return the answer in numbers, as in ``summary.json``."""
+        sure, question = self.confidence, self.mission.question
+        optimum = self.optimum
+        return {
+            "goal": question.goal if isinstance(question, Optimum) else None,
+            "reported_site": self.reported.point.tolist(),
+            "reported_value": sure.value.value,
+            "reported_value_interval90": ends(sure.value),
+            "regret": self.regret,
+            "expected_regret": sure.regret.value,
+            "expected_regret_interval90": ends(sure.regret),
+            "optimum_expected": sure.optimum.value,
+            "optimum_interval90": ends(sure.optimum),
+            "optimum_true": None if optimum is None else optimum.value,
+            "optimum_true_site": None if optimum is None else optimum.point.tolist(),
+            "coverage90": _known(self.coverage90),
+        }
+
+    def notes(self, values: Array, reason: EndReason | None) -> list[str]:
+        """Return what a user should know of the answer: nothing so far."""
+        return []
+
+
+Answer = LevelSetAnswer | OptimumAnswer
+
+ANSWERS: dict[type, type[LevelSetAnswer] | type[OptimumAnswer]] = {
+    LevelSet: LevelSetAnswer,
+    ShareOfMaximum: LevelSetAnswer,
+    Optimum: OptimumAnswer,
+}
+"""What answers each type of question."""
+
+
+def answer_of(mission: Mission, surface: Surface, scale: ValueScale) -> Answer:
+    """Return what a belief answers to a mission's question.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set"))
+    >>> int(answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).above.sum())
+    2500
+    """
+    return ANSWERS[type(mission.question)](mission, surface, scale)
+
+
+def in_words(question: Question, quantity: Quantity) -> str:
+    """Return a question as a person asks it.
+
+    Examples
+    --------
+    >>> in_words(LevelSet(1.5), Quantity("chlorophyll", "mg m-3"))
+    'where is chlorophyll at or above 1.5 mg m-3?'
+    >>> in_words(ShareOfMaximum(0.8), Quantity("chlorophyll"))
+    'where is chlorophyll at or above 80% of its maximum?'
+    >>> in_words(Optimum("minimise"), Quantity("cost"))
+    'where is cost smallest?'
+    """
+    if isinstance(question, Optimum):
+        return f"where is {quantity.name} {'largest' if question.sign > 0 else 'smallest'}?"
+    if isinstance(question, ShareOfMaximum):
+        return f"where is {quantity.name} at or above {100 * question.share:g}% of its maximum?"
+    return f"where is {quantity.name} at or above {amount(question.threshold, quantity)}?"
+
+
+def amount(value: float, quantity: Quantity) -> str:
+    """Return a value with its unit, to four digits.
+
+    Examples
+    --------
+    >>> amount(1.23456, Quantity("chlorophyll", "mg m-3")), amount(0.5, Quantity("error", "1"))
+    ('1.235 mg m-3', '0.5')
+    """
+    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")
+
+
+def ends(interval: Interval) -> list[float]:
+    """Return the two ends of an interval."""
+    return [interval.low, interval.high]
+
+
+def _known(number: float) -> float | None:
+    """Return a number, or None for NaN, which JSON has not."""
+    return None if np.isnan(number) else number

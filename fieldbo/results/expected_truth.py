@@ -1,0 +1,131 @@
+"""What is true of control sets: the expected value of settings, and the best of each set.
+
+=====  ======================================================================================================
+``E``  mean of the field over 128 fixed samples of what a set leaves free; of a full set the field itself
+gain   ``sign * value``, less the worst one where that is below 0: larger is better, none below 0
+=====  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo._numerics.climb import climbed_together
+from fieldbo.belief.question import Question
+from fieldbo.policies.control_sets.search import free_samples
+from fieldbo.results.regrets import good_enough
+from fieldbo.results.truth import Truth, truth_of
+from fieldbo.world.world import World
+
+ALPHA = 0.1
+"""Share of the best expected value that may be given up by a set that counts as good enough."""
+
+_SAMPLES = 128
+_FEW = 16  # samples by which sites are looked over
+_SHORTLIST, _CLIMBS = 64, 12  # sites that are looked at again with all samples; of those, climbed from
+_STEP = 1e-4  # share of an axis: of a central difference
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedTruth:
+    """True expected values of the control sets of a world, in the unit of its values.
+
+    Parameters
+    ----------
+    truth : Truth
+        Of a question for an optimum, in a world with control sets.
+    """
+
+    truth: Truth
+
+    @property
+    def sets(self) -> tuple[Mask, ...]:
+        """Which variables each set controls, m times (d,) bool."""
+        return tuple(one.controls for one in self.truth.world.domain.control_sets)
+
+    @cached_property
+    def worst(self) -> float:
+        """The least ``sign * value`` at the sites, but at most 0: gains are counted from there."""
+        return min(0.0, float((self.truth.question.sign * self.truth.values).min()))
+
+    def gains(self, points: Array, controls: Mask, samples: int = _SAMPLES) -> Array:
+        """Return the expected gains (P,) of setting the variables `controls` (d,) as at `points` (P, d)."""
+        drawn = free_samples(self.truth.world.domain, samples)
+        drawn = drawn[:1] if controls.all() else drawn
+        whole = np.where(controls, points[:, None], drawn)
+        values = self.truth.world.truth(whole.reshape(-1, points.shape[1]))
+        mean = values.reshape(len(points), -1).mean(axis=1)
+        return np.asarray(self.truth.question.sign * mean - self.worst)
+
+    def value(self, gain: float) -> float:
+        """Return the expected value that an expected gain stands for."""
+        return float(self.truth.question.sign * (gain + self.worst))
+
+    @cached_property
+    def best_of_sets(self) -> Array:
+        """The largest expected gain of each set, (m,)."""
+        return frozen_array([self._best(controls) for controls in self.sets])
+
+    @cached_property
+    def best(self) -> float:
+        """The largest expected gain of all sets."""
+        return float(self.best_of_sets.max())
+
+    @cached_property
+    def costs(self) -> Array:
+        """The mean cost (m,) of each set, in the cost unit; NaN where it is not known."""
+        world = self.truth.world
+        at = np.asarray(world.start)
+        if not world.cost.known:
+            return np.full(len(self.sets), np.nan)
+        return np.array([float(world.cost.to(at, at[None], controls)[0]) for controls in self.sets])
+
+    @cached_property
+    def good(self) -> tuple[list[int], int]:
+        """The sets whose best is at least the share 1 - `ALPHA` of `best`, and the cheapest of them."""
+        return good_enough(self.best_of_sets, self.costs, ALPHA)
+
+    def _best(self, controls: Mask) -> float:
+        """Return the largest expected gain of a set, climbed to from the best of the domain's sites."""
+        sign, domain = self.truth.question.sign, self.truth.world.domain
+        if controls.all():
+            return sign * self.truth.optimum.value - self.worst
+        sites = domain.sites
+        for samples, count in ((_FEW, _SHORTLIST), (_SAMPLES, _CLIMBS)):
+            sites = sites[np.argsort(-self.gains(sites, controls, samples), kind="stable")[:count]]
+        if not domain.continuous:
+            return float(self.gains(sites[:1], controls)[0])
+        spread = float(np.ptp(self.truth.values)) or 1.0
+        axes = np.flatnonzero(controls)
+
+        def rising(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+            step = _STEP * domain.extent
+            up, down = (np.repeat(points[:, None], len(axes), axis=1) for _ in range(2))
+            for k, axis in enumerate(axes):
+                up[:, k, axis] = np.minimum(points[:, axis] + step[axis], domain.high[axis])
+                down[:, k, axis] = np.maximum(points[:, axis] - step[axis], domain.low[axis])
+            every = np.concatenate(
+                [points, up.reshape(-1, points.shape[1]), down.reshape(-1, points.shape[1])]
+            )
+            values, above, below = np.split(
+                self.gains(every, controls) / spread, [len(points), len(points) * (1 + len(axes))]
+            )
+            slopes = np.zeros_like(points)
+            widths = np.stack([up[:, k, axis] - down[:, k, axis] for k, axis in enumerate(axes)], axis=1)
+            slopes[:, axes] = (above - below).reshape(len(points), -1) / widths
+            return values, slopes
+
+        _, values = climbed_together(rising, sites, domain.low, domain.high)
+        return spread * float(values.max())
+
+
+@lru_cache(maxsize=4)  # a campaign runs many missions in one world
+def expected_truth_of(world: World, question: Question) -> ExpectedTruth | None:
+    """Return what is true of a world's control sets; None in a live one."""
+    truth = truth_of(world, question)
+    return None if truth is None else ExpectedTruth(truth)

@@ -1,0 +1,200 @@
+"""Values over two axes: as cells of a grid, as smooth ground in a box, or as dots."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import shapely
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.patheffects import AbstractPathEffect, withStroke
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.results.plot.figures import Look
+
+_RASTER = 160  # cells along each axis of a box
+_CASED: list[AbstractPathEffect] = [
+    withStroke(linewidth=3.0, foreground="black")
+]  # lines that show on light and dark ground alike
+_HALO: list[AbstractPathEffect] = [withStroke(linewidth=3.0, foreground="0.9")]
+_LETTER = 8.0  # points: size of an obstacle's name
+_SOLID: Look = {"facecolor": "0.84", "edgecolor": "0.55", "hatch": "////", "linewidth": 0.0, "zorder": 1.5}
+_SHADOW: Look = {"fill": False, "edgecolor": "0.4", "linestyle": "--", "linewidth": 0.9, "zorder": 1.5}
+
+
+def covered(domain: Domain) -> bool:
+    """Say whether values at the sites can be drawn all over two axes."""
+    if domain.dimension != 2:
+        return False
+    if domain.continuous:
+        return domain.size > 3
+    return domain.shape is not None and min(domain.shape) > 1
+
+
+def alike(domain: Domain) -> bool:
+    """Say whether the first two axes are drawn to one scale."""
+    across, up = domain.axes[:2]
+    longer, shorter = max(across.extent, up.extent), min(across.extent, up.extent)
+    return across.unit == up.unit and longer < 5 * shorter
+
+
+def ratio(domain: Domain) -> float:
+    """Height of a map over its width."""
+    return float(np.clip(domain.extent[1] / domain.extent[0], 0.3, 1.1)) if alike(domain) else 0.65
+
+
+def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
+    """Return ticks (n,) and (m,), and values (N,) as a masked (m, n) array, the first axis across.
+
+    In a box they are interpolated between the sites; whole numbers, which are classes, are the nearest
+    corner's. Behind obstacles, which are drawn over them, values go on, so that no gap is left beside one.
+    """
+    counts = (_RASTER, _RASTER) if domain.shape is None else domain.shape
+    x, y = (np.linspace(a.low, a.high, n) for a, n in zip(domain.axes, counts, strict=True))
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    behind = np.zeros(len(points), dtype=bool)
+    for obstacle in domain.obstacles:
+        behind |= shapely.intersects_xy(obstacle.polygon, points[:, 0], points[:, 1])
+    if domain.shape is not None:
+        grid = domain.on_grid(values.astype(float)).T
+        return x, y, np.ma.masked_invalid(_continued(grid, behind.reshape(grid.shape)))
+    sites, weights = _corners(domain)
+    if np.issubdtype(values.dtype, np.integer):
+        raster = values[np.take_along_axis(sites, weights.argmax(axis=1)[:, None], axis=1)[:, 0]]
+    else:
+        raster = np.einsum("pk,pk->p", weights, values[sites])
+    raster = np.where(behind | domain.contains(points), raster, np.nan)
+    return x, y, np.ma.masked_invalid(raster.reshape(counts[::-1]))
+
+
+def _continued(grid: Array, behind: Mask) -> Array:
+    """Return a grid (m, n) with its neighbour's value in each cell (m, n) bool behind something."""
+    from scipy.ndimage import distance_transform_edt
+
+    if not behind.any():
+        return grid
+    gap, where = distance_transform_edt(np.isnan(grid), return_indices=True)
+    return np.where(behind & (gap < 2.0), grid[tuple(where)], grid)
+
+
+@lru_cache(maxsize=4)  # all maps of a run
+def _corners(domain: Domain) -> tuple[NDArray[np.intp], Array]:
+    """Return the sites (P, 3) that each raster point of a box lies between, and their weights (P, 3).
+
+    A point outside their hull takes the place of one a little further in.
+    """
+    from scipy.spatial import Delaunay
+
+    share = np.linspace(0.0, 1.0, _RASTER)
+    points = np.stack(np.meshgrid(share, share), axis=-1).reshape(-1, 2)
+    mesh = Delaunay((domain.sites - domain.low) / domain.extent)
+    triangle = mesh.find_simplex(points)
+    for inwards in np.linspace(0.99, 0.0, 100):
+        outside = triangle < 0
+        if not outside.any():
+            break
+        points[outside] = 0.5 + inwards * (points[outside] - 0.5)
+        triangle[outside] = mesh.find_simplex(points[outside])
+    to_weights = mesh.transform[triangle]
+    two = np.einsum("pij,pj->pi", to_weights[:, :2], points - to_weights[:, 2])
+    return mesh.simplices[triangle].astype(np.intp), np.column_stack([two, 1.0 - two.sum(axis=1)])
+
+
+def field(ax: Axes, domain: Domain, values: NDArray[Any], label: str, look: Look) -> Colorbar:
+    """Draw values (N,), with a colour bar as high as the map."""
+    drawn: ScalarMappable
+    if covered(domain):
+        drawn = ax.pcolormesh(*laid_out(domain, values), shading="nearest", **look)
+    else:
+        x, y = domain.sites.T
+        drawn = ax.scatter(x, y, float(np.clip(2e4 / domain.size, 8, 60)), values, **look)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure.colorbar(drawn, cax=ax.inset_axes((1.03, 0, 0.04, 1)), label=label)
+
+
+def edge(
+    ax: Axes, domain: Domain, excess: Array, label: str = "", *, color: str = "white", style: str = "-"
+) -> None:
+    """Draw where `excess` (N,) changes sign, unless the sites are scattered; a label goes into the legend."""
+    if not covered(domain) or not excess.min() < 0 < excess.max():
+        return
+    drawn = ax.contour(
+        *laid_out(domain, excess), levels=[0.0], colors=color, linestyles=style, linewidths=1.6, zorder=1.4
+    )
+    cased: list[AbstractPathEffect] = _CASED if color == "white" else []
+    drawn.set_path_effects(cased)
+    if label:
+        ax.plot([], [], style, color=color, linewidth=1.6, path_effects=cased, label=label)
+
+
+def frame(ax: Axes, domain: Domain, *, named: bool = False) -> None:
+    """Set labels, directions, aspect, outline and obstacles by the first two axes.
+
+    Obstacles are hatched, and `named` where their names fit. Of more than two axes their shadows are drawn:
+    a way may lead over them.
+    """
+    across, up = domain.axes[:2]
+    ax.set(xlabel=across.label, ylabel=up.label, facecolor="0.93")
+    ax.xaxis.set_inverted(across.positive == "down")
+    ax.yaxis.set_inverted(up.positive == "down")
+    ax.set_aspect("equal" if alike(domain) else "auto")
+    if domain.region is not None:
+        for line in shapely.get_parts(_edges(domain)):
+            ax.plot(*shapely.get_coordinates(line).T, color="0.25", linewidth=1.0)
+    if domain.obstacles:
+        _obstacles(ax, domain, named)
+
+
+def _edges(domain: Domain) -> shapely.Geometry:
+    """Return the edges of a domain's region, less those that are the axes' own ends."""
+    (left, bottom), (right, top) = domain.low, domain.high
+    ends = shapely.box(left, bottom, right, top).boundary.buffer(1e-6 * float(domain.extent.min()))
+    edges: shapely.Geometry = shapely.difference(shapely.boundary(domain.region), ends)
+    return shapely.line_merge(edges)
+
+
+def _obstacles(ax: Axes, domain: Domain, named: bool) -> None:
+    """Draw obstacles."""
+    flat = domain.dimension == 2
+    along = domain.axes[2].name if domain.dimension == 3 else "the other axes"
+    look, what = (_SOLID, "obstacle") if flat else (_SHADOW, f"obstacle, seen along {along}")
+    box = shapely.box(domain.low[0], domain.low[1], domain.high[0], domain.high[1])
+    for number, one in enumerate(domain.obstacles):
+        path = Path(_drawn(one, domain), closed=True)
+        ax.add_artist(PathPatch(path, label="" if number else what, **look))  # limits stay as they are
+        if named:
+            _named(ax, domain, shapely.intersection(one.polygon, box), one.name)
+
+
+def _drawn(obstacle: Obstacle, domain: Domain) -> Array:
+    """Return an obstacle's edge (k, 2); a box that reaches an axis' end goes on over the margin there."""
+    if obstacle.corners:
+        return shapely.get_coordinates(obstacle.polygon.exterior)
+    low, high, far = np.array(obstacle.low[:2]), np.array(obstacle.high[:2]), domain.extent[:2]
+    (a, b), (c, d) = low - far * (low <= domain.low[:2]), high + far * (high >= domain.high[:2])
+    return np.array([[a, b], [c, b], [c, d], [a, d], [a, b]])
+
+
+def _named(ax: Axes, domain: Domain, shape: shapely.Geometry, name: str) -> None:
+    """Write a name into a shape where it fits, upwards if it does not fit across."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    inches = 0.75 * float(figure.get_size_inches()[0])  # of the first axis: layout is settled later
+    per_inch = domain.extent[:2] / (inches * np.array([1.0, ratio(domain)]))
+    x, y = shapely.get_coordinates(shapely.centroid(shape))[0]
+    length, height = 0.6 * _LETTER * len(name) / 72, 1.4 * _LETTER / 72
+    for turned in (0, 90):
+        w, h = np.array([height, length] if turned else [length, height]) * per_inch / 2
+        if shapely.contains(shape, shapely.box(x - w, y - h, x + w, y + h)):
+            look: Look = {"fontsize": _LETTER, "color": "0.15", "path_effects": _HALO, "zorder": 2.5}
+            ax.text(x, y, name, rotation=turned, ha="center", va="center_baseline", clip_on=True, **look)
+            return

@@ -1,0 +1,134 @@
+"""The picture of a world."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.results.plot.figures import VALUE, Look, legend_below, new_figure, opened
+from fieldbo.results.plot.ground import edge, field, frame, ratio
+from fieldbo.results.plot.marks import mark
+from fieldbo.results.plot.profiles import level, line
+from fieldbo.world.world import World
+
+_MOST_PANELS = 9
+
+
+def world_picture(world: World, threshold: float | None = None) -> Figure:
+    """Draw a world: its true field, its sites and the start.
+
+    Parameters
+    ----------
+    world : World
+    threshold : float, optional
+        In the quantity's unit; its level is drawn, unless there are more than three axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Axes in the domain's units. Of three axes, a panel for each value of the third where these are few;
+        of more, dots over the first two, each the mean over the others. A live world shows its sites alone.
+    """
+    domain = world.domain
+    known = "live: the truth is not known" if world.live else "true field"
+    truth = None if world.live else world.truth(domain.sites)
+    if domain.dimension == 1:
+        figure = new_figure(9, 5)
+        _profile(figure.subplots(), world, truth, threshold)
+    elif truth is None or domain.dimension == 2:
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
+        _map(figure.subplots(), world, truth, threshold)
+        known += f"; sites over the first two of {domain.dimension} axes" if domain.dimension > 2 else ""
+    elif domain.dimension == 3 and len(np.unique(domain.sites[:, 2])) <= _MOST_PANELS:
+        figure = _slices(world, truth, threshold)
+        known += f" by {domain.axes[2].label}"
+    else:
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
+        places, which = np.unique(domain.sites[:, :2], axis=0, return_inverse=True)
+        mean = np.bincount(which, truth) / np.bincount(which)
+        ax = figure.subplots()
+        frame(ax, domain)
+        field(ax, Domain(domain.axes[:2], places, region=domain.region), mean, world.quantity.label, VALUE)
+        mark(ax, np.asarray(world.start)[:2], "start")
+        known += f" over the first two of {domain.dimension} axes" + (
+            f", mean over {', '.join(a.name for a in domain.axes[2:])}" if len(places) < domain.size else ""
+        )
+    figure.suptitle(f"{world.title}\n{world.name}, {known}")
+    legend_below(figure)
+    return figure
+
+
+def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
+    domain, start = world.domain, np.asarray(world.start)
+    heights = np.zeros(domain.size) if truth is None else truth
+    line(ax, domain.sites[:, 0], truth, color="black", label="true field")
+    if threshold is not None:
+        level(ax, threshold)
+    ax.set(xlabel=domain.axes[0].label, ylabel=world.quantity.label)
+    opened(ax)
+    _sites(ax, world, np.column_stack([domain.sites[:, 0], heights]))
+    mark(ax, np.array([start[0], heights[domain.nearest(start)]]), "start")
+
+
+def _map(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
+    """Draw the field over two axes; without a truth, the sites alone."""
+    domain = world.domain
+    frame(ax, domain, named=True)
+    if truth is not None:
+        field(ax, domain, truth, world.quantity.label, VALUE)
+        if threshold is not None:
+            edge(ax, domain, truth - threshold, f"level {threshold:g}")
+    _sites(ax, world, domain.sites[:, :2])
+    mark(ax, np.asarray(world.start)[:2], "start")
+
+
+def _sites(ax: Axes, world: World, places: Array) -> None:
+    size = float(np.clip(60 / np.sqrt(world.domain.size), 1.8, 5))
+    ax.plot(*places.T, "o", color="0.45", alpha=0.7, markersize=size, markeredgewidth=0, label="site")
+
+
+def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
+    """Draw three axes as a panel for each value of the third, all in the same colours."""
+    domain, start, third = world.domain, np.asarray(world.start), world.domain.axes[2]
+    values = np.unique(domain.sites[:, 2])
+    columns = int(np.ceil(np.sqrt(len(values))))
+    rows = -(-len(values) // columns)
+    figure = new_figure(11, rows * (8.4 * ratio(domain) / columns + 0.5) + 1.3)
+    look: Look = {**VALUE, "vmin": float(truth.min()), "vmax": float(truth.max())}
+    start_in = int(np.argmin(np.abs(values - start[2])))
+    for k, value in enumerate(values):
+        ax = figure.add_subplot(rows, columns, k + 1)
+        flat, here = _slice(domain, value)
+        frame(ax, flat)
+        label = world.quantity.label if k % columns == columns - 1 or k == len(values) - 1 else ""
+        field(ax, flat, truth[here], label, look)
+        if threshold is not None:
+            edge(ax, flat, truth[here] - threshold, f"level {threshold:g}")
+        if k == start_in:
+            mark(ax, start[:2], "start")
+        ax.set_title(f"{third.name} {value:g} {third.unit}".rstrip(), fontsize=10)
+        if k % columns:
+            ax.set_ylabel("")
+        if k + columns < len(values):
+            ax.set_xlabel("")
+    return figure
+
+
+def _slice(domain: Domain, value: float) -> tuple[Domain, Mask]:
+    """Return the first two axes at a value of the third, and which of the sites (N,) these are."""
+    here: Mask = domain.sites[:, 2] == value
+    obstacles = tuple(
+        Obstacle(o.name, o.low[:2], o.high[:2])
+        for o in domain.obstacles
+        if (o.low[2] < value or o.low[2] <= domain.low[2])
+        and (value < o.high[2] or o.high[2] >= domain.high[2])
+    )
+    axes, sites = domain.axes[:2], domain.sites[here, :2]
+    if domain.shape is None or domain.grid_index is None:
+        return Domain(axes, sites, obstacles=obstacles), here
+    in_slice = domain.grid_index[here] // domain.shape[2]
+    return Domain(axes, sites, domain.shape[:2], in_slice, obstacles=obstacles), here

@@ -1,0 +1,94 @@
+"""What is true in a world, and what that answers; looked up once for all runs in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo.belief.question import Question
+from fieldbo.domain.search import climbed, differenced
+from fieldbo.world.world import World
+
+_STARTS = 32
+"""From so many of the best sites the optimum of a box is climbed to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A point of a domain and the value there.
+
+    Attributes
+    ----------
+    point : (d,) array
+    value : float
+    site : int or None
+        Which of the domain's sites it is; None where it lies between them.
+    """
+
+    point: Array
+    value: float
+    site: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The true values, in the user's unit, and the true answer to a question.
+
+    Attributes
+    ----------
+    world : World
+    question : Question
+    values : (N,) array
+        At the domain's sites.
+    """
+
+    world: World
+    question: Question
+    values: Array
+
+    @cached_property
+    def threshold(self) -> float:
+        """The threshold; NaN for an optimum."""
+        return self.question.level(float(self.values.max()))
+
+    @cached_property
+    def above(self) -> Mask:
+        """The sites at or above the threshold, (N,) bool."""
+        return np.asarray(self.values >= self.threshold)
+
+    @cached_property
+    def optimum(self) -> Place:
+        """The best of the sites; in a continuous domain what is known, or climbed to from the best dozens."""
+        sign, domain = self.question.sign, self.world.domain
+        order = np.argsort(-sign * self.values, kind="stable")
+        first = int(order[0])
+        best = Place(domain.sites[first], float(self.values[first]), first)
+        if not domain.continuous:
+            return best
+        field = self.world.field
+        known = None if field is None else field.optimum("maximise" if sign > 0 else "minimise")
+        if known is not None:
+            return Place(known, self.at(known))
+        spread = float(np.ptp(self.values)) or 1.0
+
+        def scores(points: Array) -> Array:
+            return sign * self.world.truth(points) / spread
+
+        top = climbed(differenced(scores, domain), domain.sites[order[:_STARTS]], domain)
+        value = self.at(top)
+        return Place(top, value) if sign * value > sign * best.value else best
+
+    def at(self, point: Array) -> float:
+        """Return the true value at a point (d,)."""
+        return float(self.world.truth(point[None])[0])
+
+
+@lru_cache(maxsize=4)  # a campaign runs many missions in one world
+def truth_of(world: World, question: Question) -> Truth | None:
+    """Return what is true in a world; None in a live one."""
+    if world.live:
+        return None
+    return Truth(world, question, frozen_array(world.truth(world.domain.sites)))

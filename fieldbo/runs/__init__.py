@@ -1,0 +1,5 @@
+"""Run missions, resume, explain, export and compare them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,105 @@
+"""Maps, and the readings as a trajectory, as netCDF with CF names and units.
+
+``map.nc`` is that of the run folder. ``trajectory.nc`` holds the readings in the order in which they were
+told, as a CF discrete sampling geometry: variables along ``obs``, with time and place as coordinates; in
+degrees, too, where the domain's origin is known.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any
+
+import numpy as np
+import xarray
+from numpy.typing import NDArray
+
+from fieldbo.runs.export.recorded import Recorded
+from fieldbo.results.maps import attributes_of, names_of
+
+_FIXED = {"order": "order", "value": "value", "noise_sd": "noise_sd", "time_s": "time", "cost": "cost"}
+"""Columns of the readings that have a name of their own here."""
+
+_DEGREES: dict[str, dict[str, Any]] = {
+    "latitude": {"standard_name": "latitude", "units": "degrees_north"},
+    "longitude": {"standard_name": "longitude", "units": "degrees_east"},
+    "altitude": {"standard_name": "altitude", "units": "m", "positive": "up"},
+}
+
+
+def files(run: Recorded) -> dict[str, bytes]:
+    """Return the files by their names."""
+    found = {"map.nc": run.result.maps(), "trajectory.nc": trajectory(run)}
+    return {name: bytes(data.to_netcdf(engine="scipy")) for name, data in found.items()}
+
+
+def trajectory(run: Recorded) -> xarray.Dataset:
+    """Return the readings along the way, with CF names and units."""
+    world = run.mission.world
+    header, rows = run.result.readings()
+    first = header.index("value") - world.domain.dimension
+    axes = header[first : header.index("value")]
+    names, attributes = _names(header), _attributes(run, axes)
+    variables: dict[str, Any] = {
+        names[name]: ("obs", _column([row[j] for row in rows]), attributes.get(name, {"long_name": name}))
+        for j, name in enumerate(header)
+    }
+    variables["trajectory"] = (), run.name, {"cf_role": "trajectory_id", "long_name": "name of the run"}
+    places = [names[axis] for axis in axes]
+    if run.ground is not None and run.ground.origin is not None:
+        degrees = run.ground.geodetic(run.result.sites)
+        for j, (name, told) in enumerate(_DEGREES.items()):
+            variables[name] = "obs", degrees[:, j], told
+            places.append(name)
+    data = xarray.Dataset(
+        variables,
+        attrs={
+            "Conventions": "CF-1.11",
+            "featureType": "trajectory",
+            "title": f"{world.title}: {run.name}",
+            "source": "fieldbo",
+        },
+    ).set_coords(["time", *places])
+    for name in ("time", *places):
+        data[name].encoding["_FillValue"] = None  # a coordinate has no gaps
+    return data
+
+
+def _names(header: list[str]) -> dict[str, str]:
+    """Return the name of each column's variable, as CF allows them."""
+    kept = [*_FIXED.values(), "trajectory", *_DEGREES]
+    others = [name for name in header if name not in _FIXED]
+    return _FIXED | dict(zip(others, names_of([*kept, *others])[len(kept) :], strict=True))
+
+
+def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the CF attributes of the columns of which more than the name is known; `axes` are some."""
+    world = run.mission.world
+    quantity, unit = world.quantity, {"units": world.quantity.unit}
+    named = quantity.standard_name
+    began = run.began.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
+    of_axes = zip(axes, world.domain.axes, strict=True)
+    return {name: attributes_of(axis) for name, axis in of_axes} | {
+        "order": {"long_name": "order that the reading belongs to"},
+        "vehicle": {"long_name": "number of the vehicle that took the reading"},
+        "value": {"long_name": quantity.name, **unit, "ancillary_variables": "noise_sd"}
+        | ({"standard_name": named} if named else {}),
+        "noise_sd": {"long_name": f"{quantity.name}, standard deviation of the noise", **unit}
+        | ({"standard_name": f"{named} standard_error"} if named else {}),
+        "time_s": {
+            "standard_name": "time",
+            "long_name": "time of the reading",
+            "units": f"seconds since {began}",
+            "calendar": "standard",
+            "axis": "T",
+        },
+        # No units: those of costs, as EUR, are seldom any that CF knows.
+        "cost": {"long_name": f"cost of the order in {world.cost_unit}, told with its last reading"},
+    }
+
+
+def _column(cells: list[Any]) -> NDArray[Any]:
+    """Return a column as numbers or, where it holds text, as text."""
+    if any(isinstance(cell, str) for cell in cells):
+        return np.array([cell if isinstance(cell, str) else "" for cell in cells])
+    return np.array(cells, dtype=float)

@@ -1,0 +1,134 @@
+"""Vehicles by name: from a vehicle file, a link's defaults, or a record."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.toml import made, read_toml, validated
+from fieldbo.vehicles.base import Vehicle
+from fieldbo.vehicles.kinds import LINKS, VEHICLES
+from fieldbo.vehicles.remote.link import Link
+from fieldbo.vehicles.remote.settings import VehicleFile
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a vehicle file says.
+
+    Attributes
+    ----------
+    content : mapping
+        As it is written.
+    settings : VehicleFile
+    kind : str
+        Of the link.
+    link : Link
+    """
+
+    content: Mapping[str, Any]
+    settings: VehicleFile
+    kind: str
+    link: Link
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], where: str) -> Told:
+        """Return what `content` says; `where` is named in errors."""
+        settings = validated(VehicleFile, content, where)
+        link = made(LINKS, settings.link, f"{where}: link")
+        return cls(content, settings, str(settings.link["kind"]), link)
+
+    @classmethod
+    def read(cls, name: str) -> Told:
+        """Return what a vehicle file says; the name of a kind of link stands for all its defaults.
+
+        Raises
+        ------
+        InputError
+            The file can't be read, or says something that can't be.
+        """
+        if name in LINKS.names():
+            return cls.of({"format": 1, "link": {"kind": name}}, f"--vehicle {name}")
+        if not name.endswith(".toml") and not Path(name).exists():
+            names = [*LINKS.names(), *VEHICLES.names()]
+            raise UnknownNameError.of("vehicle", name, names, where="or a vehicle file: NAME.toml")
+        return cls.of(read_toml(Path(name)), name)
+
+
+def for_new_run(name: str) -> dict[str, Any]:
+    """Return what a record keeps of a vehicle, so that a resume has the same one.
+
+    Parameters
+    ----------
+    name : str
+        A vehicle file, or a kind of vehicle or of link.
+
+    Raises
+    ------
+    InputError
+        As for `Told.read`.
+    """
+    if name in VEHICLES.names():
+        return {"kind": name}
+    content = Told.read(name).content
+    try:
+        json.dumps(content, allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"a number or a date that no record can hold: {error}",
+            expected="finite numbers, text and tables",
+            where=name,
+            mend="leave out what has no bound, for example low and high under [reports]",
+        ) from None
+    return {**content, "session": uuid.uuid4().hex[:8]}
+
+
+def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
+    """Return a vehicle of which a record keeps what `for_new_run` said.
+
+    Raises
+    ------
+    InputError
+        It does not fit the mission.
+    """
+    from fieldbo.vehicles.remote.remote import Remote
+
+    if "kind" in plain:
+        vehicle: Vehicle = VEHICLES.get(plain["kind"])(mission, number)
+        return vehicle
+    told = Told.of({name: value for name, value in plain.items() if name != "session"}, "vehicle")
+    return Remote(mission, number, told.link, told.settings, session=str(plain["session"]))
+
+
+def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
+    """Return the vehicle of a vehicle file, for a new run from Python.
+
+    Parameters
+    ----------
+    name : str
+        A vehicle file, or a kind of vehicle or of link.
+    mission : Mission
+    number : int
+        Which of the mission's vehicles.
+
+    Raises
+    ------
+    InputError
+        The file can't be read, says something that can't be, or does not fit the mission.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 300}})
+    >>> with fieldbo.load_vehicle("simulated", mission) as boat:
+    ...     boat.send(fieldbo.Query([0, 3], id="run/0"))
+    ...     boat.events(timeout_s=1.0)[0].cost
+    16.0
+    """
+    return vehicle_of(for_new_run(name), mission, number)

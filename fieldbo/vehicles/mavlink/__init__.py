@@ -1,0 +1,1 @@
+"""Robots over MAVLink: guided mode, fences and flight plans."""

@@ -1,0 +1,1 @@
+"""Robots over ROS 2: actions, topics and Nav2."""

@@ -1,0 +1,5 @@
+"""The world that is sampled: domain, field, cost model, sensor and start."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

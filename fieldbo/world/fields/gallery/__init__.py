@@ -1,0 +1,1 @@
+"""The fields of the shipped worlds: lake, wall, networks and factory cells."""

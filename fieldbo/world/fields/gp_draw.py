@@ -1,0 +1,77 @@
+"""A draw from a Gaussian process over the domain's sites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky
+
+from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo._numerics.streams import stream
+from fieldbo.belief.kernels import Kernel, kernel
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+from fieldbo.world.fields.base import Field, FieldKind
+
+_JITTER = 1e-8  # of the variance: enough for a factor of some thousand close sites
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnField(Field):
+    """A function known at the domain's sites, and between them by its conditional mean."""
+
+    domain: Domain
+    at_sites: Array
+    kernel: Kernel = field(repr=False)
+    mean: float
+    factor: Array = field(repr=False)
+
+    def values(self, sites: Array, time_s: float = 0.0) -> Array:
+        """Return the values (N,) at `sites` (N, d)."""
+        if np.array_equal(sites, self.domain.sites):
+            return self.at_sites.copy()
+        index = np.array([self.domain.nearest(s) for s in sites], dtype=int)
+        out = self.at_sites[index].copy()
+        between = np.any(np.abs(self.domain.sites[index] - sites) > 1e-9 * self.domain.extent, axis=1)
+        if between.any():
+            weights = cho_solve((self.factor, True), self.at_sites - self.mean, check_finite=False)
+            out[between] = self.mean + self.kernel(sites[between], self.domain.sites) @ weights
+        return np.asarray(out)
+
+
+@dataclass(frozen=True)
+class GPDraw(FieldKind):
+    """A random function of known covariance.
+
+    Parameters
+    ----------
+    length_scales : sequence of float
+        One an axis, in its unit.
+    kernel : {"se", "matern32", "matern52"}
+    variance, mean : float
+        In the (squared) unit of the value.
+    """
+
+    length_scales: tuple[float, ...]
+    kernel: Literal["se", "matern32", "matern52"] = "matern52"
+    variance: float = 1.0
+    mean: float = 0.0
+
+    def realise(self, domain: Domain, draw: int, folder: Path | None = None) -> DrawnField:
+        """Return the function that draw number `draw` gives over the domain's sites."""
+        if len(self.length_scales) != domain.dimension:
+            raise InputError(
+                f"{len(self.length_scales)} length scales",
+                expected=f"{domain.dimension}, one an axis",
+                where="field.length_scales",
+            )
+        domain.check_pairs("a draw from a Gaussian process")
+        k = kernel(self.kernel, self.length_scales, self.variance)
+        K = k(domain.sites, domain.sites)
+        K[np.diag_indices_from(K)] += _JITTER * self.variance
+        factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        at_sites = self.mean + factor @ stream(draw, "field").standard_normal(domain.size)
+        return DrawnField(domain, frozen_array(at_sites), k, self.mean, factor)
