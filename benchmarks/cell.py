@@ -14,7 +14,7 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.control_sets.subsets import Subsets
@@ -46,7 +46,7 @@ class Deciding:
         scales = tuple((length * world.domain.extent).tolist())
         model = Model(kernel="se", learn=False, length_scales=scales, variance=1.0)
         assert world.start is not None
-        crew = (Crew(1e9, world.start),)
+        crew = (VehicleSpec(1e9, world.start),)
         mission = Mission("m", world, question, policy, model, crew, initial=READINGS, **more)  # type: ignore[arg-type]
         self.agent, self.rng = Agent(mission), np.random.default_rng(0)
         values = world.truth(world.domain.sites)

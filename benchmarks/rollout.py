@@ -18,7 +18,7 @@ from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.policies.travel.rollout import Simulation, rollout_values
-from fieldbo.policies.travel.scores import Base
+from fieldbo.policies.travel.scores import TravelScore
 
 READINGS = 60
 LENGTH_SCALES = np.array([0.2, 0.2])
@@ -43,7 +43,7 @@ class Deciding:
         belief = Belief(Matern52(LENGTH_SCALES)).given(self.x, self.y, np.full(READINGS, NOISE))
         self.surface = Surface(belief, sites)
         self.draws = ndtri(Sobol(STEPS - 1, rng=0).random(FANTASIES))
-        base = Base("dist-ucb", KAPPA, "one_plus", SCALE)
+        base = TravelScore("dist-ucb", KAPPA, "one_plus", SCALE)
         square = Domain((Axis("x", "", 0.0, 1.0), Axis("y", "", 0.0, 1.0)), sites)
         self._paths = Simulation(base, Euclidean().within(square), (), STEPS, self.draws)
         self._noise = np.full(len(sites), NOISE)

@@ -9,7 +9,7 @@ from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.level_set.rivals import GCHK
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.world.fields.gp_draw import GPDraw
@@ -33,7 +33,7 @@ for policy in (TruVaR(), GCHK(), GCHK(per_cost=True)):
         question=LevelSet(0.5),
         policy=policy,
         model=Model(learn=False, length_scales=(20, 20), mean=0.0),
-        crew=(Crew(battery=1200, start=np.array([0.0, 0.0]), home=np.array([0.0, 0.0])),),
+        crew=(VehicleSpec(battery=1200, start=np.array([0.0, 0.0]), home=np.array([0.0, 0.0])),),
     )
     result = run(mission)
     print(f"{policy}: F1 {result.f1:.3f} for {result.cost:.0f} s, {result.end_reason}")

@@ -16,7 +16,7 @@ from fieldbo.domain.distributions import TruncatedNormal
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.control_sets.front import SubsetFront
 from fieldbo.world.world import Quantity, World
 
@@ -41,7 +41,7 @@ def main() -> None:
         Optimum("maximise"),
         SubsetFront(),
         Model(),
-        (Crew(battery=6.0, start=domain.middle),),
+        (VehicleSpec(battery=6.0, start=domain.middle),),
         initial=2,
         costs="unknown",
     )

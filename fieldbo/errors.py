@@ -1,4 +1,4 @@
-"""One family of exceptions: each says what was expected, what came, where, and how to mend it."""
+"""One family of exceptions: each says what was expected, what came, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class InputError(FieldboError, ValueError):
         What would have been right.
     where : str, optional
         File, table and key, or line and column.
-    mend : str, optional
+    fix : str, optional
         What to do about it.
 
     Examples
@@ -40,16 +40,16 @@ class InputError(FieldboError, ValueError):
         *,
         expected: str | None = None,
         where: str | None = None,
-        mend: str | None = None,
+        fix: str | None = None,
     ) -> None:
-        self.problem, self.expected, self.where, self.mend = problem, expected, where, mend
-        parts = (("expected", expected), ("where", where), ("mend", mend))
+        self.problem, self.expected, self.where, self.fix = problem, expected, where, fix
+        parts = (("expected", expected), ("where", where), ("fix", fix))
         super().__init__("\n".join([problem, *(_indented(k, v) for k, v in parts if v)]))
 
     def at(self, where: str) -> InputError:
         """Return the same error with its place named, the outer place first."""
         place = where if self.where is None else f"{where}: {self.where}"
-        return type(self)(self.problem, expected=self.expected, where=place, mend=self.mend)
+        return type(self)(self.problem, expected=self.expected, where=place, fix=self.fix)
 
 
 class UnknownNameError(InputError):
@@ -66,7 +66,7 @@ class UnknownNameError(InputError):
             f"unknown {what} {str(name)!r}",
             expected="one of " + ", ".join(names) if names else f"a {what}; none exist",
             where=where,
-            mend=f"did you mean {near!r}?" if near else None,
+            fix=f"did you mean {near!r}?" if near else None,
         )
 
 

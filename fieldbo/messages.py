@@ -77,7 +77,7 @@ def _row(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
             f"{name} is an array of {_by(numbers)} numbers",
             expected="numbers in one row",
             where=where,
-            mend="pass them in a flat list, in the order in which they are meant",
+            fix="pass them in a flat list, in the order in which they are meant",
         )
     return numbers if numbers.ndim == 1 else numbers.ravel()
 

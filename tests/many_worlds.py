@@ -37,10 +37,10 @@ from fieldbo.errors import InputError
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import made
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.runs.runner import BrokenOffError, run
 from fieldbo.testing.small import Hills
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.world import Quantity, World
 
 FAULTS = ("overdrawn", "not home", "legs through obstacles", "errors")
@@ -144,12 +144,12 @@ def _cost(domain: Domain, rng: np.random.Generator) -> Euclidean | Flight | Tran
     return kinds[rng.integers(len(kinds))]
 
 
-def _conditions(domain: Domain, rng: np.random.Generator) -> Conditions | None:
+def _conditions(domain: Domain, rng: np.random.Generator) -> Disturbances | None:
     if rng.random() < 0.4:
         return None
     wind = rng.standard_normal(domain.dimension)
     wind *= rng.choice([0.0, 0.2, 0.6]) / np.linalg.norm(wind)
-    return Conditions(float(rng.choice([0.0, 0.05, 0.3])), tuple(wind) if rng.random() < 0.7 else ())
+    return Disturbances(float(rng.choice([0.0, 0.05, 0.3])), tuple(wind) if rng.random() < 0.7 else ())
 
 
 def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | None:
@@ -200,7 +200,7 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
         policy=policy,
         policy_kind=name,
         model=Model(learn=False, length_scales=tuple(0.3 * domain.extent), mean=0.0),
-        crew=(Crew(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),),
+        crew=(VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),),
         initial=initial,
         initial_level=int(rng.integers(2)) if levels else 0,
         batch=int(rng.choice([1, 1, 2, 4])),

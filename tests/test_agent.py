@@ -20,7 +20,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.world.fields.base import Field
@@ -70,7 +70,7 @@ def mission(*places, battery=100.0, start=0.0, initial=0, policy=None, learn=Fal
         question=LevelSet(2.0),
         policy=Planned(places) if policy is None else policy,
         model=Model(learn=learn, length_scales=(3.0,)),
-        crew=(Crew(battery, [start], **crew),),
+        crew=(VehicleSpec(battery, [start], **crew),),
         initial=initial,
         **changes,
     )

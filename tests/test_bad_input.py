@@ -559,7 +559,7 @@ def test_a_new_world_where_a_file_stands_in_the_way_is_refused(expect_refused, m
     monkeypatch.chdir("elsewhere")
     write("s.csv", READINGS)
     write(taken, "mine")
-    said = (f"{taken} is no folder", "expected: a folder, or nothing yet", "mend:")
+    said = (f"{taken} is no folder", "expected: a folder, or nothing yet", "fix:")
     expect_refused("new", "world", "w", *SURVEY, said=said)
 
 

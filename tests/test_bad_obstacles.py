@@ -164,7 +164,7 @@ def test_the_commands_refuse_a_wrong_obstacle_in_the_same_words(command):
 def test_the_mended_corners_are_taken_when_they_are_pasted_into_the_file(obstacle, mended):
     write(polygon(obstacle))
     error = refused(lambda: fieldbo.load_world("yard"), "no simple polygon")
-    parts = error.mend.removeprefix("corners = ").split(", or as parts of their own ")
+    parts = error.fix.removeprefix("corners = ").split(", or as parts of their own ")
     write(", ".join(polygon(corners, f"part {k}") for k, corners in enumerate(parts)))
     taken = [o.polygon.area for o in fieldbo.load_world("yard").domain.obstacles]
     assert sum(taken) > 0

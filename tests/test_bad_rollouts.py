@@ -9,7 +9,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.travel.rollout import Rollout
-from fieldbo.policies.travel.scores import Base
+from fieldbo.policies.travel.scores import TravelScore
 
 WORLD = """format = 1
 version = "1"
@@ -106,7 +106,7 @@ def test_settings_at_their_limits_are_taken(settings):
     assert isinstance(mission.policy, Rollout)
 
 
-@pytest.mark.parametrize("make", [Rollout, DistUCB, UCB, Base, lambda **k: DUCB(rho=1.0, **k)])
+@pytest.mark.parametrize("make", [Rollout, DistUCB, UCB, TravelScore, lambda **k: DUCB(rho=1.0, **k)])
 @pytest.mark.parametrize("kappa", [-1.0, float("nan"), float("inf")])
 def test_settings_are_looked_at_in_python_too(make, kappa):
     with pytest.raises(InputError, match="kappa"):
@@ -114,7 +114,7 @@ def test_settings_are_looked_at_in_python_too(make, kappa):
 
 
 def test_a_scale_of_small_travel_that_is_none_is_refused_by_whoever_takes_it():
-    for make in (Rollout, DistUCB, EIPerCost, Base):
+    for make in (Rollout, DistUCB, EIPerCost, TravelScore):
         with pytest.raises(InputError, match="d0"):
             make(d0=0.0)
 

@@ -24,7 +24,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Query, Rejected
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results import plot
@@ -71,7 +71,7 @@ def mission(function, question=None, turns=(0, 1, 2), model=None, **settings):
     )
     model = model or Model(kernel="se", length_scales=(4.0, 0.5, 1.0), mean=0.0, learn=False)
     settings = {"initial": 0, "max_steps": 60, "costs": "unknown"} | settings
-    policy, crew = InTurn(turns=turns), (Crew(500.0, world.start),)
+    policy, crew = InTurn(turns=turns), (VehicleSpec(500.0, world.start),)
     return Mission("cell", world, question or Optimum(), policy, model, crew, **settings)
 
 

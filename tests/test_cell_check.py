@@ -221,8 +221,8 @@ def test_a_chain_in_which_nothing_costs_anything_is_said_and_refused_by_rules_th
             assert "where all modules are free" in err
             assert "m.toml: cost.modules" in err
     _, _, err = command("check", "m.toml", "--set", "policy.kind=ei")
-    mend = "give the last module a cost, with charge_last = true, or set max_steps in [agent]"
-    assert mend in " ".join(err.split())
+    fix = "give the last module a cost, with charge_last = true, or set max_steps in [agent]"
+    assert fix in " ".join(err.split())
 
 
 @pytest.mark.parametrize("world", [SETS, LIVE, CHAIN], ids=["sets", "live", "chain"])

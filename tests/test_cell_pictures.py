@@ -23,7 +23,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results import plot
 from fieldbo.results.plot.settings import colour_of
@@ -94,7 +94,7 @@ def run(kind, d, question=None, orders=12, **settings):
     )
     model = Model(length_scales=(0.5,) * d, learn=False)
     settings = {"initial": 1, "max_steps": orders, "battery": 500.0} | settings
-    crew = (Crew(settings.pop("battery"), world.start),)
+    crew = (VehicleSpec(settings.pop("battery"), world.start),)
     return fieldbo.run(Mission("cell", world, question or Optimum(), InTurn(), model, crew, **settings))
 
 

@@ -24,7 +24,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results.cell_runs import cell_of, judged_by
@@ -77,7 +77,7 @@ def mission(orders, function, question=None, cost=CHAIN, sets=(), **settings):
         "cell", "A cell", domain, cost, "EUR", Sensor(0.01), Quantity("yield"), Known(function), start=[0, 0]
     )
     policy = Script(orders=tuple(orders))
-    crew = (Crew(100.0, world.start),)
+    crew = (VehicleSpec(100.0, world.start),)
     settings = {"initial": 0, "max_steps": 50} | settings
     return Mission("cell", world, question or Optimum(), policy, MODEL, crew, **settings)
 

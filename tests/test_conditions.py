@@ -23,19 +23,19 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Query
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 
 AXES = [Axis("x", "m", 0, 10), Axis("y", "m", 0, 10)]
 shares = st.floats(0.0, 0.7)
 
 
 def world(**conditions):
-    return replace(small_world(), conditions=Conditions(**conditions))
+    return replace(small_world(), conditions=Disturbances(**conditions))
 
 
 def taken(there, site, position=(0.0, 0.0), ask=0):
@@ -52,7 +52,7 @@ def taken(there, site, position=(0.0, 0.0), ask=0):
     ids=["with", "across", "both"],
 )
 def test_a_way_is_dearer_against_the_wind_and_as_much_cheaper_with_it(goal, factor):
-    breeze = Conditions(head_wind=(0.2, 0.0))
+    breeze = Disturbances(head_wind=(0.2, 0.0))
 
     assert breeze.way(Euclidean(), [0, 0], goal) == pytest.approx(factor)
     assert breeze.way(Euclidean(), goal, [0, 0]) == pytest.approx(2 - factor)
@@ -67,7 +67,7 @@ def test_the_wind_changes_the_way_and_not_the_sample():
 
 def test_seconds_differ_as_costs_do():
     drone = Flight(speed=5.0, acceleration=2.5, power=180.0, hover_power=360.0, hover_s=10.0)
-    there = replace(small_world((11, 2)), cost=drone, conditions=Conditions(head_wind=(-0.5, 0.0)))
+    there = replace(small_world((11, 2)), cost=drone, conditions=Disturbances(head_wind=(-0.5, 0.0)))
 
     paid, seconds = taken(there, [10.0, 0.0])
 
@@ -81,22 +81,22 @@ def test_each_piece_of_a_way_round_meets_the_wind_in_its_own_direction():
     cost = Euclidean().within(domain)
     up, across, down = np.hypot(4, 8), 2.0, np.hypot(4, 8)
 
-    factor = Conditions(head_wind=(0.0, 0.3)).way(cost, [0, 0], [10, 0])
-    along = Conditions(head_wind=(0.3, 0.0)).way(cost, [0, 0], [10, 0])
+    factor = Disturbances(head_wind=(0.0, 0.3)).way(cost, [0, 0], [10, 0])
+    along = Disturbances(head_wind=(0.3, 0.0)).way(cost, [0, 0], [10, 0])
 
     assert factor == pytest.approx(1.0)  # up with it, down against it
     assert along == pytest.approx(1 - 0.3 * 10 / (up + across + down))
 
 
 def test_a_way_whose_travel_is_free_is_as_declared():
-    assert Conditions(head_wind=(0.0, 0.5)).way(Transect(), [5, 1], [5, 9]) == 1.0
+    assert Disturbances(head_wind=(0.0, 0.5)).way(Transect(), [5, 1], [5, 9]) == 1.0
 
 
 # -- noise -----------------------------------------------------------------------------------------------
 
 
 def test_the_noise_has_its_standard_deviation_and_is_cut_off_at_two_of_them():
-    one = Conditions(cost_noise=0.1)
+    one = Disturbances(cost_noise=0.1)
     rng = np.random.default_rng(0)
     factors = np.array([one.luck(rng) for _ in range(4000)])
 
@@ -116,7 +116,7 @@ def test_the_noise_is_that_of_the_order_whatever_was_drawn_before():
 def test_conditions_change_costs_and_times_and_no_reading():
     plain = small_mission(Random(), battery=1e4, home=False)
     plain = replace(plain, max_steps=8)
-    windy = replace(plain, world=replace(plain.world, conditions=Conditions(0.1, (0.2, 0.0))))
+    windy = replace(plain, world=replace(plain.world, conditions=Disturbances(0.1, (0.2, 0.0))))
 
     as_declared, real = run(plain), run(windy)
 
@@ -131,7 +131,7 @@ def test_conditions_change_costs_and_times_and_no_reading():
 
 def test_the_way_home_meets_them_too():
     mission = small_mission(battery=100.0)
-    mission = replace(mission, world=replace(mission.world, conditions=Conditions(head_wind=(0.2, 0.0))))
+    mission = replace(mission, world=replace(mission.world, conditions=Disturbances(head_wind=(0.2, 0.0))))
     vehicle = Simulated(mission)
     vehicle.send(Query([5.0, 0.0], id="run/0"))
     vehicle.send(GoHome(0, "run/1", mission.crew[0].home))
@@ -165,7 +165,7 @@ def test_no_order_is_dearer_or_longer_than_the_worst(noise, strength, angle, see
 
 
 def test_the_worst_is_reached_straight_against_the_wind_and_with_no_luck():
-    one = Conditions(cost_noise=0.05, head_wind=(0.12, 0.16))
+    one = Disturbances(cost_noise=0.05, head_wind=(0.12, 0.16))
 
     assert one.worst == pytest.approx(1.2 * 1.1 - 1)
     assert one.way(Euclidean(), [6, 8], [0, 0]) * 1.1 == pytest.approx(1 + one.worst)
@@ -177,7 +177,7 @@ def test_the_worst_is_reached_straight_against_the_wind_and_with_no_luck():
 def margin_warnings(margin, *, live=False, home=True, **conditions):
     there = world(**conditions)
     mission = small_mission(world=replace(there, field=None) if live else there, battery=100.0, home=home)
-    crew = Crew(100.0, mission.crew[0].start, home=mission.crew[0].home, margin=margin)
+    crew = VehicleSpec(100.0, mission.crew[0].start, home=mission.crew[0].home, margin=margin)
     return [w for w in Agent(replace(mission, crew=(crew,))).warnings if "margin" in w]
 
 
@@ -196,7 +196,7 @@ def test_a_margin_below_the_worst_is_warned_of_with_the_key_to_change_and_none_t
 
 @given(noise=st.floats(0.0, 0.49), wind=shares)
 def test_the_margin_that_the_warning_names_is_enough(noise, wind):
-    conditions = Conditions(noise, (wind, 0.0))
+    conditions = Disturbances(noise, (wind, 0.0))
     for warning in margin_warnings(0.0, cost_noise=noise, head_wind=(wind, 0.0)):
         assert float(warning.rsplit("= ", 1)[1]) >= conditions.worst - 1e-6
 
@@ -207,14 +207,14 @@ def test_the_margin_that_the_warning_names_is_enough(noise, wind):
 @pytest.mark.parametrize("bad", [-0.1, 0.5, np.nan, np.inf])
 def test_a_noise_that_is_none_is_refused(bad):
     with pytest.raises(InputError, match="cost_noise") as error:
-        Conditions(cost_noise=bad)
+        Disturbances(cost_noise=bad)
     assert error.value.where == "conditions.cost_noise"
 
 
 @pytest.mark.parametrize("bad", [(1.0, 0.0), (0.8, 0.8), (np.nan, 0.0), (np.inf, 0.0)])
 def test_a_wind_that_would_pay_ways_back_is_refused(bad):
     with pytest.raises(InputError, match="head_wind") as error:
-        Conditions(head_wind=bad)
+        Disturbances(head_wind=bad)
     assert error.value.where == "conditions.head_wind"
 
 
@@ -236,7 +236,7 @@ def in_a_file(folder: Path, table: str) -> Path:
 
 def test_a_world_file_has_a_table_of_them_and_says_where_it_is_wrong(tmp_path):
     loaded = fieldbo.load_world(in_a_file(tmp_path, "cost_noise = 0.05\nhead_wind = [0.2, 0]"))
-    assert loaded.conditions == Conditions(0.05, (0.2, 0.0))
+    assert loaded.conditions == Disturbances(0.05, (0.2, 0.0))
     assert fieldbo.load_world("lake-transect").conditions is None
 
     for table, where in (

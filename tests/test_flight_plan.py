@@ -12,8 +12,8 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.mission.load import load_mission
-from fieldbo.mission.toml import validated
 from fieldbo.runs.runner import run as simulate
+from fieldbo.validation import validated
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
 from fieldbo.vehicles.mavlink.link import Mavlink, located

@@ -10,7 +10,7 @@ from fieldbo import list_worlds, load_world
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.mission.toml import validated
+from fieldbo.validation import validated
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 PLAN = [Axis("x", "m", 0, 900), Axis("y", "m", 0, 400)]

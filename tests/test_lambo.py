@@ -20,9 +20,9 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.chains.arm_tree import arms_of
-from fieldbo.policies.chains.bandit_state import Remembered
+from fieldbo.policies.chains.bandit_state import BanditState
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.contract import Policy
 from fieldbo.testing import PolicyContract, drive, small_world
@@ -74,7 +74,7 @@ def chain_mission(policy=None, *, world=None, battery=600.0, home=False, initial
         question=Optimum("minimise"),
         policy=LaMBO() if policy is None else policy,
         model=Model(kernel="se", learn=False, mean=0.5),
-        crew=(Crew(battery, start, home=start if home else None),),
+        crew=(VehicleSpec(battery, start, home=start if home else None),),
         initial=initial,
         seed=seed,
     )
@@ -290,9 +290,9 @@ def test_the_same_state_and_memory_give_the_same_decision():
 
 
 def test_what_it_remembers_reads_back_equal():
-    told = Remembered.over([np.array([[[0.0], [1.0]], [[1.0], [2.0]]])], arms_of([2]), (1,), 2.5)
+    told = BanditState.over([np.array([[[0.0], [1.0]], [[1.0], [2.0]]])], arms_of([2]), (1,), 2.5)
     plain = told.to_plain()
-    assert Remembered.from_plain(plain).to_plain() == plain
+    assert BanditState.from_plain(plain).to_plain() == plain
     assert plain["h"] == 1
     np.testing.assert_allclose(plain["log_p"], np.log(0.5))
 
@@ -316,7 +316,7 @@ def test_without_a_reading_losses_are_in_units_of_the_prior():
 
 
 def turned(policy, state, memory):
-    return policy._turned(state, Remembered.from_plain(memory))
+    return policy._turned(state, BanditState.from_plain(memory))
 
 
 def a_memory(**changes):
@@ -426,7 +426,7 @@ def test_after_a_query_that_came_to_nothing_it_goes_on_from_where_the_system_is(
         for own in state.cost.columns[:first]:
             np.testing.assert_array_equal(site[list(own)], state.position[list(own)])
         if before["cells"] == after["cells"] and after["arm"] is not None:
-            held = Remembered.from_plain(before).standing(state.cost.columns, state.position)
+            held = BanditState.from_plain(before).standing(state.cost.columns, state.position)
             if held is not None and after["arms"][after["arm"]] == before["arms"][held]:
                 assert first == 2  # its cells are the same: only the last module moves
 
@@ -443,7 +443,7 @@ def test_a_rejected_change_of_the_first_module_is_not_counted():
 
 def test_the_arm_follows_a_system_that_was_moved():
     state, memory = a_memory(arm=0)
-    told = Remembered.from_plain(memory)
+    told = BanditState.from_plain(memory)
     columns = state.cost.columns
     assert told.standing(columns, state.position) == 0
     assert told.standing(columns, np.array([3.0, 0.3, 0.8, 0.9])) == 3

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Ledger
-from fieldbo.agent.vehicle_state import Craft
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
 from fieldbo.costs.euclidean import Euclidean
@@ -24,13 +24,13 @@ from fieldbo.costs.flight import Flight
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.results.result import Result
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import drive, small_world
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 
 
 def world(shape=(11,), seconds=1.0, sampling=1.0, **changes):
@@ -46,7 +46,7 @@ def mission(there=None, policy=None, battery=100.0, home=(0.0,), batch=1, max_st
         question=LevelSet(0.3),
         policy=Random() if policy is None else policy,
         model=Model(learn=False, length_scales=(2.0,) * there.domain.dimension, mean=0.0),
-        crew=(Crew(battery, there.start, home=home, **crew),),
+        crew=(VehicleSpec(battery, there.start, home=home, **crew),),
         initial=initial,
         batch=batch,
         max_steps=max_steps,
@@ -179,7 +179,7 @@ def wall_craft(battery):
     """A drone before the shipped wall, hovering for nothing: a stop between can make a way cheaper there."""
     told = fieldbo.load_mission("wall-worst-crack").world
     cost = replace(told.cost, hover_s=0.0).within(told.domain)
-    return Craft(Crew(battery, np.array([8.8, 0.4]), home=np.array([2.0, 0.0])), cost)
+    return VehicleState(VehicleSpec(battery, np.array([8.8, 0.4]), home=np.array([2.0, 0.0])), cost)
 
 
 def test_where_a_stop_between_makes_a_way_cheaper_what_it_saves_is_set_aside():
@@ -348,7 +348,7 @@ def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin,
     seed=st.integers(0, 99),
 )
 def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery, limit, batch, seed):
-    conditions = Conditions(noise, (wind, 0.0))
+    conditions = Disturbances(noise, (wind, 0.0))
     there = world((6, 5), seconds=2.0, conditions=conditions)
     told = mission(
         there, home=(0.0, 0.0), battery=battery, margin=conditions.worst, time_limit_s=limit, batch=batch
@@ -361,7 +361,7 @@ def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery
 
 
 def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_black():
-    against = Conditions(head_wind=(0.5,))  # all the way home
+    against = Disturbances(head_wind=(0.5,))  # all the way home
     there = world(start=[10.0], sampling=5.5, conditions=against)
     told = mission(there, policy=MaximumVariance(), battery=16.0)
 
@@ -383,7 +383,7 @@ def test_of_a_fleet_it_is_said_which_vehicle_went_home():
 
 
 def test_a_landing_on_the_reserve_says_what_is_left_of_it():
-    there = world(start=[10.0], sampling=5.5, conditions=Conditions(head_wind=(0.3,)))
+    there = world(start=[10.0], sampling=5.5, conditions=Disturbances(head_wind=(0.3,)))
 
     result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
 
@@ -467,7 +467,7 @@ def rows_of(file):
 
 
 def test_the_ledger_of_a_run_adds_up(tmp_path):
-    there = world(conditions=Conditions(cost_noise=0.1), seconds=2.0, sampling=5.0)
+    there = world(conditions=Disturbances(cost_noise=0.1), seconds=2.0, sampling=5.0)
     result = run(mission(there, battery=40.0, margin=0.2, time_limit_s=200.0, batch=2))
     result.save(tmp_path)
     rows, told = rows_of(tmp_path / "ledger.csv"), json.loads((tmp_path / "summary.json").read_text())

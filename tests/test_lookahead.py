@@ -20,7 +20,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.level_set.reduction import Anticipation
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.runs.runner import run
@@ -313,7 +313,7 @@ def test_a_whole_run_visits_the_sites_of_a_literal_one(name, memory_gb):
         kernel=kernel, learn=False, length_scales=(200.0, 3.0), variance=1.0, mean=0.0, memory_gb=memory_gb
     )
     battery = {Transect: 3000.0, Unit: 40.0}[type(cost)] * (6 if len(sensor.levels) else 1)
-    mission = Mission("m", world, question, policy, model, (Crew(battery, world.start),), max_steps=45)
+    mission = Mission("m", world, question, policy, model, (VehicleSpec(battery, world.start),), max_steps=45)
     result = run(mission)
     literal, position, spent = Literal(mission), world.start, 0.0
     assert len(result.queries) > 15

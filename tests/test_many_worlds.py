@@ -14,7 +14,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.runs.runner import run
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 
 _SPEC = importlib.util.spec_from_file_location("many_worlds", Path(__file__).with_name("many_worlds.py"))
 many_worlds = importlib.util.module_from_spec(_SPEC)
@@ -58,7 +58,7 @@ def test_what_goes_wrong_is_found():
         mission = many_worlds.mission_of(seed)
         crew, world = mission.crew[0], mission.world
         careless = replace(mission, crew=(replace(crew, margin=0.0),))
-        storm = replace(careless, world=replace(world, conditions=Conditions(0.49)))
+        storm = replace(careless, world=replace(world, conditions=Disturbances(0.49)))
         kinds |= {kind for kind, _ in many_worlds.faults(storm, run(storm))}
     assert "overdrawn" in kinds
 

@@ -24,7 +24,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.acquisition import expected_improvement
 from fieldbo.policies.chains.box_search import (
     best_of_boxes,
@@ -80,7 +80,7 @@ def valley_mission(policy, *, world=None, battery=150.0, home=False, initial=5, 
         question=Optimum("minimise"),
         policy=policy,
         model=Model(kernel="se", learn=False, mean=0.0),
-        crew=(Crew(battery, start, home=start if home else None),),
+        crew=(VehicleSpec(battery, start, home=start if home else None),),
         initial=initial,
         seed=seed,
     )

@@ -18,7 +18,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle, Space, simple_polygon
 from fieldbo.errors import InputError
 from fieldbo.mission.toml import toml_text
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results import maps
 from fieldbo.testing.small import small_mission, small_world
 
@@ -331,7 +331,7 @@ def test_a_fleet_reaches_what_one_of_its_vehicles_reaches():
     both = replace(
         mission,
         world=replace(small_world((9, 6)), cost=Walled()),
-        crew=(mission.crew[0], Crew(9.0, [8.0, 0.0])),
+        crew=(mission.crew[0], VehicleSpec(9.0, [8.0, 0.0])),
     )
     assert both.unreachable == 0
     assert both.world.domain.size == 54
@@ -343,7 +343,7 @@ def test_a_start_or_home_without_a_way_is_refused():
     with pytest.raises(
         InputError, match=r"home \[8\.0, 0\.0\] can't be reached from the start \[0\.0, 0\.0\]"
     ):
-        replace(mission, world=world, crew=(Crew(30.0, [0.0, 0.0], [8.0, 0.0]),))
+        replace(mission, world=world, crew=(VehicleSpec(30.0, [0.0, 0.0], [8.0, 0.0]),))
 
     @dataclass(frozen=True)
     class Shut(Walled):
@@ -351,7 +351,7 @@ def test_a_start_or_home_without_a_way_is_refused():
             return np.full((len(positions), len(sites)), np.inf)
 
     with pytest.raises(InputError, match="no site can be reached from the start"):
-        replace(mission, world=replace(world, cost=Shut()), crew=(Crew(30.0, [0.0, 0.0]),))
+        replace(mission, world=replace(world, cost=Shut()), crew=(VehicleSpec(30.0, [0.0, 0.0]),))
 
 
 MISSION = """format = 1

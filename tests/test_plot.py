@@ -24,7 +24,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results import plot
@@ -88,7 +88,7 @@ def small_mission(
         GPDraw(scales, mean=6.0).realise(domain, 0, None),
     )
     model = Model(length_scales=scales, learn=False, transform=transform)
-    crew = (Crew(battery, domain.sites[0]),)
+    crew = (VehicleSpec(battery, domain.sites[0]),)
     policy = Random() if sensor is None else EveryLevel()
     return Mission("small", world, question, policy, model, crew, max_steps=15)
 

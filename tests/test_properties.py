@@ -21,7 +21,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import EndReason, Stop
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
@@ -130,7 +130,7 @@ def missions(draw):
     home = draw(st.none() | st.just(start) | places)
     typical = float(np.mean(cost.to(start, domain.sites))) + 0.05
     battery = draw(st.floats(0.1, 12.0)) * typical
-    crew = Crew(
+    crew = VehicleSpec(
         battery,
         start,
         home=home,

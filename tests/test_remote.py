@@ -19,7 +19,7 @@ from fieldbo.vehicles.remote.link import (
     Connection,
     Done,
     Down,
-    Errand,
+    Goal,
     Link,
     Read,
     Refused,
@@ -563,10 +563,10 @@ def test_a_battery_that_holds_more_than_the_mission_may_use_is_told_by_what_was_
 @pytest.mark.parametrize(
     ("errand", "why"),
     [
-        (Errand("a", np.array([1.0, math.nan])), "nothing is said of y: this robot is in small, with x, y"),
-        (Errand("a", np.array([1.0])), "a site of 1 numbers"),
-        (Errand("a", np.array([1.0, 1.0]), level=3), "no setting 3"),
-        (Errand("a", np.array([99.0, 1.0])), "outside of where it can go"),
+        (Goal("a", np.array([1.0, math.nan])), "nothing is said of y: this robot is in small, with x, y"),
+        (Goal("a", np.array([1.0])), "a site of 1 numbers"),
+        (Goal("a", np.array([1.0, 1.0]), level=3), "no setting 3"),
+        (Goal("a", np.array([99.0, 1.0])), "outside of where it can go"),
     ],
 )
 def test_a_robot_refuses_what_can_not_be_done_where_it_is(errand, why):

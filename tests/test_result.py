@@ -18,7 +18,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results.curve import Scorer, Step
@@ -60,7 +60,7 @@ def mission(question, domain=None, *, sensor=ONE, policy=RANDOM, transform="none
         start=domain.sites[0],
     )
     model = Model(length_scales=(1.2,) * domain.dimension, learn=False, mean=2.0, transform=transform)
-    crew = (Crew(settings.pop("battery", 120.0), domain.sites[0]),)
+    crew = (VehicleSpec(settings.pop("battery", 120.0), domain.sites[0]),)
     return Mission("hill", world, question, policy, model, crew, **settings)
 
 

@@ -32,7 +32,7 @@ from fieldbo.runs.load import load_run, mission_of, notes, record_file
 from fieldbo.runs.record.lock import is_being_written
 from fieldbo.runs.record.record import ORDERS, Record
 from fieldbo.runs.runner import BrokenOffError, Interrupted, resume, run
-from fieldbo.runs.state import Course
+from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.load import for_new_run
@@ -364,7 +364,7 @@ def test_events_that_came_late_or_twice_or_in_parts_replay_the_same(tmp_path):
 
 def load_course(mission, file):
     with Record(file) as record:
-        course = Course(mission, record.name)
+        course = RunState(mission, record.name)
         course.replay(record.rows())
     return course
 
@@ -724,7 +724,7 @@ def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
     )
     assert log[first][2]["why"]["end_reason"] == "battery spent"
     with Record(tmp_path / "run.sqlite") as record:
-        course = Course(mission, record.name)
+        course = RunState(mission, record.name)
         course.replay(record.rows()[: first + 1])
     assert course.agent.memory == log[first][2]["memory"]
 
@@ -806,7 +806,7 @@ def test_a_list_of_simulated_runs_replays_none_of_them(folder, said_of_runs, mon
     def refuse(*args):
         raise AssertionError("that takes long")
 
-    monkeypatch.setattr(Course, "replay", refuse)
+    monkeypatch.setattr(RunState, "replay", refuse)
     assert said_of_runs()[0][-4:] == [f"{cost:.0f}", "of", "900", "s"]
 
 

@@ -21,7 +21,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.policies.travel.rollout import Rollout, Simulation, fantasy_draws, rollout_values
-from fieldbo.policies.travel.scores import Base
+from fieldbo.policies.travel.scores import TravelScore
 
 RULES = ["dist-ucb", "ucb", "ei", "ei-per-cost"]
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
@@ -43,7 +43,7 @@ class Case:
     site_noise: np.ndarray
     position: np.ndarray
     cost: CostModel
-    base: Base = field(default_factory=lambda: Base(d0=0.5))
+    base: TravelScore = field(default_factory=lambda: TravelScore(d0=0.5))
     limits: tuple[Limit, ...] = ()
     steps: int = 3
     draws: np.ndarray = field(default_factory=lambda: np.random.default_rng(0).standard_normal((4, BUDGET)))
@@ -213,7 +213,7 @@ def with_limits(case, **what):
 
 
 def base_of(rule, convention="one_plus", **what):
-    return Base(rule, **{"kappa": 2.0, "convention": convention, "d0": 0.3, **what})
+    return TravelScore(rule, **{"kappa": 2.0, "convention": convention, "d0": 0.3, **what})
 
 
 BASES = [base_of("dist-ucb", c) for c in CONVENTIONS] + [base_of(r) for r in RULES[1:]]

@@ -33,7 +33,7 @@ from fieldbo.policies.control_sets.rivals import (
     groups_by_size,
     within,
 )
-from fieldbo.policies.control_sets.search import Books, Cell, free_samples, gain
+from fieldbo.policies.control_sets.search import ControlSetSearch, PlayCounts, free_samples, gain
 from fieldbo.policies.control_sets.subsets import (
     Subsets,
     another_round,
@@ -219,10 +219,10 @@ def test_samples_are_the_same_halton_points_through_each_variables_quantiles():
 
 def test_books_count_what_was_carried_out_initial_readings_as_the_full_set():
     state = state_after(ETC(**FEW, plays=3), orders=6)
-    books = Books.of(state)
+    books = PlayCounts.of(state)
     assert books.plays.tolist() == [3, 1, 2]
     np.testing.assert_allclose(books.mean_costs(), [0.25, 0.5, 1.0])
-    assert books.since(Books.of(state).plain()).total == 0
+    assert books.since(PlayCounts.of(state).plain()).total == 0
 
 
 @pytest.mark.parametrize("turned_down", [Rejected, Lost])
@@ -237,7 +237,7 @@ def test_what_was_turned_down_or_lost_is_no_play_and_not_asked_for_again(turned_
 
     policy = Subsets(**FEW)
     agent, orders, _ = drive(mission(policy), every_second)
-    books = Books.of(agent._asked(0))
+    books = PlayCounts.of(agent._asked(0))
     assert refused
     assert books.total == len(orders) - len(refused)
     if turned_down is Rejected:
@@ -253,7 +253,7 @@ def test_the_search_finds_the_highest_bound_of_a_grid(kernel):
     if kernel != "se":
         belief = Belief(belief.kernel).given(belief.sites, belief.values, belief.noise_variances)
     surface = SimpleNamespace(belief=belief)
-    cell = Cell(replace(state, surface=surface), 8, 64)
+    cell = ControlSetSearch(replace(state, surface=surface), 8, 64)
     ticks = np.linspace(0, 5, 60)
     lowest = -np.inf
     for i, mask in enumerate(cell.masks[:2]):

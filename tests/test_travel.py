@@ -22,14 +22,14 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.acquisition import dist_ucb, per_travel
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import EI, GPUCB
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.travel.rollout import Rollout
-from fieldbo.policies.travel.scores import Base, longest_travel
+from fieldbo.policies.travel.scores import TravelScore, longest_travel
 from fieldbo.runs.runner import run
 from fieldbo.testing import drive, small_mission, small_world
 from fieldbo.testing.small import Hills, carried_out, sites_of
@@ -128,9 +128,9 @@ def test_small_travel_is_by_default_that_along_the_longest_side():
 @pytest.mark.parametrize("sampling", [0.0, 0.5])
 def test_ei_per_cost_divides_by_the_full_price_where_sampling_has_one(sampling):
     domain = small_world().domain
-    rule = Base("ei-per-cost", d0=2.0).on(Euclidean(sampling=sampling).within(domain), domain)
+    rule = TravelScore("ei-per-cost", d0=2.0).on(Euclidean(sampling=sampling).within(domain), domain)
     d = np.array([0.0, 1.0, 4.0])
-    plain = Base("ei").scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
+    plain = TravelScore("ei").scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
     found = rule.scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
     np.testing.assert_allclose(found, plain / (d + sampling if sampling else [2.0, 2.0, 4.0]))
 
@@ -262,7 +262,9 @@ def test_a_time_limit_is_kept_where_time_does_not_follow_from_energy(name):
     mission = small_mission(RULES[name], world=world)
     home = np.zeros(2)
     for limit_s in (12.0, 40.0):
-        agent, orders, _ = drive(replace(mission, crew=(Crew(5.0, home, home=home, time_limit_s=limit_s),)))
+        agent, orders, _ = drive(
+            replace(mission, crew=(VehicleSpec(5.0, home, home=home, time_limit_s=limit_s),))
+        )
         assert sites_of(orders)
         assert agent.crafts[0].hours.spent <= limit_s * (1 + 1e-12)
         assert agent.crafts[0].ledger.spent <= 5.0
@@ -282,7 +284,7 @@ def test_a_rule_may_stop_when_its_choice_cannot_be_paid_for_though_others_could(
 @pytest.mark.parametrize("policy", [DistUCB(convention="exclude"), Rollout(convention="exclude")], ids=repr)
 def test_where_only_staying_can_be_paid_for_and_is_excluded_the_battery_is_spent(policy):
     mission = small_mission(policy, battery=2.5, home=False, initial=1)  # a sample, and no way to the next
-    agent, orders, stop = drive(replace(mission, crew=(Crew(2.5, mission.crew[0].start),)))
+    agent, orders, stop = drive(replace(mission, crew=(VehicleSpec(2.5, mission.crew[0].start),)))
     assert len(sites_of(orders)) == 1
     assert agent.crafts[0].affordable(agent.domain.sites[:1])[0]
     assert stop.reason is EndReason.BATTERY_SPENT
@@ -470,7 +472,7 @@ def test_queries_that_are_out_count_as_read_for_the_next_one(name, boxed):
 def test_two_vehicles_share_what_they_know_and_each_comes_home(name):
     world = small_world()
     starts = [world.domain.sites[0], world.domain.sites[-1]]
-    crew = tuple(Crew(15.0, start, home=start) for start in starts)
+    crew = tuple(VehicleSpec(15.0, start, home=start) for start in starts)
     mission = replace(small_mission(RULES[name], world=world), crew=crew)
     result = run(mission)
     assert {order.vehicle for order in result.queries} == {0, 1}

@@ -22,7 +22,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Fitted, Observation
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.level_set.confidence_sets import Epoch, Sets, advanced_epoch, beta_at, updated_sets
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.testing import small_mission
@@ -64,7 +64,7 @@ def mission_of(case, cost, axes, policy):
         question=LevelSet(given["h"]),
         policy=policy,
         model=Model(kernel["kind"], learn=False, length_scales=tuple(kernel["ls"]), mean=0.0),
-        crew=(Crew(1e6, start),),
+        crew=(VehicleSpec(1e6, start),),
         max_steps=given["T"],
     )
 
@@ -181,7 +181,7 @@ def test_a_contradicted_site_is_unclassified_again_unless_sets_are_monotone(case
         question=LevelSet(0.0),
         policy=TruVaR(monotone=case.monotone),
         model=Model(learn=case.learn, length_scales=(1.0,)),
-        crew=(Crew(100.0, domain.sites[0]),),
+        crew=(VehicleSpec(100.0, domain.sites[0]),),
     )
     agent = Agent(mission)
     agent.tell(Fitted(agent.hyperparameters.to_plain()))  # a provisional model classifies nothing

@@ -24,7 +24,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.optimum.myopic import EI
@@ -65,7 +65,7 @@ def world(costs=(0.1, 1.0), noise_sds=(0.02, 0.2), names=SETS, **kwargs):
 
 def mission(policy=None, battery=10.0, costs="unknown", there=None, crew=None, **kwargs):
     there = world() if there is None else there
-    crew = (Crew(battery, there.start),) if crew is None else crew
+    crew = (VehicleSpec(battery, there.start),) if crew is None else crew
     model = Model(learn=False)
     policy = Turns() if policy is None else policy
     return Mission("m", there, Optimum("minimise"), policy, model, crew, costs=costs, **kwargs)
@@ -266,7 +266,7 @@ def test_a_policy_is_never_told_what_it_must_find_out_nor_kept_from_what_it_goes
 def test_no_way_home_and_no_time_can_be_kept_without_costs(what):
     there = world()
     with pytest.raises(InputError, match="where costs are unknown"):
-        mission(there=there, crew=(Crew(5.0, there.start, **what),))
+        mission(there=there, crew=(VehicleSpec(5.0, there.start, **what),))
 
 
 def test_costs_that_nobody_knows_can_not_be_declared():

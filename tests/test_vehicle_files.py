@@ -10,7 +10,7 @@ from working_folder import write
 import fieldbo
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.vehicles.kinds import LINKS
-from fieldbo.vehicles.load import Told, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.load import LoadedVehicleFile, for_new_run, load_vehicle, vehicle_of
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import vehicle_schema
 from fieldbo.vehicles.remote.template import template
@@ -33,7 +33,7 @@ def test_a_new_vehicle_file_says_all_settings_at_their_defaults(kind, world, tmp
     axes = fieldbo.load_world(world).domain.axes
     text = template(kind, axes, 'the "department\'s" boat')
     write("boat.toml", text)
-    told, bare = Told.read("boat.toml"), Told.read(kind)
+    told, bare = LoadedVehicleFile.read("boat.toml"), LoadedVehicleFile.read(kind)
     assert told.link == bare.link
     assert told.settings.watch == bare.settings.watch
     assert told.settings.title == 'the "department\'s" boat'
@@ -85,7 +85,7 @@ def test_what_a_vehicle_file_can_not_say_is_refused_with_its_place(text, says, t
 
 def test_a_file_that_is_not_there_is_said_to_be():
     with pytest.raises(InputError, match="there is no such file"):
-        Told.read("boat.toml")
+        LoadedVehicleFile.read("boat.toml")
 
 
 def test_each_run_has_a_session_of_its_own_and_a_resume_the_same():

@@ -22,7 +22,7 @@ from fieldbo.domain import shortest_paths as module
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.domain.shortest_paths import Recent, Ways
+from fieldbo.domain.shortest_paths import LruBytes, ShortestPaths
 from fieldbo.domain.visibility import Boxes, Outline, sight_in
 from fieldbo.errors import InputError
 
@@ -419,7 +419,7 @@ def test_changed_sites_are_not_taken_for_the_old_ones():
 
 
 def test_the_oldest_is_forgotten_first_and_what_is_too_large_is_not_kept():
-    recent, made = Recent(16, len), []
+    recent, made = LruBytes(16, len), []
 
     def ask(key):
         return recent.get(("word", key), lambda: made.append(key) or "four")
@@ -480,7 +480,7 @@ def test_ways_along_walls_stay_open_at_any_size_and_place(size, place):
     unit = max(size, 1.0) if place else size
     region = shapely.difference(shapely.box(0, 0, 3, 3), shapely.box(1, 1, 2, 2))
     region = shapely.transform(region, lambda x: place + unit * x)
-    ways = Ways(Outline(region, 3 * unit), cdist)
+    ways = ShortestPaths(Outline(region, 3 * unit), cdist)
     points = place + unit * np.array([[0.0, 1.0], [3.0, 1.0], [1.0, 1.5], [2.0, 1.5]])
     found = ways.travel(points, points) / unit
 

@@ -29,7 +29,7 @@ from fieldbo.domain.controls import Controls
 from fieldbo.domain.distributions import TruncatedNormal, halton
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results.plot.figures import (
     BLUE,
     GREEN,
@@ -130,7 +130,7 @@ def mission(cell: Cell, steps: int | None) -> Mission:
     law = TruncatedNormal(0.5, variance)
     controls = Controls(domain.control_sets, (law,) * domain.dimension)
     world = replace(made.world, domain=replace(domain, controls=controls))
-    return replace(made, world=world, crew=(Crew(BUDGET + FIRST, crew.start),))
+    return replace(made, world=world, crew=(VehicleSpec(BUDGET + FIRST, crew.start),))
 
 
 def expected_values(made: Mission, plays: Iterable[Query]) -> np.ndarray:

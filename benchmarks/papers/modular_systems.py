@@ -27,7 +27,7 @@ from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean
 from fieldbo import run
 from fieldbo.costs.chain import Modular
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.chains.arm_tree import movement_regret
 from fieldbo.results.plot.figures import (
     BLUE,
@@ -166,7 +166,7 @@ def mission(cell: Cell, steps: int | None) -> Mission:
         cost = replace(cost, modules=modules)
     whole = sum(module.cost for module in cost.modules)
     battery = chain.budget + made.initial * whole
-    return replace(made, world=replace(made.world, cost=cost), crew=(Crew(battery, crew.start),))
+    return replace(made, world=replace(made.world, cost=cost), crew=(VehicleSpec(battery, crew.start),))
 
 
 def measured(cell: Cell, steps: int | None) -> Outcome:

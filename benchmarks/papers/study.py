@@ -129,7 +129,7 @@ def study(
                 f"{file} holds runs of {cell.rule} in {cell.world} with other settings",
                 expected="the same missions as before",
                 where="--out",
-                mend="choose another file, or delete this one",
+                fix="choose another file, or delete this one",
             )
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, table(kind.columns(), [astuple(line) for line in found]))  # without what was cut short

@@ -19,8 +19,8 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent import warnings as cautions
-from fieldbo.agent.online_model import Knowledge
-from fieldbo.agent.vehicle_state import Craft
+from fieldbo.agent.online_model import OnlineModel
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.route import shortest_order
@@ -59,7 +59,7 @@ class Agent:
 
     Attributes
     ----------
-    knowledge : Knowledge
+    knowledge : OnlineModel
         The readings, the model, and the belief over the sites.
     why : mapping or None
         Why the last order is what it is: the policy's scores, sets and bounds; at the end the ``end_reason``
@@ -86,11 +86,11 @@ class Agent:
     def __init__(self, mission: Mission, run: str = "run") -> None:
         self.mission, self.run = mission, run
         self.domain = mission.world.domain
-        self.crafts = [Craft(c, mission.declared_cost) for c in mission.crew]
+        self.crafts = [VehicleState(c, mission.declared_cost) for c in mission.crew]
         self.asks = 0
         self.steps = 0
         self.history: list[Event] = []
-        self.knowledge = Knowledge(mission)
+        self.knowledge = OnlineModel(mission)
         self.why: Mapping[str, Any] | None = None
         self.whys: dict[str, Mapping[str, Any] | None] = {}
         self.memories: dict[str, Memory] = {}
@@ -300,7 +300,7 @@ class Agent:
     def _at_limit(self) -> bool:
         return self.mission.max_steps is not None and self.asks >= self.mission.max_steps
 
-    def _paid_for(self, choice: Query, craft: Craft, vehicle: int) -> Query | None:
+    def _paid_for(self, choice: Query, craft: VehicleState, vehicle: int) -> Query | None:
         """Let a query out if it can be paid for from the end of the queue; None if it can't."""
         self._check_choice(choice)
         if not self._affordable(choice, craft):
@@ -315,7 +315,7 @@ class Agent:
         )
         return self._let_out(query)
 
-    def _affordable(self, query: Query, craft: Craft) -> bool:
+    def _affordable(self, query: Query, craft: VehicleState) -> bool:
         """Say whether a query can be paid for or, where costs are unknown, is expected to be."""
         if not craft.affordable(query.site[None], query.controls, query.level)[0]:
             return False
@@ -346,7 +346,7 @@ class Agent:
         if choice.level not in range(settings := self.mission.world.sensor.settings):
             raise PolicyError(f"{name} proposed level {choice.level} of a sensor with {settings}")
 
-    def _choose(self, craft: Craft, vehicle: int) -> Query | Stop:
+    def _choose(self, craft: VehicleState, vehicle: int) -> Query | Stop:
         while self.initial_left:
             query = self._initial[self.asks]
             if self._affordable(query, craft):
@@ -361,7 +361,7 @@ class Agent:
         """Whether readings are still to be taken before the policy takes over."""
         return len(self._initial) > self.asks
 
-    def _finish(self, craft: Craft, vehicle: int, reason: EndReason) -> GoHome | Stop:
+    def _finish(self, craft: VehicleState, vehicle: int, reason: EndReason) -> GoHome | Stop:
         """Go home first where there is a home and it was not reached yet, then stop."""
         home = craft.crew.home
         craft.ended = reason
@@ -376,7 +376,7 @@ class Agent:
             return self._let_out(replace(way, expected_cost=craft.price(way), expected_time_s=when))
         return Stop(reason)
 
-    def _short_of(self, craft: Craft) -> str | None:
+    def _short_of(self, craft: VehicleState) -> str | None:
         """Return which limit pays for no further site, or for the fewest; None if it is no matter of them."""
         sites = self.domain.sites[~self._rejected]
         sets = [one.controls for one in self.domain.control_sets]
@@ -497,7 +497,7 @@ class Agent:
                 orders.append(query)
         return orders
 
-    def _payable_route(self, craft: Craft, decisions: list[Decision]) -> list[Decision]:
+    def _payable_route(self, craft: VehicleState, decisions: list[Decision]) -> list[Decision]:
         """Return decisions in the order of the shortest way, less those chosen last if it can't be paid."""
         for k in range(len(decisions), 0, -1):
             choices = [d.choice for d in decisions[:k] if isinstance(d.choice, Query)]
@@ -550,7 +550,7 @@ class Agent:
             raise InputError(
                 f"an event for order {getattr(event, 'order', None)!r}",
                 expected="the id of an order that this agent gave",
-                mend="pass the query's own id on: Observation(order=query.id, ...)",
+                fix="pass the query's own id on: Observation(order=query.id, ...)",
             )
         if isinstance(event, Observation | Telemetry) and len(event.position) != self.domain.dimension:
             raise InputError(
@@ -568,7 +568,7 @@ class Agent:
             )
         return event.vehicle
 
-    def _not_done(self, event: Rejected | Lost, craft: Craft) -> None:
+    def _not_done(self, event: Rejected | Lost, craft: VehicleState) -> None:
         order = self.orders[event.order]
         if isinstance(event, Lost):
             craft.lose(event.order)

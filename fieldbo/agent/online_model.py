@@ -12,7 +12,7 @@ from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 
 
-class Knowledge:
+class OnlineModel:
     """Grows by each observation; a fit, or another light on an old reading, builds the belief anew.
 
     Parameters

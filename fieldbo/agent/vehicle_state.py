@@ -17,16 +17,16 @@ from fieldbo.agent.ledger import Ledger
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Limit
 from fieldbo.messages import EndReason, GoHome, Observation, Order, Query, Telemetry
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 
 
 @dataclass
-class Craft:
+class VehicleState:
     """One vehicle under way.
 
     Parameters
     ----------
-    crew : Crew
+    crew : VehicleSpec
         What the mission says of it.
     cost : CostModel or None
         The declared one; None where costs are not known: an order then costs what its policy expects.
@@ -61,7 +61,7 @@ class Craft:
         Whether it was ever refused.
     """
 
-    crew: Crew
+    crew: VehicleSpec
     cost: CostModel | None
     position: Array = field(init=False)
     ledger: Ledger = field(init=False)

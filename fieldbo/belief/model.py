@@ -148,7 +148,7 @@ class Model:
                 'noise = "learned" with learn = false',
                 expected="a model that learns",
                 where="model.noise",
-                mend='set learn = true, or noise = "declared"',
+                fix='set learn = true, or noise = "declared"',
             )
 
     @property

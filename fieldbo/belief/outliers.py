@@ -133,7 +133,7 @@ class _Readings:
         except LinAlgError as error:
             raise ModelError(
                 f"the covariance matrix of {n} readings is not positive definite\n"
-                "  mend:     shorten the length scales, or take a Matern kernel"
+                "  fix:      shorten the length scales, or take a Matern kernel"
             ) from error
         P = cho_solve(factor, np.eye(n), check_finite=False)
         self.swept = np.zeros((n + 1, n + 1))

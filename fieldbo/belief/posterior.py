@@ -300,6 +300,6 @@ class Belief:
 def _not_positive_definite(n: int) -> ModelError:
     return ModelError(
         f"the covariance matrix of {n} readings is not positive definite\n"
-        "  mend:     raise the noise variance (1e-6 of the values' variance is enough), shorten the length\n"
+        "  fix:      raise the noise variance (1e-6 of the values' variance is enough), shorten the length\n"
         "            scales, or take a Matern kernel instead of the squared exponential"
     )

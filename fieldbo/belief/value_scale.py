@@ -57,7 +57,7 @@ class ValueScale:
                 raise InputError(
                     f"the log of {float(np.min(y))}",
                     expected="values above 0",
-                    mend='use transform = "none", or leave out or shift the values',
+                    fix='use transform = "none", or leave out or shift the values',
                 )
             y = np.log(y)
         return np.asarray((y - self.shift) / self.scale)

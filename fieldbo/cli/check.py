@@ -49,7 +49,7 @@ def check(
             f"--set {set_[0]} for a {what}",
             expected="a mission",
             where="--set",
-            mend=f"edit the {what}'s file",
+            fix=f"edit the {what}'s file",
         )
     if is_vehicle:
         lines = _vehicle(file)
@@ -67,9 +67,9 @@ def check(
 def _vehicle(file: str) -> list[str]:
     import math
 
-    from fieldbo.vehicles.load import Told
+    from fieldbo.vehicles.load import LoadedVehicleFile
 
-    told = Told.read(file)
+    told = LoadedVehicleFile.read(file)
     watch, reports, frame = told.settings.watch, told.settings.reports, told.settings.frame
     leads = {} if frame is None else frame.axes
     lies = ", ".join(f"{axis} leads {way}" for way, axis in leads.items())
@@ -125,11 +125,11 @@ def _mission(mission: Mission) -> list[str]:
 
 def _unpayable(mission: Mission, initial: Sequence[Query]) -> list[str]:
     """Return a warning for each limit that pays for no reading, not for all initial ones, or not for some."""
-    from fieldbo.agent.vehicle_state import Craft
+    from fieldbo.agent.vehicle_state import VehicleState
 
     if not mission.world.cost.known:
         return []
-    limits = Craft(mission.crew[0], mission.world.cost).limits
+    limits = VehicleState(mission.crew[0], mission.world.cost).limits
     return [warning for limit in limits if (warning := _unpayable_by(limit, mission, initial)) is not None]
 
 

@@ -125,7 +125,7 @@ def world(
                 f"--{option} {'with' if cell else 'without'} --cell",
                 expected="options of a cell" if cell else "options of a survey",
                 where=f"--{option}",
-                mend="leave out --cell, or this option" if cell else "add --cell, or leave this option out",
+                fix="leave out --cell, or this option" if cell else "add --cell, or leave this option out",
             )
     if cell:
         from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of
@@ -153,7 +153,7 @@ def world(
             "no column of the first position",
             expected="--x COLUMN, for a survey",
             where="--x",
-            mend="or add --cell, where the table holds settings and what came of them",
+            fix="or add --cell, where the table holds settings and what came of them",
         )
     from fieldbo.mission.new.survey import Survey
 

@@ -56,13 +56,13 @@ def plan(
     For a pilot who has the autopilot go the whole way by itself, without fieldbo.
     """
     from fieldbo.errors import InputError
-    from fieldbo.vehicles.load import Told
+    from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.link import Mavlink, located
 
     if not 0 <= stay < float("inf"):
         raise InputError(f"stay {stay}", expected="seconds, at least 0", where="--stay")
-    told = Told.read(str(vehicle))
+    told = LoadedVehicleFile.read(str(vehicle))
     if not isinstance(told.link, Mavlink):
         raise InputError(
             f"a vehicle on {told.kind}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
@@ -119,7 +119,7 @@ def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
             f"the rule {mission.policy_kind!r} goes by what it reads: its way is not known beforehand",
             expected=f"a rule that asks no model: {' or '.join(_ASK_NO_MODEL)}",
             where="policy.kind",
-            mend="--set policy.kind=lawnmower; or plan a run's way, once there is one",
+            fix="--set policy.kind=lawnmower; or plan a run's way, once there is one",
         )
     agent, sites = Agent(mission), []
     while not isinstance(order := agent.ask(), Stop):

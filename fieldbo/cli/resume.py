@@ -100,7 +100,7 @@ def vehicles_of(mission: Mission, begun: Sequence[Mapping[str, Any]], files: Seq
         raise InputError(
             f"--vehicle {files[0]} for a run that was begun as a simulation",
             expected="a simulation to the end: what was read so far was made up",
-            mend="begin a run of its own: fieldbo run MISSION --vehicle FILE",
+            fix="begin a run of its own: fieldbo run MISSION --vehicle FILE",
         )
     crew = begun
     if files:  # in the same session: a robot may know what came of an order

@@ -88,10 +88,10 @@ def robot(
 
     from fieldbo.errors import InputError
     from fieldbo.mission.load import load_world
-    from fieldbo.vehicles.load import Told
+    from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
 
-    told = Told.read(link)
+    told = LoadedVehicleFile.read(link)
     place = load_world(world, draw)
     if place.live:
         raise InputError(

@@ -35,7 +35,7 @@ def runs(
         raise InputError(
             f"there is no folder {folder}",
             expected="one that holds run folders",
-            mend="fieldbo run makes them below runs/, unless --out said otherwise",
+            fix="fieldbo run makes them below runs/, unless --out said otherwise",
         )
     table = Table(box=None, pad_edge=False)
     for name, justify in {**_COLUMNS, **_NUMBERS}.items():
@@ -112,10 +112,10 @@ def _by_books(record: Record, rows: Sequence[Row]) -> float | None:
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.errors import FieldboError
     from fieldbo.runs.load import mission_of
-    from fieldbo.runs.state import Course
+    from fieldbo.runs.state import RunState
 
     try:
-        course = Course(mission_of(record), record.name)
+        course = RunState(mission_of(record), record.name)
         with when_compiling(says_compiling(console())):
             course.replay(rows)
     except FieldboError:

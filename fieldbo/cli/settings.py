@@ -33,7 +33,7 @@ def overrides(
                 f"--set {pair}",
                 expected="table.key=value",
                 where="--set",
-                mend="for example --set question.threshold=2",
+                fix="for example --set question.threshold=2",
             )
         table = out
         for name in path[:-1]:

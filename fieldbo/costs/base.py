@@ -179,7 +179,7 @@ class CostModel(ABC):
                 f"a {type(self).__name__.lower()} cost knows no way round {names}{more}",
                 expected="a cost of ways round obstacles, or a domain without any",
                 where="cost.kind",
-                mend='take kind = "euclidean" or "flight"',
+                fix='take kind = "euclidean" or "flight"',
             )
         return self._with(_domain=domain)
 

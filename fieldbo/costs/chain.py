@@ -159,7 +159,7 @@ class Modular(CostModel):
                 f"no module has {', '.join(repr(m) for m in missing)}",
                 expected="each axis of the domain in a module",
                 where="cost.modules",
-                mend="add it to the module that it is a setting of",
+                fix="add it to the module that it is a setting of",
             )
 
     def within(self, domain: Domain) -> Modular:

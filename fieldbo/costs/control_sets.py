@@ -113,14 +113,14 @@ class Subset(CostModel):
                 "costs of control sets over a domain without any",
                 expected="control_sets in the domain",
                 where="cost.kind",
-                mend='add control_sets = [["x1"], ["x1", "x2"]] to [domain], or take another kind of cost',
+                fix='add control_sets = [["x1"], ["x1", "x2"]] to [domain], or take another kind of cost',
             )
         if self.noise_sds and not self.costs:
             raise InputError(
                 "noise of costs, and no costs",
                 expected="the mean cost of each control set",
                 where="cost.costs",
-                mend="leave noise_sds out of a live cell, whose costs nobody knows",
+                fix="leave noise_sds out of a live cell, whose costs nobody knows",
             )
         for name, given in (("costs", self.costs), ("noise_sds", self.noise_sds)):
             if given and len(given) != count:

@@ -135,5 +135,5 @@ class Flight(Legs):
                     f"a flight along axis {axis.name!r} in {axis.unit or 'no unit'}",
                     expected="axes in m",
                     where="cost.kind",
-                    mend="give the axes in metres",
+                    fix="give the axes in metres",
                 )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.shortest_paths import Ways
+from fieldbo.domain.shortest_paths import ShortestPaths
 from fieldbo.domain.visibility import sight_in
 
 
@@ -23,7 +23,7 @@ class Legs(CostModel):
     A new kind says what a straight leg costs. It must not make a detour cheaper than the leg.
     """
 
-    _ways: ClassVar[Ways | None] = None  # none where every leg is free
+    _ways: ClassVar[ShortestPaths | None] = None  # none where every leg is free
 
     @abstractmethod
     def _leg(self, starts: Array, ends: Array) -> Array:
@@ -53,5 +53,5 @@ class Legs(CostModel):
         bound = self._with(_domain=domain, _ways=None)
         sight = sight_in(domain)
         if sight is not None:
-            object.__setattr__(bound, "_ways", Ways(sight, bound._leg))
+            object.__setattr__(bound, "_ways", ShortestPaths(sight, bound._leg))
         return bound

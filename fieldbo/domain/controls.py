@@ -119,7 +119,7 @@ class Controls:
                         f"the control set {one.name!r} leaves {axis.name} free: no distribution is told",
                         expected="a distribution of each variable that a set leaves out",
                         where=where,
-                        mend=f'add free = {{ kind = "uniform" }} to axis {axis.name}, or put it into the set',
+                        fix=f'add free = {{ kind = "uniform" }} to axis {axis.name}, or put it into the set',
                     )
         for number, (axis, law) in enumerate(zip(axes, self.distributions, strict=True)):
             if law is not None:

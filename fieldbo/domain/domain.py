@@ -84,7 +84,7 @@ class Domain:
             raise InputError(
                 "the domain has no sites",
                 expected="at least one candidate site",
-                mend="widen the region or refine the grid"
+                fix="widen the region or refine the grid"
                 + (", make obstacles smaller, or lower the clearance" if self.obstacles else ""),
             )
         if self.sites.shape[1] != len(self.axes):
@@ -192,7 +192,7 @@ class Domain:
                 f"{what} on {self.size} sites takes {8e-9 * self.size**2:,.0f} GB",
                 expected=f"at most {MOST_PAIRS} sites",
                 where="domain.axes",
-                mend="lower the counts of the axes, or take a field that needs no such pairs, as gp-mean",
+                fix="lower the counts of the axes, or take a field that needs no such pairs, as gp-mean",
             )
 
     @property
@@ -345,7 +345,7 @@ class Domain:
             + (" and within its outline" if self.region is not None and inside is None else "")
             + (" outside all obstacles, their clearance included" if inside is not None else ""),
             where=where,
-            mend=f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}",
+            fix=f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}",
         )
 
     def restricted(self, mask: Mask) -> Self:
@@ -421,7 +421,7 @@ def _grown(axes: Sequence[Axis], obstacles: Sequence[Obstacle], clearance: float
             f"a clearance on axes in {' and '.join(sorted(units))}",
             expected="one unit for all axes, in which distances are told",
             where="domain.clearance",
-            mend="make the obstacles larger instead",
+            fix="make the obstacles larger instead",
         )
     return tuple(o.grown(clearance) for o in obstacles)
 

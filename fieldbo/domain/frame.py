@@ -172,7 +172,7 @@ class Frame:
                     f"nothing says where the axis {name!r} leads",
                     expected="each axis of the domain once: " + ", ".join(names),
                     where="frame",
-                    mend=f'name it under one of {", ".join(_DIRECTIONS)}, for example along = "{name}"',
+                    fix=f'name it under one of {", ".join(_DIRECTIONS)}, for example along = "{name}"',
                 )
         towards = self._towards
         return Ground(
@@ -266,7 +266,7 @@ class Ground:
                 "latitude and longitude are asked for, and nothing says where the domain lies",
                 expected="the origin: the point on the ground of the domain's zero",
                 where="frame.origin",
-                mend=f"put it into [frame]: {_EXAMPLE}",
+                fix=f"put it into [frame]: {_EXAMPLE}",
             )
         return self.origin
 

@@ -170,7 +170,7 @@ def simple_polygon(corners: ArrayLike | Sequence[Sequence[float]], what: str, wh
         f"{what} is no simple polygon: its edge crosses or touches itself{_crossing(polygon)}",
         expected="corners in order around it, edges that do not cross",
         where=where,
-        mend=f"{where.rpartition('.')[2]} = " + ", or as parts of their own ".join(map(corners_text, mended)),
+        fix=f"{where.rpartition('.')[2]} = " + ", or as parts of their own ".join(map(corners_text, mended)),
     )
 
 
@@ -223,7 +223,7 @@ def _check(obstacles: Sequence[Obstacle], low: Array, high: Array, outline: Regi
             f"obstacle {names[0]!r} on one axis",
             expected="a domain of two axes or more for obstacles: on a line there is no way round",
             where="domain.obstacles",
-            mend="take the axis to where the obstacle begins",
+            fix="take the axis to where the obstacle begins",
         )
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
@@ -236,7 +236,7 @@ def _check(obstacles: Sequence[Obstacle], low: Array, high: Array, outline: Regi
                 f"obstacle {one.name!r} is a polygon in a domain of {d} axes",
                 expected="a box there: polygons have two axes",
                 where="domain.obstacles",
-                mend="take low and high instead of corners; several boxes can stand for one shape",
+                fix="take low and high instead of corners; several boxes can stand for one shape",
             )
         if one.dimension != d:
             raise InputError(
@@ -255,7 +255,7 @@ def _check(obstacles: Sequence[Obstacle], low: Array, high: Array, outline: Regi
                 f"obstacle {one.name!r} lies wholly outside the domain",
                 expected="an obstacle that reaches into it",
                 where="domain.obstacles",
-                mend="correct its place, or delete it",
+                fix="correct its place, or delete it",
             )
 
 
@@ -407,5 +407,5 @@ def _nothing_left() -> InputError:
         "obstacles cover the whole domain",
         expected="obstacles, clearance included, that leave room for a site",
         where="domain.obstacles",
-        mend="make them smaller, or lower the clearance",
+        fix="make them smaller, or lower the clearance",
     )

@@ -76,7 +76,7 @@ class Sensor:
                 f"noise_sd = {self.noise_sd} beside levels",
                 expected="one of them",
                 where="sensor",
-                mend="leave noise_sd out: each level has its own variance",
+                fix="leave noise_sd out: each level has its own variance",
             )
         if not np.isfinite(self.slope).all():
             raise InputError(f"slope {list(self.slope)}", expected="finite numbers", where="sensor.slope")

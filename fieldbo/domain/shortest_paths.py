@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.visibility import Sight
+from fieldbo.domain.visibility import Visibility
 from fieldbo.errors import InputError
 
 Price = Callable[[Array, Array], Array]
@@ -41,7 +41,7 @@ T = TypeVar("T")
 _Key = tuple[Any, *tuple[bytes, ...]]  # what it is, and the points that it is of
 
 
-class Recent(Generic[T]):
+class LruBytes(Generic[T]):
     """What was found lately, by key; the oldest is forgotten when all together is too large.
 
     Parameters
@@ -113,14 +113,14 @@ class _Points:
         return found
 
 
-class Ways:
+class ShortestPaths:
     """The cheapest ways between points, round what is not free.
 
     What the corners see of a set of sites, and the prices between sites, are kept for the next time.
 
     Parameters
     ----------
-    sight : Sight
+    sight : Visibility
     price : Callable
         Must not make a detour cheaper than the straight leg.
 
@@ -130,20 +130,20 @@ class Ways:
     >>> from scipy.spatial.distance import cdist
     >>> from fieldbo.domain.domain.visibility import Outline
     >>> court = shapely.Polygon(shapely.box(0, 0, 3, 3).exterior, [shapely.box(1, 1, 2, 2).exterior])
-    >>> ways = Ways(Outline(court, 3.0), cdist)
+    >>> ways = ShortestPaths(Outline(court, 3.0), cdist)
     >>> ways.travel(np.array([[1.0, 1.5]]), np.array([[2.0, 1.5]]))
     array([[2.]])
     >>> ways.path(np.array([0.0, 1.5]), np.array([2.0, 1.0])).tolist()
     [[0.0, 1.5], [1.0, 1.0], [2.0, 1.0]]
     """
 
-    def __init__(self, sight: Sight, price: Price) -> None:
+    def __init__(self, sight: Visibility, price: Price) -> None:
         self.sight, self.price = sight, price
-        self._sets = Recent[_Points](_MOST_BYTES, lambda found: found.nbytes)
-        self._prices = Recent[Array](_MOST_BYTES, lambda found: found.nbytes)
+        self._sets = LruBytes[_Points](_MOST_BYTES, lambda found: found.nbytes)
+        self._prices = LruBytes[Array](_MOST_BYTES, lambda found: found.nbytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Ways, (self.sight, self.price)  # what is kept is made anew
+        return ShortestPaths, (self.sight, self.price)  # what is kept is made anew
 
     def travel(self, starts: Array, ends: Array) -> Array:
         """Return the prices (P, N) of the cheapest ways from `starts` (P, d) to `ends` (N, d).

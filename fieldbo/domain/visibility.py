@@ -24,7 +24,7 @@ _PIECES = 12  # of each edge of a box at least: a way bends where they meet
 _MOST_PIECES = 48
 
 
-class Sight(ABC):
+class Visibility(ABC):
     """What is free, as far as legs are concerned.
 
     Attributes
@@ -48,7 +48,7 @@ class Sight(ABC):
         """Return the free points nearest to `points` (n, d), (n, d)."""
 
 
-class Outline(Sight):
+class Outline(Visibility):
     """Within a polygon or several, with holes; ways bend where its edge turns into what is free.
 
     Parameters
@@ -122,7 +122,7 @@ def _reflex(region: Region) -> Array:
     return np.concatenate(found)
 
 
-class Boxes(Sight):
+class Boxes(Visibility):
     """Within a box, outside of others.
 
     The shortest way over a box bends anywhere on its edges. Here it bends at the ends of equal pieces of
@@ -221,7 +221,7 @@ def _edge_points(low: Array, high: Array, longest: float) -> Array:
     return low + np.concatenate(shares) * (high - low)
 
 
-def sight_in(domain: Domain) -> Sight | None:
+def sight_in(domain: Domain) -> Visibility | None:
     """Return what is free in a domain; None where every leg between two of its points is."""
     if domain.clear:
         return None

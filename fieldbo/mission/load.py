@@ -44,9 +44,10 @@ from fieldbo.mission.schema import (
     UniformFile,
     WorldFile,
 )
-from fieldbo.mission.toml import made, placed, read_toml, validated
-from fieldbo.mission.vehicle_spec import Crew, WhenLost
-from fieldbo.world.disturbances import Conditions
+from fieldbo.mission.toml import made, read_toml
+from fieldbo.mission.vehicle_spec import VehicleSpec, WhenLost
+from fieldbo.validation import placed, validated
+from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 
@@ -147,7 +148,7 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
             draw=draw,
             conditions=None
             if told.conditions is None
-            else validated(Conditions, told.conditions, f"{where}: conditions"),
+            else validated(Disturbances, told.conditions, f"{where}: conditions"),
         )
     except InputError as error:
         raise error if error.where and where in error.where else error.at(where) from None
@@ -176,7 +177,7 @@ def _check_grid(content: Mapping[str, Any], where: str) -> None:
             f"{what} in a domain of kind grid",
             expected='kind = "box": what is left free takes any value between the ends of its axis',
             where=f"{where}: domain.kind",
-            mend='set kind = "box", and leave the counts of the axes out',
+            fix='set kind = "box", and leave the counts of the axes out',
         )
 
 
@@ -211,7 +212,7 @@ def _domain(told: GridFile | BoxFile) -> Domain:
                 f"an axis with the name {name!r}",
                 expected=f"a name that is not empty, nor one of {', '.join(sorted(_AXES_TAKEN))}",
                 where="domain.axes",
-                mend="rename the axis; where it is a column of a table, rename the column",
+                fix="rename the axis; where it is a column of a table, rename the column",
             )
     obstacles = [_obstacle(one, k) for k, one in enumerate(told.obstacles)]
     if isinstance(told, BoxFile):
@@ -241,7 +242,7 @@ def _controls(told: BoxFile, axes: Sequence[Axis]) -> Controls | None:
             "control_sets = []",
             expected="at least one set of axes, as in " + json.dumps([[a.name for a in axes]]),
             where="domain.control_sets",
-            mend="name the sets, or leave the key out: all axes are then always set",
+            fix="name the sets, or leave the key out: all axes are then always set",
         )
     sets = [
         ControlSet.of(names, axes, f"domain.control_sets[{k}]") for k, names in enumerate(told.control_sets)
@@ -266,7 +267,7 @@ def _obstacle(told: ObstacleFile, number: int) -> Obstacle:
         return Obstacle(told.name, tuple(told.low), tuple(told.high), corners)
     except InputError as error:
         place = f"domain.obstacles[{number}].{error.where}"
-        raise InputError(error.problem, expected=error.expected, where=place, mend=error.mend) from None
+        raise InputError(error.problem, expected=error.expected, where=place, fix=error.fix) from None
 
 
 # -- missions --------------------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
             "costs in [policy]",
             expected="costs in [agent]: whether it knows them is no matter of the rule",
             where=f"{where}: policy.costs",
-            mend="move the line to [agent]",
+            fix="move the line to [agent]",
         )
     policy = made(POLICIES, told.policy, f"{where}: policy")
     model = validated(Model, told.model, f"{where}: model")
@@ -341,8 +342,8 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
         raise error.at(where) from None
 
 
-def _crew(told: AgentFile, world: World) -> Crew:
-    return Crew(
+def _crew(told: AgentFile, world: World) -> VehicleSpec:
+    return VehicleSpec(
         battery=_battery(told.battery, world.cost_unit),
         start=world.start if told.start is None else told.start,  # type: ignore[arg-type]
         home=told.home,  # type: ignore[arg-type]
@@ -413,7 +414,7 @@ def _battery(told: float | str, unit: str) -> float:
             f"battery in {parts.group(2)}",
             expected=f"a battery in {unit}, the unit in which this world's moves are paid",
             where="agent.battery",
-            mend=f"convert it to {unit}",
+            fix=f"convert it to {unit}",
         )
     return amount
 

@@ -14,7 +14,7 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel
 from fieldbo.errors import InputError
 from fieldbo.mission.reach import within_reach
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Policy
 from fieldbo.world.world import World
 
@@ -38,7 +38,7 @@ class Mission:
     policy_kind : str
         The policy's name in files.
     model : Model
-    crew : tuple of Crew
+    crew : tuple of VehicleSpec
         One a vehicle.
     initial : int
         Readings before the policy takes over; the first one at the start.
@@ -68,7 +68,7 @@ class Mission:
     question: Question
     policy: Policy
     model: Model
-    crew: tuple[Crew, ...]
+    crew: tuple[VehicleSpec, ...]
     initial: int = 1
     initial_level: int = 0
     batch: int = 1
@@ -138,7 +138,7 @@ class Mission:
                 f"{_KINDS[type(self.question)]}",
                 expected="a question of kind " + " or ".join(sorted({_KINDS[a] for a in answers})),
                 where="policy.kind",
-                mend="choose another policy: fieldbo policies lists what each of them answers",
+                fix="choose another policy: fieldbo policies lists what each of them answers",
             )
         if isinstance(self.question, ShareOfMaximum) and not self.world.live:
             highest = float(self.world.truth(self.world.domain.sites).max())
@@ -147,7 +147,7 @@ class Mission:
                     f"a share of a maximum of {highest:g}, which lies at or above all values",
                     expected="a field whose maximum is above 0",
                     where="question.threshold.of_maximum",
-                    mend="ask for a threshold instead",
+                    fix="ask for a threshold instead",
                 )
         if isinstance(self.question, LevelSet):
             try:
@@ -166,7 +166,7 @@ class Mission:
                 else f"policy {name} goes by declared costs, and they are unknown",
                 expected='costs = "unknown"' if declared else 'costs = "declared"',
                 where="agent.costs",
-                mend="set it, or take a policy for "
+                fix="set it, or take a policy for "
                 + ("declared" if declared else "unknown")
                 + " costs: fieldbo policies",
             )
@@ -176,7 +176,7 @@ class Mission:
                     f"the costs of {self.world.name} are not known",
                     expected='costs = "unknown", or a world whose [cost] has costs',
                     where="agent.costs",
-                    mend='set costs = "unknown", with a policy that finds them out: fieldbo policies',
+                    fix='set costs = "unknown", with a policy that finds them out: fieldbo policies',
                 )
             return
         for one in self.crew:
@@ -186,7 +186,7 @@ class Mission:
                         f"a {what} where costs are unknown",
                         expected="declared costs, by which it can be kept",
                         where=f"agent.{what}",
-                        mend='leave it out, or set costs = "declared"',
+                        fix='leave it out, or set costs = "declared"',
                     )
 
     def _check_controls(self) -> None:
@@ -208,11 +208,11 @@ class Mission:
                 f"policy {name} sets all variables, and no control set has all of them",
                 expected="a control set of all variables, or a policy that leaves some free",
                 where="policy.kind",
-                mend="add all axes as one more of the world's control_sets, with its cost, or take another "
+                fix="add all axes as one more of the world's control_sets, with its cost, or take another "
                 "policy: fieldbo policies",
             )
 
-    def _check_way_home(self, one: Crew, home: Array) -> None:
+    def _check_way_home(self, one: VehicleSpec, home: Array) -> None:
         unit = self.world.cost_unit
         needed = float(self.world.cost.travel(one.start, home[None])[0]) * (1.0 + one.margin) + one.reserve
         if needed > one.battery:
@@ -220,7 +220,7 @@ class Mission:
                 f"battery {one.battery:g} {unit} does not pay for the way from start to home",
                 expected=f"at least {needed:g} {unit}, margin and reserve included",
                 where="agent.battery",
-                mend="raise the battery, or start nearer to home",
+                fix="raise the battery, or start nearer to home",
             )
         seconds = float(self.world.cost.travel_s(one.start, home[None])[0]) * (1.0 + one.margin)
         if one.time_limit_s is not None and seconds > one.time_limit_s:
@@ -228,7 +228,7 @@ class Mission:
                 f"time_limit_s = {one.time_limit_s:g} is over before the way from start to home is done",
                 expected=f"at least {seconds:g} s, margin included",
                 where="agent.time_limit_s",
-                mend="allow more time, or start nearer to home",
+                fix="allow more time, or start nearer to home",
             )
 
     def _check_end(self) -> None:
@@ -240,5 +240,5 @@ class Mission:
                 "sampling again at the same site costs nothing: the battery might never be spent",
                 expected="a sampling cost above 0, or a limit of steps",
                 where="cost",
-                mend=f"{self.world.cost.to_price_samples}, or set max_steps in [agent]",
+                fix=f"{self.world.cost.to_price_samples}, or set max_steps in [agent]",
             )

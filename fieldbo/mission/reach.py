@@ -9,18 +9,18 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World
 
 
-def within_reach(world: World, crew: Sequence[Crew]) -> World:
+def within_reach(world: World, crew: Sequence[VehicleSpec]) -> World:
     """Return the world less the sites that no vehicle of a crew can reach from its start.
 
     Parameters
     ----------
     world : World
         A site beyond obstacles has an infinite travel cost.
-    crew : sequence of Crew
+    crew : sequence of VehicleSpec
 
     Raises
     ------
@@ -40,7 +40,7 @@ def within_reach(world: World, crew: Sequence[Crew]) -> World:
                     f"{_between(world)} between them",
                     expected="a home to which there is a way",
                     where="agent.home",
-                    mend="move the one to the other's side, or open a way",
+                    fix="move the one to the other's side, or open a way",
                 )
         reached |= np.isfinite(world.cost.travel(one.start, domain.sites))
     if reached.all():
@@ -50,7 +50,7 @@ def within_reach(world: World, crew: Sequence[Crew]) -> World:
             f"no site can be reached from the start {crew[0].start.tolist()}: {_between(world)} between",
             expected="a start from which there is a way to a site",
             where="agent.start",
-            mend="start elsewhere, or open a way",
+            fix="start elsewhere, or open a way",
         )
     return replace(world, domain=domain.restricted(reached))
 
@@ -71,7 +71,7 @@ def _check_open(world: World, what: str, place: Array) -> None:
             f"{what} {place.tolist()} lies where an obstacle touches another, or the edge of the domain",
             expected="a place that can be passed: nothing gets between what touches",
             where=f"agent.{what}",
-            mend="move it away from there, or the obstacles apart",
+            fix="move it away from there, or the obstacles apart",
         )
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from fieldbo.belief.model import Model
 from fieldbo.domain.sensor import Sensor
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 
 
 class _Table(BaseModel):
@@ -234,7 +234,7 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
     found = {name: kinds_schema(registry) for name, registry in tables.items()}
     alone: dict[str, type] = {"model": Model}
     if what == "world":
-        alone = {"sensor": Sensor, "conditions": Conditions}
+        alone = {"sensor": Sensor, "conditions": Disturbances}
     found |= {name: TypeAdapter(cls).json_schema() for name, cls in alone.items()}
     for name, table in found.items():
         schema["$defs"] = {**schema.get("$defs", {}), **table.pop("$defs", {})}

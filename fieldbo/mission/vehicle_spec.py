@@ -46,7 +46,7 @@ class WhenLost:
 
 
 @dataclass(frozen=True, eq=False)
-class Crew:
+class VehicleSpec:
     """One vehicle of a mission.
 
     Parameters

@@ -241,7 +241,7 @@ def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) ->
             f"{policy} without declared costs",
             expected="costs that the agent is told",
             where="agent.costs",
-            mend='set costs = "declared", where the world has them, or take another rule: fieldbo policies',
+            fix='set costs = "declared", where the world has them, or take another rule: fieldbo policies',
         )
     least = cost.least_sampling_cost(domain.sites)
     if least <= 0:
@@ -249,5 +249,5 @@ def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) ->
             f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",
             expected="a sampling cost above 0",
             where="cost",
-            mend=cost.to_price_samples,
+            fix=cost.to_price_samples,
         )

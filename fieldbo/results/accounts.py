@@ -15,7 +15,7 @@ from fieldbo.results.tables import table
 
 
 @dataclass(frozen=True, eq=False)
-class Books:
+class Account:
     """One vehicle's.
 
     Attributes
@@ -43,7 +43,7 @@ class Books:
     limit: str | None
 
     @classmethod
-    def of(cls, agent: Agent, vehicle: int) -> Books:
+    def of(cls, agent: Agent, vehicle: int) -> Account:
         """Return the books of an agent's vehicle, as they stand."""
         craft = agent.crafts[vehicle]
         battery, hours, home = craft.ledger.entries, craft.hours.entries, craft.crew.home
@@ -71,7 +71,7 @@ class Books:
         return math.fsum(e.planned for _, _, e in self.lines if not math.isnan(e.spent))
 
 
-def ledger_table(books: Sequence[Books]) -> bytes:
+def ledger_table(books: Sequence[Account]) -> bytes:
     """Return ``ledger.csv``: a row an order, with what was planned, spent and then left.
 
     Nothing is spent of an order that was turned down; what is not known is empty.

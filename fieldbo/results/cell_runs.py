@@ -65,7 +65,7 @@ class Play:
         return int(self.order.rpartition("/")[2])
 
 
-class Cell:
+class CellRuns:
     """What is counted of a run's samples; of a world that is no cell, nothing.
 
     Parameters
@@ -118,7 +118,7 @@ class Cell:
         return []
 
 
-class Counted(Cell, ABC):
+class Counted(CellRuns, ABC):
     """What is counted of a cell's samples, whatever its kind."""
 
     def __init__(self, mission: Mission) -> None:
@@ -320,7 +320,7 @@ class SetPlays(Counted):
         return [self.names[play.kind]]
 
 
-def cell_of(mission: Mission, told: Iterable[tuple[Order | None, Event]] = ()) -> Cell:
+def cell_of(mission: Mission, told: Iterable[tuple[Order | None, Event]] = ()) -> CellRuns:
     """Return what is counted of a mission's samples.
 
     Parameters
@@ -336,7 +336,9 @@ def cell_of(mission: Mission, told: Iterable[tuple[Order | None, Event]] = ()) -
     ()
     """
     world = mission.world
-    kind = SetPlays if world.domain.control_sets else ModuleRuns if isinstance(world.cost, Modular) else Cell
+    kind = (
+        SetPlays if world.domain.control_sets else ModuleRuns if isinstance(world.cost, Modular) else CellRuns
+    )
     cell = kind(mission)
     for order, event in told:
         cell.take(order, event)

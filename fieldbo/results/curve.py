@@ -90,7 +90,7 @@ class Step:
         ----------
         question : Question
         cell : sequence of str
-            Those that a cell adds: `Cell.columns`.
+            Those that a cell adds: `CellRuns.columns`.
 
         Examples
         --------

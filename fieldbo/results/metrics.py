@@ -238,7 +238,7 @@ def _joint_draws(belief: Belief, points: Array, means: Array, rng: np.random.Gen
     else:
         raise ModelError(
             "the posterior covariance has no Cholesky factor\n"
-            "  mend:     raise the noise variance, or take a Matern kernel"
+            "  fix:      raise the noise variance, or take a Matern kernel"
         )
     return np.asarray(means[:, None] + factor @ rng.standard_normal((len(points), _DRAWS)))
 

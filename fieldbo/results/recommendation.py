@@ -30,7 +30,13 @@ from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
 from fieldbo.policies.control_sets.expectation import Expected, Rises
 from fieldbo.policies.control_sets.front import ALIKE
-from fieldbo.policies.control_sets.search import Books, Cell, Settings, free_samples, settings_plain
+from fieldbo.policies.control_sets.search import (
+    ControlSetSearch,
+    PlayCounts,
+    Proposal,
+    free_samples,
+    settings_plain,
+)
 from fieldbo.results.answers import amount, ends
 from fieldbo.results.expected_truth import ExpectedTruth
 from fieldbo.results.metrics import MIDDLE90, Interval
@@ -122,7 +128,7 @@ def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
     plain = state.scale.transform == "none"
     if not (domain.control_sets and isinstance(state.question, Optimum) and state.belief.size and plain):
         return ()
-    sets, costs = Cell(state, _SEEKING, _CANDIDATES), _costs(state)
+    sets, costs = ControlSetSearch(state, _SEEKING, _CANDIDATES), _costs(state)
     numbers = range(len(domain.control_sets))
     found = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
     if not found:
@@ -167,7 +173,7 @@ def _means(over: Expected) -> Callable[[Array], Rises]:
     return lambda x: over.bound_rises(x, 0.0)
 
 
-def _judged(sets: Cell, settings: Sequence[Settings]) -> tuple[Array, Array, Array]:
+def _judged(sets: ControlSetSearch, settings: Sequence[Proposal]) -> tuple[Array, Array, Array]:
     """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each."""
     others = free_samples(sets.domain, _SEEKING + _JUDGING)[_SEEKING:]
     over = [replace(sets.expected[one.number], samples=others) for one in settings]
@@ -185,7 +191,7 @@ def _judged(sets: Cell, settings: Sequence[Settings]) -> tuple[Array, Array, Arr
 
 def _costs(state: State) -> Array:
     """Return c (m,), NaN where nobody knows it."""
-    paid, at = Books.of(state).mean_costs(), state.position
+    paid, at = PlayCounts.of(state).mean_costs(), state.position
     if state.cost is None:
         return paid
     declared = [

@@ -19,16 +19,16 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import rounded
-from fieldbo.agent.vehicle_state import Craft
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason, Lost, Observation, Query, Rejected
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.mission import Mission
-from fieldbo.results.accounts import Books, ledger_table
+from fieldbo.results.accounts import Account, ledger_table
 from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
-from fieldbo.results.cell_runs import Cell, SetPlays, cell_of
+from fieldbo.results.cell_runs import CellRuns, SetPlays, cell_of
 from fieldbo.results.curve import Step
 from fieldbo.results.metrics import Confidence, OptimumConfidence
 from fieldbo.results.recommendation import BestPlay, best_plays, recommended
@@ -61,7 +61,7 @@ class Result:
         What was spent, in the world's cost unit.
     notes : tuple of str
         What a user should know: warnings, readings left out.
-    books : tuple of Books
+    books : tuple of Account
         One a vehicle: what each of its orders was planned to take, and what it took.
     best_plays : tuple of BestPlay
         The best settings of each control set by the final belief, see `plays.best_plays`.
@@ -78,7 +78,7 @@ class Result:
     hyperparameters: Hyperparameters
     cost: float
     notes: tuple[str, ...] = ()
-    books: tuple[Books, ...] = ()
+    books: tuple[Account, ...] = ()
     best_plays: tuple[BestPlay, ...] = ()
 
     @classmethod
@@ -105,7 +105,7 @@ class Result:
             hyperparameters=agent.hyperparameters,
             cost=agent.spent,
             notes=tuple(_notes(agent, reason)),
-            books=tuple(Books.of(agent, k) for k in range(len(agent.crafts))),
+            books=tuple(Account.of(agent, k) for k in range(len(agent.crafts))),
         )
         if not agent.domain.control_sets or not isinstance(found.answer, OptimumAnswer):
             return found
@@ -188,7 +188,7 @@ class Result:
         return believed
 
     @cached_property
-    def cell(self) -> Cell:
+    def cell(self) -> CellRuns:
         """What is counted of a cell's samples; in any other world nothing."""
         orders = {str(q.id): q for q in self.queries}
         return cell_of(self.mission, ((orders.get(o.order), o) for o in self.observations))
@@ -397,7 +397,7 @@ _ROUNDING = 1e-9  # share of what there was
 _FEWEST = 5  # readings by which another is judged
 
 
-def _overdrawn(craft: Craft, unit: str) -> list[str]:
+def _overdrawn(craft: VehicleState, unit: str) -> list[str]:
     """Return how much more than there was a vehicle took, of the battery and of the time."""
     why = (
         "the last order took more than expected: costs were unknown"
@@ -411,7 +411,7 @@ def _overdrawn(craft: Craft, unit: str) -> list[str]:
     ]
 
 
-def _unexplained(craft: Craft, unit: str) -> Iterator[str]:
+def _unexplained(craft: VehicleState, unit: str) -> Iterator[str]:
     """Yield how far the battery's own reports were from what orders cost."""
     book = craft.ledger
     gap = math.fsum(book.unexplained)
@@ -439,7 +439,7 @@ def _far_off(agent: Agent) -> Iterator[str]:
             )
 
 
-def _ending(craft: Craft, limit: str, unit: str) -> str:
+def _ending(craft: VehicleState, limit: str, unit: str) -> str:
     """Return how a vehicle ended whose battery or time paid for nothing more."""
     crew, home = craft.crew, craft.crew.home
     rest = max(0.0, craft.ledger.left)

@@ -20,19 +20,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldbo.mission.load import load_mission, merged
 from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.streams import stream
 from fieldbo.errors import InputError
-from fieldbo.runs.folder import describe
-from fieldbo.results.metrics import F1, Score, score_at_costs
+from fieldbo.mission.files import write_whole
+from fieldbo.mission.load import load_mission, merged
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
-from fieldbo.results.result import Result
-from fieldbo.results.curve import Step
 from fieldbo.results.cell_runs import judged_by
+from fieldbo.results.curve import Step
+from fieldbo.results.metrics import F1, Score, score_at_costs
+from fieldbo.results.result import Result
 from fieldbo.results.tables import table
-from fieldbo.mission.files import write_whole
-from fieldbo._numerics.streams import stream
+from fieldbo.runs.folder import describe
 from fieldbo.vehicles.simulated import Simulated
 
 _KEY = ("mission", "draw", "start")
@@ -290,7 +290,7 @@ def read_table(file: Path) -> list[dict[str, str]]:
                 "a line that this command did not write",
                 expected=f"{len(COLUMNS)} cells, numbers in draw and start",
                 where=f"{file}, line {line}",
-                mend="delete the line",
+                fix="delete the line",
             )
     return rows
 
@@ -305,7 +305,7 @@ def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
         f"{'; '.join(told) or 'the same in another order'}",
         expected="a file that does not exist yet, or one that this version wrote",
         where="--out",
-        mend="choose another file with --out; this one stays as it is",
+        fix="choose another file with --out; this one stays as it is",
     )
 
 
@@ -329,7 +329,7 @@ def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
                 f"{out} holds runs of {row['mission']} with other settings",
                 expected="the same mission, world and overrides as before",
                 where="--out",
-                mend="choose another file, or delete this one",
+                fix="choose another file, or delete this one",
             )
     kept = [[r[c] for c in COLUMNS] for r in rows if tuple(r[k] for k in _KEY) in done]
     write_whole(out, table(COLUMNS, kept))

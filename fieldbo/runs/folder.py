@@ -21,12 +21,12 @@ import scipy
 
 import fieldbo
 from fieldbo.errors import InputError, RecordError
-from fieldbo.mission.toml import toml_text
+from fieldbo.mission.files import write_whole
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.record.record import Record, on_disk
+from fieldbo.mission.toml import toml_text
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import Result
-from fieldbo.mission.files import write_whole
+from fieldbo.runs.record.record import Record, on_disk
 
 RECORD, MISSION = "run.sqlite", "mission.toml"
 
@@ -156,7 +156,7 @@ def _make(folder: Path) -> Path:
             f"{folder} exists",
             expected="a folder that does not exist yet: a run never writes over another",
             where="--out",
-            mend="choose another name, or leave --out away for the next free one below runs/",
+            fix="choose another name, or leave --out away for the next free one below runs/",
         ) from None
     except OSError as error:
         raise InputError(

@@ -1,24 +1,20 @@
 """Load a run from its record."""
 
 from __future__ import annotations
+
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from fieldbo.agent.agent import Agent
-from fieldbo.mission.load import load_mission
+
 from fieldbo.errors import InputError, nearest
-from fieldbo.messages import EndReason, Event, Fitted, GoHome, Observation, Order, Query
-from fieldbo.runs.folder import MISSION, RECORD, digests, versions
+from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.record.record import Record, Row
-from fieldbo.results.result import Result
-from fieldbo.results.curve import Scorer, Step
-from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo.runs.state import Course
+from fieldbo.runs.folder import MISSION, RECORD, digests, versions
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.state import RunState
 
 
-def load_run(run: Path | str) -> Course:
+def load_run(run: Path | str) -> RunState:
     """Return how a run stands, or ended, as its record tells it.
 
     The record is only read; another process may be writing to it.
@@ -50,7 +46,7 @@ def load_run(run: Path | str) -> Course:
     """
     file = record_file(run)
     with Record(file) as record:
-        course = Course(mission_of(record), record.name)
+        course = RunState(mission_of(record), record.name)
         course.replay(record.rows())
     return course
 
@@ -72,14 +68,14 @@ def record_file(run: Path | str) -> Path:
         raise InputError(
             f"nothing was begun in {found} yet: it holds a mission, and no {RECORD}",
             expected="a folder in which a run has begun",
-            mend=f"start it with: fieldbo run {mission}",
+            fix=f"start it with: fieldbo run {mission}",
         )
     near = nearest(str(run), (one.parent.name for one in Path("runs").glob(f"*/{RECORD}")))
     lacks = f"{run} is no run folder: there is no {RECORD} in it"
     raise InputError(
         lacks if found.exists() else f"there is no run {run}",
         expected=f"a run folder, as fieldbo run makes it, or the {RECORD} in it",
-        mend=f"did you mean {near!r}?" if near else "fieldbo runs lists the runs below runs/",
+        fix=f"did you mean {near!r}?" if near else "fieldbo runs lists the runs below runs/",
     )
 
 
@@ -97,7 +93,7 @@ def mission_of(record: Record) -> Mission:
         raise InputError(
             f"there is no {file}",
             expected=f"the run folder as fieldbo run made it: {MISSION} and the world beside the record",
-            mend="a run of a mission made in Python goes on there: fieldbo.resume(mission, record)",
+            fix="a run of a mission made in Python goes on there: fieldbo.resume(mission, record)",
         )
     begun = record.description
     mission = load_mission(file)
@@ -111,7 +107,7 @@ def mission_of(record: Record) -> Mission:
             f"changed since the run began: {', '.join(changed)}",
             expected="the mission and the world as they were run",
             where=str(folder),
-            mend=f"undo the changes; to run the mission as it is now, from its start: fieldbo run {file}",
+            fix=f"undo the changes; to run the mission as it is now, from its start: fieldbo run {file}",
         )
     return replace(mission, name=begun["mission"])
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
+from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import Event, Fitted, Lost, Observation, Order, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.state import Course
-from fieldbo.results.result import Result
 from fieldbo.results.curve import Step
-from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.results.result import Result
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated
 
@@ -105,11 +105,11 @@ def run(
         raise InputError(
             f"{record.file} holds a run already",
             expected="a new record: a run never writes over another",
-            mend=f"go on with that run: fieldbo resume {record.file.parent}",
+            fix=f"go on with that run: fieldbo resume {record.file.parent}",
         )
     if record is None and vehicles is not None:
         raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
-    course = Course(mission, mission.name if record is None else record.name)
+    course = RunState(mission, mission.name if record is None else record.name)
     return _go(course, vehicles, record, on_step, on_event)
 
 
@@ -160,13 +160,13 @@ def resume(
         )
     if not ended:
         record.claim()
-    course = Course(mission, record.name)
+    course = RunState(mission, record.name)
     course.replay(record.rows())
     return course.result() if ended else _go(course, vehicles, record, on_step, on_event)
 
 
 def _go(
-    course: Course,
+    course: RunState,
     vehicles: Sequence[Vehicle] | None,
     record: Record | None,
     on_step: Callable[[Step], object] | None,
@@ -189,7 +189,7 @@ class _Run:
 
     def __init__(
         self,
-        course: Course,
+        course: RunState,
         vehicles: Sequence[Vehicle],
         record: Record | None,
         on_step: Callable[[Step], object] | None,

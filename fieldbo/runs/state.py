@@ -7,24 +7,19 @@ steps in the same order, so that the agent is the one that it was, to the last b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
 
-from fieldbo.agent.agent import Agent
-from fieldbo.mission.load import load_mission
-from fieldbo.errors import InputError, nearest
-from fieldbo.messages import EndReason, Event, Fitted, GoHome, Observation, Order, Query
-from fieldbo.runs.folder import MISSION, RECORD, digests, versions
-from fieldbo.mission.mission import Mission
-from fieldbo.runs.record.record import Record, Row
-from fieldbo.results.result import Result
-from fieldbo.results.curve import Scorer, Step
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.agent.agent import Agent
+from fieldbo.errors import InputError
+from fieldbo.messages import EndReason, Event, Fitted, GoHome, Observation, Order, Query
+from fieldbo.mission.mission import Mission
+from fieldbo.results.curve import Scorer, Step
+from fieldbo.results.result import Result
+from fieldbo.runs.record.record import Row
 
 
-class Course:
+class RunState:
     """How a run stands: what its agent knows, the scores after each order, and who has something out.
 
     Parameters
@@ -119,11 +114,3 @@ class Course:
     def result(self) -> Result:
         """Return what has come of the run so far."""
         return Result.of(self.agent, self.curve, self.end_reason)
-
-
-
-
-
-
-
-

@@ -22,7 +22,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Event, Order, Query, Stop
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.vehicles.simulated import Simulated
@@ -154,7 +154,7 @@ def small_mission(
         question=question,
         policy=policy,
         model=Model(learn=False, length_scales=(2.0,) * world.domain.dimension, mean=0.0),
-        crew=(Crew(battery, world.start, home=world.start if home else None),),
+        crew=(VehicleSpec(battery, world.start, home=world.start if home else None),),
         initial=initial,
         seed=seed,
         costs=costs,

@@ -255,11 +255,11 @@ class ByHand(Vehicle):
             self._doubt(f"{axis.name} lies between {ends}", f"if it really was {text}, type that again")
         return number
 
-    def _doubt(self, said: str, mend: str) -> None:
+    def _doubt(self, said: str, fix: str) -> None:
         """Raise an `InputError` the first time that something is said of the answer to a question."""
-        if (said, mend) not in self._doubted:
-            self._doubted.add((said, mend))
-            raise InputError(said, mend=mend)
+        if (said, fix) not in self._doubted:
+            self._doubted.add((said, fix))
+            raise InputError(said, fix=fix)
 
     def _home(self, order: GoHome) -> Event:
         home = self.crew.home
@@ -287,7 +287,7 @@ class ByHand(Vehicle):
             try:
                 return parse(typed)
             except InputError as error:
-                self._write(f"    {error.problem}; {error.mend or 'once more, please'}")
+                self._write(f"    {error.problem}; {error.fix or 'once more, please'}")
 
     def _number(self, text: str) -> float:
         try:

@@ -11,7 +11,8 @@ from typing import Any
 
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.toml import made, read_toml, validated
+from fieldbo.mission.toml import made, read_toml
+from fieldbo.validation import validated
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
 from fieldbo.vehicles.remote.link import Link
@@ -19,7 +20,7 @@ from fieldbo.vehicles.remote.settings import VehicleFile
 
 
 @dataclass(frozen=True)
-class Told:
+class LoadedVehicleFile:
     """What a vehicle file says.
 
     Attributes
@@ -38,14 +39,14 @@ class Told:
     link: Link
 
     @classmethod
-    def of(cls, content: Mapping[str, Any], where: str) -> Told:
+    def of(cls, content: Mapping[str, Any], where: str) -> LoadedVehicleFile:
         """Return what `content` says; `where` is named in errors."""
         settings = validated(VehicleFile, content, where)
         link = made(LINKS, settings.link, f"{where}: link")
         return cls(content, settings, str(settings.link["kind"]), link)
 
     @classmethod
-    def read(cls, name: str) -> Told:
+    def read(cls, name: str) -> LoadedVehicleFile:
         """Return what a vehicle file says; the name of a kind of link stands for all its defaults.
 
         Raises
@@ -72,11 +73,11 @@ def for_new_run(name: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        As for `Told.read`.
+        As for `LoadedVehicleFile.read`.
     """
     if name in VEHICLES.names():
         return {"kind": name}
-    content = Told.read(name).content
+    content = LoadedVehicleFile.read(name).content
     try:
         json.dumps(content, allow_nan=False)
     except (ValueError, TypeError) as error:
@@ -84,7 +85,7 @@ def for_new_run(name: str) -> dict[str, Any]:
             f"a number or a date that no record can hold: {error}",
             expected="finite numbers, text and tables",
             where=name,
-            mend="leave out what has no bound, for example low and high under [reports]",
+            fix="leave out what has no bound, for example low and high under [reports]",
         ) from None
     return {**content, "session": uuid.uuid4().hex[:8]}
 
@@ -102,7 +103,9 @@ def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> V
     if "kind" in plain:
         vehicle: Vehicle = VEHICLES.get(plain["kind"])(mission, number)
         return vehicle
-    told = Told.of({name: value for name, value in plain.items() if name != "session"}, "vehicle")
+    told = LoadedVehicleFile.of(
+        {name: value for name, value in plain.items() if name != "session"}, "vehicle"
+    )
     return Remote(mission, number, told.link, told.settings, session=str(plain["session"]))
 
 

@@ -36,7 +36,7 @@ class Simulated(Vehicle):
             raise InputError(
                 f"a simulation of {mission.world.name}, which has no [field]",
                 expected="a world with a field, or a vehicle that goes there",
-                mend="carry the orders out yourself: fieldbo run MISSION --by-hand",
+                fix="carry the orders out yourself: fieldbo run MISSION --by-hand",
             )
         self.mission, self.crew = mission, mission.crew[number]
         self.position: Array = self.crew.start

@@ -28,7 +28,7 @@ _CUT = 2.0  # standard deviations: without a bound on the noise no margin could 
 
 
 @dataclass(frozen=True)
-class Conditions:
+class Disturbances:
     """What real costs and times differ by from declared ones.
 
     Parameters
@@ -42,10 +42,10 @@ class Conditions:
     Examples
     --------
     >>> from fieldbo.costs.euclidean import Euclidean
-    >>> breeze = Conditions(head_wind=(0.2, 0.0))
+    >>> breeze = Disturbances(head_wind=(0.2, 0.0))
     >>> breeze.way(Euclidean(), [5.0, 0.0], [0.0, 0.0]), breeze.way(Euclidean(), [5.0, 0.0], [5.0, 3.0])
     (1.2, 1.0)
-    >>> Conditions(cost_noise=0.05, head_wind=(0.2, 0.0)).worst
+    >>> Disturbances(cost_noise=0.05, head_wind=(0.2, 0.0)).worst
     0.32
     """
 

@@ -12,7 +12,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Order, Query
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.fields.base import Field
 
 
@@ -50,7 +50,7 @@ class World:
         domain its middle, or the site nearest to it.
     draw : int
         Which field, where the kind is random.
-    conditions : Conditions, optional
+    conditions : Disturbances, optional
         What real costs differ by from declared ones, in simulation; None: nothing.
     """
 
@@ -64,7 +64,7 @@ class World:
     field: Field | None = None
     start: Array | None = None
     draw: int = 0
-    conditions: Conditions | None = None
+    conditions: Disturbances | None = None
 
     def __post_init__(self) -> None:
         start = self.start
@@ -77,14 +77,14 @@ class World:
                 f"a {type(self.cost).__name__.lower()} cost over a domain with control sets",
                 expected="costs that know what a query controls",
                 where="cost.kind",
-                mend='take kind = "subset" or "unit"',
+                fix='take kind = "subset" or "unit"',
             )
         if not (self.live or self.cost.known):
             raise InputError(
                 "a [field] to simulate, and no costs",
                 expected="the mean cost of each control set",
                 where="cost.costs",
-                mend='keep them from the agent, if it is to find them out: costs = "unknown" in [agent]',
+                fix='keep them from the agent, if it is to find them out: costs = "unknown" in [agent]',
             )
         self.sensor.check(self.domain)
         if self.conditions is not None:
@@ -114,7 +114,7 @@ class World:
             raise InputError(
                 f"the truth of {self.name}",
                 expected="a world with a [field]; a live one has none",
-                mend="carry the orders out with a vehicle, for example: fieldbo run MISSION --by-hand",
+                fix="carry the orders out with a vehicle, for example: fieldbo run MISSION --by-hand",
             )
         return self.field
 

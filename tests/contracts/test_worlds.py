@@ -13,7 +13,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.testing import WorldContract, small_world
-from fieldbo.world.disturbances import Conditions
+from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.fields.gp_draw import GPDraw
 
 
@@ -39,7 +39,7 @@ class TestALiveWorld(WorldContract):
 
 class TestAWorldInTheWind(WorldContract):
     def world(self, draw):
-        return replace(small_world(), conditions=Conditions(0.1, (0.2, 0.1)))
+        return replace(small_world(), conditions=Disturbances(0.1, (0.2, 0.1)))
 
 
 class TestAWorldWithoutNoiseOnOneAxis(WorldContract):
@@ -91,7 +91,7 @@ class TestAWorldCutInTwo(WorldContract):
     def world(self, draw):
         world, wall = small_world((9, 6)), Obstacle("wall", (3.5, -1.0), (4.5, 9.0))
         domain = Domain.grid(world.domain.axes, (9, 6), obstacles=[wall])
-        return replace(world, domain=domain, cost=Euclidean(sampling=1.0), conditions=Conditions(0.1))
+        return replace(world, domain=domain, cost=Euclidean(sampling=1.0), conditions=Disturbances(0.1))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Crew
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import acquisition
 from fieldbo.policies.chains import arm_tree as tree
 from fieldbo.policies.chains import lambo
@@ -37,7 +37,7 @@ from fieldbo.policies.level_set import reduction
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.travel.one_step import DistUCB
 from fieldbo.policies.travel.rollout import Simulation, rollout_values
-from fieldbo.policies.travel.scores import Base
+from fieldbo.policies.travel.scores import TravelScore
 from fieldbo.results import regrets
 from fieldbo.results.metrics import f1_score
 from fieldbo.world.fields import function
@@ -273,7 +273,7 @@ def _mission(case: Case) -> Mission:
             variance=i["kernel"]["var"],
             mean=0.0,
         ),
-        crew=(Crew(1e9, sites[start]),),
+        crew=(VehicleSpec(1e9, sites[start]),),
         max_steps=int(i["T"]),
     )
 
@@ -348,7 +348,7 @@ def _rollout_value(case: Case) -> Answer:
     sites, position, draws = _array(i["cand"]), _array(i["loc"]), _array(i["Z"])
     cost = Euclidean().within(_plane(sites, position[None]))
     paths = Simulation(
-        base=Base(_BASES[i["acq"]], float(i["beta"]), i["convention"], float(i["d0"])),
+        base=TravelScore(_BASES[i["acq"]], float(i["beta"]), i["convention"], float(i["d0"])),
         cost=cost,
         limits=(Limit("battery", float(i["budget"]), cost.to, lambda ends: np.zeros(len(ends))),),
         steps=draws.shape[1] if i["tau"] is None else int(i["tau"]),
@@ -385,7 +385,7 @@ def _run_distucb_myopic(case: Case) -> Answer:
             variance=i["kernel"]["var"],
             mean=0.0,
         ),
-        crew=(Crew(float(i["budget"]), X[-1]),),
+        crew=(VehicleSpec(float(i["budget"]), X[-1]),),
         max_steps=int(i["max_steps"]) + 1,
     )
     agent, path = Agent(mission), []

@@ -3,13 +3,13 @@
 The rows are written once. The tests of a kind of robot subclass `FaultTable`, say in a `Peer` how theirs is
 reached, and run all of them::
 
-    class Bus(Peer):
+    class MqttClient(Peer):
         def start(self):
             self.broker = Broker(self.folder)
             self.link = f'kind = "mqtt"\\\\nport = {self.broker.port}'
 
     class TestFaults(FaultTable):
-        peer = Bus
+        peer = MqttClient
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Reject
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
-from fieldbo.vehicles.load import Told
+from fieldbo.vehicles.load import LoadedVehicleFile
 from fieldbo.vehicles.remote.link import At
 
 SILENCE_S, LEAST_S = 2.0, 6.0
@@ -198,7 +198,7 @@ class Trial:
 
     def where_the_robot_stays(self, seconds: float = 1.0):
         """Listen to the robot beside fieldbo; return all places that it tells of, (k, d)."""
-        told, heard = Told.read(str(self.file)), []
+        told, heard = LoadedVehicleFile.read(str(self.file)), []
         mission = load_mission(str(self.mission))
         ground = told.settings.ground(mission.world.domain.axes)
         connection = told.link.open(mission, ground, heard.append)

@@ -18,8 +18,8 @@ from mavsdk.plugins.mission_raw_server import MissionRawServer, MissionRawServer
 from mavsdk.plugins.telemetry_server import Battery, Heading, Position, TelemetryServer, VelocityNed
 
 from fieldbo.mission.load import load_world
-from fieldbo.vehicles.load import Told
-from fieldbo.vehicles.remote.link import At, Charge, Done, Errand
+from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.remote.link import At, Charge, Done, Goal
 from fieldbo.vehicles.simulators import Robot
 from fieldbo.vehicles.simulators.mavlink import mirrored
 
@@ -81,7 +81,7 @@ class Vehicle:
         told = self.ground.from_geodetic([latitude / 1e7, longitude / 1e7, altitude])[0]
         domain = self.robot.world.domain
         near = domain.sites[domain.nearest(told)]
-        self.robot.go(Errand(f"{self.count}#target", near if abs(near - told).max() < 0.05 else told))
+        self.robot.go(Goal(f"{self.count}#target", near if abs(near - told).max() < 0.05 else told))
         self.count += 1
 
     def tell(self, signal):
@@ -108,7 +108,7 @@ def main():
     for name, default in (("--battery", 6000.0), ("--speedup", 1.0)):
         parser.add_argument(name, type=float, default=default)
     asked = parser.parse_args()
-    told, world = Told.read(asked.vehicle), load_world(asked.world)
+    told, world = LoadedVehicleFile.read(asked.vehicle), load_world(asked.world)
     robot = Robot(world, seed=asked.seed, battery=asked.battery, speedup=asked.speedup)
     mavsdk = Mavsdk(Configuration.create_manual(told.link.system, told.link.component, True))
     mavsdk.add_any_connection(mirrored(told.link).replace(":", "://", 1))

@@ -30,7 +30,7 @@ from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import for_new_run, vehicle_of
 from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.remote.link import Alive, At, Done, Errand, Read
+from fieldbo.vehicles.remote.link import Alive, At, Done, Goal, Read
 
 HERE = Path(__file__).parent
 
@@ -190,7 +190,7 @@ def commands(wire, seconds):
 def test_a_place_is_told_as_often_as_the_autopilot_needs_it(autopilot, mode, often, on_the_air):
     """PX4 leaves OFFBOARD without; ArduPilot keeps it, and would begin anew each time."""
     wire, _, connection = on_the_air
-    connection.go(Errand("run/0#a", np.array([60.0, 0.0])))
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
     told = []
     for k in range(24):
         heartbeat(wire, mode, autopilot)
@@ -214,13 +214,13 @@ def test_a_vehicle_that_was_switched_off_and_on_is_asked_again_and_one_that_was_
         return set(found) & {"mode 15", "SET_POSITION_TARGET_GLOBAL_INT"}
 
     assert sent(HOLD, 100_000) == set()
-    connection.go(Errand("run/0#a", np.array([60.0, 0.0])))
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
     assert "mode 15" in sent(HOLD, 102_000)
     assert "SET_POSITION_TARGET_GLOBAL_INT" in sent(GUIDED, 104_000)
     commands(wire, 0.5)
     sent(HOLD, 106_000)  # a pilot's hand
     assert waited(heard, Done).complete is False
-    connection.go(Errand("run/1#a", np.array([60.0, 0.0])))
+    connection.go(Goal("run/1#a", np.array([60.0, 0.0])))
     assert sent(HOLD, 108_000) == set()
     assert "mode 15" in sent(HOLD, 3_000)  # after a new start
 

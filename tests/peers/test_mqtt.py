@@ -25,10 +25,10 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.load import Told, load_vehicle
-from fieldbo.vehicles.mqtt.client import Bus
+from fieldbo.vehicles.load import LoadedVehicleFile, load_vehicle
+from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Codec, Mqtt, read
-from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Errand, Refused
+from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Goal, Refused
 from fieldbo.vehicles.simulators.mqtt import errand
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
@@ -95,7 +95,7 @@ ODD_GOALS = [
 def test_a_goal_names_each_axis_with_its_unit_and_leaves_free_what_is_null():
     cell = Codec([Axis("sugar", "g/l", 0, 9), Axis("pH", "", 0, 9)])
 
-    body = json.loads(json.dumps(cell.goal(Errand("m/3#a", np.array([2.5, np.nan])))))
+    body = json.loads(json.dumps(cell.goal(Goal("m/3#a", np.array([2.5, np.nan])))))
 
     assert body["site"] == {"sugar": 2.5, "pH": None}
     assert body["units"] == {"sugar": "g/l", "pH": ""}
@@ -105,7 +105,7 @@ def test_a_goal_names_each_axis_with_its_unit_and_leaves_free_what_is_null():
 
 def test_where_the_axes_lie_on_the_ground_a_goal_has_its_place_and_an_answer_may_have_one():
     codec = Codec(LAKE, ON_THE_GROUND)
-    place = codec.goal(Errand("m/3#a", np.array([350.0, 4.5])))["place"]
+    place = codec.goal(Goal("m/3#a", np.array([350.0, 4.5])))["place"]
 
     (done,) = codec.signals("result", {"id": "m/3#a", "position": place})
 
@@ -258,7 +258,7 @@ def robot(file, world, *more, **settings):
 def heard(file, mission):
     """Open the link alone; give the connection, and all that is heard."""
     signals = []
-    connection = Told.read(str(file)).link.open(mission, None, signals.append)
+    connection = LoadedVehicleFile.read(str(file)).link.open(mission, None, signals.append)
     try:
         yield connection, signals
     finally:
@@ -268,7 +268,7 @@ def heard(file, mission):
 @contextmanager
 def anyone(file):
     """Be somebody on the bus; give what publishes a body, or bytes, on a topic below the robot's."""
-    link = Told.read(str(file)).link
+    link = LoadedVehicleFile.read(str(file)).link
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     client.connect("localhost", link.port)
     client.loop_start()
@@ -354,7 +354,7 @@ def test_a_robot_that_dies_is_told_of_by_its_last_will_before_the_watchdog(tmp_p
 def test_an_errand_that_is_sent_before_the_robot_is_there_reaches_it(tmp_path, boat):
     mission, world = pond_of(tmp_path)
     with heard(boat, mission) as (connection, signals):
-        connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
+        connection.go(Goal("pond/0#a", np.array([10.0, 0.0])))
         with robot(boat, world, "--speedup", SPEEDUP):
             done = until(lambda: [one for one in signals if isinstance(one, Done)])
     assert [(one.errand, one.complete) for one in done] == [("pond/0#a", True)]
@@ -370,7 +370,7 @@ def test_a_robot_tells_again_what_came_of_an_errand_of_an_earlier_connection(tmp
                 if ask:
                     assert connection.ask("pond/0#a")
                 else:
-                    connection.go(Errand("pond/0#a", np.array([10.0, 0.0])))
+                    connection.go(Goal("pond/0#a", np.array([10.0, 0.0])))
                 told.append(until(lambda: [one for one in signals if isinstance(one, Done)])[0])
     assert told[0].values == told[1].values
     assert told[0].cost == told[1].cost
@@ -382,11 +382,11 @@ def test_what_a_robot_did_while_the_broker_was_away_is_told_when_it_is_back(tmp_
         file = vehicle_file(tmp_path, broker.port)
         with robot(file, world, "--speedup", SPEEDUP), heard(file, mission) as (connection, signals):
             until(lambda: any(isinstance(one, At) for one in signals))
-            connection.go(Errand("pond/0#a", np.array([60.0, 0.0])))
+            connection.go(Goal("pond/0#a", np.array([60.0, 0.0])))
             until(lambda: any(isinstance(one, At) and one.position[0] > 0 for one in signals))
             broker.stop()
             time.sleep(2.0)
-            connection.go(Errand("pond/1#a", np.array([60.0, 10.0])))
+            connection.go(Goal("pond/1#a", np.array([60.0, 10.0])))
             broker.start()
             both = {"pond/0#a", "pond/1#a"}
             until(lambda: {one.errand for one in signals if isinstance(one, Done)} == both)
@@ -397,7 +397,7 @@ def test_what_a_robot_did_while_the_broker_was_away_is_told_when_it_is_back(tmp_
 
 def test_what_was_kept_from_another_day_is_neither_obeyed_nor_believed(tmp_path, boat):
     mission, world = pond_of(tmp_path)
-    old = Codec(mission.world.domain.axes).goal(Errand("pond/0#old", np.array([60.0, 50.0])))
+    old = Codec(mission.world.domain.axes).goal(Goal("pond/0#old", np.array([60.0, 50.0])))
     with anyone(boat) as publish:
         for name, body in (("goal", old), ("result", {"id": "pond/0#old"}), ("status", {"online": True})):
             publish(name, body, retain=True)
@@ -442,8 +442,8 @@ def test_whatever_goes_wrong_while_a_message_is_read_the_next_is_heard(tmp_path,
         raise KeyError(name)
 
     boat = vehicle_file(tmp_path, broker.port)
-    link = Told.read(str(boat)).link
-    bus = Bus(link, link.topic, ["result"], hear, up=lambda: heard.append("up"), down=heard.append)
+    link = LoadedVehicleFile.read(str(boat)).link
+    bus = MqttClient(link, link.topic, ["result"], hear, up=lambda: heard.append("up"), down=heard.append)
     with anyone(boat) as publish:
         until(lambda: heard == ["up"])
         publish("result", b"one")
@@ -486,14 +486,14 @@ def test_a_mission_goes_as_if_nobody_published_what_can_not_be_understood(tmp_pa
 @contextmanager
 def hears_goals(file, ids):
     """Keep the ids of the goals of a run in the pond."""
-    link = Told.read(str(file)).link
+    link = LoadedVehicleFile.read(str(file)).link
 
     def hear(name, payload, retained):
         told = read(name, payload).get("id", "")
         if str(told).startswith("run/"):
             ids.append(told)
 
-    bus = Bus(link, link.topic, ["goal"], hear, up=lambda: None, down=lambda why: None)
+    bus = MqttClient(link, link.topic, ["goal"], hear, up=lambda: None, down=lambda why: None)
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.load import for_new_run, vehicle_of
-from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Errand, Read, Refused
+from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Goal, Read, Refused
 from fieldbo.vehicles.ros2.link import Ros2, pose_of
 from fieldbo.vehicles.ros2.node import Node, ros
 from fieldbo.vehicles.ros2.streams import Ros2Nav2, Ros2Topics
@@ -75,10 +75,10 @@ def test_an_address_has_the_whole_name_and_the_domain(monkeypatch):
         (Ros2Nav2, "nav2_msgs.action", "nav2-msgs"),
     ],
 )
-def test_what_is_not_installed_is_said_with_how_to_get_it(kind, module, mend, tmp_path, monkeypatch):
+def test_what_is_not_installed_is_said_with_how_to_get_it(kind, module, fix, tmp_path, monkeypatch):
     mission = pond_mission(tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(VehicleError, match=mend):
+    with pytest.raises(VehicleError, match=fix):
         kind().open(mission, POND.over(mission.world.domain.axes), print)
 
 
@@ -155,7 +155,7 @@ def test_a_result_says_where_and_when_each_value_was_read_and_what_else_was(tmp_
     beside = Beside(tmp_path, Ros2)
     beside.serve(answer)
     with beside:
-        beside.connection.go(Errand("run/0#a", np.array([20.0, math.nan]), np.array([True, False]), level=2))
+        beside.connection.go(Goal("run/0#a", np.array([20.0, math.nan]), np.array([True, False]), level=2))
         done = beside.heard(Done)
 
     assert (goals[0].id, list(goals[0].axes), goals[0].level) == ("run/0#a", ["x", "y"], 2)
@@ -180,7 +180,7 @@ def test_a_goal_has_its_place_in_metres_east_and_north(tmp_path):
     beside = Beside(tmp_path, Ros2, frame_id="pond")
     beside.serve(answer)
     with beside:
-        beside.connection.go(Errand("run/0#a", np.array([20.0, 30.0]), home=True))
+        beside.connection.go(Goal("run/0#a", np.array([20.0, 30.0]), home=True))
         beside.heard(Done)
 
     pose = goals[0].pose
@@ -193,7 +193,7 @@ def test_numbers_that_do_not_fit_each_other_are_none(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(lambda handle: visited(handle, values=[1.0, 2.0], sites=[3.0], channels=["pH"]))
     with beside:
-        beside.connection.go(Errand("run/0#a", np.array([20.0, 0.0])))
+        beside.connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
         done = beside.heard(Done)
 
     assert done.sites.shape == (2, 2)
@@ -209,7 +209,7 @@ def test_a_program_that_fails_in_the_middle_has_cut_the_order_short(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(fail)
     with beside:
-        beside.connection.go(Errand("run/0#a", np.array([20.0, 0.0])))
+        beside.connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
         done = beside.heard(Done)
 
     assert (done.errand, done.complete, done.sites.shape) == ("run/0#a", False, (0, 2))
@@ -223,7 +223,7 @@ def test_a_goal_that_is_not_taken_on_is_refused_but_a_question_is_only_not_answe
         assert beside.connection.ask("run/0#a")
         time.sleep(1.0)
         assert not [one for one in beside.signals if isinstance(one, Refused)]
-        beside.connection.go(Errand("run/1#a", np.array([20.0, 0.0])))
+        beside.connection.go(Goal("run/1#a", np.array([20.0, 0.0])))
         assert beside.heard(Refused).errand == "run/1#a"
 
 
@@ -272,7 +272,7 @@ def test_a_link_closes_at_once_though_no_robot_is_there(kind, tmp_path):
     mission = pond_mission(tmp_path)
     link = LINKS.get(kind)(domain_id=next(DOMAINS))
     connection = link.open(mission, POND.over(mission.world.domain.axes), print)
-    connection.go(Errand("run/0#a", np.array([20.0, 0.0])))
+    connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
     connection.hold()
     began = time.monotonic()
     connection.close()
@@ -333,7 +333,7 @@ def test_a_robot_that_is_held_stays_though_it_had_hardly_heard_where_to_go(kind,
         robot.wait_for("ready")
         hasty = link.open(mission, ground, hear)
         until(lambda: places)
-        hasty.go(Errand("run/0#a", np.array([60.0, 50.0])))
+        hasty.go(Goal("run/0#a", np.array([60.0, 50.0])))
         hasty.hold()
         hasty.close()
         places.clear()

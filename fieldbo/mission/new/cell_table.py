@@ -160,15 +160,15 @@ def _read(cell: CellTable, columns: Sequence[str]) -> Readings:
     except UnknownNameError:
         raise
     except InputError as error:
-        mend = error.mend if cell.axes else "correct the cell, or name the columns of settings with --axis"
-        raise InputError(error.problem, expected=error.expected, where=error.where, mend=mend) from None
+        fix = error.fix if cell.axes else "correct the cell, or name the columns of settings with --axis"
+        raise InputError(error.problem, expected=error.expected, where=error.where, fix=fix) from None
     for column, settings in zip(columns, readings.sites.T, strict=True):
         if np.ptp(settings) <= 0:
             raise InputError(
                 f"{column} is {settings[0]:g} in all rows",
                 expected="settings that differ",
                 where=f"{cell.csv}, column {column}",
-                mend="name the columns of the other settings with --axis",
+                fix="name the columns of the other settings with --axis",
             )
     if np.ptp(readings.values) <= 0:
         raise InputError(
@@ -193,7 +193,7 @@ def check_costs(cell: CellTable, axes: Sequence[Axis]) -> None:
             "a cost unit without a name",
             expected="the unit of costs and of the battery, as in EUR or s",
             where="--cost-unit",
-            mend="name it, or leave the option out: costs are then in EUR",
+            fix="name it, or leave the option out: costs are then in EUR",
         )
     if cell.modules and cell.control_sets:
         raise InputError(
@@ -217,7 +217,7 @@ def _check_modules(cell: CellTable, axes: Sequence[Axis]) -> None:
             "a single module: nothing of it can be kept",
             expected="at least two",
             where="--module",
-            mend="give --module once for each stage, or leave it out and give --sample-cost",
+            fix="give --module once for each stage, or leave it out and give --sample-cost",
         )
     if cell.modules[-1].cost <= 0:
         raise InputError(
@@ -232,8 +232,8 @@ def _check_modules(cell: CellTable, axes: Sequence[Axis]) -> None:
     try:
         Modular(modules=cell.modules).check(Domain.box(axes, 2))
     except InputError as error:
-        mend = "name every setting in one --module, or leave it out of the --axis that are named"
-        raise type(error)(error.problem, expected=error.expected, where="--module", mend=mend) from None
+        fix = "name every setting in one --module, or leave it out of the --axis that are named"
+        raise type(error)(error.problem, expected=error.expected, where="--module", fix=fix) from None
 
 
 def _check_sets(cell: CellTable, axes: Sequence[Axis]) -> None:
@@ -266,7 +266,7 @@ def _check_commas(names: Sequence[str], axes: Sequence[Axis], where: str) -> Non
                 f"{column!r} can't be named: it holds a comma",
                 expected="names of settings, with commas between them",
                 where=where,
-                mend="rename the column",
+                fix="rename the column",
             )
 
 

@@ -144,11 +144,11 @@ def new_places(name: str, base: Path) -> tuple[Path, Path]:
     for path in (world, mission):
         if path.parent.exists() and not path.parent.is_dir():
             raise InputError(
-                f"{path.parent} is no folder", expected="a folder, or nothing yet", mend="rename that file"
+                f"{path.parent} is no folder", expected="a folder, or nothing yet", fix="rename that file"
             )
         if path.exists():
             raise InputError(
-                f"{path} exists", expected="a new name: nothing is written over", mend="choose another name"
+                f"{path} exists", expected="a new name: nothing is written over", fix="choose another name"
             )
     return world, mission
 
@@ -215,7 +215,7 @@ def _check_readings(survey: Survey, readings: Readings) -> None:
                 f"positions in degrees ({column})",
                 expected="metres, in a projected coordinate system",
                 where=str(survey.csv),
-                mend="project them first, for example to the UTM zone of the place",
+                fix="project them first, for example to the UTM zone of the place",
             )
         if is_depth(column) and positions.min() < 0:
             raise InputError(
@@ -246,9 +246,7 @@ def _written(
         try:
             loaded = load_mission(Path(aside) / mission.name)
         except InputError as error:  # its place would be a file that is gone by then
-            raise InputError(
-                error.problem, expected=error.expected, where=str(csv), mend=error.mend
-            ) from None
+            raise InputError(error.problem, expected=error.expected, where=str(csv), fix=error.fix) from None
         for path in (world, mission):
             path.parent.mkdir(parents=True, exist_ok=True)
         part.replace(world)

@@ -302,7 +302,7 @@ def depth_recipe(
             f"depths by {recipe} for costs {c.tolist()} and lam = {lam:g}",
             expected="costs above 0 of all modules but the last, and lam above 0",
             where="policy.depths",
-            mend="give the depths themselves, for example depths = [1]",
+            fix="give the depths themselves, for example depths = [1]",
         )
     sign, rounded = (0.5, np.ceil) if recipe == "eq17" else (-0.5, np.floor)
     raw: list[float] = []

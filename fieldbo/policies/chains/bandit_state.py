@@ -22,7 +22,7 @@ from fieldbo.policies.chains.partition import Columns, arm_at, refined
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered:
+class BanditState:
     """What LaMBO remembers.
 
     Attributes
@@ -65,13 +65,13 @@ class Remembered:
     @classmethod
     def over(
         cls, cells: list[Array], arms: Integers, depths: tuple[int, ...], value_scale: float
-    ) -> Remembered:
+    ) -> BanditState:
         """Return the memory before the first step: all arms alike, and free to go to any."""
         K = len(arms)
         even, none = np.full(K, -np.log(K)), np.zeros(K, dtype=np.intp)
         return cls(cells, arms, even, none, depths, value_scale, h=sum(depths))
 
-    def evened(self) -> Remembered:
+    def evened(self) -> BanditState:
         """Return it with all arms alike again."""
         K = len(self.arms)
         return replace(self, log_p=np.full(K, -np.log(K)), below=np.zeros(K, dtype=np.intp))
@@ -82,7 +82,7 @@ class Remembered:
         return {**plain, **{name: getattr(self, name).tolist() for name in ("arms", "log_p", "below")}}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Remembered:
+    def from_plain(cls, plain: dict[str, Any]) -> BanditState:
         """Return what `to_plain` wrote."""
         told = dict(plain)
         told["cells"] = [np.asarray(own, dtype=float) for own in plain["cells"]]
@@ -100,7 +100,7 @@ class Remembered:
             return self.arm
         return arm_at(self.arms, self.cells, columns, position)
 
-    def refined(self, keep: Integers, domain: Domain, columns: Columns, position: Array) -> Remembered:
+    def refined(self, keep: Integers, domain: Domain, columns: Columns, position: Array) -> BanditState:
         """Return it over the halves of the cells that the arms to keep use, all arms alike.
 
         The last arm is the new one that a system at `position` (d,) stands in, if its old one is kept.
@@ -112,7 +112,7 @@ class Remembered:
         told = replace(self, cells=finer.cells, arms=finer.arms, arm=arm, refinements=self.refinements + 1)
         return told.evened()
 
-    def deepened(self, often: int) -> Remembered:
+    def deepened(self, often: int) -> BanditState:
         """Return it at the end of a period: d_1 grows if the first module changed more than `often` times."""
         first, *rest = self.depths
         return replace(self, depths=(first + (self.moves > often), *rest), moves=0)

@@ -105,7 +105,7 @@ def _log_excess(z: Array) -> Array:
     return np.where(far, -2.0 * np.log(np.abs(np.where(far, z, 1.0))), np.where(high, high_form, low_form))
 
 
-class Found(NamedTuple):
+class BoxOptima(NamedTuple):
     """The best point of each box, (K, d), its score (K,), minus infinity where all of a box was rejected."""
 
     points: Array
@@ -174,7 +174,7 @@ def candidates_in(
 
 def best_of_boxes(
     state: State, scoring: Scoring, boxes: Boxes, candidates: int = 1000, climbs: int = 2
-) -> Found:
+) -> BoxOptima:
     """Return the point of each box with the highest score of mean and standard deviation.
 
     Parameters
@@ -189,7 +189,7 @@ def best_of_boxes(
 
     Returns
     -------
-    Found
+    BoxOptima
     """
     K, d = boxes.low.shape
     each = max(32, candidates // K)
@@ -209,7 +209,7 @@ def best_of_boxes(
     values = np.where(np.isfinite(scores[which, starts.ravel()]), values, -np.inf).reshape(K, -1)
     best = np.argmax(values, axis=1)
     rows = np.arange(K)
-    return Found(ends.reshape(K, -1, d)[rows, best], values[rows, best])
+    return BoxOptima(ends.reshape(K, -1, d)[rows, best], values[rows, best])
 
 
 def _leading_of(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
@@ -267,14 +267,14 @@ def needs_modules(policy: str, cost: CostModel | None, domain: Domain) -> Modula
             f"{policy} with a single module: there is nothing to be lazy about",
             expected="at least two modules",
             where="cost.modules",
-            mend='choose another rule, for example kind = "gp-ucb"',
+            fix='choose another rule, for example kind = "gp-ucb"',
         )
     if not (cost.prices.any() or cost.least_sampling_cost(domain.sites)):
         raise InputError(
             f"{policy} where all modules are free: it goes by what changes of settings cost",
             expected="a cost above 0 of a module",
             where="cost.modules",
-            mend='give the modules their costs, or choose another rule, for example kind = "gp-ucb"',
+            fix='give the modules their costs, or choose another rule, for example kind = "gp-ucb"',
         )
     if not domain.continuous:
         raise InputError(

@@ -44,8 +44,14 @@ from fieldbo.policies.chains.arm_tree import (
     surviving,
     updated,
 )
-from fieldbo.policies.chains.bandit_state import Remembered
-from fieldbo.policies.chains.box_search import Found, best_of_boxes, lazy_boxes, needs_modules, upper_bound
+from fieldbo.policies.chains.bandit_state import BanditState
+from fieldbo.policies.chains.box_search import (
+    BoxOptima,
+    best_of_boxes,
+    lazy_boxes,
+    needs_modules,
+    upper_bound,
+)
 from fieldbo.policies.chains.partition import boxes_of, first_changed, sliced
 from fieldbo.policies.choice import leading
 from fieldbo.policies.contract import Decision, Memory, Policy, State
@@ -84,7 +90,7 @@ class _Step:
 
     before: int | None
     changed: Integers
-    found: Found
+    found: BoxOptima
     able: Mask
     beta: float
 
@@ -203,7 +209,7 @@ class LaMBO(Policy):
             return {**memory, "moved": False, "moves": max(0, memory["moves"] - 1)}
         return memory
 
-    def _begun(self, state: State) -> Remembered:
+    def _begun(self, state: State) -> BanditState:
         """Return the memory before the first step."""
         cost, domain = _modular(state), state.domain
         cells = []
@@ -211,7 +217,7 @@ class LaMBO(Policy):
             axes, across = list(own), int(state.rng.integers(len(own)))
             cells.append(sliced(domain.low[axes], domain.high[axes], across, self.cells))
         arms = arms_of([len(own) for own in cells])
-        return Remembered.over(cells, arms, self._depths(cost), self._unit_of_losses(state))
+        return BanditState.over(cells, arms, self._depths(cost), self._unit_of_losses(state))
 
     def _unit_of_losses(self, state: State) -> float:
         """Return what a loss of 1 stands for, in the values' unit; under a log, in that of their logs."""
@@ -224,7 +230,7 @@ class LaMBO(Policy):
         prior = float(np.sqrt(state.belief.kernel.diagonal(state.position[None])[0])) * abs(state.scale.scale)
         return spread if spread > 0 else prior
 
-    def _turned(self, state: State, told: Remembered) -> Remembered:
+    def _turned(self, state: State, told: BanditState) -> BanditState:
         """Return the memory at the start of a step: refined, restarted or deepened where it is time."""
         keep = np.flatnonzero(surviving(told.below, self.drop_after))
         if len(keep) < len(told.arms) and told.refinements < self.refinements:
@@ -239,7 +245,7 @@ class LaMBO(Policy):
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the best point of an arm drawn near the last one."""
-        told = self._begun(state) if memory is None else self._turned(state, Remembered.from_plain(memory))
+        told = self._begun(state) if memory is None else self._turned(state, BanditState.from_plain(memory))
         step = self._looked(state, told)
         if not step.able.any():
             return self._where_it_stands(state, told, memory)
@@ -262,7 +268,7 @@ class LaMBO(Policy):
         why = self._why(state, told, step, arm, near, losses)
         return Decision(Query(step.found.points[arm], level=self.level), after.to_plain(), why)
 
-    def _where_it_stands(self, state: State, told: Remembered, memory: Memory) -> Decision:
+    def _where_it_stands(self, state: State, told: BanditState, memory: Memory) -> Decision:
         """Return the best point that keeps early modules, whatever the arms: none of those can be had."""
         cost = _modular(state)
         boxes = lazy_boxes(state.domain, cost.columns, state.position)
@@ -282,7 +288,7 @@ class LaMBO(Policy):
         after = replace(told, arm=None, step=told.step + 1, moves=told.moves + moved, moved=moved)
         return Decision(Query(site, level=self.level), after.to_plain(), why)
 
-    def _looked(self, state: State, told: Remembered) -> _Step:
+    def _looked(self, state: State, told: BanditState) -> _Step:
         """Return the best point of each arm, and which can be had."""
         domain, columns = state.domain, _modular(state).columns
         before = told.standing(columns, state.position)
@@ -293,7 +299,7 @@ class LaMBO(Policy):
         able = np.isfinite(found.scores) & state.affordable(found.points, level=self.level)
         return _Step(before, changed, found, able, beta)
 
-    def _drawn(self, state: State, told: Remembered, step: _Step) -> tuple[int, float]:
+    def _drawn(self, state: State, told: BanditState, step: _Step) -> tuple[int, float]:
         """Return an arm, and its probability among those that it was drawn from."""
         log_q = told.log_p
         if step.before is not None:
@@ -305,7 +311,7 @@ class LaMBO(Policy):
         return arm, float(np.exp(log_q[arm] - log_q.max()) / np.exp(log_q - log_q.max()).sum())
 
     @staticmethod
-    def _losses(state: State, told: Remembered, found: Found) -> Array:
+    def _losses(state: State, told: BanditState, found: BoxOptima) -> Array:
         """Return the losses (K,) in units of the value scale; an arm without a point has the largest."""
         seen = np.isfinite(found.scores)
         scores = np.where(seen, found.scores, found.scores[seen].min())
@@ -314,7 +320,7 @@ class LaMBO(Policy):
     # -- in words --------------------------------------------------------------------------------------
 
     def _why(
-        self, state: State, told: Remembered, step: _Step, arm: int, near: float, losses: Array
+        self, state: State, told: BanditState, step: _Step, arm: int, near: float, losses: Array
     ) -> dict[str, Any]:
         cost, found = _modular(state), step.found
         point, changed = found.points[[arm]], int(step.changed[arm])
@@ -362,7 +368,7 @@ def _best(state: State, step: _Step, arm: int, level: int) -> list[dict[str, Any
     return chosen + leading(state, scores, others, (level,), points)[:2]
 
 
-def _in_words(domain: Domain, cost: Modular, told: Remembered, arm: int) -> str:
+def _in_words(domain: Domain, cost: Modular, told: BanditState, arm: int) -> str:
     """Return the cells of an arm: the axes that they cut, and from where to where."""
     parts = []
     for m, own in enumerate(cost.columns[:-1]):

@@ -28,7 +28,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.acquisition import expected_improvement
 from fieldbo.policies.chains.box_search import (
-    Found,
+    BoxOptima,
     best_of_boxes,
     lazy_boxes,
     log_expected_improvement,
@@ -108,7 +108,7 @@ class ByModule(Policy):
         told = {"score": best[0]["value"], "best": best, "changes": changes, **why}
         return Decision(Query(site, level=self.level), memory, told)
 
-    def able(self, state: State, found: Found) -> Mask:
+    def able(self, state: State, found: BoxOptima) -> Mask:
         """Return which points can be paid for and were not rejected."""
         return np.isfinite(found.scores) & state.affordable(found.points, level=self.level)
 

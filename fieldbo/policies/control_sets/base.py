@@ -21,7 +21,7 @@ from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import LEADING
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.control_sets.search import Books, Settings, gain, settings_plain, worst_read
+from fieldbo.policies.control_sets.search import PlayCounts, Proposal, gain, settings_plain, worst_read
 
 TURNED_DOWN = 20
 """After so many queries in a row that were turned down nothing more is asked for."""
@@ -67,7 +67,7 @@ class OverSets(Policy):
                 f"{name} in a domain without control sets",
                 expected="control_sets, and distributions of the variables that they leave free",
                 where="domain.control_sets",
-                mend='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
+                fix='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
                 "that some set leaves out, or take another policy",
             )
         for axis, law, ever in zip(domain.axes, domain.distributions, _ever_free(domain), strict=True):
@@ -76,7 +76,7 @@ class OverSets(Policy):
                     f"{axis.name} is left free by a control set, and has no distribution",
                     expected="a distribution of every variable that a set leaves free",
                     where="domain.axes",
-                    mend=f'add free = {{ kind = "uniform" }} to the axis {axis.name}',
+                    fix=f'add free = {{ kind = "uniform" }} to the axis {axis.name}',
                 )
         if not domain.continuous:
             raise InputError(
@@ -98,7 +98,7 @@ class OverSets(Policy):
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         return None
 
-    def price(self, state: State, books: Books, i: int, site: Array) -> float | None:
+    def price(self, state: State, books: PlayCounts, i: int, site: Array) -> float | None:
         """Return what playing set `i` is reckoned to cost: as declared, or its mean; None: not known yet."""
         if state.cost is not None:
             controls = state.domain.control_sets[i].controls
@@ -111,8 +111,8 @@ class OverSets(Policy):
     def play(
         self,
         state: State,
-        books: Books,
-        ranked: Sequence[Settings],
+        books: PlayCounts,
+        ranked: Sequence[Proposal],
         memory: Memory,
         **why: Any,
     ) -> Decision:
@@ -121,8 +121,8 @@ class OverSets(Policy):
         Parameters
         ----------
         state : State
-        books : Books
-        ranked : sequence of Settings
+        books : PlayCounts
+        ranked : sequence of Proposal
             The best first.
         memory : plain data
         **why
@@ -143,7 +143,7 @@ class OverSets(Policy):
             return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return Decision(Query(first.site, controls=controls, expected_cost=price), memory, why)
 
-    def _told(self, state: State, books: Books, one: Settings) -> dict[str, Any]:
+    def _told(self, state: State, books: PlayCounts, one: Proposal) -> dict[str, Any]:
         price = self.price(state, books, one.number, one.site)
         return {
             "set": one.number,

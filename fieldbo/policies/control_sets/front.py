@@ -46,7 +46,15 @@ from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.control_sets.base import OverSets, from_worst_read, needs_plain_values
 from fieldbo.policies.control_sets.expectation import Expected, Precision, Rises
 from fieldbo.policies.control_sets.rivals import groups_by_size
-from fieldbo.policies.control_sets.search import Books, Cell, Settings, gain, kept, ranked, warm
+from fieldbo.policies.control_sets.search import (
+    ControlSetSearch,
+    PlayCounts,
+    Proposal,
+    gain,
+    kept,
+    ranked,
+    warm,
+)
 from fieldbo.policies.control_sets.subsets import sets_told
 
 PLAYS, SHARE = 50, 0.05
@@ -147,7 +155,7 @@ class SubsetFront(OverSets):
         if stop := self.nothing_left(state, memory):
             return stop
         needs_plain_values(state)
-        books, cell = Books.of(state), Cell(state, self.samples, self.candidates)
+        books, cell = PlayCounts.of(state), ControlSetSearch(state, self.samples, self.candidates)
         m = len(cell.masks)
         if memory is None:
             memory = {"begun": books.plain(), "budget": float(state.spendable)}
@@ -162,7 +170,7 @@ class SubsetFront(OverSets):
         assert self.worst is not None
         return gain(state, value, self.worst)
 
-    def _exploring(self, state: State, books: Books, memory: Memory) -> list[int] | None:
+    def _exploring(self, state: State, books: PlayCounts, memory: Memory) -> list[int] | None:
         """Return the sets that explore next; None once that is over."""
         out = [order.controls for order in state.pending if order.controls is not None]
         for i, one in enumerate(state.domain.control_sets):
@@ -174,7 +182,9 @@ class SubsetFront(OverSets):
                 return group
         return None
 
-    def _explored(self, state: State, books: Books, cell: Cell, memory: Memory, group: list[int]) -> Decision:
+    def _explored(
+        self, state: State, books: PlayCounts, cell: ControlSetSearch, memory: Memory, group: list[int]
+    ) -> Decision:
         """Return the next play of a group of sets."""
         turn = _TURNS[int(books.since(memory["begun"]).plays[group].sum()) % len(_TURNS)]
         if turn == "sceptical":
@@ -183,11 +193,11 @@ class SubsetFront(OverSets):
             cell.expected = [Expected(belief, one.samples, one.controls, shared) for one in cell.expected]
         found = cell.upper(0.0 if turn == "mean" else self.kappa, group, warm(memory["upper"]))
         memory = {**memory, "upper": kept(memory["upper"], found)}
-        told = [Settings(i, one.site, self._gain(state, one.value)) for i, one in found.items()]
+        told = [Proposal(i, one.site, self._gain(state, one.value)) for i, one in found.items()]
         why = {"phase": "exploration", "turn": turn, "sets": sets_told(books, memory["promises"])}
         return self.play(state, books, ranked(told), memory, **why)
 
-    def _shared(self, state: State, books: Books, cell: Cell, memory: Memory) -> Decision:
+    def _shared(self, state: State, books: PlayCounts, cell: ControlSetSearch, memory: Memory) -> Decision:
         """Return the next play of the set whose account holds most."""
         m, costs = len(cell.masks), np.nan_to_num(books.mean_costs())
         seen = self._looked_at(books, memory, m)
@@ -219,17 +229,17 @@ class SubsetFront(OverSets):
             memory = {**memory, turn: kept(memory[turn], {chosen: best})}
         why = {"phase": "shared", "turn": turn, "front": sets, "shares": shares, "had": had, "alpha": alpha}
         why["sets"] = sets_told(books, promises, list(plausible))
-        best = Settings(chosen, best.site, self._gain(state, best.value))
+        best = Proposal(chosen, best.site, self._gain(state, best.value))
         return self.play(state, books, [best], memory, **why)
 
-    def _looked_at(self, books: Books, memory: Memory, m: int) -> list[int]:
+    def _looked_at(self, books: PlayCounts, memory: Memory, m: int) -> list[int]:
         """Return the sets whose promises are looked at again: the front, and of the others one by turns."""
         if any(one is None for one in memory["promises"]):
             return list(range(m))
         others = [i for i in range(m) if i not in memory["front"]]
         return sorted([*memory["front"], *([others[books.total % len(others)]] if others else [])])
 
-    def _had(self, cell: Cell, found: Mapping[int, Settings], memory: Memory) -> float:
+    def _had(self, cell: ControlSetSearch, found: Mapping[int, Proposal], memory: Memory) -> float:
         """Return the largest m - s at the settings that are remembered or were just found, in model units."""
         highest = -np.inf
         for i, over in enumerate(cell.expected):
@@ -243,8 +253,8 @@ class SubsetFront(OverSets):
         return highest
 
     def _turned(
-        self, turn: str, cell: Cell, best: Settings, before: Mapping[int, Sequence[float | None]]
-    ) -> Settings:
+        self, turn: str, cell: ControlSetSearch, best: Proposal, before: Mapping[int, Sequence[float | None]]
+    ) -> Proposal:
         """Return the settings of a set by the rule whose turn it is."""
         if turn == "bound":
             return best

@@ -29,7 +29,7 @@ from fieldbo.errors import InputError, PolicyError
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.control_sets.base import OverSets
 from fieldbo.policies.control_sets.expectation import Expected, Precision, Rises
-from fieldbo.policies.control_sets.search import Books, Cell, Settings, kept, ranked, warm
+from fieldbo.policies.control_sets.search import ControlSetSearch, PlayCounts, Proposal, kept, ranked, warm
 
 _DEGREES = {SquaredExponential: np.inf, Matern32: 3.0, Matern52: 5.0}
 """Degrees of freedom of the kernels' spectral densities: normal, or Student's t."""
@@ -38,15 +38,15 @@ _DEGREES = {SquaredExponential: np.inf, Matern32: 3.0, Matern52: 5.0}
 class _Bounds(OverSets):
     """A rule that goes by the largest E[u] of each control set."""
 
-    def begun(self, state: State, memory: Memory) -> tuple[Memory, Books, int]:
+    def begun(self, state: State, memory: Memory) -> tuple[Memory, PlayCounts, int]:
         """Return the memory from the first decision on, the books, and how many plays were chosen so far."""
-        books = Books.of(state)
+        books = PlayCounts.of(state)
         memory = {"begun": books.plain(), "upper": {}} if memory is None else memory
         return memory, books, books.since(memory["begun"]).total
 
-    def bounds(self, state: State, sets: Sequence[int], memory: Memory) -> tuple[dict[int, Settings], Memory]:
+    def bounds(self, state: State, sets: Sequence[int], memory: Memory) -> tuple[dict[int, Proposal], Memory]:
         """Return the best settings of some sets, and the memory of where they were."""
-        cell = Cell(state, self.samples, self.candidates)
+        cell = ControlSetSearch(state, self.samples, self.candidates)
         found = cell.upper(self.kappa, sets, warm(memory["upper"]))
         return found, {**memory, "upper": kept(memory["upper"], found)}
 
@@ -87,10 +87,10 @@ class TSPSQ(OverSets):
         """Return the settings where the draw's expectation is highest over all control sets."""
         if stop := self.nothing_left(state, memory):
             return stop
-        cell = Cell(state, self.samples, self.candidates)
+        cell = ControlSetSearch(state, self.samples, self.candidates)
         drawn = Draw.of(state.belief, self.features, state.rng)
         found = cell.highest(drawn.averaged, range(len(cell.expected)))
-        return self.play(state, Books.of(state), ranked(found.values()), memory)
+        return self.play(state, PlayCounts.of(state), ranked(found.values()), memory)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@
 ``E[.]``       the mean over the free variables, see `expectation`
 =============  ===========================================================================================
 
-Settings are points (d,) whose free coordinates are NaN; in memory and in reasons they are None.
+Proposal are points (d,) whose free coordinates are NaN; in memory and in reasons they are None.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def free_samples(domain: Domain, count: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Books:
+class PlayCounts:
     """What playing each control set has come to.
 
     Parameters
@@ -83,7 +83,7 @@ class Books:
     costs: Array
 
     @classmethod
-    def of(cls, state: State) -> Books:
+    def of(cls, state: State) -> PlayCounts:
         """Return them as the events of a state tell."""
         sets = state.domain.control_sets
         number = {one.controls.tobytes(): i for i, one in enumerate(sets)}
@@ -102,9 +102,9 @@ class Books:
         """Return c_i (m,); NaN for a set that was never played."""
         return np.where(self.plays > 0, self.costs / np.maximum(self.plays, 1), np.nan)
 
-    def since(self, before: Mapping[str, Sequence[float]]) -> Books:
+    def since(self, before: Mapping[str, Sequence[float]]) -> PlayCounts:
         """Return what was added to books that are remembered as `plain` told them."""
-        return Books(self.plays - np.array(before["plays"]), self.costs - np.array(before["costs"]))
+        return PlayCounts(self.plays - np.array(before["plays"]), self.costs - np.array(before["costs"]))
 
     def plain(self) -> dict[str, list[float]]:
         """Return them as memory holds them."""
@@ -122,7 +122,7 @@ class Books:
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class Proposal:
     """The best settings of a control set.
 
     Parameters
@@ -140,7 +140,7 @@ class Settings:
     value: float
 
 
-class Cell:
+class ControlSetSearch:
     """The control sets of a domain under the belief of a state, and where their expectations are highest.
 
     Parameters
@@ -169,7 +169,7 @@ class Cell:
         sets: Iterable[int],
         warm: Mapping[int, Sequence[float | None]] | None = None,
         last: Rising | None = None,
-    ) -> dict[int, Settings]:
+    ) -> dict[int, Proposal]:
         """Return the best settings of control sets that a search sees, by number.
 
         Parameters
@@ -203,7 +203,7 @@ class Cell:
         if last is not None:
             points, values = self._climbed(last, which, points, _LAST_ROUNDS)
         return {
-            int(i): Settings(int(i), np.where(self.masks[i], point, np.nan), float(value))
+            int(i): Proposal(int(i), np.where(self.masks[i], point, np.nan), float(value))
             for i, point, value in zip(which, points, values, strict=True)
             if np.isfinite(value)
         }
@@ -213,7 +213,7 @@ class Cell:
         form: Callable[[Expected], Callable[[Array], Rises]],
         sets: Iterable[int],
         warm: Mapping[int, Sequence[float | None]] | None = None,
-    ) -> dict[int, Settings]:
+    ) -> dict[int, Proposal]:
         """Return where a form of expectations is highest in each of some control sets.
 
         Parameters
@@ -232,7 +232,7 @@ class Cell:
 
     def upper(
         self, kappa: float, sets: Iterable[int], warm: Mapping[int, Sequence[float | None]] | None = None
-    ) -> dict[int, Settings]:
+    ) -> dict[int, Proposal]:
         """Return where ``E[mu + kappa s]`` is highest in each of some control sets."""
         return self.best(
             lambda i, x: self.expected[i].near_bound_rises(x, kappa),
@@ -243,7 +243,7 @@ class Cell:
 
     def lower(
         self, kappa: float, warm: Mapping[int, Sequence[float | None]] | None = None
-    ) -> tuple[Settings, dict[int, Settings]]:
+    ) -> tuple[Proposal, dict[int, Proposal]]:
         """Return where ``E[mu - kappa s]`` is highest over all control sets, and what was seen in some.
 
         Only sets whose highest mean leaves room for it are searched, and the exact form ends the best climb.
@@ -268,7 +268,7 @@ class Cell:
             _LAST_ROUNDS,
         )
         site = np.where(self.masks[top.number], point[0], np.nan)
-        return Settings(top.number, site, float(value[0])), seen
+        return Proposal(top.number, site, float(value[0])), seen
 
     # -- how ---------------------------------------------------------------------------------------------
 
@@ -370,11 +370,11 @@ def warm(remembered: Mapping[str, Sequence[float | None]]) -> dict[int, Sequence
     return {int(i): site for i, site in remembered.items()}
 
 
-def kept(remembered: Mapping[str, Any], found: Mapping[int, Settings]) -> dict[str, Any]:
+def kept(remembered: Mapping[str, Any], found: Mapping[int, Proposal]) -> dict[str, Any]:
     """Return remembered settings with those just found, as plain data."""
     return {**remembered, **{str(i): settings_plain(one.site) for i, one in found.items()}}
 
 
-def ranked(found: Iterable[Settings]) -> list[Settings]:
+def ranked(found: Iterable[Proposal]) -> list[Proposal]:
     """Return settings, the most promising first; ties to the lowest set."""
     return sorted(found, key=lambda one: (-one.value, one.number))

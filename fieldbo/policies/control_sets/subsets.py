@@ -31,7 +31,15 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.control_sets.base import OverSets, from_worst_read, needs_plain_values
-from fieldbo.policies.control_sets.search import Books, Cell, Settings, gain, kept, ranked, warm
+from fieldbo.policies.control_sets.search import (
+    ControlSetSearch,
+    PlayCounts,
+    Proposal,
+    gain,
+    kept,
+    ranked,
+    warm,
+)
 
 EXPLORED_SHARE = 0.6
 """Share of the budget that exploration takes at most, where its rounds are not counted."""
@@ -223,7 +231,7 @@ class Subsets(OverSets):
             return stop
         needs_plain_values(state)
         m = len(state.domain.control_sets)
-        books, cell = Books.of(state), Cell(state, self.samples, self.candidates)
+        books, cell = PlayCounts.of(state), ControlSetSearch(state, self.samples, self.candidates)
         if memory is None:
             memory = {"begun": books.plain(), "budget": float(state.spendable), "explored": None, "lcb": None}
             memory |= {"ucb": [None] * m, "upper": {}, "lower": {}}
@@ -242,7 +250,7 @@ class Subsets(OverSets):
         return self._exploited(state, books, cell, memory, lcb_now)
 
     def _explored(
-        self, state: State, books: Books, cell: Cell, memory: Memory, lcb_now: float, i: int
+        self, state: State, books: PlayCounts, cell: ControlSetSearch, memory: Memory, lcb_now: float, i: int
     ) -> Decision:
         """Return the next play of the round (lines 3 to 11)."""
         found = cell.upper(self.kappa, [i], warm(memory["upper"]))
@@ -256,7 +264,9 @@ class Subsets(OverSets):
         why["sets"] = sets_told(books, ucb)
         return self.play(state, books, self._users(state, list(found.values())), memory, **why)
 
-    def _exploited(self, state: State, books: Books, cell: Cell, memory: Memory, lcb_now: float) -> Decision:
+    def _exploited(
+        self, state: State, books: PlayCounts, cell: ControlSetSearch, memory: Memory, lcb_now: float
+    ) -> Decision:
         """Return the next play of the cheapest sets that may be good enough (lines 13 to 26)."""
         d, m = state.domain.dimension, len(state.domain.control_sets)
         alpha = float(tolerance(books.since(memory["begun"]).total - memory["explored"], d, self.alpha))
@@ -290,24 +300,24 @@ class Subsets(OverSets):
         assert self.worst is not None
         return gain(state, value, self.worst)
 
-    def _gains(self, state: State, found: dict[int, Settings], otherwise: Array) -> Array:
+    def _gains(self, state: State, found: dict[int, Proposal], otherwise: Array) -> Array:
         return np.array(
             [self._gain(state, found[i].value) if i in found else one for i, one in enumerate(otherwise)]
         )
 
-    def _users(self, state: State, found: Sequence[Settings]) -> list[Settings]:
+    def _users(self, state: State, found: Sequence[Proposal]) -> list[Proposal]:
         """Return settings with what they promise beyond the worst, in the user's unit."""
-        return [Settings(one.number, one.site, self._gain(state, one.value)) for one in found]
+        return [Proposal(one.number, one.site, self._gain(state, one.value)) for one in found]
 
 
 def sets_told(
-    books: Books, promised: Sequence[float | None], plausible: Sequence[int] | None = None
+    books: PlayCounts, promised: Sequence[float | None], plausible: Sequence[int] | None = None
 ) -> list[dict[str, Any]]:
     """Return what is known of each control set, as reasons tell it.
 
     Parameters
     ----------
-    books : Books
+    books : PlayCounts
     promised : (m,) sequence
         Upper bounds on what each can reach, beyond the worst; None where not known.
     plausible : sequence of int, optional

@@ -6,20 +6,20 @@ Each has the option ``per_cost``: its score divided by the cost of the move.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 
 import numpy as np
+from pydantic import PositiveFloat
 
 from fieldbo._numerics.arrays import Mask
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
-from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event, Fitted, Observation, Stop
 from fieldbo.policies.acquisition import Ambiguity, ambiguity, straddle
 from fieldbo.policies.choice import PerCost
 from fieldbo.policies.contract import Decision, Memory, State
+from fieldbo.validation import settings
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class MaximumVariance(PerCost):
     """Sample where the field is least known; blind to the question."""
 
@@ -28,21 +28,14 @@ class MaximumVariance(PerCost):
         return self.best(state, state.surface.variance, memory)
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class Straddle(PerCost):
-    """Sample where ``kappa s - |mu - h|`` is largest (Bryan et al. 2005).
-
-    Parameters
-    ----------
-    kappa : float
-    """
+    """Sample where ``kappa s - |mu - h|`` is largest (Bryan et al. 2005)."""
 
     answers = (LevelSet, ShareOfMaximum)
 
-    kappa: float = 1.96
-
-    def __post_init__(self) -> None:
-        _above_zero("kappa", self.kappa)
+    kappa: PositiveFloat = 1.96
+    """Multiplier of the standard deviation."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest straddle score (per unit of cost)."""
@@ -50,28 +43,21 @@ class Straddle(PerCost):
         return self.best(state, scores, memory)
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class GCHK(PerCost):
     """Sample the most ambiguous site that is not yet classified (Gotovos et al. 2013).
 
     Where the threshold is a share of the unknown maximum, the widest interval among the sites that are not
     yet classified, and those that may be the maximum.
 
-    Parameters
-    ----------
-    kappa : float
-        Width of the confidence bounds, the paper's ``sqrt(beta)``.
-    intersect : bool
-        Bounds only ever tighten: each is cut with those before.
     """
 
     answers = (LevelSet, ShareOfMaximum)
 
-    kappa: float = 3.0
+    kappa: PositiveFloat = 3.0
+    """Half width of the confidence bounds in standard deviations, the paper's ``sqrt(beta)``."""
     intersect: bool = False
-
-    def __post_init__(self) -> None:
-        _above_zero("kappa", self.kappa)
+    """Whether to intersect each bound with those before it, so that bounds only tighten."""
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
         """Tighten the bounds, where they are kept; a belief that was rebuilt starts them anew."""
@@ -112,8 +98,3 @@ class GCHK(PerCost):
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
         wanted = (found.score >= 0) | state.provisional
         return self.best(state, np.where(wanted, found.score, -np.inf), memory, **why)
-
-
-def _above_zero(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise InputError(f"{name} = {value}", expected="a number above 0", where=f"policy.{name}")

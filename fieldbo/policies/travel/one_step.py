@@ -30,11 +30,11 @@ from fieldbo.policies.choice import highest
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.policies.optimum.candidates import best_candidate, needs_candidates, over_candidates
 from fieldbo.policies.optimum.myopic import incumbent, reading_noise
-from fieldbo.policies.travel.scores import Base
+from fieldbo.policies.travel.scores import TravelScore
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class CandidateView:
     """Sites as a rule sees them from where the vehicle stands; those that were rejected it does not see.
 
     Attributes
@@ -57,7 +57,7 @@ Scores = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class Traveller(Policy):
+class TravelPolicy(Policy):
     """A rule for an optimum that goes by the way to a site.
 
     Parameters
@@ -81,7 +81,7 @@ class Traveller(Policy):
         needs_candidates(self.candidates)
 
     @abstractmethod
-    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+    def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
         """Return scores (N,) of the sites in view, how other points are scored, and what explains them."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
@@ -106,13 +106,13 @@ class Traveller(Policy):
                 return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return best_candidate(state, view.surface, scores, view.able, elsewhere, memory, self.level, **why)
 
-    def _view(self, state: State) -> View | None:
+    def _view(self, state: State) -> CandidateView | None:
         """Return what can be chosen; None if all of it was rejected."""
         surface = over_candidates(state, self.candidates)
         if surface is None:
             return None
         able = state.affordable(surface.candidates, level=self.level)
-        return View(surface, reading_noise(state, self.level, surface), able)
+        return CandidateView(surface, reading_noise(state, self.level, surface), able)
 
 
 Score = Callable[[Array, Array, Array, Array], Array]
@@ -120,14 +120,14 @@ Score = Callable[[Array, Array, Array, Array], Array]
 
 
 @dataclass(frozen=True)
-class OneStep(Traveller):
+class OneStep(TravelPolicy):
     """The best site by what is known of it and of the way to it."""
 
     @abstractmethod
     def score(self, state: State) -> tuple[Score, dict[str, Any]]:
         """Return how points are scored, and what explains it."""
 
-    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+    def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
         """Return the scores of the sites in view."""
         cost = state.cost
         assert cost is not None
@@ -155,7 +155,7 @@ class ByBase(OneStep):
 
     @property
     @abstractmethod
-    def base(self) -> Base:
+    def base(self) -> TravelScore:
         """The rule."""
 
     def score(self, state: State) -> tuple[Score, dict[str, Any]]:
@@ -190,9 +190,9 @@ class DistUCB(ByBase):
     d0: float | None = None
 
     @property
-    def base(self) -> Base:
+    def base(self) -> TravelScore:
         """The rule."""
-        return Base("dist-ucb", self.kappa, self.convention, self.d0)
+        return TravelScore("dist-ucb", self.kappa, self.convention, self.d0)
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,9 @@ class UCB(ByBase):
     kappa: float = 2.0
 
     @property
-    def base(self) -> Base:
+    def base(self) -> TravelScore:
         """The rule."""
-        return Base("ucb", self.kappa)
+        return TravelScore("ucb", self.kappa)
 
 
 @dataclass(frozen=True)
@@ -228,9 +228,9 @@ class EIPerCost(ByBase):
     d0: float | None = None
 
     @property
-    def base(self) -> Base:
+    def base(self) -> TravelScore:
         """The rule."""
-        return Base("ei-per-cost", d0=self.d0)
+        return TravelScore("ei-per-cost", d0=self.d0)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from fieldbo.errors import InputError
 from fieldbo.policies.acquisition import Convention
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum.myopic import incumbent, reading_noise
-from fieldbo.policies.travel.one_step import Scores, Traveller, View
-from fieldbo.policies.travel.scores import Base, BaseName
+from fieldbo.policies.travel.one_step import CandidateView, Scores, TravelPolicy
+from fieldbo.policies.travel.scores import BaseName, TravelScore
 
 _NONE = frozen_array(np.empty((0, 0)))
 
@@ -60,7 +60,7 @@ class Simulation:
 
     Parameters
     ----------
-    base : Base
+    base : TravelScore
         On its domain, so that its scales are known.
     cost : CostModel
     limits : sequence of Limit
@@ -77,7 +77,7 @@ class Simulation:
         Whether readings are drawn with their noise; the belief takes them in with it in any case.
     """
 
-    base: Base
+    base: TravelScore
     cost: CostModel
     limits: Sequence[Limit]
     steps: int
@@ -127,7 +127,7 @@ def rollout_values(
     >>> from fieldbo.belief.posterior import Belief
     >>> from fieldbo.belief.kernels import Matern52
     >>> read = Surface(Belief(Matern52([1.0])).given([[0.0]], [1.0], 0.01), [[0.0], [1.0], [9.0]])
-    >>> paths = Simulation(Base("ucb"), Euclidean(), (), steps=2, draws=np.array([[-1.0], [1.0]]))
+    >>> paths = Simulation(TravelScore("ucb"), Euclidean(), (), steps=2, draws=np.array([[-1.0], [1.0]]))
     >>> rollout_values(paths, read, np.full(3, 0.01), np.array([0.0])).value.round(2)
     array([3.41, 4.23, 4.23])
     """
@@ -256,7 +256,7 @@ def _unwritable(values: Array) -> Array:
     return view
 
 
-def _weight(base: Base, sampling: Array) -> tuple[int, float]:
+def _weight(base: TravelScore, sampling: Array) -> tuple[int, float]:
     """Return what the loops multiply scores by for the way, and the most that it can be."""
     from fieldbo.policies.travel import _block_loops as blocks
 
@@ -276,7 +276,7 @@ def _weight(base: Base, sampling: Array) -> tuple[int, float]:
     }[base.convention]
 
 
-def _promise(base: Base, surface: Surface, reaches: Array, best: float, largest: float) -> Array:
+def _promise(base: TravelScore, surface: Surface, reaches: Array, best: float, largest: float) -> Array:
     """Return bounds (R, N) of the score of each site in fantasies whose standard normals have lengths (R,).
 
     After readings that move the mean by ``g . e`` and leave the variance ``s^2 - |g|^2``, by Cauchy and
@@ -358,7 +358,7 @@ def _limits(
 
 
 @dataclass(frozen=True)
-class Rollout(Traveller):
+class Rollout(TravelPolicy):
     """Go to the first step that is worth most when a base rule takes the steps after it (Liu et al. 2023).
 
     Parameters
@@ -406,15 +406,15 @@ class Rollout(Traveller):
         _ = self._rule
 
     @property
-    def _rule(self) -> Base:
-        return Base(self.base, self.kappa, self.convention, self.d0)
+    def _rule(self) -> TravelScore:
+        return TravelScore(self.base, self.kappa, self.convention, self.d0)
 
     @property
     def steps(self) -> int:
         """How many steps a path has at most."""
         return _MOST_STEPS if self.horizon == "budget" else self.horizon
 
-    def scores(self, state: State, view: View) -> tuple[Array, Scores, dict[str, Any]]:
+    def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
         """Return the values of first steps."""
         cost = state.cost
         assert cost is not None

@@ -7,7 +7,7 @@
 ``kappa``    a plain multiplier, ``kappa s``
 ===========  ==================================================================
 
-A `Base` scores sites from where a vehicle stands, and is what a rollout looks ahead with.
+A `TravelScore` scores sites from where a vehicle stands, and is what a rollout looks ahead with.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BaseName = Literal["dist-ucb", "ucb", "ei", "ei-per-cost"]
 
 
 @dataclass(frozen=True)
-class Base:
+class TravelScore:
     """A rule that scores a site from where the vehicle stands.
 
     Parameters
@@ -45,7 +45,7 @@ class Base:
 
     Examples
     --------
-    >>> near, far = Base(d0=1.0).scores(np.zeros(2), np.ones(2), np.array([0.0, 3.0]))
+    >>> near, far = TravelScore(d0=1.0).scores(np.zeros(2), np.ones(2), np.array([0.0, 3.0]))
     >>> near, far
     (np.float64(2.0), np.float64(0.5))
     """
@@ -66,10 +66,10 @@ class Base:
                 f"d0 = {self.d0}",
                 expected="travel above 0, in the world's cost unit",
                 where="policy.d0",
-                mend="leave it out: it is then the travel along the domain's longest side",
+                fix="leave it out: it is then the travel along the domain's longest side",
             )
 
-    def on(self, cost: CostModel, domain: Domain) -> Base:
+    def on(self, cost: CostModel, domain: Domain) -> TravelScore:
         """Return the rule with what it takes from a world: small travel, and whether sampling has a price."""
         d0 = longest_travel(cost, domain) if self.d0 is None else self.d0
         return replace(self, d0=d0, priced=cost.least_sampling_cost(domain.sites) > 0)

@@ -14,9 +14,9 @@ from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query, Stop
 from fieldbo.runs.explanation.words import because, best_of, in_words, place, standing
-from fieldbo.runs.record.record import ORDERS, Record
-from fieldbo.runs.state import Course
 from fieldbo.runs.load import mission_of, record_file
+from fieldbo.runs.record.record import ORDERS, Record
+from fieldbo.runs.state import RunState
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     file = record_file(run)
     with Record(file) as record:
         rows, end, name = record.rows(), record.end_reason, record.name
-        course = Course(mission_of(record), name)
+        course = RunState(mission_of(record), name)
     agent = course.agent
     given = {_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
     queries = [n for n, k in given.items() if rows[k].kind == "query"]

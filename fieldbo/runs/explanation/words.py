@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.agent.agent import Agent
-from fieldbo.domain.distributions import halton
-from fieldbo.costs.chain import Modular
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.agent.agent import Agent
+from fieldbo.costs.chain import Modular
+from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Observation, Query
-from fieldbo.results.metrics import MIDDLE90
 from fieldbo.policies.choice import LEFT
 from fieldbo.results.answers import amount
+from fieldbo.results.metrics import MIDDLE90
 
 _BECAUSE = {
     EndReason.QUESTION_ANSWERED: "the question is answered",

@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.runs.export.recorded import Recorded, read_run
 from fieldbo.mission.files import write_whole
+from fieldbo.runs.export.recorded import Recorded, read_run
 
 FORMATS = {
     "csv": "tables of readings, path, scores and costs",
@@ -73,7 +73,7 @@ def export(
             f"{folder} already holds {', '.join(there)}",
             expected="a folder without them: nothing is written over by accident",
             where="--out",
-            mend="choose another folder with --out, or say --replace",
+            fix="choose another folder with --out, or say --replace",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

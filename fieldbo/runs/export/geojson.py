@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.errors import InputError
-from fieldbo.runs.export.recorded import Recorded
 from fieldbo.domain.frame import Ground, example
+from fieldbo.errors import InputError
 from fieldbo.results.result import Result
+from fieldbo.runs.export.recorded import Recorded
 
 _DIGITS = (9, 9, 4)  # degrees and metres to a tenth of a millimetre
 
@@ -46,14 +46,14 @@ def _known_ground(run: Recorded) -> Ground:
         raise InputError(
             f"{run.name} ran over {others}, and GeoJSON is of places",
             expected="a world whose axes are all in metres",
-            mend="export it to csv, netcdf or mcap",
+            fix="export it to csv, netcdf or mcap",
         )
     if run.ground is None or run.ground.origin is None:
         raise InputError(
             f"nothing says where on the ground {run.name} was",
             expected="a frame with an origin, which GeoJSON's degrees are told from",
             where="--frame",
-            mend=f"pass --frame FILE with a table in it, for example\n{example(domain.axes)}",
+            fix=f"pass --frame FILE with a table in it, for example\n{example(domain.axes)}",
         )
     return run.ground
 

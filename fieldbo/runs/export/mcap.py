@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fieldbo.agent.agent import Agent
 from fieldbo._numerics.arrays import Array
+from fieldbo.agent.agent import Agent
+from fieldbo.domain.frame import Frame
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.export.schemas import schemas
-from fieldbo.domain.frame import Frame
 from fieldbo.runs.record.record import ORDERS, Row
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def files(run: Recorded) -> dict[str, bytes]:
         raise InputError(
             "a log for Foxglove is written by foxglove-sdk, which is not installed",
             expected="fieldbo with its extra mcap",
-            mend="python -m pip install 'fieldbo[mcap]'",
+            fix="python -m pip install 'fieldbo[mcap]'",
         ) from None
     story = _Story(run)
     return {"run.mcap": _written(run, sorted(story.told(), key=lambda message: message[0]))}

@@ -14,8 +14,8 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.runs.export.recorded import Recorded
 from fieldbo.results.maps import attributes_of, names_of
+from fieldbo.runs.export.recorded import Recorded
 
 _FIXED = {"order": "order", "value": "value", "noise_sd": "noise_sd", "time_s": "time", "cost": "cost"}
 """Columns of the readings that have a name of their own here."""

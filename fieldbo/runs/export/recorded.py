@@ -11,14 +11,15 @@ from typing import Any
 
 from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
-from fieldbo.mission.toml import read_toml, validated
 from fieldbo.domain.frame import Frame, Ground, example
+from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.record.record import Record, Row
-from fieldbo.runs.state import Course
-from fieldbo.runs.load import mission_of, record_file
+from fieldbo.mission.toml import read_toml
 from fieldbo.results.result import Result
+from fieldbo.runs.load import mission_of, record_file
+from fieldbo.runs.record.record import Record, Row
+from fieldbo.runs.state import RunState
+from fieldbo.validation import validated
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,8 @@ class Recorded:
         course.replay(self.rows)
         return course.result()
 
-    def _course(self) -> Course:
-        return Course(self.mission, self.name)
+    def _course(self) -> RunState:
+        return RunState(self.mission, self.name)
 
 
 def read_run(run: Path | str, frame: Path | None = None) -> Recorded:
@@ -116,7 +117,7 @@ def _read_frame(file: Path, domain: Domain) -> Frame:
             "there is no [frame]",
             expected="a table that says where the domain's axes lie",
             where=str(file),
-            mend=f"put one into it, for example\n{example(domain.axes)}",
+            fix=f"put one into it, for example\n{example(domain.axes)}",
         )
     return validated(Frame, content["frame"], f"{file}: frame")
 

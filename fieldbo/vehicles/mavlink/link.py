@@ -110,9 +110,9 @@ class Mavlink(Link):
                 f"the sensor of {mission.world.name} has {mission.world.sensor.settings} settings, "
                 "and MAVLink has no way to choose one"
             )
-        from fieldbo.vehicles.mavlink.station import Station
+        from fieldbo.vehicles.mavlink.station import GroundStation
 
-        return Station(self, ground, hear)
+        return GroundStation(self, ground, hear)
 
 
 def _is_host_and_port(text: str) -> bool:
@@ -131,6 +131,6 @@ def located(ground: Ground | None, axes: Sequence[Axis]) -> Ground:
     if ground is None or ground.origin is None:
         raise VehicleError(
             "a MAVLink vehicle goes by latitude and longitude, and nothing says where the domain lies\n"
-            f"  mend:     add to the vehicle file, with a place of your own:\n\n{example(axes)}"
+            f"  fix:      add to the vehicle file, with a place of your own:\n\n{example(axes)}"
         )
     return ground

@@ -36,7 +36,7 @@ from fieldbo.vehicles.remote.link import (
     Connection,
     Done,
     Down,
-    Errand,
+    Goal,
     Hear,
     Read,
     Refused,
@@ -81,7 +81,7 @@ def _imported(module: str, package: str) -> ModuleType:
         return import_module(module)
     except ImportError:
         raise VehicleError(
-            f"{package} is not installed\n  mend:     pip install 'fieldbo[mavlink]'"
+            f"{package} is not installed\n  fix:      pip install 'fieldbo[mavlink]'"
         ) from None
 
 
@@ -145,7 +145,7 @@ class Sequence:
         return True
 
 
-class Station(Connection):
+class GroundStation(Connection):
     """The ground station; all of its state belongs to its one thread, which does what is put into `_todo`."""
 
     def __init__(self, link: Mavlink, ground: Ground, hear: Hear) -> None:
@@ -154,7 +154,7 @@ class Station(Connection):
         self._closing = threading.Event()
         self._wire: Any = None
         self._helm = _Helm.FREE
-        self._errand: Errand | None = None
+        self._errand: Goal | None = None
         self._began_s = 0.0
         self._target: Array | None = None  # latitude, longitude, altitude
         self._to_stay = False  # at the next place that is heard of
@@ -174,7 +174,7 @@ class Station(Connection):
 
     # -- called from outside ---------------------------------------------------------------------------
 
-    def go(self, errand: Errand) -> None:
+    def go(self, errand: Goal) -> None:
         self._todo.put(partial(self._go, errand))
 
     def cancel(self, errand: str) -> None:
@@ -267,7 +267,7 @@ class Station(Connection):
 
     # -- errands ---------------------------------------------------------------------------------------
 
-    def _go(self, errand: Errand) -> None:
+    def _go(self, errand: Goal) -> None:
         target = self._ground.geodetic(errand.site)[0]
         if self._link.fence is not None and (why := self._objection(target)) is not None:
             self._hear(Refused(errand.id, why))

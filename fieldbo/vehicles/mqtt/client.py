@@ -102,7 +102,7 @@ class Broker:
                     f"the environment variable {variable} is not set",
                     expected=f"the {name} for {self.url} in it",
                     where=f"link.{'user' if name == 'username' else name}_from",
-                    mend=f"export {variable}=... before you start",
+                    fix=f"export {variable}=... before you start",
                 )
             found[name] = os.environ[variable]
         if self.tls:
@@ -117,7 +117,7 @@ class Broker:
         return found
 
 
-class Bus:
+class MqttClient:
     """Publishes and hears JSON objects on topics below one's own.
 
     Parameters

@@ -81,7 +81,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.mqtt.client import Broker, Bus
+from fieldbo.vehicles.mqtt.client import Broker, MqttClient
 from fieldbo.vehicles.remote.link import (
     Alive,
     At,
@@ -89,7 +89,7 @@ from fieldbo.vehicles.remote.link import (
     Connection,
     Done,
     Down,
-    Errand,
+    Goal,
     Hear,
     Link,
     Refused,
@@ -149,7 +149,7 @@ class _Connection(Connection):
         self._codec, self._hear = codec, hear
         self._said: tuple[str, dict[str, Any]] | None = None
         self._unanswered: list[str] = []
-        self._bus = Bus(
+        self._bus = MqttClient(
             link,
             link.topic,
             hears=FROM_ROBOT,
@@ -158,7 +158,7 @@ class _Connection(Connection):
             down=lambda why: hear(Down(why)),
         )
 
-    def go(self, errand: Errand) -> None:
+    def go(self, errand: Goal) -> None:
         self._unanswered.append(errand.id)
         self._say("goal", self._codec.goal(errand))
 
@@ -268,7 +268,7 @@ class Codec:
             return self.ground.from_geodetic(point)[0] if on_globe else np.full(len(self.axes), np.nan)
         return np.array([number(given.get(axis.name)) for axis in self.axes])
 
-    def goal(self, errand: Errand) -> dict[str, Any]:
+    def goal(self, errand: Goal) -> dict[str, Any]:
         """Return an errand as it is sent."""
         body = {
             "id": errand.id,

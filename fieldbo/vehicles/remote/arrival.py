@@ -9,7 +9,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
-from fieldbo.vehicles.remote.link import At, Done, Errand, Read, Signal
+from fieldbo.vehicles.remote.link import At, Done, Goal, Read, Signal
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Arrival:
                 )
 
 
-class Pilot:
+class ArrivalDetector:
     """Turns what a robot streams into what came of the errand that is out.
 
     Parameters
@@ -51,12 +51,12 @@ class Pilot:
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival = arrival
-        self._errand: Errand | None = None
+        self._errand: Goal | None = None
         self._began_s = 0.0
         self._there_s: float | None = None
         self._position: Array | None = None
 
-    def begin(self, errand: Errand | None, now_s: float) -> None:
+    def begin(self, errand: Goal | None, now_s: float) -> None:
         """Take an errand on, or none; `now_s` is on the clock of all calls."""
         self._errand, self._began_s, self._there_s = errand, now_s, None
 
@@ -90,11 +90,11 @@ class Pilot:
             return None
         return replace(self._done(self._errand, [], now_s), complete=False)
 
-    def _is_there(self, errand: Errand) -> bool:
+    def _is_there(self, errand: Goal) -> bool:
         gap = np.abs(np.asarray(self._position) - errand.site)
         return bool((gap <= self.arrival.within).all())
 
-    def _done(self, errand: Errand, values: list[float], now_s: float) -> Done:
+    def _done(self, errand: Goal, values: list[float], now_s: float) -> Done:
         assert self._position is not None
         took_s = now_s - self._began_s
         self._errand = None

@@ -22,7 +22,7 @@ from fieldbo.mission.mission import Mission
 
 
 @dataclass(frozen=True, eq=False)
-class Errand:
+class Goal:
     """One order as a robot is given it.
 
     Attributes
@@ -140,7 +140,7 @@ class Connection(ABC):
     """An open link. Its methods return at once; they are called from one thread, and never after `close`."""
 
     @abstractmethod
-    def go(self, errand: Errand) -> None:
+    def go(self, errand: Goal) -> None:
         """Send an errand; the only one that is out. What can't be sent now is sent when the link is back."""
 
     @abstractmethod

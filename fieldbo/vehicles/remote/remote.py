@@ -19,9 +19,9 @@ from fieldbo.errors import VehicleError
 from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
-from fieldbo.vehicles.remote.arrival import Pilot
-from fieldbo.vehicles.remote.link import At, Charge, Connection, Done, Down, Errand, Link, Refused, Signal
-from fieldbo.vehicles.remote.reports import Account
+from fieldbo.vehicles.remote.arrival import ArrivalDetector
+from fieldbo.vehicles.remote.link import At, Charge, Connection, Done, Down, Goal, Link, Refused, Signal
+from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
 
 _TELEMETRY_S = 5.0
@@ -36,7 +36,7 @@ class _Out:
     """The order that the robot is at; times on this machine's clock."""
 
     order: Order
-    errand: Errand
+    errand: Goal
     left_s: float
     until_s: float
     given_up: str = ""
@@ -67,8 +67,8 @@ class Remote(Vehicle):
         self.mission, self.link, self.session = mission, link, session
         self.crew, self.watch = mission.crew[number], settings.watch
         self.ground = settings.ground(mission.world.domain.axes)
-        self._account = Account(mission, number, settings)
-        self._pilot = None if link.reports else Pilot(settings.arrival)
+        self._account = ReportFilter(mission, number, settings)
+        self._pilot = None if link.reports else ArrivalDetector(settings.arrival)
         self._signals: queue.SimpleQueue[Signal] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
@@ -110,7 +110,7 @@ class Remote(Vehicle):
             raise VehicleError(
                 f"no robot answers at {self.link.address}: no sign of life in {self.watch.connect_s:g} s"
                 + (f"; {self._down}" if self._down else "")
-                + "\n  mend:     start the robot's program, or a simulated one: fieldbo robot --help"
+                + "\n  fix:      start the robot's program, or a simulated one: fieldbo robot --help"
             )
 
     def __enter__(self) -> Remote:
@@ -173,12 +173,12 @@ class Remote(Vehicle):
         self._told_s = now_s
         self._connection.go(errand)
 
-    def _errand(self, order: Order) -> Errand:
+    def _errand(self, order: Order) -> Goal:
         wire, seconds = f"{order.id}#{self.session}", self._account.declared_s(order)
         if isinstance(order, Query):
-            return Errand(wire, order.site, order.controls, order.level, seconds=seconds)
+            return Goal(wire, order.site, order.controls, order.level, seconds=seconds)
         assert order.site is not None
-        return Errand(wire, order.site, home=True, seconds=seconds)
+        return Goal(wire, order.site, home=True, seconds=seconds)
 
     def _order_of(self, errand: str) -> str | None:
         """Return the order of this run that an errand is; None if it is another run's."""

@@ -47,7 +47,7 @@ class _Way:
     remaining: float | None
 
 
-class Account:
+class ReportFilter:
     """Keeps a robot's place, clock and charge, and makes observations and telemetry of what it tells.
 
     Parameters

@@ -19,8 +19,8 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.link import Alive, At, Charge, Connection, Done, Errand, Hear, Link, Refused
-from fieldbo.vehicles.ros2.node import Goal, Goals, Node, ros
+from fieldbo.vehicles.remote.link import Alive, At, Charge, Connection, Done, Goal, Hear, Link, Refused
+from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, ros
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 _DOMAINS = 232
@@ -145,7 +145,7 @@ class _Visits(Connection):
         self._link, self._ground, self._hear = link, ground, hear
         self._axes = [axis.name for axis in mission.world.domain.axes]
         self._node = link.node(hear)
-        self._goals = Goals(self._node, self._kind, link.action, hear)
+        self._goals = ActionGoals(self._node, self._kind, link.action, hear)
         if ground is not None:
             self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, partial(self._is_at, ground))
         self._node.start()
@@ -156,7 +156,7 @@ class _Visits(Connection):
         if site is not None and self._goals.idle:
             self._hear(At(site))
 
-    def go(self, errand: Errand) -> None:
+    def go(self, errand: Goal) -> None:
         goal = self._goal(errand.id)
         message = goal.message
         message.axes, message.site = self._axes, errand.site.tolist()
@@ -172,9 +172,9 @@ class _Visits(Connection):
         self._node.do(partial(self._goals.send, goal))
         return True
 
-    def _goal(self, errand: str) -> Goal:
+    def _goal(self, errand: str) -> ActionGoal:
         """Return a goal of which all that is heard belongs to an errand."""
-        return Goal(self._kind.Goal(id=errand), partial(self._came_of, errand), self._on_the_way)
+        return ActionGoal(self._kind.ActionGoal(id=errand), partial(self._came_of, errand), self._on_the_way)
 
     def _on_the_way(self, feedback: Any) -> None:
         told = np.array(feedback.position)

@@ -30,7 +30,7 @@ FAREWELL_S = 1.0
 _SYSTEM = "source your ROS 2: source /opt/ros/jazzy/setup.bash; or pip install 'fieldbo[ros2]'"
 
 
-def ros(module: str, mend: str = _SYSTEM) -> Any:
+def ros(module: str, fix: str = _SYSTEM) -> Any:
     """Return a module of ROS 2.
 
     Raises
@@ -41,7 +41,7 @@ def ros(module: str, mend: str = _SYSTEM) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise VehicleError(f"ROS 2 can't be used: {error}\n  mend:     {mend}") from error
+        raise VehicleError(f"ROS 2 can't be used: {error}\n  fix:      {fix}") from error
 
 
 class Node:
@@ -138,7 +138,7 @@ class Node:
 
 
 @dataclass(eq=False)
-class Goal:
+class ActionGoal:
     """A goal of an action, and who hears of it.
 
     Attributes
@@ -165,7 +165,7 @@ class Goal:
     handle: Any = None
 
 
-class Goals:
+class ActionGoals:
     """The goals of an action, one at a time; a robot that was started anew is given the one that is out.
 
     But for `say_farewell`, its methods are called in the node's thread.
@@ -185,7 +185,7 @@ class Goals:
     def __init__(self, node: Node, kind: Any, name: str, hear: Hear) -> None:
         self._node, self._name, self._hear = node, name, hear
         self._client = node.own(ros("rclpy.action").ActionClient(node.ros, kind, name))
-        self._out: Goal | None = None
+        self._out: ActionGoal | None = None
         self._asked_s = -math.inf
         self._servers: frozenset[bytes] = frozenset()
         self._owed = 0  # answers to what was sent
@@ -196,12 +196,12 @@ class Goals:
         """Whether no goal is out."""
         return self._out is None
 
-    def begin(self, goal: Goal) -> None:
+    def begin(self, goal: ActionGoal) -> None:
         """Send a goal as soon as there is a robot, in the place of the one that is out."""
         self._out = goal
         self._tend()
 
-    def send(self, goal: Goal) -> None:
+    def send(self, goal: ActionGoal) -> None:
         """Send a goal beside the one that is out, and only now."""
         self._send(goal, self._follow)
 
@@ -241,7 +241,7 @@ class Goals:
         told = self._node.ros.get_publishers_info_by_topic(f"{self._name}/_action/feedback")
         return frozenset(bytes(one.endpoint_gid) for one in told)
 
-    def _send(self, goal: Goal, take: Callable[[Goal, Any], None]) -> None:
+    def _send(self, goal: ActionGoal, take: Callable[[ActionGoal, Any], None]) -> None:
         """Send a goal, and have `take` called with its handle when there is an answer."""
         sent = self._client.send_goal_async(
             goal.message, feedback_callback=lambda told: goal.on_feedback(told.feedback)
@@ -259,7 +259,7 @@ class Goals:
         self._owed += 1
         sent.add_done_callback(answered)
 
-    def _answered(self, goal: Goal, handle: Any) -> None:
+    def _answered(self, goal: ActionGoal, handle: Any) -> None:
         """Take in whether a goal was taken on; cancel it where it was given up before that."""
         taken_on_before = goal.handle is not None
         self._follow(goal, handle)
@@ -269,12 +269,12 @@ class Goals:
             self._out = None
             goal.on_refusal()
 
-    def _follow(self, goal: Goal, handle: Any) -> None:
+    def _follow(self, goal: ActionGoal, handle: Any) -> None:
         """Wait for what comes of a goal that was taken on."""
         if handle.accepted:
             goal.handle = handle
             handle.get_result_async().add_done_callback(lambda answer: self._ended(goal, answer.result()))
 
-    def _ended(self, goal: Goal, answer: Any) -> None:
+    def _ended(self, goal: ActionGoal, answer: Any) -> None:
         self._out = None if goal is self._out else self._out
         goal.on_result(answer.status, answer.result)

@@ -18,9 +18,9 @@ import numpy as np
 from fieldbo.domain.frame import Ground, example
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.link import At, Connection, Done, Down, Errand, Hear, Read, Refused
+from fieldbo.vehicles.remote.link import At, Connection, Done, Down, Goal, Hear, Read, Refused
 from fieldbo.vehicles.ros2.link import Ros2Link, pose_of, site_of
-from fieldbo.vehicles.ros2.node import FAREWELL_S, Goal, Goals, ros
+from fieldbo.vehicles.ros2.node import FAREWELL_S, ActionGoal, ActionGoals, ros
 
 NAV2 = "install Nav2's messages: apt-get install ros-$ROS_DISTRO-nav2-msgs"
 
@@ -45,12 +45,12 @@ class _Streams(Ros2Link):
         if ground is None:
             raise VehicleError(
                 "where the robot has to go can't be told: nothing says how the domain's axes lie\n"
-                f"  mend:     add to the vehicle file, for example:\n\n{example(world.domain.axes)}"
+                f"  fix:      add to the vehicle file, for example:\n\n{example(world.domain.axes)}"
             )
         if world.sensor.settings > 1 or world.domain.controls is not None:
             raise VehicleError(
                 "the sensor's setting, or what is left free, can't be told by topics alone\n"
-                '  mend:     have the robot serve Visit (kind = "ros2"), or take a world without either'
+                '  fix:      have the robot serve Visit (kind = "ros2"), or take a world without either'
             )
         return ground
 
@@ -135,7 +135,7 @@ class _Topics(_Stream):
         self._node.often(self._tend)
         self._node.start()
 
-    def go(self, errand: Errand) -> None:
+    def go(self, errand: Goal) -> None:
         goal = pose_of(self._link, self._node, self._ground, errand.site)
         self._node.do(partial(self._begin, goal))
 
@@ -179,11 +179,11 @@ class _Navigation(_Stream):
         self._kind = ros("nav2_msgs.action", NAV2).NavigateToPose
         self._status = ros("action_msgs.msg").GoalStatus
         super().__init__(link, ground, hear)
-        self._goals = Goals(self._node, self._kind, link.action, hear)
+        self._goals = ActionGoals(self._node, self._kind, link.action, hear)
         self._node.start()
 
-    def go(self, errand: Errand) -> None:
-        goal = Goal(self._kind.Goal(), partial(self._came_of, errand), self._on_the_way)
+    def go(self, errand: Goal) -> None:
+        goal = ActionGoal(self._kind.ActionGoal(), partial(self._came_of, errand), self._on_the_way)
         goal.message.pose = pose_of(self._link, self._node, self._ground, errand.site)
         goal.on_refusal = lambda: self._hear(Refused(errand.id, "Nav2 did not accept the goal"))
         self._node.do(partial(self._goals.begin, goal))
@@ -191,7 +191,7 @@ class _Navigation(_Stream):
     def _on_the_way(self, feedback: Any) -> None:
         self._is_at(feedback.current_pose)
 
-    def _came_of(self, errand: Errand, status: int, result: Any) -> None:
+    def _came_of(self, errand: Goal, status: int, result: Any) -> None:
         """Tell that it did not get there; if it did, its pose shows that."""
         if status in (self._status.STATUS_ABORTED, self._status.STATUS_CANCELED):
             d = len(errand.site)

@@ -18,7 +18,7 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mavlink.link import Mavlink, located
 from fieldbo.vehicles.mavlink.station import Sequence, mavutil, opened
-from fieldbo.vehicles.remote.link import At, Charge, Done, Errand, Refused, Signal
+from fieldbo.vehicles.remote.link import At, Charge, Done, Goal, Refused, Signal
 from fieldbo.vehicles.simulators.robot import Robot
 
 _TURN_S = 0.02
@@ -132,7 +132,7 @@ class _Boat:
             return
         self._target, self.reading = target, None
         there = [message.lat_int / 1e7, message.lon_int / 1e7, message.alt]
-        self.robot.go(Errand(f"{self.count}#target", self._site(self.ground.from_geodetic(there)[0])))
+        self.robot.go(Goal(f"{self.count}#target", self._site(self.ground.from_geodetic(there)[0])))
         self.count += 1
 
     def _site(self, told: Array) -> Array:

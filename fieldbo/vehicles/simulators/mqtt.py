@@ -12,9 +12,9 @@ import numpy as np
 
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.vehicles.mqtt.client import Bus
+from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import TO_ROBOT, Codec, Mqtt, flag, identity, number, read, told, whole
-from fieldbo.vehicles.remote.link import At, Charge, Done, Errand, Refused, Signal
+from fieldbo.vehicles.remote.link import At, Charge, Done, Goal, Refused, Signal
 from fieldbo.vehicles.simulators.robot import Robot
 
 _TICK_S = 0.02
@@ -45,7 +45,7 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
         if not retained:  # a goal of another day
             heard.put(lambda: _obey(robot, codec, name, payload, say))
 
-    bus = Bus(
+    bus = MqttClient(
         link,
         link.topic,
         hears=TO_ROBOT,
@@ -67,7 +67,7 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
 def _wait_for_broker(link: Mqtt, say: Say) -> None:
     """Wait until the broker is there; no other robot may be."""
     up, other = threading.Event(), threading.Event()
-    listener = Bus(link, link.topic, ("telemetry",), heard=lambda *_: other.set(), up=up.set, down=say)
+    listener = MqttClient(link, link.topic, ("telemetry",), heard=lambda *_: other.set(), up=up.set, down=say)
     try:
         up.wait()
         if other.wait(_ALONE_S):
@@ -97,7 +97,7 @@ def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> No
         say(f"passed over: {error!r}")
 
 
-def errand(codec: Codec, body: Mapping[str, Any]) -> Errand:
+def errand(codec: Codec, body: Mapping[str, Any]) -> Goal:
     """Return the errand in a goal.
 
     Examples
@@ -111,7 +111,7 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Errand:
         raise InputError(f"a goal with the keys {sorted(body)}"[:80], expected="a site: numbers by axis")
     site = codec.site(body["site"])
     free = np.isnan(site)
-    return Errand(
+    return Goal(
         identity(body),
         site,
         controls=~free if free.any() else None,

@@ -17,7 +17,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.messages import GoHome, Query
-from fieldbo.vehicles.remote.link import At, Charge, Done, Errand, Refused, Signal
+from fieldbo.vehicles.remote.link import At, Charge, Done, Goal, Refused, Signal
 from fieldbo.vehicles.simulators.faults import Fault
 from fieldbo.world.world import World
 
@@ -29,7 +29,7 @@ _SAYS_S = 0.1
 class _Leg:
     """An errand under way; times on the robot's clock."""
 
-    errand: Errand
+    errand: Goal
     number: int
     path: Array
     began_s: float
@@ -94,7 +94,7 @@ class Robot:
 
     # -- what a link asks of it ------------------------------------------------------------------------
 
-    def go(self, errand: Errand) -> None:
+    def go(self, errand: Goal) -> None:
         """Begin an errand; one that is known is answered as before, one under way goes on."""
         if self._leg is not None and self._leg.errand.id == errand.id:
             return
@@ -162,11 +162,11 @@ class Robot:
     def _fault(self, kind: str, number: int) -> Fault | None:
         return self._faults.get((kind, number))
 
-    def _set(self, errand: Errand) -> Array:
+    def _set(self, errand: Goal) -> Array:
         """Return the site of an errand, with what is left free in the middle."""
         return np.where(np.isnan(errand.site), self.world.domain.middle, errand.site)
 
-    def _problem(self, errand: Errand) -> str | None:
+    def _problem(self, errand: Goal) -> str | None:
         """Return why an errand can't be carried out here; None if it can."""
         world, axes = self.world, self.world.domain.axes
         here = f"this robot is in {world.name}, with {', '.join(axis.name for axis in axes)}"
@@ -182,12 +182,12 @@ class Robot:
             return f"outside of where it can go: {here}"
         return None
 
-    def _order(self, errand: Errand) -> Query | GoHome:
+    def _order(self, errand: Goal) -> Query | GoHome:
         if errand.home:
             return GoHome(0, errand.id, errand.site)
         return Query(errand.site, errand.controls, errand.level, id=errand.id)
 
-    def _set_out(self, errand: Errand, number: int) -> None:
+    def _set_out(self, errand: Goal, number: int) -> None:
         world, ask, now_s = self.world, self._ask(errand, number), self._time_s
         cost, seconds = world.takes(self._order(errand), self.position, now_s, stream(self.seed, "cost", ask))
         goal = self._set(errand)
@@ -195,7 +195,7 @@ class Robot:
         self._leg = _Leg(errand, number, path, now_s, now_s + seconds, self._rate * cost, goal)
         self.reading = math.nan
 
-    def _ask(self, errand: Errand, number: int) -> int:
+    def _ask(self, errand: Goal, number: int) -> int:
         """Return the number of the ask, which keys the random streams: the id's, or how many came before."""
         tail = errand.id.rpartition("#")[0].rpartition("/")[2]
         return int(tail) if tail.isdecimal() else number

@@ -13,7 +13,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
-from fieldbo.vehicles.remote.link import At, Charge, Done, Errand, Refused, Signal
+from fieldbo.vehicles.remote.link import At, Charge, Done, Goal, Refused, Signal
 from fieldbo.vehicles.ros2.link import MESSAGES, Ros2, Ros2Link, pose_of
 from fieldbo.vehicles.ros2.node import Node, ros
 from fieldbo.vehicles.ros2.streams import NAV2, Ros2Nav2, Ros2Topics
@@ -116,7 +116,7 @@ class _Visitor:
         site = np.array(goal.site)
         controls = np.isfinite(site)
         self.robot.go(
-            Errand(goal.id, site, None if controls.all() else controls, level=goal.level, home=goal.home)
+            Goal(goal.id, site, None if controls.all() else controls, level=goal.level, home=goal.home)
         )
 
     def _cancel(self, handle: Any) -> Any:
@@ -173,9 +173,7 @@ class _Streamer:
     def go(self, pose: Any) -> str:
         """Go to a place; return the errand."""
         place = pose.pose.position
-        errand = Errand(
-            f"{self._count}#goal", self._site(self.ground.sites([[place.x, place.y, place.z]])[0])
-        )
+        errand = Goal(f"{self._count}#goal", self._site(self.ground.sites([[place.x, place.y, place.z]])[0]))
         self._count += 1
         self.robot.go(errand)
         return errand.id

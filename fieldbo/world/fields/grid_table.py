@@ -102,7 +102,7 @@ def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> 
             f"{_place(domain, table.sites[row])} is no site of the domain",
             expected=f"one of its {domain.size} sites; the nearest is {near}",
             where=f"{path}, line {table.lines[row]}",
-            mend="correct the row, or the axes in world.toml",
+            fix="correct the row, or the axes in world.toml",
         )
     row_of = np.full(domain.size, -1)
     for row, at in enumerate(site):
@@ -111,7 +111,7 @@ def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> 
                 f"{_place(domain, domain.sites[at])} has a row already, in line {table.lines[row_of[at]]}",
                 expected="one row a site",
                 where=f"{path}, line {table.lines[row]}",
-                mend="delete one of the two",
+                fix="delete one of the two",
             )
         row_of[at] = row
     missing = np.flatnonzero(row_of < 0)
@@ -121,7 +121,7 @@ def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> 
             f"{len(missing)} of {domain.size} sites have no row, the first {first}",
             expected="one row a site",
             where=str(path),
-            mend="add the rows, or correct the axes in world.toml",
+            fix="add the rows, or correct the axes in world.toml",
         )
     return row_of
 

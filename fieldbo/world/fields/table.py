@@ -150,7 +150,7 @@ def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Seque
                 f"{len(cells)} cells",
                 expected=f"{len(header)}, one a column ({', '.join(header)})",
                 where=f"{path}, line {line}",
-                mend="decimals with a point, not a comma; text with commas in quotes",
+                fix="decimals with a point, not a comma; text with commas in quotes",
             )
     return header
 
@@ -176,7 +176,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
             "the file is not text",
             expected="a CSV file in UTF-8",
             where=str(path),
-            mend="export it from the spreadsheet as CSV (UTF-8)",
+            fix="export it from the spreadsheet as CSV (UTF-8)",
         ) from None
     try:
         rows = _split(text)
@@ -213,7 +213,7 @@ def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps
             f"{cell!r} is not a finite number" if cell else "an empty cell",
             expected="a finite number",
             where=f"{path}, line {line}, column {name}",
-            mend="correct the cell, or delete the line",
+            fix="correct the cell, or delete the line",
         )
     return number
 
@@ -406,7 +406,7 @@ def inside(folder: Path, name: str, *, where: str) -> Path:
             f"{name!r} leaves the folder {folder.name}",
             expected="a file in the world's own folder",
             where=where,
-            mend="copy the file there",
+            fix="copy the file there",
         )
     return path
 

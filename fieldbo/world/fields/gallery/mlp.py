@@ -182,6 +182,6 @@ class MLPTraining(FieldKind):
                 f"{missing} of {domain.size} sites have no row",
                 expected="a row for each of the points that stand for the domain",
                 where=str(path),
-                mend="compute the table anew, or leave the file out and wait for the trainings",
+                fix="compute the table anew, or leave the file out and wait for the trainings",
             )
         return TrainedNetworks(known, table.sites[int(np.argmin(table.values))])

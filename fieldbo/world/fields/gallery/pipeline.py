@@ -361,6 +361,6 @@ class MicrographPipeline(FieldKind):
                 f"{missing} of {domain.size} sites have no row for draw {draw}",
                 expected=f"a row for each of the points that stand for the domain; there are draws {draws}",
                 where=str(path),
-                mend="compute the missing rows, or leave the file out and wait for the stages to run",
+                fix="compute the missing rows, or leave the file out and wait for the stages to run",
             )
         return sites, scores
