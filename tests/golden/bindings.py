@@ -27,7 +27,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import acquisition
 from fieldbo.policies.chains import arm_tree as tree
-from fieldbo.policies.chains import lambo
+from fieldbo.policies.chains import depths, lambo
 from fieldbo.policies.chains import partition as cells
 from fieldbo.policies.control_sets import rivals as subset_rivals
 from fieldbo.policies.control_sets import subsets
@@ -482,7 +482,7 @@ def _movement_regret(case: Case) -> Answer:
 
 def _depth_recipe(case: Case) -> Answer:
     given = case["inputs"]
-    told = tree.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
+    told = depths.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
     return {"raw": told.raw, "ints": told.depths}
 
 
@@ -499,7 +499,7 @@ def _refine_arms(case: Case) -> Answer:
     found = cells.refined(
         [_array(own) for own in given["boxes"]], np.array(given["arms"]), np.array(given["keep"])
     )
-    return {"arms": found.arms, "boxes": [own.tolist() for own in found.cells]}
+    return {"arms": found.arms, "boxes": [own.tolist() for own in found.regions]}
 
 
 def _lcb_acquisition(case: Case) -> Answer:
