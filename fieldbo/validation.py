@@ -63,7 +63,9 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
     """
 
     def decorate(cls: Class) -> Class:
-        checked: Any = dataclass(frozen=True, eq=eq, config=_CONFIG)(cls)
+        checked: Any = cls
+        checked.__pydantic_config__ = _CONFIG  # not as an argument: pydantic warns if a base has one, too
+        checked = dataclass(frozen=True, eq=eq)(checked)
         build = checked.__init__
 
         @wraps(build)

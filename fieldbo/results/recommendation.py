@@ -28,15 +28,10 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
-from fieldbo.policies.control_sets.expectation import Expected, Rises
+from fieldbo.policies.control_sets.expectation import Expected, WithGradient
 from fieldbo.policies.control_sets.front import ALIKE
-from fieldbo.policies.control_sets.search import (
-    ControlSetSearch,
-    PlayCounts,
-    Proposal,
-    free_samples,
-    settings_plain,
-)
+from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
+from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import amount, ends
 from fieldbo.results.expected_truth import ExpectedTruth
 from fieldbo.results.metrics import MIDDLE90, Interval
@@ -168,9 +163,9 @@ def recommended(plays: Sequence[BestPlay], sign: float) -> BestPlay | None:
     return max(good, key=lambda one: sign * one.expected.value, default=None)
 
 
-def _means(over: Expected) -> Callable[[Array], Rises]:
+def _means(over: Expected) -> Callable[[Array], WithGradient]:
     """Return E[mu] of points (P, d), with its gradient."""
-    return lambda x: over.bound_rises(x, 0.0)
+    return lambda x: over.bound_with_gradient(x, 0.0)
 
 
 def _judged(sets: ControlSetSearch, settings: Sequence[Proposal]) -> tuple[Array, Array, Array]:
@@ -191,11 +186,6 @@ def _judged(sets: ControlSetSearch, settings: Sequence[Proposal]) -> tuple[Array
 
 def _costs(state: State) -> Array:
     """Return c (m,), NaN where nobody knows it."""
-    paid, at = PlayCounts.of(state).mean_costs(), state.position
-    if state.cost is None:
-        return paid
-    declared = [
-        float(state.cost.to(at, at[None], one.controls, time_s=state.time_s)[0])
-        for one in state.domain.control_sets
-    ]
-    return np.where(np.isnan(paid), declared, paid)
+    paid = PlayCounts.of(state).mean_costs()
+    declared = [declared_cost(state, i) for i in range(len(paid))]
+    return np.where(np.isnan(paid), np.array(declared, dtype=float), paid)
