@@ -517,7 +517,7 @@ SURVEY = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
         ("a b", (), ("'a b' is no name of a world", "letters, digits")),
         ("..", (), ("'..' is no name of a world", "letters, digits")),
         ("", (), ("'' is no name of a world", "letters, digits")),
-        ("tiny", (), ("worlds/tiny exists", "nothing is written over", "choose another name")),
+        ("tiny", (), ("worlds/tiny exists", "nothing is overwritten", "choose another name")),
         (
             "w",
             ("--y", "why"),
@@ -541,7 +541,7 @@ def test_a_wrong_new_world_is_refused(expect_refused, name, args, said):
 
 def test_a_new_world_with_the_name_of_a_mission_that_exists_is_refused(expect_refused):
     write("missions/w.toml", MISSION)
-    said = ("missions/w.toml exists", "nothing is written over", "choose another name")
+    said = ("missions/w.toml exists", "nothing is overwritten", "choose another name")
     expect_refused("new", "world", "w", *SURVEY, said=said)
 
 
@@ -559,7 +559,7 @@ def test_a_new_world_where_a_file_stands_in_the_way_is_refused(expect_refused, m
     monkeypatch.chdir("elsewhere")
     write("s.csv", READINGS)
     write(taken, "mine")
-    said = (f"{taken} is no folder", "expected: a folder, or nothing yet", "fix:")
+    said = (f"{taken} is not a folder", "expected: a folder, or nothing yet", "fix:")
     expect_refused("new", "world", "w", *SURVEY, said=said)
 
 
