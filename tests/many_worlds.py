@@ -166,7 +166,7 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
         quantity=Quantity(),
         field=Hills(),
         start=domain.sites[rng.integers(domain.size)],
-        conditions=conditions,
+        disturbances=conditions,
     )
     start, cost = world.start, world.cost
     way = cost.travel(start, domain.sites)
@@ -330,7 +330,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.only is not None:
         mission = mission_of(asked.only)
-        print(f"{mission.policy}\n{mission.world.cost}\n{mission.crew[0]}\n{mission.world.conditions}")
+        print(f"{mission.policy}\n{mission.world.cost}\n{mission.crew[0]}\n{mission.world.disturbances}")
         print(*mission.world.domain.obstacles, sep="\n")
         asked.seed, asked.worlds, asked.processes = asked.only, 1, 1
     counts, began = Counter({"worlds": 0}), time.monotonic()

@@ -35,7 +35,7 @@ shares = st.floats(0.0, 0.7)
 
 
 def world(**conditions):
-    return replace(small_world(), conditions=Disturbances(**conditions))
+    return replace(small_world(), disturbances=Disturbances(**conditions))
 
 
 def taken(there, site, position=(0.0, 0.0), ask=0):
@@ -54,9 +54,9 @@ def taken(there, site, position=(0.0, 0.0), ask=0):
 def test_a_way_is_dearer_against_the_wind_and_as_much_cheaper_with_it(goal, factor):
     breeze = Disturbances(head_wind=(0.2, 0.0))
 
-    assert breeze.way(Euclidean(), [0, 0], goal) == pytest.approx(factor)
-    assert breeze.way(Euclidean(), goal, [0, 0]) == pytest.approx(2 - factor)
-    assert breeze.way(Euclidean(), goal, goal) == 1.0
+    assert breeze.wind_factor(Euclidean(), [0, 0], goal) == pytest.approx(factor)
+    assert breeze.wind_factor(Euclidean(), goal, [0, 0]) == pytest.approx(2 - factor)
+    assert breeze.wind_factor(Euclidean(), goal, goal) == 1.0
 
 
 def test_the_wind_changes_the_way_and_not_the_sample():
@@ -67,7 +67,7 @@ def test_the_wind_changes_the_way_and_not_the_sample():
 
 def test_seconds_differ_as_costs_do():
     drone = Flight(speed=5.0, acceleration=2.5, power=180.0, hover_power=360.0, hover_s=10.0)
-    there = replace(small_world((11, 2)), cost=drone, conditions=Disturbances(head_wind=(-0.5, 0.0)))
+    there = replace(small_world((11, 2)), cost=drone, disturbances=Disturbances(head_wind=(-0.5, 0.0)))
 
     paid, seconds = taken(there, [10.0, 0.0])
 
@@ -81,15 +81,15 @@ def test_each_piece_of_a_way_round_meets_the_wind_in_its_own_direction():
     cost = Euclidean().within(domain)
     up, across, down = np.hypot(4, 8), 2.0, np.hypot(4, 8)
 
-    factor = Disturbances(head_wind=(0.0, 0.3)).way(cost, [0, 0], [10, 0])
-    along = Disturbances(head_wind=(0.3, 0.0)).way(cost, [0, 0], [10, 0])
+    factor = Disturbances(head_wind=(0.0, 0.3)).wind_factor(cost, [0, 0], [10, 0])
+    along = Disturbances(head_wind=(0.3, 0.0)).wind_factor(cost, [0, 0], [10, 0])
 
     assert factor == pytest.approx(1.0)  # up with it, down against it
     assert along == pytest.approx(1 - 0.3 * 10 / (up + across + down))
 
 
 def test_a_way_whose_travel_is_free_is_as_declared():
-    assert Disturbances(head_wind=(0.0, 0.5)).way(Transect(), [5, 1], [5, 9]) == 1.0
+    assert Disturbances(head_wind=(0.0, 0.5)).wind_factor(Transect(), [5, 1], [5, 9]) == 1.0
 
 
 # -- noise -----------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_a_way_whose_travel_is_free_is_as_declared():
 def test_the_noise_has_its_standard_deviation_and_is_cut_off_at_two_of_them():
     one = Disturbances(cost_noise=0.1)
     rng = np.random.default_rng(0)
-    factors = np.array([one.luck(rng) for _ in range(4000)])
+    factors = np.array([one.noise_factor(rng) for _ in range(4000)])
 
     assert abs(factors.mean() - 1) < 0.01
     assert factors.std() == pytest.approx(0.1 * 0.9594, rel=0.05)  # cut off
@@ -116,7 +116,7 @@ def test_the_noise_is_that_of_the_order_whatever_was_drawn_before():
 def test_conditions_change_costs_and_times_and_no_reading():
     plain = small_mission(Random(), battery=1e4, home=False)
     plain = replace(plain, max_steps=8)
-    windy = replace(plain, world=replace(plain.world, conditions=Disturbances(0.1, (0.2, 0.0))))
+    windy = replace(plain, world=replace(plain.world, disturbances=Disturbances(0.1, (0.2, 0.0))))
 
     as_declared, real = run(plain), run(windy)
 
@@ -131,7 +131,7 @@ def test_conditions_change_costs_and_times_and_no_reading():
 
 def test_the_way_home_meets_them_too():
     mission = small_mission(battery=100.0)
-    mission = replace(mission, world=replace(mission.world, conditions=Disturbances(head_wind=(0.2, 0.0))))
+    mission = replace(mission, world=replace(mission.world, disturbances=Disturbances(head_wind=(0.2, 0.0))))
     vehicle = Simulated(mission)
     vehicle.send(Query([5.0, 0.0], id="run/0"))
     vehicle.send(GoHome(0, "run/1", mission.crew[0].home))
@@ -152,7 +152,7 @@ def test_the_way_home_meets_them_too():
 def test_no_order_is_dearer_or_longer_than_the_worst(noise, strength, angle, seed):
     there = world(cost_noise=noise, head_wind=(strength * np.cos(angle), strength * np.sin(angle)))
     rng = np.random.default_rng(seed)
-    bound = 1 + there.conditions.worst + 1e-12
+    bound = 1 + there.disturbances.worst + 1e-12
 
     for a, b in pairwise(rng.choice(there.domain.sites, 12)):
         declared = there.cost.to(a, b[None])[0]
@@ -168,7 +168,7 @@ def test_the_worst_is_reached_straight_against_the_wind_and_with_no_luck():
     one = Disturbances(cost_noise=0.05, head_wind=(0.12, 0.16))
 
     assert one.worst == pytest.approx(1.2 * 1.1 - 1)
-    assert one.way(Euclidean(), [6, 8], [0, 0]) * 1.1 == pytest.approx(1 + one.worst)
+    assert one.wind_factor(Euclidean(), [6, 8], [0, 0]) * 1.1 == pytest.approx(1 + one.worst)
 
 
 # -- a margin that is too small --------------------------------------------------------------------------
@@ -236,8 +236,8 @@ def in_a_file(folder: Path, table: str) -> Path:
 
 def test_a_world_file_has_a_table_of_them_and_says_where_it_is_wrong(tmp_path):
     loaded = fieldbo.load_world(in_a_file(tmp_path, "cost_noise = 0.05\nhead_wind = [0.2, 0]"))
-    assert loaded.conditions == Disturbances(0.05, (0.2, 0.0))
-    assert fieldbo.load_world("lake-transect").conditions is None
+    assert loaded.disturbances == Disturbances(0.05, (0.2, 0.0))
+    assert fieldbo.load_world("lake-transect").disturbances is None
 
     for table, where in (
         ("cost_noise = -1", "conditions.cost_noise"),

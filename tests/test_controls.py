@@ -37,7 +37,7 @@ def controls(names=NAMES, laws=LAWS):
 
 def cell(cost=None, names=NAMES):
     domain = Domain.box(AXES, 32, controls=controls(names))
-    field = Function("rastrigin").realise(domain)
+    field = Function("rastrigin").make(domain)
     cost = Subset(costs=(0.1, 0.2, 1.0), noise_sds=(0.0, 0.05, 0.3)) if cost is None else cost
     return World("cell", "a cell", domain, cost, "EUR", Sensor(0.0), Quantity(), field)
 
@@ -98,7 +98,7 @@ def test_an_observation_tells_the_whole_point_and_a_real_cost_about_the_mean_one
 
 def test_a_real_cost_is_never_negative():
     cost = cell(Subset(costs=(0.1, 0.2, 1.0), noise_sds=(9.0, 0.0, 0.0))).cost
-    drawn = [cost.realised(0.1, controls().sets[0].controls, np.random.default_rng(n)) for n in range(50)]
+    drawn = [cost.draw_cost(0.1, controls().sets[0].controls, np.random.default_rng(n)) for n in range(50)]
     assert min(drawn) == 0.0
     assert max(drawn) > 1.0
 

@@ -139,7 +139,7 @@ def test_height_must_be_one_of_the_axes():
 
 
 def test_a_flight_needs_metres():
-    with pytest.raises(InputError, match="along axis 'temperature' in K"):
+    with pytest.raises(InputError, match="on axis 'temperature' in K"):
         Flight().check(Domain.grid([Axis("temperature", "K", 0, 1), Axis("z", "m", 0, 1)], (2, 2)))
 
 
@@ -189,10 +189,10 @@ def test_a_flight_is_made_from_a_file():
 class Tram(CostModel):
     """A kind of another package, which checks what it needs and has never heard of obstacles."""
 
-    def _travel(self, positions, sites):
+    def travel_between(self, positions, sites):
         return np.ones((len(positions), len(sites)))
 
-    def _sampling(self, sites):
+    def sample_at(self, sites):
         return np.zeros(len(sites))
 
     def check(self, domain):
@@ -205,7 +205,7 @@ def test_a_kind_that_knows_no_way_round_refuses_obstacles(cost):
     with pytest.raises(InputError, match=r"window 1, window 2, window 3 and 2 more") as caught:
         replace(world, domain=CUT)
     assert caught.value.where == "cost.kind"
-    assert "euclidean" in caught.value.mend
+    assert "euclidean" in caught.value.fix
 
 
 @pytest.mark.parametrize("cost", [Euclidean(), Flight()])

@@ -29,7 +29,7 @@ ANYWHERE = np.random.default_rng(5).uniform(0, 1, (40, 2))
 
 @pytest.mark.parametrize("kind", [GPDraw((0.1, 0.1), "se"), GPMean((0.1, 0.1))], ids=["gp-draw", "gp-mean"])
 def test_the_same_draw_is_the_same_function_everywhere_and_another_draw_another(kind):
-    one, again, other = (kind.realise(SQUARE, draw) for draw in (3, 3, 4))
+    one, again, other = (kind.make(SQUARE, draw) for draw in (3, 3, 4))
     for sites in (SQUARE.sites, ANYWHERE):
         assert np.array_equal(one.values(sites), again.values(sites))
         assert (one.values(sites) != other.values(sites)).all()
@@ -38,7 +38,7 @@ def test_the_same_draw_is_the_same_function_everywhere_and_another_draw_another(
 @pytest.mark.parametrize("kind", [GPDraw((0.1,), "se"), GPMean((0.1, 0.1, 0.1))], ids=["gp-draw", "gp-mean"])
 def test_a_random_function_wants_a_length_scale_for_each_axis(kind):
     with pytest.raises(InputError, match="length_scales"):
-        kind.realise(SQUARE, 0)
+        kind.make(SQUARE, 0)
 
 
 def test_a_posterior_mean_is_the_textbooks_given_the_values_drawn_at_its_points():
@@ -47,7 +47,7 @@ def test_a_posterior_mean_is_the_textbooks_given_the_values_drawn_at_its_points(
     points = rng.uniform(0, 1, (50, 2))
     K = k(points, points) + 2e-8 * np.eye(50)
     drawn = np.linalg.cholesky(K) @ rng.standard_normal(50)
-    field = GPMean((0.1, 0.2), points=50, variance=2.0, mean=5.0).realise(SQUARE, 7)
+    field = GPMean((0.1, 0.2), points=50, variance=2.0, mean=5.0).make(SQUARE, 7)
 
     expected = 5.0 + k(ANYWHERE, points) @ np.linalg.solve(K, drawn)
     assert np.allclose(field.values(ANYWHERE), expected, rtol=0, atol=1e-6)
@@ -56,13 +56,13 @@ def test_a_posterior_mean_is_the_textbooks_given_the_values_drawn_at_its_points(
 
 def test_a_posterior_mean_does_not_depend_on_the_domains_sites():
     coarse = Domain.grid(SQUARE.axes, (2, 2))
-    first, second = (GPMean((0.1, 0.1)).realise(domain, 0) for domain in (SQUARE, coarse))
+    first, second = (GPMean((0.1, 0.1)).make(domain, 0) for domain in (SQUARE, coarse))
 
     assert np.array_equal(first.values(ANYWHERE), second.values(ANYWHERE))
 
 
 def test_a_posterior_mean_is_smooth_between_its_points():
-    field, step = GPMean((0.1, 0.1)).realise(SQUARE, 0), 1e-4
+    field, step = GPMean((0.1, 0.1)).make(SQUARE, 0), 1e-4
     _, slopes = field.kernel.with_slopes(ANYWHERE, field.points)
     slope = slopes(np.broadcast_to(field.weights, (len(ANYWHERE), len(field.points))))
 
@@ -73,7 +73,7 @@ def test_a_posterior_mean_is_smooth_between_its_points():
 
 def test_posterior_means_of_unit_variance_vary_by_about_one():
     inside = 0.05 + 0.9 * ANYWHERE
-    values = [GPMean((0.1, 0.1)).realise(SQUARE, draw).values(inside) for draw in range(60)]
+    values = [GPMean((0.1, 0.1)).make(SQUARE, draw).values(inside) for draw in range(60)]
 
     assert abs(np.mean(values)) < 0.1
     assert np.var(values) == pytest.approx(1.0, abs=0.1)
@@ -81,7 +81,7 @@ def test_posterior_means_of_unit_variance_vary_by_about_one():
 
 def test_a_posterior_mean_takes_at_least_one_point():
     with pytest.raises(InputError, match="0 points"):
-        GPMean((0.1, 0.1), points=0).realise(SQUARE, 0)
+        GPMean((0.1, 0.1), points=0).make(SQUARE, 0)
 
 
 # -- a value for every site ------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ ROWS = [f"{x:.8f},{y:g},{i + 0.1},{-i}" for i, (x, y) in enumerate(product((0, 1
 
 def grid_table(folder, rows, channels=("depth",)):
     (folder / "t.csv").write_text("\n".join(["x,y,value,depth", *rows, ""]))
-    return GridTable("t.csv", "value", channels).realise(GRID, 0, folder)
+    return GridTable("t.csv", "value", channels).make(GRID, 0, folder)
 
 
 def test_a_table_holds_its_values_exactly_whatever_the_order_of_its_rows(tmp_path):
@@ -142,12 +142,12 @@ def test_a_table_that_is_not_one_row_a_site_is_refused_and_the_row_is_named(tmp_
 def test_a_table_that_can_not_be_read_is_refused(tmp_path, kind, part):
     grid_table(tmp_path, ROWS)
     with pytest.raises(InputError, match=part.replace("?", r"\?")):
-        kind.realise(GRID, 0, tmp_path)
+        kind.make(GRID, 0, tmp_path)
 
 
 def test_a_table_needs_a_folder():
     with pytest.raises(InputError, match="without a folder"):
-        GridTable("t.csv", "value").realise(GRID, 0, None)
+        GridTable("t.csv", "value").make(GRID, 0, None)
 
 
 # -- the worlds made of them -----------------------------------------------------------------------------

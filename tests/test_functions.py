@@ -29,7 +29,7 @@ coordinates = st.floats(-40, 40)
 
 def cube(name, d, low=-1.0, high=1.0):
     domain = Domain.box([Axis(f"x{i}", "", low, high) for i in range(d)], 64)
-    return Function(name).realise(domain)
+    return Function(name).make(domain)
 
 
 @pytest.mark.parametrize("world", LEAST)
@@ -158,7 +158,7 @@ def test_among_sites_the_optimum_is_the_best_site_not_the_textbooks():
     world = fieldbo.load_world("branin-2")
     cost = type(world.cost)()
     gridded = fieldbo.World(
-        "g", "g", coarse, cost, "m", world.sensor, world.quantity, Function("branin").realise(coarse)
+        "g", "g", coarse, cost, "m", world.sensor, world.quantity, Function("branin").make(coarse)
     )
     assert truth_of(gridded, Optimum("minimise")).optimum.value == branin(coarse.sites).min()
 

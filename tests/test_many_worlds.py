@@ -41,7 +41,7 @@ def test_the_worlds_differ_in_all_that_matters():
     for share in (
         [bool(w.domain.obstacles) for w in worlds],
         [w.domain.continuous for w in worlds],
-        [w.conditions is not None for w in worlds],
+        [w.disturbances is not None for w in worlds],
         [c.home is not None for c in crews],
         [c.reserve > 0 for c in crews],
         [c.time_limit_s is not None for c in crews],
@@ -58,7 +58,7 @@ def test_what_goes_wrong_is_found():
         mission = many_worlds.mission_of(seed)
         crew, world = mission.crew[0], mission.world
         careless = replace(mission, crew=(replace(crew, margin=0.0),))
-        storm = replace(careless, world=replace(world, conditions=Disturbances(0.49)))
+        storm = replace(careless, world=replace(world, disturbances=Disturbances(0.49)))
         kinds |= {kind for kind, _ in many_worlds.faults(storm, run(storm))}
     assert "overdrawn" in kinds
 

@@ -292,11 +292,11 @@ def test_obstacles_come_back_from_a_file_as_they_are(tmp_path_factory, obstacles
 class Walled(CostModel):
     """A metre costs 1; there is no way between places on the two sides of 4.5 m along the first axis."""
 
-    def _travel(self, positions, sites):
+    def travel_between(self, positions, sites):
         gaps = np.linalg.norm(positions[:, None] - sites[None], axis=2)
         return np.where((positions[:, None, 0] < 4.5) == (sites[None, :, 0] < 4.5), gaps, np.inf)
 
-    def _sampling(self, sites):
+    def sample_at(self, sites):
         return np.ones(len(sites))
 
 
@@ -347,7 +347,7 @@ def test_a_start_or_home_without_a_way_is_refused():
 
     @dataclass(frozen=True)
     class Shut(Walled):
-        def _travel(self, positions, sites):
+        def travel_between(self, positions, sites):
             return np.full((len(positions), len(sites)), np.inf)
 
     with pytest.raises(InputError, match="no site can be reached from the start"):
@@ -419,7 +419,7 @@ def test_the_mended_corners_of_a_crossing_polygon_can_be_pasted():
     for corners in ([(0, 0), (2, 2), (2, 0), (0, 2)], [(0, 0), (4, 0), (4, 4), (2, -1), (0, 4)]):
         with pytest.raises(InputError, match="crosses or touches itself") as caught:
             simple_polygon(corners, "the outline", "domain.outline")
-        first = caught.value.mend.split(", or as parts")[0]
+        first = caught.value.fix.split(", or as parts")[0]
         key, _, value = first.partition(" = ")
         assert key == "outline"
         assert simple_polygon(tomllib.loads(f"x = {value}")["x"], "it", "x").area > 0

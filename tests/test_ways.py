@@ -23,7 +23,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.shortest_paths import LruBytes, ShortestPaths
-from fieldbo.domain.visibility import Boxes, Outline, sight_in
+from fieldbo.domain.visibility import Boxes, Outline, visibility_in
 from fieldbo.errors import InputError
 
 AXES = [Axis("x", "m", 0.0, 10.0), Axis("y", "m", 0.0, 10.0)]
@@ -236,7 +236,7 @@ def test_distances_are_those_of_a_visibility_graph_made_leg_by_leg(seed):
 
 def grid_distances(domain, steps):
     """Shortest ways (N, N) of moves between sites by `steps`, none of them through an obstacle."""
-    sites, free = domain.sites, sight_in(domain)
+    sites, free = domain.sites, visibility_in(domain)
     index = domain.on_grid(np.arange(domain.size))
     rows, columns = [], []
     for step in steps:
@@ -435,7 +435,7 @@ def test_memory_of_prices_is_bounded(monkeypatch):
     cost, sites = within(SQUARE), domain_with(SQUARE).sites
     for site in sites[:60]:
         cost.travel(site, sites)
-    kept = cost._ways._prices
+    kept = cost._paths._prices
 
     # Bytes of sites and of their prices: not all 60 rows fit.
     assert 50_000 < sum(v.nbytes + len(k[1]) + len(k[2]) for k, v in kept._found.items()) <= 100_000
@@ -456,14 +456,14 @@ def test_costs_that_know_a_domain_can_be_sent_to_another_process():
 def test_only_corners_that_a_way_may_bend_at_are_looked_at():
     domain = domain_with(SQUARE, box("in a corner", (0, 0), (2, 1)))
 
-    assert sorted(map(tuple, sight_in(domain).corners)) == [(2, 1), (4, 4), (4, 6), (6, 4), (6, 6)]
+    assert sorted(map(tuple, visibility_in(domain).corners)) == [(2, 1), (4, 4), (4, 6), (6, 4), (6, 6)]
 
 
 def test_where_every_leg_is_free_there_is_nothing_to_look_for():
-    assert sight_in(domain_with()) is None
-    assert sight_in(domain_with(region=shapely.Polygon([(0, 0), (10, 0), (5, 10)]))) is None
+    assert visibility_in(domain_with()) is None
+    assert visibility_in(domain_with(region=shapely.Polygon([(0, 0), (10, 0), (5, 10)]))) is None
     corner = box("corner", (0, 0), (2, 1))
-    assert sight_in(domain_with(corner)) is not None
+    assert visibility_in(domain_with(corner)) is not None
 
 
 def test_free_travel_still_goes_round():

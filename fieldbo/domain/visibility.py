@@ -221,7 +221,7 @@ def _edge_points(low: Array, high: Array, longest: float) -> Array:
     return low + np.concatenate(shares) * (high - low)
 
 
-def sight_in(domain: Domain) -> Visibility | None:
+def visibility_in(domain: Domain) -> Visibility | None:
     """Return what is free in a domain; None where every leg between two of its points is."""
     if domain.clear:
         return None

@@ -310,16 +310,16 @@ class Function(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> box = Domain.box([Axis("x", "", -5, 10), Axis("y", "", 0, 15)], 64)
-    >>> field = Function("branin").realise(box)
+    >>> field = Function("branin").make(box)
     >>> field.optimum("minimise").round(3)
     array([-3.142, 12.275])
     """
 
     name: Literal["branin", "ackley", "hartmann6", "rastrigin", "griewank", "hartmann12", "ackley12"]
 
-    def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Textbook:
+    def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Textbook:
         """Return the function over a domain of as many axes as it has variables."""
         told = _FUNCTIONS[self.name]
         d = domain.dimension

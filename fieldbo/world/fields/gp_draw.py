@@ -60,7 +60,7 @@ class GPDraw(FieldKind):
     variance: float = 1.0
     mean: float = 0.0
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None = None) -> DrawnField:
+    def make(self, domain: Domain, draw: int, folder: Path | None = None) -> DrawnField:
         """Return the function that draw number `draw` gives over the domain's sites."""
         if len(self.length_scales) != domain.dimension:
             raise InputError(

@@ -72,9 +72,9 @@ class GPMean(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> square = Domain.grid([Axis("x", "", 0, 1), Axis("y", "", 0, 1)], (3, 3))
-    >>> function = GPMean((0.1, 0.1)).realise(square, draw=0)
+    >>> function = GPMean((0.1, 0.1)).make(square, draw=0)
     >>> function.values(np.array([[0.123, 0.456]])).shape
     (1,)
     """
@@ -85,7 +85,7 @@ class GPMean(FieldKind):
     variance: float = 1.0
     mean: float = 0.0
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None = None) -> KernelSum:
+    def make(self, domain: Domain, draw: int, folder: Path | None = None) -> KernelSum:
         """Return the function that draw number `draw` gives; the domain's sites do not change it."""
         if len(self.length_scales) != domain.dimension:
             raise InputError(

@@ -74,7 +74,7 @@ class GridTable(FieldKind):
     value: str
     channels: tuple[str, ...] = ()
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None) -> Tabulated:
+    def make(self, domain: Domain, draw: int, folder: Path | None) -> Tabulated:
         """Return the field; it is the same for every draw.
 
         Raises

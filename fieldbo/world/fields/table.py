@@ -381,7 +381,7 @@ class Table(FieldKind):
     kernel: Literal["se", "matern32", "matern52"] = "matern52"
     transform: Transform = "none"
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None) -> TableField:
+    def make(self, domain: Domain, draw: int, folder: Path | None) -> TableField:
         """Return the fitted field; it is the same for every draw."""
         if folder is None:
             raise InputError("a table field without a folder", expected="a world that was loaded from a file")
