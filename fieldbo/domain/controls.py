@@ -65,7 +65,9 @@ class ControlSet:
             if name not in known:
                 raise UnknownNameError.of("variable", name, known, where=where)
         if len(set(names)) < len(names):
-            raise InputError(f"a control set of {', '.join(names)}", expected="each variable once", where=where)
+            raise InputError(
+                f"a control set of {', '.join(names)}", expected="each variable once", where=where
+            )
         mask = np.array([name in names for name in known])
         return cls(ALL if mask.all() else ", ".join(n for n in known if n in names), mask)
 
@@ -111,12 +113,17 @@ class Controls:
         for number, control_set in enumerate(self.sets):
             where = f"domain.control_sets[{number}]"
             if control_set.controls.tobytes() in seen:
-                raise InputError(f"the control set {control_set.name!r} occurs twice", expected="each set once", where=where)
+                raise InputError(
+                    f"the control set {control_set.name!r} occurs twice",
+                    expected="each set once",
+                    where=where,
+                )
             seen.add(control_set.controls.tobytes())
             for axis, on, distribution in zip(axes, control_set.controls, self.distributions, strict=True):
                 if not on and distribution is None:
                     raise InputError(
-                        f"the control set {control_set.name!r} leaves {axis.name} free, but it has no distribution",
+                        f"the control set {control_set.name!r} leaves {axis.name} free, "
+                        "which has no distribution",
                         expected="a distribution for each variable that a set leaves out",
                         where=where,
                         fix=f'add free = {{ kind = "uniform" }} to axis {axis.name}, or add it to the set',

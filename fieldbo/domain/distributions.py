@@ -214,7 +214,9 @@ def _probabilities(u: ArrayLike) -> Array:
 def _check_ends(low: float, high: float) -> None:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(
-            f"values from {low:g} to {high:g}", expected="two finite numbers, with low below high", where="low"
+            f"values from {low:g} to {high:g}",
+            expected="two finite numbers, with low below high",
+            where="low",
         )
 
 

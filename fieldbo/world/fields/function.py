@@ -7,7 +7,7 @@ are to be maximised. Their constants come from:
   Optimisation 2.
 - Ackley: Ackley (1987), *A Connectionist Machine for Genetic Hillclimbing*, in any number of dimensions, with
   the usual ``a = 20``, ``b = 0.2`` and ``c = 2 pi``.
-- Hartmann-6: Hartman (1973), *Some experiments in global optimization*; constants as in Dixon and Szegö (1978).
+- Hartmann-6: Hartman (1973), *Some experiments in global optimization*; constants as in Dixon and Szegö.
 - Rastrigin: Rastrigin (1974), *Systems of extremal control*, in any number of dimensions after Mühlenbein,
   Schomisch and Born (1991, Parallel Computing 17).
 - Griewank: Griewank (1981, J. Optimization Theory and Applications 34), *Generalized descent for global

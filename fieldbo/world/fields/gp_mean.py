@@ -73,7 +73,7 @@ class GPMean(FieldKind):
     length_scales: tuple[float, ...]
     """One length scale per axis, in its unit."""
     points: Annotated[int, Bounds(ge=1, le=MOST_PAIRS)] = 200
-    """Number of drawn values. If they are sparser than the length scales, the function stays near its mean."""
+    """Number of drawn values. Where they are sparse, the function stays near its mean."""
     kernel: Literal["se", "matern32", "matern52"] = "se"
     """Name of the kernel."""
     variance: float = 1.0

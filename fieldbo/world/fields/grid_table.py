@@ -104,7 +104,8 @@ def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> 
     for row, index in enumerate(site):
         if row_of[index] >= 0:
             raise InputError(
-                f"{_place(domain, domain.sites[index])} already has a row, in line {table.lines[row_of[index]]}",
+                f"{_place(domain, domain.sites[index])} already has a row, "
+                f"in line {table.lines[row_of[index]]}",
                 expected="one row per site",
                 where=f"{path}, line {table.lines[row]}",
                 fix="delete one of the two",
