@@ -75,7 +75,7 @@ def lambo(name: str, plan: Plan) -> list[Row]:
 
 
 def subsets(name: str, plan: Plan) -> list[Row]:
-    """Time Algorithm 1 with no set ruled out, its slowest case: seven sets of twelve variables, 128 samples."""
+    """Time Algorithm 1 with no set ruled out, its slowest case: 7 sets of 12 variables, 128 samples."""
     with one_blas_thread():
         policy = Subsets(tau=1, alpha=0.9, samples=128)
         world = load_world("cell-hartmann-12-cheap")
