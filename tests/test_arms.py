@@ -1,4 +1,4 @@
-"""Arms as products of cells: their tree, how they are drawn, what they learn, how cells are made finer."""
+"""Arms as products of regions: their tree, how they are drawn, and what they learn."""
 
 from __future__ import annotations
 
@@ -27,22 +27,11 @@ from fieldbo.policies.chains.arm_tree import (
     updated,
 )
 from fieldbo.policies.chains.depths import depth_recipe
-from fieldbo.policies.chains.partition import (
-    arm_at,
-    best_in_box,
-    boxes_of,
-    first_changed,
-    halves,
-    pinned,
-    refined,
-    sliced,
-    within,
-)
 
 property_test = settings(deadline=None, max_examples=60, derandomize=True)
 
 shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4)
-"""Of each module but the last: how many cells, and how deep."""
+"""Number of regions and depth of each module but the last."""
 
 small_shapes = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3)
 
@@ -186,7 +175,7 @@ def test_smoothed_losses_are_those_of_the_equations(shape, seed, eta):
 
 @property_test
 @given(shape=shapes, seed=st.integers(0, 10_000), shift=st.floats(-50.0, 50.0))
-def test_the_update_does_not_mind_a_constant_added_to_all_losses(shape, seed, shift):
+def test_adding_a_constant_to_all_losses_does_not_change_the_update(shape, seed, shift):
     arms, depths = a_tree(shape)
     rng = np.random.default_rng(seed)
     log_p, losses, sigma = some_log_p(rng, len(arms)), rng.random(len(arms)), coins_of(rng, depths)
@@ -228,7 +217,7 @@ def test_equal_losses_leave_the_probabilities_as_they_are():
     np.testing.assert_allclose(updated(log_p, total, 1.0), log_p, atol=1e-12)
 
 
-def test_ten_thousand_steps_never_underflow():
+def test_probabilities_do_not_underflow_in_ten_thousand_steps():
     arms, depths, rng = arms_of([3, 4, 2]), [2, 1, 1], np.random.default_rng(0)
     log_p, at = np.full(len(arms), -np.log(len(arms))), 0
     losses, h = rng.random(len(arms)), 4
@@ -257,7 +246,7 @@ def test_probabilities_that_no_float_can_hold_still_count_within_their_family():
     np.testing.assert_allclose(total, same, atol=1e-9)  # a family's level is no matter of its total
 
 
-def test_a_thousand_arms_take_no_time():
+def test_a_step_with_a_thousand_arms_is_fast():
     arms, depths, rng = arms_of([10, 10, 10]), [5, 3, 2], np.random.default_rng(0)
     log_p = np.full(1000, -np.log(1000.0))
     begun = time.perf_counter()
@@ -270,7 +259,7 @@ def test_a_thousand_arms_take_no_time():
 
 @property_test
 @given(seed=st.integers(0, 10_000), K=st.integers(1, 20), loss=st.floats(0.0, 5.0))
-def test_estimates_of_a_bandit_are_right_on_average(seed, K, loss):
+def test_bandit_estimates_are_unbiased(seed, K, loss):
     log_p = some_log_p(np.random.default_rng(seed), K, spread=1.0)
     mean = sum(np.exp(log_p[i]) * bandit_losses(log_p, i, loss) for i in range(K))
     np.testing.assert_allclose(mean, loss, atol=1e-9)
@@ -279,7 +268,7 @@ def test_estimates_of_a_bandit_are_right_on_average(seed, K, loss):
 # -- dropping, and depths --------------------------------------------------------------------------------
 
 
-def test_an_arm_is_dropped_only_after_so_many_steps_in_a_row():
+def test_an_arm_is_dropped_after_enough_consecutive_improbable_steps():
     low, high = np.log([0.99, 0.01]), np.log([0.9, 0.1])
     below = np.zeros(2, dtype=int)
     for log_p in [low] * 9 + [high] + [low] * 9:
@@ -289,11 +278,11 @@ def test_an_arm_is_dropped_only_after_so_many_steps_in_a_row():
     assert surviving(below, 10).tolist() == [True, False]
 
 
-def test_a_share_of_one_over_k_itself_is_not_below():
+def test_a_probability_equal_to_the_limit_does_not_count_as_below():
     assert steps_below([4, 4], np.log([0.95, 0.05]), 0.1).tolist() == [0, 0]
 
 
-def test_by_the_recipe_dearer_early_modules_lie_deeper():
+def test_the_recipe_puts_expensive_early_modules_deeper():
     depths = depth_recipe([40, 10, 5], lam=0.1, steps=200, arms=8, recipe="eq20").depths
     even = depth_recipe([10, 10, 10], lam=0.1, steps=200, arms=8, recipe="eq20").depths
     assert depths[0] > even[0]
@@ -307,96 +296,6 @@ def test_a_recipe_needs_costs_and_a_weight_above_0(costs, lam):
         depth_recipe(costs, lam, 100, 4, "eq17")
 
 
-def test_movement_regret_without_movement_is_the_plain_one():
+def test_movement_regret_without_movement_equals_plain_regret():
     assert movement_regret([3.0, 1.0], 1.0, [0.0, 0.0], 0.5) == 2.0
     assert movement_regret([3.0, 1.0], 1.0, [10.0, 4.0], 0.5) == 9.0
-
-
-# -- cells -----------------------------------------------------------------------------------------------
-
-
-@property_test
-@given(seed=st.integers(0, 10_000), d=st.integers(1, 4), parts=st.integers(1, 5))
-def test_slices_cover_the_box_and_overlap_only_at_their_edges(seed, d, parts):
-    rng = np.random.default_rng(seed)
-    low, extent = rng.normal(size=d), rng.uniform(0.1, 9.0, d)
-    cells = sliced(low, low + extent, int(rng.integers(d)), parts)
-    points = low + rng.random((50, d)) * extent
-    assert (sum(within(points, *cell).astype(int) for cell in cells) == 1).all()
-    volumes = np.prod(cells[:, 1] - cells[:, 0], axis=1)
-    np.testing.assert_allclose(volumes, np.prod(extent) / parts)
-
-
-def test_a_cell_is_halved_across_its_longest_side_in_the_unit_given():
-    cell = np.array([[0.0, 0.0], [1.0, 8.0]])
-    assert halves(cell)[:, :, 1].tolist() == [[0.0, 4.0], [4.0, 8.0]]
-    assert halves(cell, [1.0, 10.0])[:, :, 0].tolist() == [[0.0, 0.5], [0.5, 1.0]]
-    assert halves(np.array([[0.0, 0.0], [1.0, 1.0]]))[:, :, 0].tolist() == [[0.0, 0.5], [0.5, 1.0]]
-
-
-def lines(*counts):
-    return [sliced(np.zeros(1), np.ones(1), 0, n) for n in counts]
-
-
-@property_test
-@given(shape=shapes, seed=st.integers(0, 10_000))
-def test_refined_arms_cover_what_the_survivors_covered(shape, seed):
-    arms, _ = a_tree(shape)
-    rng = np.random.default_rng(seed)
-    cells = lines(*(n for n, _ in shape))
-    keep = np.flatnonzero(rng.random(len(arms)) < 0.5)
-    keep = keep if len(keep) else np.array([0])
-    finer = refined(cells, arms, keep)
-    assert len(finer.arms) == len(keep) * 2 ** len(shape)
-    assert finer.arms.tolist() == sorted(finer.arms.tolist())
-    columns = [(m,) for m in range(len(shape) + 1)]
-    for point in rng.random((20, len(shape) + 1)):
-        old, new = (
-            arm_at(arms[keep], cells, columns, point),
-            arm_at(finer.arms, finer.regions, columns, point),
-        )
-        assert (old is None) == (new is None)
-        if old is not None:
-            assert finer.parents[new] == keep[old]
-
-
-def test_cells_that_no_survivor_uses_are_dropped():
-    finer = refined(lines(4), arms_of([4]), np.array([1, 3]))
-    assert finer.regions[0].ravel().tolist() == [0.25, 0.375, 0.375, 0.5, 0.75, 0.875, 0.875, 1.0]
-    assert finer.arms.ravel().tolist() == [0, 1, 2, 3]
-    assert finer.parents.tolist() == [1, 1, 3, 3]
-
-
-# -- where a next point may lie --------------------------------------------------------------------------
-
-
-def test_the_first_changed_module_decides_what_is_held():
-    cells, columns = lines(2, 2), [(0,), (2,), (1, 3)]
-    arms, position = arms_of([2, 2]), np.array([0.1, 0.2, 0.3, 0.4])
-    changed = first_changed(arms, [0, 0])
-    assert changed.tolist() == [2, 1, 0, 0]
-    low, high = boxes_of(arms, cells, columns, changed, position, np.zeros(4), np.ones(4))
-    assert (low[0].tolist(), high[0].tolist()) == ([0.1, 0.0, 0.3, 0.0], [0.1, 1.0, 0.3, 1.0])
-    assert (low[1].tolist(), high[1].tolist()) == ([0.1, 0.0, 0.5, 0.0], [0.1, 1.0, 1.0, 1.0])
-    assert (low[2].tolist(), high[2].tolist()) == ([0.5, 0.0, 0.0, 0.0], [1.0, 1.0, 0.5, 1.0])
-
-
-def test_without_an_arm_before_all_modules_move():
-    assert first_changed(arms_of([2, 2]), None).tolist() == [0, 0, 0, 0]
-
-
-@property_test
-@given(seed=st.integers(0, 10_000), m=st.integers(0, 3))
-def test_held_coordinates_are_those_of_the_modules_before(seed, m):
-    rng = np.random.default_rng(seed)
-    position, columns = rng.random(5), [(3,), (0, 4), (1,), (2,)]
-    low, high = pinned(np.zeros(5), np.ones(5), columns, m, position)
-    held = sorted(axis for own in columns[:m] for axis in own)
-    assert np.flatnonzero(low == high).tolist() == held
-    np.testing.assert_array_equal(low[held], position[held])
-
-
-def test_the_best_point_of_a_box_is_the_least_loss_in_it_and_its_edge_belongs_to_it():
-    points = np.array([[0.5], [0.6], [2.0]])
-    assert best_in_box(points, np.array([3.0, 3.0, 0.0]), np.array([0.5]), np.array([1.0])) == 0
-    assert best_in_box(points, np.zeros(3), np.array([3.0]), np.array([4.0])) is None

@@ -1,4 +1,4 @@
-"""Benchmarks run, and write what they measured; how fast anything is, is not tested here."""
+"""Benchmarks run and write what they measured; speed itself is not tested here."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def test_a_benchmark_prints_and_writes_one_row(tmp_path):
         assert row["name"] in done.stdout
 
 
-def test_an_unknown_benchmark_is_refused_with_the_names_there_are():
+def test_an_unknown_benchmark_is_rejected_with_the_valid_names():
     done = run("gp-apend-500", "--no-peers")
     assert done.returncode == 2
     assert "gp-apend-500" in done.stderr

@@ -1,4 +1,4 @@
-"""Cells of one's own, from a table of settings and what came of them."""
+"""New factory cells from a table of trials."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_truth_is_the_process_fitted_to_the_table_over_the_box_of_its_settin
     assert world.sensor.noise_sd == pytest.approx(0.2, rel=0.8)
 
 
-def test_what_hardly_matters_has_a_long_scale_and_the_quality_is_that_of_the_fit():
+def test_an_irrelevant_setting_has_a_long_length_scale():
     write()
 
     made = make_cell("oven", CellTable(Path("t.csv"), "strength"))
@@ -113,7 +113,7 @@ def test_what_hardly_matters_has_a_long_scale_and_the_quality_is_that_of_the_fit
     assert 0 <= made.little_known < 0.5
 
 
-def test_outcomes_that_are_mere_chance_are_said_to_be_so(said):
+def test_random_outcomes_are_reported_as_such(said):
     rng = np.random.default_rng(3)
     rows = [
         f"{a:.3f},{b:.3f},{v:.3f}" for a, b, v in zip(*rng.random((2, 40)), rng.normal(0, 1, 40), strict=True)
@@ -130,7 +130,7 @@ def test_outcomes_that_are_mere_chance_are_said_to_be_so(said):
     assert f"R2 {explained:.2f}" in Path("worlds/oven/README.md").read_text()
 
 
-def test_settings_are_the_columns_that_are_named_with_their_units(said):
+def test_named_columns_become_settings_with_units(said):
     write(header=("heat", "pressure", "minutes", "strength", "operator"), extra=np.arange(N))
 
     out = said("new", "world", "oven", *RUN, "--axis", "minutes:min", "--axis", "heat:C")
@@ -149,7 +149,7 @@ def test_a_column_with_a_colon_in_its_name_can_be_named(said):
 
 
 @pytest.mark.filterwarnings("error")
-def test_columns_whose_names_have_blanks_keep_them_and_are_fit_for_the_map(said):
+def test_column_names_with_blanks_become_valid_names_in_the_map(said):
     write(header=("oven heat (C)", "class!", "1st minutes", "strength"))
     said("new", "world", "oven", *RUN)
 
@@ -176,7 +176,7 @@ def test_names_of_the_map_are_ascii(names, fit):
     assert maps.names_of(names) == fit
 
 
-def test_a_noise_column_is_no_setting(said):
+def test_a_noise_column_is_not_a_setting(said):
     write(header=("heat", "pressure", "minutes", "strength", "sd"), extra=np.full(N, 0.3))
 
     said("new", "world", "oven", *RUN, "--noise", "sd")
@@ -201,7 +201,7 @@ def test_a_positive_skewed_outcome_can_be_modelled_by_its_log(said):
 # -- modules, control sets, a cost per sample ------------------------------------------------------------
 
 
-def test_modules_become_a_chain_that_lambo_is_to_run(said):
+def test_modules_become_a_chain_with_a_lambo_mission(said):
     write()
 
     modules = ("--module", "bake=heat,minutes:40", "--module", "press = pressure : 10")
@@ -220,7 +220,7 @@ def test_modules_become_a_chain_that_lambo_is_to_run(said):
     assert "press 10" in said("ask", "r")
 
 
-def test_control_sets_have_laws_of_their_columns_and_costs_to_be_found_out(said):
+def test_control_sets_get_distributions_from_the_table_and_unknown_costs(said):
     rows = write()
 
     sets = (
@@ -250,7 +250,7 @@ def test_control_sets_have_laws_of_their_columns_and_costs_to_be_found_out(said)
 
 
 @pytest.mark.parametrize(("goal", "side"), [("maximise", -1), ("minimise", 1)])
-def test_the_worst_value_lies_beyond_all_that_the_table_and_the_fit_hold(goal, side):
+def test_the_worst_value_lies_beyond_the_table_and_the_fit(goal, side):
     write()
     sets = (((*COLUMNS,), 1.0), (("heat",), 0.1))
 
@@ -274,7 +274,7 @@ def test_a_mission_of_control_sets_runs(said):
     assert json.loads(Path("r/summary.json").read_text())["steps"] == 8
 
 
-def test_a_sample_has_a_price_where_there_are_neither(said):
+def test_a_sample_has_a_cost_without_modules_and_control_sets(said):
     write()
 
     assert "2.5 h a sample" in said("new", "world", "oven", *RUN, "--sample-cost", "2.5", "--cost-unit", "h")
@@ -311,7 +311,7 @@ def test_a_fitted_law_has_the_mean_and_the_variance_of_the_column(seed):
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0], np.linspace(0, 1, 9)])
-def test_a_column_that_spreads_wider_than_any_normal_law_is_uniform(values):
+def test_a_column_that_spreads_too_wide_for_a_normal_distribution_is_uniform(values):
     assert isinstance(fitted_law(np.array(values), 0.0, 1.0), Uniform)
 
 
@@ -371,7 +371,7 @@ def bad(*args, said=()):
         bad("--transform", "log", "--value", "low", said=("unknown column 'low'",)),
     ],
 )
-def test_a_wrong_cell_is_refused_without_a_trace(command, args, said):
+def test_a_wrong_cell_is_rejected_and_leaves_no_trace(command, args, said):
     write()
 
     code, _, err = command("new", "world", "oven", *RUN, *args)
@@ -387,7 +387,7 @@ def test_a_wrong_cell_is_refused_without_a_trace(command, args, said):
     ("option", "value"),
     [("--axis", "heat"), ("--module", "a=heat:1"), ("--goal", "maximise"), ("--cost-unit", "s")],
 )
-def test_options_of_a_cell_are_refused_for_a_survey(command, option, value):
+def test_options_of_a_cell_are_rejected_for_a_survey(command, option, value):
     write()
 
     code, _, err = command(
@@ -416,7 +416,7 @@ def test_a_survey_needs_a_position(command):
         (np.array(["A", "B"] * (N // 2)), "'A' is not a finite number"),
     ],
 )
-def test_a_column_that_is_no_setting_is_refused_with_what_to_do(command, column, said):
+def test_an_unusable_column_is_rejected_with_a_fix(command, column, said):
     rows = settings()
     lines = [f"{a:.4g},{p},{m:.4g},{a + m:.4g}" for (a, _, m), p in zip(rows, column, strict=True)]
     Path("t.csv").write_text("\n".join(["heat,pressure,minutes,strength", *lines]))
@@ -429,7 +429,7 @@ def test_a_column_that_is_no_setting_is_refused_with_what_to_do(command, column,
     assert "--axis" in err
 
 
-def test_outcomes_that_do_not_differ_are_refused(command):
+def test_equal_outcomes_are_rejected(command):
     lines = [f"{a:.4g},{m:.4g},7" for a, _, m in settings()]
     Path("t.csv").write_text("\n".join(["heat,minutes,strength", *lines]))
 
@@ -439,7 +439,7 @@ def test_outcomes_that_do_not_differ_are_refused(command):
     assert "all outcomes are 7" in err
 
 
-def test_a_setting_named_as_a_column_of_a_run_is_refused(command):
+def test_a_setting_with_a_reserved_name_is_rejected(command):
     write(header=("heat", "cost", "minutes", "strength"))
 
     code, _, err = command("new", "world", "oven", *RUN)
@@ -452,7 +452,7 @@ def test_a_setting_named_as_a_column_of_a_run_is_refused(command):
 
 
 @pytest.mark.parametrize("args", [("--control-set", "heat,top:1"), ("--module", "a=heat,top:1", *CHAIN[2:])])
-def test_a_column_with_a_comma_in_its_name_can_t_be_named(command, args):
+def test_a_column_with_a_comma_in_its_name_is_rejected(command, args):
     write(header=('"heat,top"', "pressure", "minutes", "strength"))
 
     code, _, err = command("new", "world", "oven", *RUN, *args)
@@ -463,7 +463,7 @@ def test_a_column_with_a_comma_in_its_name_can_t_be_named(command, args):
     assert args[0] in err
 
 
-def test_the_box_has_points_that_stand_for_it():
+def test_the_box_has_representers():
     write()
 
     domain = make_cell("oven", CellTable(Path("t.csv"), "strength")).loaded.world.domain

@@ -1,4 +1,4 @@
-"""The cells: chains of modules and priced subsets as worlds, and the plant and the airfoil in two of them."""
+"""Factory cells: the shipped chains of modules and priced control sets, plant and airfoil."""
 
 import numpy as np
 import pytest
@@ -181,7 +181,7 @@ def test_control_sets_are_worth_what_the_readme_says(name):
 
 
 @pytest.mark.parametrize("name", [*CHAINS, *SUBSETS])
-def test_a_mission_in_a_cell_runs_and_pays(name, tmp_path):
+def test_a_mission_in_a_cell_runs_and_is_charged(name, tmp_path):
     file = tmp_path / "try.toml"
     goal = "minimise" if name in CHAINS else "maximise"
     file.write_text(
@@ -231,7 +231,7 @@ def test_ammonium_keeps_potassium_out_and_potassium_calcium(at, more):
 
 
 @given(shares, st.floats(0.1, 2))
-def test_ammonium_is_the_more_poisonous_the_more_alkaline_the_medium(at, more):
+def test_ammonium_is_more_toxic_in_a_more_alkaline_medium(at, more):
     here = point(PLANT, at)
     there = here + np.array([0, 0, 0, 0, more])
     limits = PLANT.field.limits(np.array([here, there]))
@@ -316,7 +316,7 @@ def test_a_formula_over_five_axes_is_smooth(world):
 
 
 @pytest.mark.parametrize("kind", [Growth(), AirfoilNoise()], ids=["growth", "airfoil"])
-def test_a_domain_that_does_not_fit_a_formula_is_refused(kind):
+def test_a_domain_that_does_not_fit_a_formula_is_rejected(kind):
     with pytest.raises(InputError, match="over 2 axes"):
         kind.make(Domain.box([Axis("x", "", 1, 2), Axis("y", "", 1, 2)], 8))
     with pytest.raises(InputError, match="axis 'x2' starts at -1"):

@@ -131,7 +131,7 @@ def test_damage_fades_away_from_a_crack_as_its_formula_says():
         ({"halo": 1.5}, "halo = 1.5"),
     ],
 )
-def test_a_crack_with_a_number_out_of_its_range_is_refused(told, part):
+def test_settings_out_of_range_are_rejected(told, part):
     with pytest.raises(InputError, match=part):
         Cracks(**told)
 

@@ -95,7 +95,7 @@ def test_a_full_control_set_is_one_evaluation_of_the_belief(name):
 
 @property_test
 @given(seed=st.integers(0, 10_000), kappa=st.floats(0.1, 5.0), n=st.integers(1, 30))
-def test_the_cheap_form_of_a_squared_exponential_is_never_inside_the_exact_one(seed, kappa, n):
+def test_the_cheap_bound_of_a_squared_exponential_encloses_the_exact_one(seed, kappa, n):
     belief = belief_of("se", n, seed=seed)
     rng = np.random.default_rng(seed)
     mask = rng.random(D) < 0.5
@@ -116,7 +116,7 @@ def test_the_average_is_the_belief_of_the_mean_of_all_samples(name):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_before_any_reading_the_prior_speaks(name):
+def test_before_any_reading_bounds_are_those_of_the_prior(name):
     over = Expected(Belief(kernel(name, [0.5] * D, 4.0)), np.full((S, D), 0.5), np.array(MASKS[0]))
     points = points_of(MASKS[0])
     assert over.bound(points, 2.0).tolist() == [4.0] * 5
@@ -135,12 +135,12 @@ def test_products_with_the_inverse_agree_with_those_by_the_factor(seed, exponent
     np.testing.assert_allclose(quick, (half**2).sum(axis=0), atol=2e-6)
 
 
-def test_the_inverse_is_left_out_where_it_would_lose_digits():
+def test_the_inverse_is_not_used_where_it_would_lose_digits():
     assert Precision(belief_of("se", noise=1e-2)).inverse is not None
     assert Precision(belief_of("se", noise=1e-12)).inverse is None
 
 
-def test_many_points_are_taken_in_parts():
+def test_many_points_are_evaluated_in_parts():
     rng = np.random.default_rng(0)
     belief = Belief(SquaredExponential([0.5] * D)).given(rng.random((200, D)), rng.random(200), 0.1)
     over, points = Expected(belief, rng.random((128, D)), np.array(MASKS[0])), rng.random((90, D))
@@ -149,6 +149,6 @@ def test_many_points_are_taken_in_parts():
 
 
 @pytest.mark.parametrize("mask", [[False] * D, [True, False]])
-def test_samples_of_other_variables_or_no_control_at_all_are_refused(mask):
+def test_samples_of_other_variables_or_without_controls_are_rejected(mask):
     with pytest.raises(InputError):
         Expected(belief_of("se"), np.full((3, D), 0.5), np.array(mask))

@@ -1,4 +1,4 @@
-"""LaMBO: what it chooses, what it keeps, and what becomes of its arms on a small chain of modules."""
+"""LaMBO: its choices, its memory, and how its arms develop on a small chain of modules."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TestLaMBOKeepsTheContract(PolicyContract):
 # -- what it is refused for ------------------------------------------------------------------------------
 
 
-def test_it_has_its_name_and_answers_only_for_an_optimum():
+def test_it_is_registered_and_answers_only_questions_for_an_optimum():
     assert POLICIES.get("lambo") is LaMBO
     with pytest.raises(InputError):
         replace(chain_mission(), question=LevelSet(0.3))
@@ -171,7 +171,7 @@ def test_depths_are_one_for_each_module_but_the_last(depths):
     ],
     ids=str,
 )
-def test_settings_out_of_their_range_are_refused(wrong):
+def test_settings_out_of_range_are_rejected(wrong):
     with pytest.raises(InputError):
         LaMBO(**wrong)
 
@@ -220,7 +220,7 @@ def steps_of(kept):
     ]
 
 
-def test_modules_before_the_first_changed_cell_keep_their_values_to_the_last_bit():
+def test_modules_before_the_first_changed_region_keep_their_values_exactly():
     _, _, _, kept = watched_run(battery=600.0)
     seen = set()
     for state, before, after, site in steps_of(kept)[1:]:
@@ -235,7 +235,7 @@ def test_modules_before_the_first_changed_cell_keep_their_values_to_the_last_bit
     assert seen == {0, 1, 2}
 
 
-def test_a_point_lies_in_the_cells_of_its_arm():
+def test_a_point_lies_in_the_regions_of_its_arm():
     _, _, _, kept = watched_run(battery=600.0)
     for state, _, after, site in steps_of(kept):
         for m, k in enumerate(after["arms"][after["arm"]] if after["arm"] is not None else []):
@@ -262,14 +262,14 @@ def test_deeper_trees_move_early_modules_more_rarely():
     assert share((5, 1)) < 0.6 * share((1, 1))
 
 
-def test_it_comes_down_into_the_bowl():
+def test_it_finds_the_minimum_of_a_bowl():
     agent, orders, stop, _ = watched_run(battery=600.0)
     assert stop.reason is EndReason.BATTERY_SPENT
     truth = agent.mission.world.truth(np.stack([o.site for o in orders if isinstance(o, Query)]))
     assert truth.min() < 0.5 * truth[:6].min()
 
 
-def test_the_battery_is_spent_on_what_it_pays_for_to_the_end():
+def test_the_battery_is_spent_until_nothing_is_affordable():
     agent, _, stop, kept = watched_run(battery=600.0)
     assert stop.reason is EndReason.BATTERY_SPENT
     assert agent.spent <= 600.0
@@ -289,7 +289,7 @@ def test_the_same_state_and_memory_give_the_same_decision():
         np.testing.assert_array_equal(again.choice.site, decision.choice.site)
 
 
-def test_what_it_remembers_reads_back_equal():
+def test_the_memory_survives_being_written_and_read():
     told = BanditState.over([np.array([[[0.0], [1.0]], [[1.0], [2.0]]])], arms_of([2]), (1,), 2.5)
     plain = told.to_plain()
     assert BanditState.from_plain(plain).to_plain() == plain
@@ -297,7 +297,7 @@ def test_what_it_remembers_reads_back_equal():
     np.testing.assert_allclose(plain["log_p"], np.log(0.5))
 
 
-def test_losses_are_in_units_of_the_range_of_the_first_readings_unless_told():
+def test_losses_are_in_units_of_the_range_of_the_first_readings_by_default():
     _, _, _, kept = watched_run(battery=600.0)
     state, _, decision = kept[0]
     values = np.concatenate([event.values for event in state.history])
@@ -330,7 +330,7 @@ def a_memory(**changes):
     return replace(state, position=position), {**plain, "refinements": 0, **changes}
 
 
-def test_a_restart_makes_arms_alike_and_keeps_arm_height_and_depth():
+def test_a_restart_makes_arms_equally_probable_and_keeps_arm_height_and_depth():
     state, memory = a_memory(step=50, below=[0, 3, 0, 9], depths=[4, 1], h=3)
     after = turned(LaMBO(), state, memory)
     np.testing.assert_allclose(np.exp(after.log_p), 0.25)
@@ -341,7 +341,7 @@ def test_a_restart_makes_arms_alike_and_keeps_arm_height_and_depth():
     assert same.log_p.tolist() == memory["log_p"]
 
 
-def test_a_restart_comes_every_so_many_steps():
+def test_arms_restart_periodically():
     _, _, _, kept = watched_run(LaMBO(candidates=64, climbs=1, restart=5, refinements=0), battery=450.0)
     alike = [
         decision.why["probability"] == pytest.approx(0.25)
@@ -353,7 +353,7 @@ def test_a_restart_comes_every_so_many_steps():
     assert not all(alike)
 
 
-def test_a_refinement_bisects_the_cells_of_survivors_and_stays_where_the_system_is():
+def test_a_refinement_bisects_surviving_regions_and_keeps_the_present_arm():
     state, memory = a_memory(below=[0, 10, 10, 9], h=2, depths=[3, 1], moves=2)
     after = turned(LaMBO(), state, memory)
     assert len(after.arms) == 8  # arms 0 and 3 survive; each has 2 x 2 halves
@@ -370,7 +370,7 @@ def test_a_refinement_bisects_the_cells_of_survivors_and_stays_where_the_system_
     assert after.regions[0][0].tolist() == [[-1.0, 0.0], [0.0, 0.5]]
 
 
-def test_where_the_arm_is_dropped_the_next_step_moves_every_module():
+def test_after_its_arm_is_dropped_the_next_step_moves_every_module():
     state, memory = a_memory(below=[10, 0, 0, 0])
     assert turned(LaMBO(), state, memory).arm is None
     decision = LaMBO(candidates=200).suggest(replace(state), memory)
@@ -378,14 +378,14 @@ def test_where_the_arm_is_dropped_the_next_step_moves_every_module():
     assert decision.why["arms"] == 12
 
 
-def test_after_as_many_refinements_as_allowed_no_arm_is_dropped():
+def test_no_arm_is_dropped_after_the_last_refinement():
     state, memory = a_memory(below=[0, 10, 10, 10], refinements=2)
     after = turned(LaMBO(), state, memory)
     assert len(after.arms) == 4
     assert after.refinements == 2
 
 
-def test_the_first_module_lies_deeper_after_it_changed_often():
+def test_the_depth_of_the_first_module_grows_after_frequent_changes():
     for moves, deeper in ((5, 1), (6, 2)):
         state, memory = a_memory(step=40, moves=moves)
         after = turned(LaMBO(), state, memory)
@@ -397,7 +397,7 @@ def test_the_first_module_lies_deeper_after_it_changed_often():
     assert turned(LaMBO(deepen=0), state, memory).depths == (1, 1)
 
 
-def test_in_a_run_cells_get_finer_at_most_twice_and_depth_only_grows():
+def test_in_a_run_regions_are_refined_at_most_twice_and_depth_only_grows():
     policy = LaMBO(candidates=64, climbs=1, value_scale=0.05)
     _, _, _, kept = watched_run(policy, battery=1000.0)
     memories = [after for _, _, after, _ in steps_of(kept)]
@@ -414,7 +414,7 @@ def test_in_a_run_cells_get_finer_at_most_twice_and_depth_only_grows():
 
 
 @pytest.mark.parametrize("fate", [Rejected, Lost])
-def test_after_a_query_that_came_to_nothing_it_goes_on_from_where_the_system_is(fate):
+def test_after_a_failed_query_it_continues_from_the_present_position(fate):
     def every_third(n, order, vehicle):
         if isinstance(order, Query) and n > 8 and n % 3 == 0:
             return fate(str(order.id), "no")
@@ -454,7 +454,7 @@ def test_the_arm_follows_a_system_that_was_moved():
 # -- what it says ----------------------------------------------------------------------------------------
 
 
-def test_it_tells_arm_cells_probability_and_price():
+def test_its_reasons_contain_arm_regions_probability_and_cost():
     _, _, _, kept = watched_run(battery=600.0)
     for state, _, decision in kept[:-1]:
         why = decision.why
@@ -468,7 +468,7 @@ def test_it_tells_arm_cells_probability_and_price():
         assert len(why["losses"].split(", ")) == min(3, why["arms"])
 
 
-def test_of_a_kept_state_only_what_can_be_paid_for_is_chosen():
+def test_only_affordable_points_are_chosen():
     _, _, _, kept = watched_run(battery=600.0)
     state, memory, _ = kept[5]
     for least, allowed in ((1.0, {"cool"}), (11.0, {"cool", "press, cool"})):
@@ -485,7 +485,7 @@ def test_of_a_kept_state_only_what_can_be_paid_for_is_chosen():
         assert set(prices) <= allowed
 
 
-def test_where_no_arm_can_be_paid_for_late_modules_move_and_early_ones_stay():
+def test_if_no_arm_is_affordable_only_late_modules_move():
     state, memory = a_memory(below=[10, 0, 0, 0])  # its arm is dropped: any other would move all
 
     def affordable(sites, controls=None, level=0, position=None, spent=0.0):
@@ -498,7 +498,7 @@ def test_where_no_arm_can_be_paid_for_late_modules_move_and_early_ones_stay():
     assert decision.memory["step"] == memory["step"] + 1
 
 
-def test_a_decision_is_made_from_what_is_left_of_a_rejected_region():
+def test_a_decision_uses_the_part_of_a_region_that_was_not_rejected():
     state, memory = a_memory()
     nearest = np.array([state.domain.nearest(site) for site in state.domain.sites])
     rejected = np.isin(np.arange(state.domain.size), nearest[state.domain.sites[:, 0] > 2.0])
@@ -510,7 +510,7 @@ def test_a_decision_is_made_from_what_is_left_of_a_rejected_region():
         assert not rejected[state.domain.nearest(decision.choice.site)]
 
 
-def test_a_simulated_run_is_the_same_twice():
+def test_a_simulated_run_is_reproducible():
     mission = chain_mission(LaMBO(candidates=64), battery=450.0, seed=3)
     runs = []
     for _ in range(2):

@@ -54,7 +54,7 @@ def no_training(monkeypatch):
     monkeypatch.setattr(mlp, "trained_error", refused)
 
 
-def test_some_rows_of_the_table_come_out_again_when_trained():
+def test_rows_of_the_table_are_reproducible():
     told = rows()
     best = min(range(len(told)), key=lambda i: float(told[i]["test_error"]))
     for i in (0, best):
@@ -79,7 +79,7 @@ def test_a_network_that_hardly_learns_is_worse_than_one_that_does():
 
 
 @given(st.tuples(*(st.floats(a.low, a.high) for a in AXES)))
-def test_settings_stay_in_the_range_of_the_axes_and_survive_a_text(site):
+def test_settings_stay_in_range_and_survive_being_written_as_text(site):
     settings = Settings.at(np.array(site))
     assert 32 <= settings.batch_size <= 128
     assert 15 <= settings.hidden <= 120
@@ -87,7 +87,7 @@ def test_settings_stay_in_the_range_of_the_axes_and_survive_a_text(site):
     assert abs(settings.learning_rate - site[1]) <= 1e-9
 
 
-def test_the_table_holds_every_point_that_stands_for_the_domain_and_no_score_trains(world, no_training):
+def test_the_table_holds_every_site_so_scores_train_nothing(world, no_training):
     errors = world.truth(world.domain.sites)
     told = rows()
     assert np.array_equal(errors, [float(r["test_error"]) for r in told[: world.domain.size]])
@@ -103,7 +103,7 @@ def test_the_best_known_error_is_the_least_of_the_table_and_no_search_trains(wor
     assert world.field.optimum("maximise") is None
 
 
-def test_what_is_not_in_the_table_is_trained_for(tmp_path, monkeypatch):
+def test_missing_errors_are_computed_by_training(tmp_path, monkeypatch):
     field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).make(FEW, 0, tmp_path)
     monkeypatch.setattr(mlp, "trained_error", lambda settings: float(settings.batch_size))
     between = np.array([[40.2, 0.5, 0.5, 1.0]])
@@ -111,19 +111,19 @@ def test_what_is_not_in_the_table_is_trained_for(tmp_path, monkeypatch):
     assert field.values(np.concatenate([FEW.sites, between])).tolist() == [0.25, 0.75, 40.0]
 
 
-def test_a_table_without_a_row_for_each_site_is_refused_at_once(tmp_path, no_training):
+def test_an_incomplete_table_is_rejected(tmp_path, no_training):
     kind = table(tmp_path, np.tile(FEW.sites[:1], (5, 1)), [0.1] * 5)
     with pytest.raises(InputError, match=r"1 of 2 sites have no row"):
         kind.make(FEW, 0, tmp_path)
 
 
-def test_without_a_table_nothing_is_known_and_nothing_is_trained_until_it_is_asked_for(no_training):
+def test_without_a_table_nothing_is_trained_before_a_value_is_needed(no_training):
     field = MLPTraining().make(FEW)
     assert field.known == {}
     assert field.optimum("minimise") is None
 
 
-def test_settings_that_no_network_can_have_are_refused():
+def test_invalid_settings_are_rejected():
     with pytest.raises(InputError, match="over 2 axes"):
         MLPTraining().make(Domain.box(AXES[:2], 4))
     with pytest.raises(InputError, match="'learning_rate' starts at 0"):

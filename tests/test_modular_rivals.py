@@ -149,12 +149,12 @@ class TestRivalsKeepTheContract(PolicyContract):
 @pytest.mark.parametrize(
     ("name", "rule"), [("lazy-ei-per-cost", LazyEIPerCost), ("ca-mobo", CAMOBO), ("carbo", CArBO)]
 )
-def test_each_rule_has_its_name(name, rule):
+def test_each_policy_is_registered(name, rule):
     assert POLICIES.get(name) is rule
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_each_rule_needs_a_chain_of_modules_over_a_box_that_is_never_free(rule):
+def test_each_policy_needs_modules_with_costs_over_a_box(rule):
     box = valley_world().domain
     for cost, domain, told in (
         (None, box, "unknown costs"),
@@ -167,7 +167,7 @@ def test_each_rule_needs_a_chain_of_modules_over_a_box_that_is_never_free(rule):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_early_modules_keep_their_values_to_the_last_bit_or_change(rule):
+def test_unchanged_modules_keep_their_values_exactly(rule):
     _, _, stop, kept = watched_run(rule)
     assert stop.reason is EndReason.BATTERY_SPENT
     prices = set()
@@ -189,14 +189,14 @@ def test_the_same_state_and_memory_give_the_same_decision(rule):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_each_rule_finds_the_deeper_valley(rule):
+def test_each_policy_finds_the_deeper_valley(rule):
     agent, orders, _, _ = watched_run(rule, battery=250.0)
     truth = agent.mission.world.truth(np.stack([o.site for o in orders if isinstance(o, Query)]))
     assert truth.min() < -1.0  # of -1.2 at best
 
 
 @pytest.mark.parametrize("wrong", [{"climbs": 0}, {"candidates": 0}], ids=str)
-def test_settings_out_of_their_range_are_refused(wrong):
+def test_settings_out_of_range_are_rejected(wrong):
     with pytest.raises(InputError):
         LazyEIPerCost(**wrong)
 
@@ -204,7 +204,7 @@ def test_settings_out_of_their_range_are_refused(wrong):
 # -- EI per cost -----------------------------------------------------------------------------------------
 
 
-def test_the_point_chosen_has_the_largest_improvement_per_cost_of_those_looked_at():
+def test_the_chosen_point_has_the_largest_improvement_per_cost_of_those_considered():
     _, _, _, kept = watched_run(LazyEIPerCost(candidates=200))
     for state, decision in queries(kept):
         best = incumbent(state.surface)
@@ -225,14 +225,14 @@ def test_lazy_is_never_worse_than_eager_by_its_own_score():
     assert better >= 0.9 * len(affordable)
 
 
-def test_where_all_modules_but_the_last_are_free_laziness_brings_nothing():
+def test_laziness_has_no_effect_if_only_the_last_module_costs_something():
     _, _, _, kept = watched_run(LazyEIPerCost(candidates=200), prices=(0.0, 0.0, 1.0), battery=12.0)
     best = max(one["value"] for one in kept[0][2].why["best"])
     assert kept[0][2].why["score"] == best
     assert kept[0][2].why["changes"] == "m0, m1, m2"  # the largest box holds the others
 
 
-def test_carbo_minds_the_cost_less_as_the_battery_runs_down():
+def test_carbo_weighs_cost_less_as_the_battery_runs_down():
     _, _, _, kept = watched_run(CArBO(candidates=200))
     powers = [decision.why["power"] for _, decision in queries(kept)]
     assert powers[0] == 1.0
@@ -258,14 +258,14 @@ def test_the_scalarisation_is_the_larger_shortfall():
 
 @property_test
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.01, 0.99))
-def test_what_is_better_in_both_is_chosen_over_what_is_worse_in_both(seed, weight):
+def test_a_dominating_point_is_preferred(seed, weight):
     value, thrift = np.random.default_rng(seed).random((2, 6))
     score = chebyshev(value, thrift, weight)
     worse = (value[:, None] < value) & (thrift[:, None] < thrift)
     assert np.all(~worse | (score[:, None] < score))
 
 
-def test_camobo_draws_its_weight_anew_each_step_and_keeps_to_the_trade():
+def test_camobo_draws_a_new_weight_each_step_and_maximises_its_scalarisation():
     _, _, _, kept = watched_run(CAMOBO(candidates=200))
     weights = [decision.why["weight"] for _, decision in queries(kept)]
     assert len(set(weights)) == len(weights)
@@ -281,7 +281,7 @@ def test_camobo_draws_its_weight_anew_each_step_and_keeps_to_the_trade():
 
 @property_test
 @given(mu=st.floats(-8, 8), s=st.floats(0.05, 3.0), best=st.floats(-2, 2))
-def test_the_log_of_the_improvement_is_that_of_the_improvement_and_its_slopes_are_its_own(mu, s, best):
+def test_the_log_improvement_matches_the_improvement_and_its_slopes_match_differences(mu, s, best):
     scoring = log_expected_improvement(best)
 
     def at(m, d):
@@ -297,7 +297,7 @@ def test_the_log_of_the_improvement_is_that_of_the_improvement_and_its_slopes_ar
     assert at(mu, s).by_sd[0] == pytest.approx(by_sd, rel=1e-4, abs=1e-6)
 
 
-def test_the_log_of_the_improvement_is_finite_and_rises_however_far_below_the_best():
+def test_the_log_improvement_is_finite_and_increasing_far_below_the_best():
     mu = np.array([-1e7, -1e5, -9999.0, -10_001.0, -100.0, -1.0, 0.0, 5.0, 40.0, 1e4])
     told = log_expected_improvement(0.0)(np.sort(mu), np.ones(len(mu)))
     assert np.isfinite(told.score).all()
@@ -310,7 +310,7 @@ def test_the_log_of_the_improvement_is_finite_and_rises_however_far_below_the_be
 
 @property_test
 @given(seed=st.integers(0, 10_000), far=st.integers(1, 20), near=st.integers(1, 20))
-def test_candidates_lie_in_their_box_and_held_coordinates_stay(seed, far, near):
+def test_candidates_lie_in_their_box_and_keep_held_coordinates(seed, far, near):
     rng = np.random.default_rng(seed)
     domain = Domain.box(AXES, 8)
     ends = np.sort(domain.low + rng.random((4, 2, 3)) * domain.extent, axis=1)
@@ -323,7 +323,7 @@ def test_candidates_lie_in_their_box_and_held_coordinates_stay(seed, far, near):
     np.testing.assert_array_equal(points[0, :, 1], ends[0, 0, 1])
 
 
-def test_lazy_boxes_hold_one_module_more_each():
+def test_each_lazy_box_holds_one_more_module():
     domain, position = Domain.box(AXES, 8), np.array([1.0, 0.5, 0.3])
     boxes = lazy_boxes(domain, [(1,), (0,), (2,)], position)
     held = boxes.low == boxes.high
@@ -354,7 +354,7 @@ def test_the_best_point_of_each_box_is_as_good_as_that_of_many_random_ones(scori
         assert scoring(there.mean, there.sd).score[0] == pytest.approx(found.scores[k], rel=1e-6)
 
 
-def test_a_box_that_was_rejected_whole_has_no_point():
+def test_a_completely_rejected_box_has_no_point():
     state = a_state()
     low, high = np.array([0.0, -1.0, 0.0]), np.array([4.0, 1.0, 1.0])
     boxes = Boxes(np.array([low, low]), np.array([high, [1.0, 1.0, 1.0]]))
@@ -369,14 +369,14 @@ def test_a_box_that_was_rejected_whole_has_no_point():
     assert (none.scores == -np.inf).all()
 
 
-def test_before_any_reading_every_point_is_as_good():
+def test_before_any_reading_all_points_score_equally():
     state = replace(a_state(), surface=Surface(Belief(SquaredExponential([1.0, 1.0, 1.0])), np.zeros((1, 3))))
     boxes = lazy_boxes(state.domain, state.cost.columns, state.position)
     found = best_of_boxes(state, upper_bound(2.0), boxes)
     np.testing.assert_allclose(found.scores, 2.0)
 
 
-def test_a_run_carried_out_again_is_the_same():
+def test_a_run_is_reproducible():
     first = drive(valley_mission(CAMOBO(candidates=96), battery=120.0), carried_out)[1]
     again = drive(valley_mission(CAMOBO(candidates=96), battery=120.0), carried_out)[1]
     assert [o.site.tolist() for o in first if isinstance(o, Query)] == [

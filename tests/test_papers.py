@@ -44,7 +44,7 @@ def study(out, *arguments):
     )
 
 
-def test_a_study_goes_on_where_it_was_broken_off(tmp_path):
+def test_an_interrupted_study_continues_where_it_stopped(tmp_path):
     out = tmp_path / "study.csv"
     first = study(out, "--steps", "1")
     assert first.returncode == 0, first.stderr
@@ -66,7 +66,7 @@ def test_a_study_goes_on_where_it_was_broken_off(tmp_path):
     assert "with other settings" in other.stderr
 
 
-def test_all_rules_of_a_repeat_begin_alike(papers):
+def test_all_policies_of_a_repeat_start_from_the_same_readings(papers):
     missions = []
     for rule in papers.RULES:
         name, told = papers.settings(papers.Cell("branin", rule, 3), None)
@@ -96,7 +96,7 @@ def test_the_table_has_means_with_their_errors_and_differences_within_repeats(pa
     assert lines[-1] == "| branin | EI | +0.0 ± 1.0 | +0.250 ± 0.000 | -6.000 ± 0.000 |"
 
 
-def test_a_file_of_another_kind_is_refused(papers, tmp_path):
+def test_a_file_of_another_kind_is_rejected(papers, tmp_path):
     file = tmp_path / "other.csv"
     file.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="no table of this study"):
@@ -128,7 +128,7 @@ def test_regret_and_travel_are_those_of_the_steps_after_the_design(papers, monke
 
 
 @pytest.mark.parametrize(("name", "worlds"), [("modular_systems", "CHAINS"), ("control_sets", "WORLDS")])
-def test_every_rule_of_a_study_of_cells_can_be_run_in_each_of_its_worlds(name, worlds):
+def test_every_policy_of_a_study_of_cells_runs_in_each_of_its_worlds(name, worlds):
     with loaded(name) as made:
         for world in getattr(made, worlds):
             for rule in made.RULES:

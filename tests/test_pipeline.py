@@ -115,7 +115,7 @@ def test_many_cells_touch():
     assert len(np.unique(cells[:, 1:][beside])) > cells.max() / 4
 
 
-def test_a_perfect_finding_scores_1_none_0_and_two_cells_taken_for_one_half_of_what_is_right():
+def test_f1_of_a_perfect_an_empty_and_a_merged_segmentation():
     true = micrographs(0, 2, 128)
     cells = [p.cells for p in true]
     assert f1(cells, cells) == 1.0
@@ -181,7 +181,7 @@ def test_cleaning_removes_what_is_thin_and_what_is_small_and_nothing_else():
 
 
 @given(st.tuples(*(st.floats(a.low, a.high) for a in AXES)))
-def test_settings_survive_a_text_and_whole_ones_are_rounded(site):
+def test_settings_survive_being_written_as_text_and_integers_are_rounded(site):
     settings = Settings.at(np.array(site))
     assert Settings.at(np.array([float(repr(x)) for x in site])) == settings
     assert abs(2 * settings.denoise.reach + 1 - site[1]) <= 1.0
@@ -193,7 +193,7 @@ def test_settings_survive_a_text_and_whole_ones_are_rounded(site):
 # -- what a cell keeps -----------------------------------------------------------------------------------
 
 
-def test_the_same_settings_have_the_same_score_however_the_cell_came_to_them(small):
+def test_the_score_does_not_depend_on_earlier_settings(small):
     there = moved(GOOD, area=60.0)
     value = SMALL.make(FEW).values(there[None])
     assert SMALL.make(FEW).values(there[None]) == value
@@ -245,7 +245,7 @@ def test_settings_that_round_to_the_same_count_as_unchanged(small):
     assert value == small.values(GOOD[None])
 
 
-def test_what_is_looked_up_leaves_the_cell_as_it_was(small):
+def test_looking_up_a_value_does_not_change_the_cache(small):
     small.sampled(GOOD, FEW.middle)
     other = moved(GOOD, strength=1.5)
     value = small.values(other[None])
@@ -255,19 +255,19 @@ def test_what_is_looked_up_leaves_the_cell_as_it_was(small):
     assert small.sampled(moved(other, area=20.0), other)[1]["stages_run"] == [1.0]
 
 
-def test_a_cell_that_ran_with_these_settings_long_ago_keeps_nothing_of_it(small):
+def test_only_the_last_settings_are_cached(small):
     other = moved(GOOD, strength=1.5)
     small.sampled(GOOD, FEW.middle)
     small.sampled(other, GOOD)
     assert small.sampled(GOOD, other)[1]["stages_run"] == [3.0]
 
 
-def test_a_cell_of_which_no_run_is_known_has_nothing_at_hand(small):
+def test_all_stages_run_without_a_cache(small):
     small.sampled(GOOD, FEW.middle)
     assert small.sampled(moved(GOOD, area=10.0), FEW.middle)[1]["stages_run"] == [3.0]
 
 
-def test_two_cells_keep_each_their_own(small):
+def test_two_vehicles_have_separate_caches(small):
     other = moved(GOOD, strength=1.5)
     small.sampled(GOOD, FEW.middle)
     small.sampled(other, FEW.middle)
@@ -275,7 +275,7 @@ def test_two_cells_keep_each_their_own(small):
     assert small.sampled(moved(other, area=10.0), other)[1]["stages_run"] == [1.0]
 
 
-def test_no_more_than_some_cells_are_kept(small):
+def test_the_number_of_cached_states_is_limited(small):
     sites = [moved(GOOD, strength=0.5 + 0.1 * k) for k in range(pipeline._CACHED + 1)]
     for site in sites:
         small.sampled(site, FEW.middle)
@@ -287,7 +287,7 @@ def test_no_more_than_some_cells_are_kept(small):
 # -- the world -------------------------------------------------------------------------------------------
 
 
-def test_some_rows_of_the_table_come_out_again():
+def test_rows_of_the_table_are_reproducible():
     told = rows()
     best = max(range(len(told)), key=lambda i: float(told[i]["f1"]))
     field = MicrographPipeline().make(FEW)
@@ -297,7 +297,7 @@ def test_some_rows_of_the_table_come_out_again():
 
 
 @pytest.mark.parametrize("draw", [0, 1])
-def test_the_table_holds_every_point_that_stands_for_the_domain_and_no_score_runs_a_stage(draw, no_work):
+def test_the_table_holds_every_site_so_scores_run_no_stage(draw, no_work):
     world = fieldbo.load_world("cell-pipeline", draw)
     scores = world.truth(world.domain.sites)
     assert np.array_equal(scores, [float(r["f1"]) for r in rows(draw)[: world.domain.size]])
@@ -309,7 +309,7 @@ def test_the_table_holds_every_point_that_stands_for_the_domain_and_no_score_run
     assert world.field.optimum("minimise") is None
 
 
-def test_a_good_cell_needs_all_stages_tuned(world):
+def test_a_good_score_needs_all_stages_tuned(world):
     """From the best settings, each setting that is moved to either end of its axis makes it worse."""
     best = world.field.optimum("maximise")
     value = world.truth(best[None])[0]
@@ -320,7 +320,7 @@ def test_a_good_cell_needs_all_stages_tuned(world):
     assert np.median(world.truth(world.domain.sites)) < 0.4
 
 
-def test_a_sample_of_the_world_tells_what_ran_and_costs_what_is_declared(world):
+def test_a_sample_reports_what_ran_and_costs_as_declared(world):
     def sampled(site, position):
         return world.evaluate(Query(site, id="run/0"), position, 0.0, stream(0, "sensor", 0))
 
@@ -337,7 +337,7 @@ def test_another_draw_has_another_score():
     assert values[0] != values[1]
 
 
-def test_what_is_not_in_the_table_is_computed_and_remembered(tmp_path, monkeypatch):
+def test_missing_scores_are_computed_and_remembered(tmp_path, monkeypatch):
     field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).make(FEW, 0, tmp_path)
     assert field.values(FEW.sites).tolist() == [0.25, 0.75]
     value = field.values(GOOD[None])
@@ -346,7 +346,7 @@ def test_what_is_not_in_the_table_is_computed_and_remembered(tmp_path, monkeypat
     assert field.values(GOOD[None]) == value
 
 
-def test_a_table_without_a_row_for_each_site_is_refused_at_once(tmp_path, no_work):
+def test_an_incomplete_table_is_rejected(tmp_path, no_work):
     kind = table(tmp_path, np.tile(FEW.sites[:1], (5, 1)), [0.1] * 5)
     with pytest.raises(InputError, match=r"1 of 2 sites have no row for draw 0"):
         kind.make(FEW, 0, tmp_path)
@@ -354,13 +354,13 @@ def test_a_table_without_a_row_for_each_site_is_refused_at_once(tmp_path, no_wor
         kind.make(FEW, 3, tmp_path)
 
 
-def test_without_a_table_nothing_is_known_and_nothing_runs_until_it_is_asked_for(no_work):
+def test_without_a_table_nothing_runs_before_a_value_is_needed(no_work):
     field = MicrographPipeline().make(FEW)
     assert field.known == {}
     assert field.optimum("maximise") is None
 
 
-def test_settings_that_no_stage_can_have_are_refused():
+def test_invalid_settings_are_rejected():
     with pytest.raises(InputError, match="over 2 axes"):
         MicrographPipeline().make(Domain.box(AXES[:2], 4))
     with pytest.raises(InputError, match="'strength' starts at 0"):

@@ -1,4 +1,4 @@
-"""Control sets of unknown cost: the parts of the rules, and what the rules do in a small cell."""
+"""Control sets of unknown cost: parts of the policies, and their behaviour in a small cell."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def played(agent, orders):
     ucb_now=st.lists(values, min_size=4, max_size=4),
     alpha=st.floats(0, 0.9),
 )
-def test_bounds_are_intersected_or_begun_anew(lcb, now, ucb, ucb_now, alpha):
+def test_bounds_are_intersected_or_reset(lcb, now, ucb, ucb_now, alpha):
     found = updated_bounds(lcb, ucb, now, ucb_now, alpha)
     if found.reset:
         assert not (np.minimum(ucb, ucb_now) > (1 - alpha) * max(lcb, now)).any()
@@ -115,7 +115,7 @@ def test_bounds_are_intersected_or_begun_anew(lcb, now, ucb, ucb_now, alpha):
     assert found.plausible == [i for i in range(4) if found.ucb[i] > (1 - alpha) * found.lcb]
 
 
-def test_a_set_that_equals_the_share_of_the_bound_is_out():
+def test_a_set_equal_to_the_limit_is_not_plausible():
     assert updated_bounds(1.0, [0.75, 1.2], 0.5, [2.0, 2.0], 0.25).plausible == [1]
 
 
@@ -123,7 +123,7 @@ def test_a_set_that_equals_the_share_of_the_bound_is_out():
 @given(
     costs=st.lists(st.floats(0, 2), min_size=3, max_size=3), counts=st.lists(st.integers(1, 50), min_size=3)
 )
-def test_cost_bounds_lie_below_the_means_and_never_below_nothing(costs, counts):
+def test_cost_bounds_lie_between_0_and_the_means(costs, counts):
     counts = counts[:3]
     found = cost_bounds(np.array(costs) * counts, counts, sum(counts) + 1)
     assert found.mean == pytest.approx(costs)
@@ -140,7 +140,7 @@ def test_a_set_that_was_never_played_may_cost_nothing():
     assert cheapest(found.lower, [0, 1]) == [0]
 
 
-def test_of_the_cheapest_sets_the_most_promising_is_played_the_first_of_equal_ones():
+def test_ties_of_the_most_promising_set_go_to_the_first():
     assert most_promising([3.0, 1.0, 2.0, 2.0], [1, 2, 3]) == 2
 
 
@@ -172,7 +172,7 @@ def test_every_group_has_its_plays_and_then_all_sets_are_open(plays, t):
     assert group_at(t, plays) == (turns[t] if t < len(turns) else None)
 
 
-def test_groups_are_those_of_one_size_the_smallest_first():
+def test_groups_have_sets_of_equal_size_smallest_first():
     assert groups_by_size(small_cell().domain) == [[0], [1], [2]]
 
 
@@ -186,7 +186,7 @@ def test_sets_within_epsilon_of_the_highest_are_near():
     promises=st.dictionaries(st.integers(0, 5), st.floats(0.1, 9), min_size=1),
     costs=st.lists(st.floats(0.01, 2), min_size=6, max_size=6),
 )
-def test_no_set_of_the_front_is_outdone_by_a_cheaper_one(promises, costs):
+def test_no_cheaper_set_outdoes_a_set_of_the_front(promises, costs):
     found = front(promises, costs)
     assert max(promises, key=lambda i: (promises[i], -costs[i], -i)) in found or any(
         promises[i] == max(promises.values()) for i in found
@@ -200,7 +200,7 @@ def test_no_set_of_the_front_is_outdone_by_a_cheaper_one(promises, costs):
     assert shares[0] == max(shares)
 
 
-def test_a_doubting_belief_is_less_sure_between_readings_and_holds_the_same_readings():
+def test_a_sceptical_belief_has_the_same_readings_and_is_less_sure_between_them():
     belief = Belief(SquaredExponential([0.4], 0.5)).given([[0.2], [0.6]], [1.0, 0.0], 1e-4)
     other = doubting(belief)
     between = [[0.4], [1.0]]
@@ -219,7 +219,7 @@ def test_samples_are_the_same_halton_points_through_each_variables_quantiles():
     np.testing.assert_allclose(samples[:, 2], domain.distributions[2].quantile([0.2, 0.4, 0.6, 0.8]))
 
 
-def test_books_count_what_was_carried_out_initial_readings_as_the_full_set():
+def test_play_counts_include_initial_readings_as_plays_of_the_full_set():
     state = state_after(ETC(**FEW, plays=3), orders=6)
     counts = PlayCounts.of(state)
     assert counts.plays.tolist() == [3, 1, 2]
@@ -228,7 +228,7 @@ def test_books_count_what_was_carried_out_initial_readings_as_the_full_set():
 
 
 @pytest.mark.parametrize("turned_down", [Rejected, Lost])
-def test_what_was_turned_down_or_lost_is_no_play_and_not_asked_for_again(turned_down):
+def test_rejected_and_lost_queries_are_not_plays_and_rejected_ones_are_not_repeated(turned_down):
     refused = []
 
     def every_second(n, order, vehicle):
@@ -249,7 +249,7 @@ def test_what_was_turned_down_or_lost_is_no_play_and_not_asked_for_again(turned_
 
 
 @pytest.mark.parametrize("kernel", ["se", "matern52"])
-def test_the_search_finds_the_highest_bound_of_a_grid(kernel):
+def test_the_search_reaches_the_highest_bound_on_a_grid(kernel):
     state = state_after(ETC(**FEW, plays=3), orders=6)
     belief = state.belief if kernel == "se" else replace(state.belief, kernel=Matern52([2.0] * 3))
     if kernel != "se":
@@ -270,7 +270,7 @@ def test_the_search_finds_the_highest_bound_of_a_grid(kernel):
     assert search.lower(2.0)[0].value >= lowest - 1e-3
 
 
-def test_values_are_counted_from_the_worst_whichever_way_the_question_goes():
+def test_gains_are_positive_for_both_directions_of_the_question():
     most = SimpleNamespace(scale=ValueScale(shift=2.0, scale=3.0))
     least = SimpleNamespace(scale=ValueScale(shift=2.0, scale=-3.0))
     assert gain(most, 1.0, worst=1.0) == pytest.approx(4.0)  # 5 is 4 above the least
@@ -311,14 +311,14 @@ def test_the_expectation_of_a_draw_is_its_mean_over_samples_with_its_gradient(ma
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_rule_has_its_name_and_leaves_variables_free(name):
+def test_each_policy_is_registered_and_leaves_variables_free(name):
     assert POLICIES.get(name) is NAMES[name]
     assert NAMES[name].leaves_free
     assert issubclass(NAMES[name], Policy)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_a_domain_without_control_sets_is_refused(rule):
+def test_a_domain_without_control_sets_is_rejected(rule):
     with pytest.raises(InputError, match="control set"):
         rule.check(None, small_world().domain)
 
@@ -338,19 +338,19 @@ def test_a_domain_without_control_sets_is_refused(rule):
         lambda: UCBCVS(decay=0.0),
     ],
 )
-def test_settings_out_of_range_are_refused(wrong):
+def test_settings_out_of_range_are_rejected(wrong):
     with pytest.raises(InputError):
         wrong()
 
 
-def test_a_model_of_logs_is_refused():
+def test_a_model_of_logs_is_rejected():
     state = state_after(ETC(**FEW, plays=3), orders=6)
     with pytest.raises(PolicyError, match="log"):
         Subsets(**FEW).suggest(replace(state, scale=ValueScale("log")), None)
 
 
 @pytest.mark.parametrize("tau", [1, 2])
-def test_exploration_takes_the_sets_by_turns(tau):
+def test_exploration_plays_the_sets_in_turn(tau):
     agent, orders, _ = drive(mission(Subsets(**FEW, tau=tau)))
     sets = played(agent, orders)
     assert sets[: 3 * tau] == [0, 1, 2] * tau
@@ -382,7 +382,7 @@ def test_exploitation_plays_the_most_promising_of_the_cheapest_plausible_sets():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_a_rule_stops_when_the_estimate_of_what_it_chose_no_longer_fits(rule):
+def test_a_policy_stops_when_the_expected_cost_of_its_choice_does_not_fit(rule):
     agent, orders, stop = drive(mission(rule))
     assert stop.reason is EndReason.BATTERY_SPENT
     estimates = [o.expected_cost for o in orders]
@@ -390,7 +390,7 @@ def test_a_rule_stops_when_the_estimate_of_what_it_chose_no_longer_fits(rule):
     assert all(cost is None or cost <= 8.0 for cost in estimates)
 
 
-def test_a_set_has_no_estimate_before_it_was_ever_played_and_its_mean_afterwards():
+def test_a_set_has_no_expected_cost_before_its_first_play_and_its_mean_cost_afterwards():
     _, orders, _ = drive(mission(Subsets(**FEW, tau=2)))
     told = [o.expected_cost for o in orders]
     assert told[2:8] == [None, None, 1.0, 0.25, 0.5, 1.0]
@@ -411,7 +411,7 @@ def test_with_a_wide_epsilon_ucb_cvs_plays_the_cheapest_set_and_with_none_the_hi
     assert played(wide, orders) == played(psq, others)
 
 
-def test_the_front_tries_each_set_and_gives_up_what_promises_too_little():
+def test_the_front_plays_each_set_once_and_then_only_sets_of_the_front():
     agent, orders, _ = drive(mission(SubsetFront(**FEW, alpha=0.05), battery=20.0))
     sets = played(agent, orders)
     assert sets[:2] == [0, 1]  # of the full set the initial readings told
@@ -440,7 +440,7 @@ def test_a_question_that_minimises_is_the_mirror_image_of_one_that_maximises():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_nothing_more_is_asked_for_after_many_rejections_in_a_row(rule):
+def test_a_policy_stops_after_many_consecutive_rejections(rule):
     _, orders, stop = drive(mission(rule), lambda n, order, vehicle: Rejected(order.id, "no"))
     assert stop.reason is EndReason.STOPPED_BY_POLICY
     assert len(orders) <= 24

@@ -1,4 +1,4 @@
-"""Worlds of one's own, from the CSV of a survey."""
+"""New worlds from the CSV of a survey."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_delimiters_and_a_byte_order_mark_make_no_difference(delimiter, bom):
     assert np.array_equal(fieldbo.load_world("other").truth(sites), fieldbo.load_world("plain").truth(sites))
 
 
-def test_repeated_sites_are_pooled_and_said_so(said):
+def test_repeated_sites_are_pooled_and_reported(said):
     twice = ["200", "5", "3.1", "20", "9"]
     n = transect(noise=False, extra=[twice, twice])
     text = said("new", "world", "lake", *CHL)
@@ -189,7 +189,7 @@ def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
 
 
-def test_a_transect_below_the_surface_only_is_refused_without_a_trace():
+def test_negative_depths_are_rejected_and_leave_no_trace():
     Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
     with pytest.raises(InputError, match="depths down to") as caught:
         make_world("lake", Survey(Path("s.csv"), "along", "v", "depth"))
@@ -204,7 +204,7 @@ def test_a_transect_below_the_surface_only_is_refused_without_a_trace():
         ("x,y,v", lambda i: f"{i},{i % 3},2.5", "all readings are 2.5"),
     ],
 )
-def test_a_survey_that_makes_no_sense_as_a_world_is_refused_without_a_trace(header, row, said):
+def test_a_survey_unfit_for_a_world_is_rejected_and_leaves_no_trace(header, row, said):
     Path("s.csv").write_text("\n".join([header, *(row(i) for i in range(12))]))
     x, y, v = header.split(",")
     with pytest.raises(InputError, match=said):
@@ -220,7 +220,7 @@ def test_a_depth_by_any_name_makes_a_transect_that_points_down(column):
     assert (axis.name, axis.positive, axis.low) == (column, "down", 0.0)
 
 
-def test_a_large_survey_is_fitted_to_some_of_its_readings_and_says_so():
+def test_a_large_survey_is_fitted_to_some_readings_and_reports_it():
     rng = np.random.default_rng(0)
     x, y = 100 * rng.random((2, 900))
     values = np.sin(x / 20) + np.cos(y / 30) + 0.05 * rng.standard_normal(900)
