@@ -40,7 +40,7 @@ class Deciding:
 
     def __init__(self, sites: np.ndarray) -> None:
         self.x, self.y = readings(READINGS)
-        belief = Belief(Matern52(LENGTH_SCALES)).given(self.x, self.y, np.full(READINGS, NOISE))
+        belief = Belief(Matern52(LENGTH_SCALES)).condition_on(self.x, self.y, np.full(READINGS, NOISE))
         self.surface = Surface(belief, sites)
         self.draws = ndtri(Sobol(STEPS - 1, rng=0).random(FANTASIES))
         base = TravelScore("dist-ucb", KAPPA, "one_plus", SCALE)

@@ -25,7 +25,7 @@ positive = st.floats(0.01, 10)
 
 def belief(rng, n):
     prior = Belief(Matern52([0.3, 0.5]))
-    return prior.given(rng.random((n, 2)), rng.normal(size=n), rng.uniform(1e-4, 0.3, n)) if n else prior
+    return prior.condition_on(rng.random((n, 2)), rng.normal(size=n), rng.uniform(1e-4, 0.3, n)) if n else prior
 
 
 @property_test
@@ -43,7 +43,7 @@ def test_truncated_variance_reduction_is_the_double_sum_of_equation_3(seed, n, m
     noise, cost = rng.uniform(1e-6, 0.5, 9), rng.uniform(0.1, 5, 9)
     literal = []
     for site, v, c in zip(candidates, noise, cost, strict=True):
-        after = now.given(site, [0.0], v)
+        after = now.condition_on(site, [0.0], v)
         before = sum(max(beta * s2, eta**2) for s2 in now.variance(members)) if m else 0.0
         then = sum(max(beta * s2, eta**2) for s2 in after.variance(members)) if m else 0.0
         literal.append((before - then) / c)
@@ -96,7 +96,7 @@ def test_lookahead_variances_are_those_of_a_belief_that_was_given_the_reading(se
     found = lookahead_variance(
         now.variance(members), now.covariance(x, members)[0], now.variance(x)[0], noise
     )
-    np.testing.assert_allclose(found, now.given(x, [3.0], noise).variance(members), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found, now.condition_on(x, [3.0], noise).variance(members), rtol=0, atol=1e-9)
 
 
 @property_test

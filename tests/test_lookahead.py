@@ -51,7 +51,7 @@ def surface_of(kernel, n=30, memory_bytes=None, seed=0):
     rng = np.random.default_rng(seed)
     belief = Belief(kernel)
     if n:
-        belief = belief.given(rng.random((n, 2)), rng.standard_normal(n), 1e-4)
+        belief = belief.condition_on(rng.random((n, 2)), rng.standard_normal(n), 1e-4)
     return Surface(belief, GRID, memory_bytes)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldbo.belief.fit import LogNormalPrior, fit
+from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.kernels import Matern52, SquaredExponential
 from fieldbo.belief.outliers import (
     LEAST_READINGS,
@@ -52,7 +52,7 @@ def test_errors_are_those_of_predictions_from_the_kept_readings(seed, moves):
             told._move(i)
     for i, z in enumerate(told.z()):
         others = told.kept & (np.arange(12) != i)
-        belief = Belief(KERNEL).given(x[others], y[others], v[others])
+        belief = Belief(KERNEL).condition_on(x[others], y[others], v[others])
         sd = np.sqrt(belief.variance(x[i])[0] + v[i])
         assert z == pytest.approx(abs(y[i] - belief.mean(x[i])[0]) / sd, rel=1e-6, abs=1e-6)
 
@@ -197,7 +197,7 @@ def learned(x, y, v):
         shift, scale = y[kept].mean(), y[kept].std()
         rng = np.random.default_rng(0)
         values, noise = (y[kept] - shift) / scale, v[kept] / scale**2
-        fits.append((fit(KERNEL, x[kept], values, noise, prior, rng).kernel, shift, scale))
+        fits.append((fit_kernel(KERNEL, x[kept], values, noise, prior, rng).kernel, shift, scale))
         return fits[-1]
 
     def believed(found):
@@ -251,7 +251,7 @@ def test_numbers_that_are_not_finite_are_refused(site, value, noise):
 
 
 def test_sites_and_values_that_do_not_pair_up_are_refused():
-    with pytest.raises(InputError, match="a value for each site"):
+    with pytest.raises(InputError, match="one value per site"):
         believable(Matern52([1.0]), np.zeros((6, 1)), np.zeros(5), 0.1)
 
 

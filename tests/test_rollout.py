@@ -56,7 +56,7 @@ class Case:
     def fast(self):
         belief = Belief(self.kernel)
         if len(self.X):
-            belief = belief.given(self.X, self.y, self.noise)
+            belief = belief.condition_on(self.X, self.y, self.noise)
         paths = Simulation(
             self.base,
             self.cost,
@@ -520,7 +520,7 @@ def test_a_path_stops_where_nothing_more_can_be_paid_for():
 def test_first_steps_that_are_not_able_have_no_value():
     case = case_of(seed=1)
     paths = Simulation(case.base, case.cost, (), 3, case.draws)
-    surface = Surface(Belief(case.kernel).given(case.X, case.y, case.noise), case.sites)
+    surface = Surface(Belief(case.kernel).condition_on(case.X, case.y, case.noise), case.sites)
     able = np.arange(len(case.sites)) % 3 > 0
     found = rollout_values(paths, surface, case.site_noise, case.position, able=able)
     free = rollout_values(paths, surface, case.site_noise, case.position)
@@ -559,7 +559,7 @@ def test_the_order_of_sites_changes_no_value():
 
 def test_the_surface_is_left_as_it_was():
     case = case_of()
-    surface = Surface(Belief(case.kernel).given(case.X, case.y, case.noise), case.sites)
+    surface = Surface(Belief(case.kernel).condition_on(case.X, case.y, case.noise), case.sites)
     before = surface.mean.copy(), surface.variance.copy(), surface.solved.copy()
     rollout_values(
         Simulation(case.base, case.cost, (), 3, case.draws), surface, case.site_noise, case.position

@@ -44,7 +44,7 @@ def scores_of(prospect):
 
 def some_belief(rng, n, noise=0.1):
     prior = Belief(Matern52([0.3, 0.5]))
-    return prior.given(rng.random((n, 2)), rng.normal(size=n), noise) if n else prior
+    return prior.condition_on(rng.random((n, 2)), rng.normal(size=n), noise) if n else prior
 
 
 def prospect_of(belief, sites, chosen, noise, draws, rng):
@@ -155,7 +155,7 @@ def test_a_moved_draw_is_a_draw_of_the_belief_that_was_given_the_reading():
     found = prospect_of(belief, sites, chosen, noise, 200_000, rng)
     for n, site in enumerate(sites):
         value = belief.mean(site)[0] + np.sqrt(belief.variance(site)[0] + noise) * outcome
-        after = belief.given(site, [value], noise)
+        after = belief.condition_on(site, [value], noise)
         moved = found.draws + np.outer(found.slopes[n], outcome - found.readings[n])
         np.testing.assert_allclose(moved.mean(axis=1), after.mean(sites[chosen]), atol=0.01)
         np.testing.assert_allclose(np.cov(moved), after.covariance(sites[chosen], sites[chosen]), atol=0.015)
@@ -281,7 +281,7 @@ def test_scores_fall_with_noise_and_vanish_in_it():
 def test_sites_known_exactly_give_finite_scores():
     rng = np.random.default_rng(3)
     sites = rng.random((8, 2))
-    belief = Belief(Matern52([0.3, 0.3])).given(sites[:5], rng.normal(size=5), 0.0)
+    belief = Belief(Matern52([0.3, 0.3])).condition_on(sites[:5], rng.normal(size=5), 0.0)
     floor = np.full(8, 1e-10)
     for chosen in (np.arange(5), np.arange(8), np.array([2])):  # a singular covariance, and one of a point
         found = prospect_of(belief, sites, chosen, floor, 100, rng)

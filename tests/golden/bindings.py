@@ -73,7 +73,7 @@ def _belief(case: Case) -> Belief:
     if not len(X):
         return prior
     y = inputs.get("y")
-    return prior.given(X, np.zeros(len(X)) if y is None else _array(y), _array(inputs["noise"]))
+    return prior.condition_on(X, np.zeros(len(X)) if y is None else _array(y), _array(inputs["noise"]))
 
 
 def _kernel_matrix(case: Case) -> Answer:

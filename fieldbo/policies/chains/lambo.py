@@ -55,8 +55,8 @@ from fieldbo.policies.chains.box_search import (
 from fieldbo.policies.chains.partition import boxes_of, first_changed, sliced
 from fieldbo.policies.choice import leading
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.candidates import needs_candidates
-from fieldbo.policies.optimum.myopic import incumbent
+from fieldbo.policies.candidates import needs_candidates
+from fieldbo.policies.candidates import incumbent
 
 _RISING = 5
 """So many changes of the first module in a period are let pass before its depth grows."""

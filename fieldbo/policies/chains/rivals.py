@@ -39,8 +39,8 @@ from fieldbo.policies.chains.lambo import lcb_beta
 from fieldbo.policies.chains.partition import Boxes
 from fieldbo.policies.choice import leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.candidates import needs_candidates
-from fieldbo.policies.optimum.myopic import incumbent
+from fieldbo.policies.candidates import needs_candidates
+from fieldbo.policies.candidates import incumbent
 
 
 @dataclass(frozen=True)

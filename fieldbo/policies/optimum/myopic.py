@@ -31,7 +31,7 @@ from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.acquisition import expected_improvement, gp_ucb_beta, max_value_entropy
 from fieldbo.policies.choice import PerCost
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.optimum.candidates import best_candidate, needs_candidates, over_candidates
+from fieldbo.policies.candidates import best_candidate, needs_candidates, over_candidates
 
 _HALVINGS = 50
 """Of the interval in which a quantile of the maximum is sought: to the last digits of its width."""
@@ -47,7 +47,7 @@ def incumbent(surface: Surface) -> float:
     --------
     >>> from fieldbo.belief.posterior import Belief
     >>> from fieldbo.belief.kernels import Matern52
-    >>> read = Surface(Belief(Matern52([1.0])).given([[0.0], [5.0]], [2.0, 1.0], 0.25), [[0.0], [9.0]])
+    >>> read = Surface(Belief(Matern52([1.0])).condition_on([[0.0], [5.0]], [2.0, 1.0], 0.25), [[0.0], [9.0]])
     >>> round(incumbent(read), 3)
     1.6
     """

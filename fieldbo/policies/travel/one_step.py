@@ -28,7 +28,7 @@ from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.acquisition import Convention, ducb
 from fieldbo.policies.choice import highest
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.candidates import best_candidate, needs_candidates, over_candidates
+from fieldbo.policies.candidates import best_candidate, needs_candidates, over_candidates
 from fieldbo.policies.optimum.myopic import incumbent, reading_noise
 from fieldbo.policies.travel.scores import TravelScore
 

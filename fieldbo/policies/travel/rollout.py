@@ -126,7 +126,7 @@ def rollout_values(
     >>> from fieldbo.costs.euclidean import Euclidean
     >>> from fieldbo.belief.posterior import Belief
     >>> from fieldbo.belief.kernels import Matern52
-    >>> read = Surface(Belief(Matern52([1.0])).given([[0.0]], [1.0], 0.01), [[0.0], [1.0], [9.0]])
+    >>> read = Surface(Belief(Matern52([1.0])).condition_on([[0.0]], [1.0], 0.01), [[0.0], [1.0], [9.0]])
     >>> paths = Simulation(TravelScore("ucb"), Euclidean(), (), steps=2, draws=np.array([[-1.0], [1.0]]))
     >>> rollout_values(paths, read, np.full(3, 0.01), np.array([0.0])).value.round(2)
     array([3.41, 4.23, 4.23])
