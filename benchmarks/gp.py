@@ -9,8 +9,8 @@ import numpy as np
 from timing import Peer, Plan, Row, Timings, alternate, peer, timed
 
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 
 NOISE = 0.01
@@ -84,7 +84,9 @@ def _fit(n: int, d: int, runs: int, plan: Plan) -> tuple[Timings, dict[str, floa
 
     def own() -> tuple[float, float]:
         seconds, found = timed(
-            lambda: fit_kernel(Matern52(np.ones(d)), x, y, None, prior, np.random.default_rng(0), penalised=False)
+            lambda: fit_kernel(
+                Matern52(np.ones(d)), x, y, None, prior, np.random.default_rng(0), penalised=False
+            )
         )
         return seconds, found.log_likelihood
 

@@ -1,4 +1,4 @@
-"""The posterior: against scikit-learn, against the formula written out, and its own laws."""
+"""The posterior: against scikit-learn, against the formulas written out, and its invariants."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_mean_variance_covariance_and_marginal_likelihood_agree_with_scikit_lear
     n=st.integers(1, 12),
     sites=st.integers(1, 4),
 )
-def test_pooled_repeats_leave_posterior_and_marginal_likelihood_as_they_are(name, seed, n, sites):
+def test_pooling_repeats_changes_neither_posterior_nor_marginal_likelihood(name, seed, n, sites):
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 1, (sites, 2))[rng.integers(0, sites, n)]
     y, v = rng.normal(size=n), rng.uniform(0.01, 0.5, n)
@@ -143,7 +143,7 @@ def test_without_readings_a_belief_is_its_prior():
     assert prior.information_gain() == 0.0
 
 
-def test_conditioning_leaves_the_belief_it_starts_from_alone():
+def test_conditioning_does_not_change_the_original_belief():
     x, y, v = readings()
     before = Belief(Matern52(SCALES)).condition_on(x[:5], y[:5], v[:5])
     mean = before.mean(x)
@@ -232,7 +232,7 @@ def test_pooling_distinct_sites_changes_nothing():
     ],
     ids=["value", "site", "negative noise", "noise", "length"],
 )
-def test_readings_that_are_no_readings_are_refused(site, value, noise):
+def test_invalid_readings_are_rejected(site, value, noise):
     belief = Belief(Matern52(SCALES)).condition_on([[0.5, 0.5]], [0.0], [0.1])
     with pytest.raises(InputError, match="expected"):
         belief.condition_on(site, value, noise)
@@ -245,7 +245,7 @@ class NoCovariance(SquaredExponential):
         return 1.0 - r2, np.full_like(r2, 2.0)
 
 
-def test_a_matrix_that_has_no_factor_is_an_error_that_says_what_to_change():
+def test_a_singular_covariance_matrix_is_an_error_that_suggests_a_fix():
     belief = Belief(NoCovariance([0.1]))
     with pytest.raises(ModelError, match="raise the noise variance"):
         belief.condition_on([[0.0], [1.0]], [0.0, 0.0], 0.1)
@@ -260,7 +260,7 @@ def test_a_matrix_that_has_no_factor_is_an_error_that_says_what_to_change():
     shift=st.floats(-5, 5),
     scale=st.floats(0.1, 10),
 )
-def test_a_value_scale_is_undone_exactly(values, transform, shift, scale):
+def test_to_user_inverts_to_model(values, transform, shift, scale):
     s = ValueScale(transform, shift, scale)
     np.testing.assert_allclose(s.to_user(s.to_model(values)), values, rtol=1e-9)
     assert s.usable(values).all()
@@ -283,7 +283,7 @@ def test_noise_in_model_units_is_that_of_small_changes_of_the_value(transform):
     assert np.sqrt(s.noise_to_model([step**2], [4.0])[0]) == pytest.approx(change, rel=1e-5)
 
 
-def test_a_log_refuses_values_that_are_not_above_zero():
+def test_a_log_rejects_values_that_are_not_positive():
     scale = ValueScale("log")
     assert scale.usable([1.0, 0.0, -1.0, np.nan, np.inf]).tolist() == [True, False, False, False, False]
     with pytest.raises(InputError, match="values above 0"):

@@ -1,4 +1,4 @@
-"""The belief over a candidate set: in step with the belief itself, however it got there."""
+"""The belief over a candidate set: it agrees with the belief itself, however it was built."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_readings_appended_one_by_one_give_the_surface_made_from_scratch(n, star
 
 
 @pytest.mark.parametrize("buffered", [False, True])
-def test_covariance_agrees_with_the_beliefs_also_in_more_than_one_block(buffered):
+def test_covariance_agrees_with_that_of_the_belief(buffered):
     candidates = np.random.default_rng(0).random((600, 2))
     surface = Surface(Belief(Matern32([0.3, 0.5])), candidates)
     if buffered:
@@ -82,7 +82,7 @@ def test_readings_appended_at_once_or_in_turn_give_the_same_surface():
     assert_same(at_once, in_turn, atol=0)
 
 
-def test_a_surface_takes_more_readings_than_it_first_had_room_for():
+def test_a_surface_grows_beyond_its_initial_capacity():
     x, y, v = readings(70)
     surface = Surface(PRIOR, GRID)
     surface.append(x, y, v)
@@ -91,10 +91,10 @@ def test_a_surface_takes_more_readings_than_it_first_had_room_for():
 
 def test_one_noise_variance_holds_for_all_readings():
     x, y, _ = readings(5)
-    one, each = Surface(PRIOR, GRID), Surface(PRIOR, GRID)
-    one.append(x, y, 0.2)
+    single, each = Surface(PRIOR, GRID), Surface(PRIOR, GRID)
+    single.append(x, y, 0.2)
     each.append(x, y, np.full(5, 0.2))
-    assert_same(one, each, atol=0)
+    assert_same(single, each, atol=0)
 
 
 @pytest.mark.parametrize("k", [SquaredExponential([0.4, 0.4]), Matern52([0.4, 0.4])], ids=["se", "matern52"])
@@ -114,7 +114,7 @@ def test_noiseless_readings_of_every_candidate_leave_variances_that_are_small_an
     values=st.lists(st.floats(-100, 100), min_size=3, max_size=3),
     noise=st.floats(0.001, 2),
 )
-def test_variances_given_pending_sites_are_those_after_any_values_read_there(seed, values, noise):
+def test_variances_with_pending_sites_are_those_after_any_readings_there(seed, values, noise):
     x, y, v = readings(8, seed)
     surface = Surface(PRIOR.condition_on(x, y, v), GRID)
     mean, variance = surface.mean.copy(), surface.variance.copy()
@@ -130,7 +130,7 @@ def test_variances_given_pending_sites_are_those_after_any_values_read_there(see
     assert surface.belief.size == PRIOR.condition_on(x, y, v).size
 
 
-def test_each_pending_site_may_have_a_noise_of_its_own():
+def test_pending_sites_may_differ_in_noise():
     surface = Surface(PRIOR, GRID)
     x, y, v = readings(4)
     really = surface.copy()
@@ -139,7 +139,7 @@ def test_each_pending_site_may_have_a_noise_of_its_own():
 
 
 @pytest.mark.parametrize("buffered", [False, True])
-def test_a_copy_goes_its_own_way(buffered):
+def test_a_copy_is_independent(buffered):
     surface = Surface(PRIOR.condition_on(*readings(4)), GRID)
     if buffered:
         surface.covariance()
@@ -164,7 +164,7 @@ def test_exceedance_is_the_normal_tail_and_a_step_where_nothing_is_uncertain():
     np.testing.assert_array_equal(surface.exceedance(surface.mean[0]), surface.mean >= surface.mean[0])
 
 
-def test_a_reading_that_is_none_is_refused_and_leaves_the_surface_as_it_was():
+def test_an_invalid_reading_is_rejected_and_does_not_change_the_surface():
     surface = Surface(PRIOR.condition_on(*readings(4)), GRID)
     mean, size = surface.mean.copy(), surface.belief.size
     with pytest.raises(InputError, match="finite readings"):

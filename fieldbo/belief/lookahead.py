@@ -175,8 +175,11 @@ class Lookahead:
         if self._compiled is not None and len(rows) > _FEW:
             of_members = np.ascontiguousarray(V[:, members].T)
             of_rows = np.ascontiguousarray(V[:, rows].T)
-            return exact_gains(*self._compiled, self._unit, rows, members, of_rows, of_members, scale, room)
-        gains: Array = np.empty(len(rows))
+            gains: Array = exact_gains(
+                *self._compiled, self._unit, rows, members, of_rows, of_members, scale, room
+            )
+            return gains
+        gains = np.empty(len(rows))
         for start in range(0, len(rows), _ROWS):
             some = slice(start, start + _ROWS)
             covariance = posterior_covariance(self.kernel, self.candidates, V, rows[some], members)

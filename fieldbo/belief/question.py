@@ -9,18 +9,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 
 
-@settings("question")
+@dataclass(frozen=True)
 class LevelSet:
-    """The set of sites where the quantity is at or above a threshold."""
+    """The set of sites where the quantity is at or above a threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        In the unit of the values.
+    """
 
     threshold: float
-    """Threshold, in the unit of the values."""
     sign: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.threshold):
+            raise InputError(
+                f"threshold {self.threshold}",
+                expected="a finite number, in the unit of the values",
+                where="question.threshold",
+            )
 
     @property
     def centre(self) -> float | None:

@@ -46,8 +46,8 @@ class State:
     """What a policy sees: a read-only view of the mission, valid during one call.
 
     Start with `surface` (the belief over the domain's sites), `threshold`, `costs` and `choosable`. Arrays
-    have one row per site, in the order of ``domain.sites`` (N, d). The state's functions and methods are pure;
-    only `rng` advances as you draw from it. Never change an array in place: work on a copy.
+    have one row per site, in the order of ``domain.sites`` (N, d). The state's functions and methods are
+    pure; only `rng` advances as you draw from it. Never change an array in place: work on a copy.
 
     *Model units* are standardised values in which larger is better, even if the mission minimises; `scale`
     converts to and from the user's unit. Costs are in the world's cost unit, times in seconds.
@@ -62,8 +62,8 @@ class State:
         The question's threshold, in model units. For a share of the maximum, that share of the highest
         posterior mean; NaN for an optimum.
     surface : Surface
-        The belief over the sites, in model units: ``surface.mean``, ``surface.sd``, ``surface.variance`` (N,).
-        During `suggest` the variances count pending queries as read.
+        The belief over the sites, in model units: ``surface.mean``, ``surface.sd``, ``surface.variance``
+        (N,). During `suggest` the variances count pending queries as read.
     history : tuple of Event
         All events so far, in order.
     steps : int
@@ -207,12 +207,13 @@ class Decision:
     why: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
 class Policy(ABC):
     """Picks the next query.
 
-    Write a policy as a frozen dataclass whose fields are its settings, and implement `suggest`. Decorate it with
-    :func:`fieldbo.validation.settings` to have the settings checked. Override `start` and `observe` if it has
-    a memory. Subclass :class:`fieldbo.testing.PolicyContract` to test it against this contract.
+    Write a policy as a frozen dataclass whose fields are its settings, and implement `suggest`. Decorate it
+    with :func:`fieldbo.validation.settings` to have the settings checked. Override `start` and `observe` if
+    it has a memory. Subclass :class:`fieldbo.testing.PolicyContract` to test it against this contract.
 
     Everything must follow from the arguments: draw random numbers from ``state.rng`` only, and keep nothing
     on the instance. `best_affordable` (one score per site), `best_pair` (one per site and sensor level) and
