@@ -10,7 +10,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from fieldbo.belief.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
-from fieldbo.belief.posterior import Belief, pool
+from fieldbo.belief.pooling import pool
+from fieldbo.belief.posterior import Belief
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, ModelError
 
@@ -169,6 +170,38 @@ def test_a_reading_without_noise_is_reproduced():
     belief = Belief(Matern32(SCALES, VARIANCE)).condition_on(x, y, 0.0)
     np.testing.assert_allclose(belief.mean(x), y, atol=1e-7)
     np.testing.assert_allclose(belief.variance(x), 0.0, atol=1e-9)
+
+
+def test_joint_draws_have_the_mean_and_covariance_of_the_belief():
+    belief = Belief(Matern52(SCALES, VARIANCE)).condition_on(*readings())
+    points = np.array([[0.1, 0.2], [0.1, 0.2], [0.15, 0.25], [0.9, 0.4]])  # the repeated point: singular
+    draws = belief.sample(points, 40_000, np.random.default_rng(0))
+    assert draws.shape == (40_000, 4)
+    np.testing.assert_allclose(draws.mean(axis=0), belief.mean(points), atol=0.03)
+    np.testing.assert_allclose(np.cov(draws.T), belief.covariance(points, points), atol=0.05)
+    np.testing.assert_allclose(draws[:, 0], draws[:, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [None, 0.01])
+def test_a_fitted_belief_predicts_held_out_values(noise):
+    rng = np.random.default_rng(0)
+    x = rng.random((80, 2)) * [10.0, 2.0]
+    truth = np.sin(x[:, 0]) + x[:, 1] - 1.0
+    y = truth + 0.1 * rng.standard_normal(80)
+    belief = Belief.fit(x[:60], y[:60], noise)
+    assert np.sqrt(np.mean((belief.mean(x[60:]) - truth[60:]) ** 2)) < 0.15
+    np.testing.assert_allclose(belief.noise_variances, belief.noise_variances[0])
+    assert 0.003 < belief.noise_variances[0] < 0.03
+
+
+@pytest.mark.parametrize(
+    ("sites", "setting"),
+    [([[0.0], [0.0]], {}), ([[0.0], [1.0]], {"kernel": "matern5"}), ([[0.0]], {"extent": [1.0]})],
+    ids=["no extent", "unknown kernel", "one reading"],
+)
+def test_a_fit_rejects_invalid_arguments(sites, setting):
+    with pytest.raises(InputError):
+        Belief.fit(sites, np.zeros(len(sites)), **setting)
 
 
 def test_information_gain_is_half_the_log_determinant_of_identity_plus_covariance_over_noise():

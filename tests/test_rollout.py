@@ -81,7 +81,7 @@ class Case:
             np.mean([_walk(self, x, v, z) for z in fantasies], axis=0)
             for x, v in zip(first, noise, strict=True)
         ]
-        return np.transpose(fast)
+        return np.transpose(values)
 
 
 def _posterior(case, X, y, noise, points):

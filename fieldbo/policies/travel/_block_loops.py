@@ -37,7 +37,7 @@ _LOG2E = 1.4426950408889634
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
-class Rule(NamedTuple):
+class Objective(NamedTuple):
     """The score that each step maximises.
 
     Attributes

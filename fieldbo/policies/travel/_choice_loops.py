@@ -30,7 +30,7 @@ AT_ONCE = 4  # sites compared before the result is stored
 
 @compiled(numbers=True, inline=True)
 def lead(
-    rule: Any,
+    objective: Any,
     b: int,
     k: int,
     line: float,
@@ -52,7 +52,7 @@ def lead(
         return
     for p in range(WIDTH):
         work[b, LEAD, p] = work[b, HIGH, p] - line
-    if rule.score == EI:
+    if objective.score == EI:
         return
     for r in range(rivals.shape[1]):
         rival = rivals[row, r]

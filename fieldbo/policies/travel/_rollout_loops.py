@@ -70,7 +70,7 @@ _LANES = 8
 
 @compiled(inline=True)
 def _learn(
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     b: int,
@@ -108,12 +108,12 @@ def _learn(
     else:
         for p in range(WIDTH):
             known[slot, b, 1, p] = matrices.travel[order[x], order[b * WIDTH + p]]
-    weigh(rule.weight, rule.scale, table, b, known, slot)
+    weigh(objective.weight, objective.scale, table, b, known, slot)
 
 
 @compiled(inline=True)
 def _learn_batch(
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     b: int,
@@ -129,14 +129,14 @@ def _learn_batch(
     explained = np.dot(columns, table[b, rows.V : rows.sampling])
     for slot in range(len(batch)):
         f = batch[slot]
-        _learn(rule, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
+        _learn(objective, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
         for p in range(WIDTH):
             known[slot, b, 0, p] -= explained[slot, p]
 
 
 @compiled()
 def _afford(
-    rule: Any,
+    objective: Any,
     rows: Any,
     b: int,
     f: int,
@@ -152,7 +152,7 @@ def _afford(
     slot: int,
     work: Any,
 ) -> None:
-    """Exclude sites that are unaffordable after spending `spent[at]`, or that the rule excludes."""
+    """Exclude sites that are unaffordable after spending `spent[at]`, or that the objective excludes."""
     for i in range(len(left)):
         rest, sampling, back = left[i] - spent[at, i], rows.sampling + i, rows.back + i
         if rate[i] >= 0.0:
@@ -161,9 +161,9 @@ def _afford(
             out_of_reach_by_table(matrices.first_other, f, order, table, b, sampling, back, rest, work)
         else:
             out_of_reach_by_table(matrices.other, order[x], order, table, b, sampling, back, rest, work)
-    if rule.weight == EXCLUDE:
+    if objective.weight == EXCLUDE:
         moves_only(0.0, known, slot, table, b, work)
-    if not rule.may_stay:
+    if not objective.may_stay:
         moves_only(1.0, known, slot, table, b, work)
 
 
@@ -206,7 +206,7 @@ def _ranges(
 
 @compiled(inline=True)
 def _read(
-    rule: Any,
+    objective: Any,
     z: Any,
     k: int,
     every: Any,
@@ -221,7 +221,7 @@ def _read(
 ) -> float:
     """Draw reading k in the members' fantasies; return its standard deviation."""
     root = math.sqrt(variance + noise)
-    share = 1.0 if rule.noise_drawn else math.sqrt(variance) / root
+    share = 1.0 if objective.noise_drawn else math.sqrt(variance) / root
     for at in range(low, high):
         j = every[at]
         step = z[j, k] * share
@@ -246,7 +246,7 @@ def _gather(every: Any, first: int, high: int, chosen: Any) -> int:
 
 @compiled(numbers=True)
 def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are functions already
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     shared: Any,
@@ -292,7 +292,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
     now, rivals = np.empty((1, L)), np.full((places, 3), -1)
-    limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
+    limited = L > 0 or objective.weight == EXCLUDE or not objective.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
         columns = np.zeros(
@@ -329,7 +329,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                 nodes += 1
                 path[k], serial[k] = x, nodes
                 mean, noise = here[k, MEAN], here[k, NOISE]
-                root[k] = _read(rule, z, k, every, low, high, mean, variance, noise, along, e, best)
+                root[k] = _read(objective, z, k, every, low, high, mean, variance, noise, along, e, best)
                 least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
                 level = min(math.ceil(reach / reach_step), len(promise) - 1)
                 top, b, scale = -np.inf, 0, 1.0 / root[k]
@@ -344,7 +344,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                                     for c in range(PLACES, C):
                                         here[i, c] = table[at // WIDTH, c, at % WIDTH]
                                     _learn(
-                                        rule,
+                                        objective,
                                         model,
                                         rows,
                                         filled[of],
@@ -361,7 +361,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                                     )
                                 else:
                                     _learn_batch(
-                                        rule,
+                                        objective,
                                         model,
                                         rows,
                                         filled[of],
@@ -374,20 +374,46 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                                         known,
                                     )
                                 filled[of] += 1
-                            if i < k or rule.score == EI:
+                            if i < k or objective.score == EI:
                                 condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
                                 done[i, b] = serial[i]
                     slot = slots[k]
-                    if rule.score == UCB:
+                    if objective.score == UCB:
                         ucb_bounds(
-                            rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
+                            objective.kappa,
+                            middle,
+                            half,
+                            along,
+                            k,
+                            b,
+                            scale,
+                            known,
+                            slot,
+                            table,
+                            g,
+                            rest,
+                            work,
                         )
                         done[k, b] = serial[k]
                     else:
                         ei_bounds(least, most_best, middle, half, table, b, g, rest, k, known, slot, work)
                     if limited:
                         _afford(
-                            rule, rows, b, f, x, left, rate, now, 0, matrices, order, table, known, slot, work
+                            objective,
+                            rows,
+                            b,
+                            f,
+                            x,
+                            left,
+                            rate,
+                            now,
+                            0,
+                            matrices,
+                            order,
+                            table,
+                            known,
+                            slot,
+                            work,
                         )
                     for rank in range(max(0, sites - b * WIDTH), WIDTH):  # the last block is filled up
                         p = rank // EACH + rank % EACH * GROUPS
@@ -401,7 +427,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                 row = slot if k > 0 else 0
                 for at in range(b):
                     if peaks[at, GROUPS] >= top - slack:
-                        lead(rule, at, k, top - slack, done, serial[k], rivals, row, half, g, work)
+                        lead(objective, at, k, top - slack, done, serial[k], rivals, row, half, g, work)
                         tops(work, at, LEAD, peaks)
                     else:
                         for group in range(GROUPS):
@@ -414,7 +440,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                     members_best[at] = best[k + 1, j]
                     for i in range(k + 1):
                         members_e[i, at] = e[i, j]
-                if rule.score == UCB:
+                if objective.score == UCB:
                     choose(who, count, k, full, members_e, slack, g, work, score, which, sums)
                     remember(rivals, row, which, members_e, k, m)
                 else:
@@ -463,7 +489,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
 
 @compiled(parallel=True)
 def roll_out(
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     table: Any,
@@ -486,7 +512,7 @@ def roll_out(
 
     Parameters
     ----------
-    rule : Rule
+    objective : Objective
     model : (int, float)
         The kernel's kind, as in `fieldbo.belief._lookahead_loops` (-1: prior covariances are looked up), and
         the prior's variance.
@@ -520,7 +546,7 @@ def roll_out(
     wanted = np.flatnonzero(value > -np.inf)
     for thread in prange(len(known)):
         _roll_some(
-            rule,
+            objective,
             model,
             rows,
             table,

@@ -198,7 +198,7 @@ def _roll_out(
     places = BATCH + max(1, min(len(filled), _KEPT // (3 * len(filled) * table.itemsize)))
     bounds = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
     roll_out(
-        blocks.Rule(
+        blocks.Objective(
             blocks.EI if score.improves else blocks.UCB,
             weight,
             float(score.kappa),
