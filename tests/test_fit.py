@@ -19,7 +19,7 @@ property_test = settings(deadline=None, max_examples=30, derandomize=True)
 
 
 def readings(seed, n=16, repeats=0, noise=0.05):
-    """A draw of a smooth function on the unit square, read with noise; some sites are read again."""
+    """Noisy readings of a smooth function on the unit square, some of them repeated."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 1, (n, 2))
     if repeats:

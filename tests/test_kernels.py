@@ -55,7 +55,7 @@ def test_a_covariance_matrix_is_symmetric_positive_definite_and_has_the_stated_d
 
 
 def gradient_of(k, a, b):
-    """Return the (n, m, d) gradients in space: each pair weighed alone."""
+    """Return the (n, m, d) gradients in space, one pair at a time."""
     _, slopes = k.with_slopes(a, b)
     alone = np.eye(len(b))
     return np.stack([slopes(np.broadcast_to(single, (len(a), len(b)))) for single in alone], axis=1)

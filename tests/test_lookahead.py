@@ -29,7 +29,7 @@ from fieldbo.world.world import Quantity, World
 
 
 class Rippled(SquaredExponential):
-    """A kernel of somebody's own that no compiled loop knows."""
+    """A custom kernel, which no compiled loop supports."""
 
     def _shape(self, r2):
         e = np.exp(-0.5 * r2)
@@ -242,7 +242,7 @@ RUNS = {
 
 
 class Literal:
-    """Algorithm 1 as it is written: everything from scratch at every step, site by site."""
+    """Algorithm 1 as printed: everything from scratch at every step, site by site."""
 
     def __init__(self, mission):
         self.mission, self.world = mission, mission.world

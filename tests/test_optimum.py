@@ -39,7 +39,7 @@ POLICIES_UNDER_TEST = [EI(), GPUCB(), MaxValueEntropySearch()]
 
 @dataclass(frozen=True)
 class Seen(Policy):
-    """Chooses at random, and keeps the states that it was shown."""
+    """Chooses at random and keeps the states that it sees."""
 
     states: list = field(default_factory=list, hash=False)
 
@@ -49,7 +49,7 @@ class Seen(Policy):
 
 
 def state_after(readings, noise_sd=0.05, shape=(6, 5)):
-    """What a policy sees after so many random readings of the small world."""
+    """The state after a number of random readings of the small world."""
     seen = Seen()
     mission = small_mission(seen, world=small_world(shape, noise_sd), battery=1000.0, initial=0)
     drive(replace(mission, question=Optimum(), max_steps=readings + 1))
@@ -221,7 +221,7 @@ def test_drawn_maxima_have_the_quartiles_of_the_maximum_of_independent_sites():
 
 
 def test_scores_agree_with_those_of_maxima_of_joint_draws():
-    """The Gumbel fit takes sites for independent, and so the maximum for somewhat too large."""
+    """The Gumbel fit assumes independent sites, which makes the maximum somewhat too large."""
     state = state_after(8)
     surface, rng = state.surface, np.random.default_rng(1)
     joint = rng.multivariate_normal(surface.mean, surface.covariance(), size=4000, method="eigh")

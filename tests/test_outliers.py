@@ -34,7 +34,7 @@ def readings(n=50, seed=0, noise_sd=0.01, repeats=0, length_scale=0.3):
 
 
 def spoiled(values, share=0.05, size=10.0, seed=0):
-    """Values of which a share is off by `size`, either way, and which these are."""
+    """Values, a fraction of which are off by `size` in either direction, and a mask of these."""
     rng = np.random.default_rng(seed)
     bad = np.zeros(len(values), dtype=bool)
     bad[rng.permutation(len(values))[: max(1, round(share * len(values)))]] = True
@@ -189,7 +189,7 @@ def test_values_may_be_mostly_or_all_equal():
 
 
 def learned(x, y, v):
-    """Fit to the believed readings, as a model does, from the mean and spread of those it is given."""
+    """Fit to the believed readings as a model does, with their mean and spread."""
     prior = LogNormalPrior.standard(np.ones(2), with_noise=False)
     fits = []
 
@@ -256,7 +256,7 @@ def test_sites_and_values_of_different_lengths_are_rejected():
 
 
 class NoCovariance(SquaredExponential):
-    """A function of distance that is no covariance: its matrices are not positive definite."""
+    """A function of distance that is not a covariance: its matrices are not positive definite."""
 
     def __call__(self, a, b):
         return 1.0 - self._squared_distance(a, b)

@@ -22,7 +22,7 @@ property_test = settings(deadline=None, max_examples=40, derandomize=True)
 
 
 def readings(n=15, seed=0, repeats=0):
-    """Readings with noise of their own each; the last `repeats` are taken where the first were."""
+    """Readings, each with its own noise; the last `repeats` repeat the first sites."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 1, (n, 2))
     if repeats:
@@ -31,7 +31,7 @@ def readings(n=15, seed=0, repeats=0):
 
 
 def dense(k, x, y, v, at):
-    """The posterior with every reading a row of its own, as the textbook prints it."""
+    """The textbook posterior, with one row per reading."""
     solve = np.linalg.inv(k(x, x) + np.diag(v))
     cross = k(at, x)
     return cross @ solve @ y, k(at, at) - cross @ solve @ cross.T
@@ -272,7 +272,7 @@ def test_invalid_readings_are_rejected(site, value, noise):
 
 
 class NoCovariance(SquaredExponential):
-    """A function of distance that is no covariance: its matrices are not positive definite."""
+    """A function of distance that is not a covariance: its matrices are not positive definite."""
 
     def _shape(self, r2):
         return 1.0 - r2, np.full_like(r2, 2.0)

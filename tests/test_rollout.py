@@ -155,7 +155,7 @@ def _walk(case, x, noise_x, z):
 
 
 def check(case, tolerance=1e-9):
-    """Compare all values and ways; return the fast ones."""
+    """Compare all values and travel; return the fast ones."""
     value, travel = case.literal()
     fast = case.fast()
     sure, finite = ~np.isnan(value), np.isfinite(value)
@@ -176,7 +176,7 @@ def box(d, **what):
 
 
 def limits_of(cost, home=None, battery=None, seconds=None):
-    """Return the limits of an agent that has so much left and must get home."""
+    """Return the limits of an agent with that battery and time, which must return home."""
 
     def back(travel):
         if home is None:
@@ -454,7 +454,7 @@ def test_values_are_the_literal_ones_in_random_cases(seed):
 
 
 def grid_case(side, **what):
-    """A symmetric grid, the vehicle in its middle, nothing read."""
+    """A symmetric grid without readings, the vehicle in its centre."""
     line = np.arange(side, dtype=float)
     sites = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
     domain = Domain.grid([Axis(name, "m", 0.0, side - 1.0) for name in "xy"], (side, side))
@@ -476,7 +476,7 @@ def grid_case(side, **what):
 @each_base
 @pytest.mark.parametrize("side", [5, 13])
 def test_exact_ties_go_to_the_lowest_index(base, side):
-    """Paths from mirrored first steps differ after a tie, so that a wrong choice would show in the values."""
+    """Paths from mirrored first steps differ after a tie, so a wrong choice changes the values."""
     case = grid_case(side, base=base, steps=3)
     if side > 5:
         rows = [0, side - 1, len(case.sites) - 1, len(case.sites) // 2, 17]

@@ -300,7 +300,7 @@ def test_sites_known_exactly_give_finite_scores():
 
 @dataclass(frozen=True)
 class Seen(Policy):
-    """Chooses at random, and keeps the states that it was shown."""
+    """Chooses at random and keeps the states that it sees."""
 
     states: list = field(default_factory=list, hash=False)
 
@@ -310,7 +310,7 @@ class Seen(Policy):
 
 
 def state_after(readings, noise_sd=0.05):
-    """What a policy sees after so many random readings of the small world."""
+    """The state after a number of random readings of the small world."""
     seen = Seen()
     mission = small_mission(seen, world=small_world(noise_sd=noise_sd), battery=1000.0, initial=0)
     drive(replace(mission, question=Optimum(), max_steps=readings + 1))

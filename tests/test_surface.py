@@ -17,7 +17,7 @@ property_test = settings(deadline=None, max_examples=40, derandomize=True)
 
 
 def readings(n, seed=0):
-    """Readings at candidates (some of them again and again) and between them, noise of their own each."""
+    """Readings at candidates (some repeated) and between them, each with its own noise."""
     rng = np.random.default_rng(seed)
     x = np.where(rng.random(n)[:, None] < 0.7, GRID[rng.integers(0, 8, n)], rng.random((n, 2)))
     return x, rng.normal(size=n), rng.uniform(0.001, 0.3, n)
@@ -76,7 +76,7 @@ def test_any_index_selects_rows_of_the_covariance(rows):
 def test_readings_appended_at_once_or_in_turn_give_the_same_surface():
     x, y, v = readings(12)
     at_once, in_turn = Surface(PRIOR, GRID), Surface(PRIOR, GRID)
-    at_once.append(x, y, v, times_s=np.arange(12.0))
+    at_once.append(x, y, v)
     for i in range(12):
         in_turn.append(x[i], y[i], v[i])
     assert_same(at_once, in_turn, atol=0)

@@ -191,7 +191,7 @@ def test_rho_of_ducb_is_in_the_unit_of_the_values():
 
 @dataclass(frozen=True)
 class Scaled(Field):
-    """The hills, so many times as high."""
+    """The hills, scaled in height."""
 
     unit: float = 1.0
 
@@ -298,7 +298,7 @@ def test_the_same_mission_gives_the_same_path(name):
 
 @dataclass(frozen=True)
 class Seen(Policy):
-    """Chooses at random, and keeps the states that it was shown."""
+    """Chooses at random and keeps the states that it sees."""
 
     states: list = field(default_factory=list, hash=False)
 
@@ -355,7 +355,7 @@ def test_choices_in_a_box_are_inside_affordable_and_the_best_reported(name, d):
 
 
 def states_in_a_box(readings=12):
-    """Return what a policy sees before each decision in the box, readings being taken at random."""
+    """Return the states before each decision in the box, with readings at random points."""
     seen = Seen()
     drive(box_mission(seen, question=Optimum(), battery=60.0))
     return [
@@ -403,22 +403,22 @@ def test_no_choice_in_a_box_lies_in_an_obstacle(name):
 @pytest.mark.parametrize("name", ["dist-ucb", "ei-per-cost", "rollout"])
 def test_a_rejected_point_of_a_box_and_its_neighbours_are_avoided(name):
     mission = box_mission(replace(TRAVEL[name], candidates=200), battery=30.0)
-    refused = []
+    rejected_sites = []
 
     def every_second(n, order, vehicle):
-        if n % 2 and isinstance(order, Query) and len(refused) < 6:
-            refused.append(order.site)
+        if n % 2 and isinstance(order, Query) and len(rejected_sites) < 6:
+            rejected_sites.append(order.site)
             return Rejected(str(order.id), "shallow water")
         return carried_out(n, order, vehicle)
 
     _, orders, _ = drive(mission, every_second)
-    assert len(refused) > 1
-    turned_down, rejected = set(), {site.tobytes() for site in refused}
+    assert len(rejected_sites) > 1
+    already_rejected, rejected = set(), {site.tobytes() for site in rejected_sites}
     for order in orders:
         if isinstance(order, Query):
-            assert order.site.tobytes() not in turned_down
+            assert order.site.tobytes() not in already_rejected
             if order.site.tobytes() in rejected:
-                turned_down.add(order.site.tobytes())
+                already_rejected.add(order.site.tobytes())
 
 
 @pytest.mark.parametrize("name", ["ucb", "ei", "gp-ucb", "dist-ucb", "ei-per-cost", "rollout of ucb"])
@@ -432,8 +432,8 @@ def test_a_run_in_a_box_ends_if_half_of_it_is_rejected(name):
 
     agent, orders, stop = drive(mission, deep_water_only)
     assert stop.reason is EndReason.BATTERY_SPENT
-    turned_down = [o for o in orders if isinstance(o, Query) and o.site[0] > 3.0]
-    assert len(turned_down) <= np.count_nonzero(agent.domain.sites[:, 0] > 2.0)
+    already_rejected = [o for o in orders if isinstance(o, Query) and o.site[0] > 3.0]
+    assert len(already_rejected) <= np.count_nonzero(agent.domain.sites[:, 0] > 2.0)
 
 
 @pytest.mark.parametrize("name", ["ucb", "dist-ucb", "rollout of ucb"])

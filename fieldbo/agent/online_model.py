@@ -101,7 +101,6 @@ class OnlineModel:
             sites[new],
             scale.to_model(values)[new],
             self.hyperparameters.noise_to_model(noises, values)[new],
-            event.times_s[good][new],
         )
         return True
 

@@ -159,13 +159,7 @@ class Surface:
         counted = np.flatnonzero(members & (self.variance > floor))
         return self.lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
 
-    def append(
-        self,
-        sites: ArrayLike,
-        values: ArrayLike,
-        noise_variances: ArrayLike,
-        times_s: ArrayLike | None = None,
-    ) -> None:
+    def append(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> None:
         """Add readings, in place; O(nN) each.
 
         Parameters
@@ -175,8 +169,6 @@ class Surface:
         values : (k,) array
             Model units.
         noise_variances : float or (k,) array
-        times_s : (k,) array, optional
-            When they were taken; ignored, as kernels have no time axis.
 
         Raises
         ------
