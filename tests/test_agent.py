@@ -329,7 +329,7 @@ def test_pending_queries_lower_the_variance_that_the_policy_sees_and_leave_the_m
     assert pending == (first,)
     assert np.array_equal(mean, mean_after)
     assert (variance_after < variance).all()
-    assert np.array_equal(variance_after, agent.surface.given([[5.0]], 0.01))
+    assert np.array_equal(variance_after, agent.surface.believing([[5.0]], 0.01).variance)
     assert agent.surface.variance[5] == 1.0
 
 

@@ -317,7 +317,7 @@ WRONG_MISSIONS = [
         '"subsets"', '"subsets"\n[model]\ntransform = "log"', "the model is of their log", "model.transform"
     ),
     of_sets('"subsets"', '"ei"\nper_cost = true', "EI with per_cost without declared costs", OF_SETS),
-    of_sets('"subsets"', '"truvar"', "TruVaR without declared costs", "costs that the agent is told"),
+    of_sets('"subsets"', '"truvar"', "TruVaR without declared costs", "costs that the agent knows"),
     of_sets('"subsets"', '"lawnmower"', "a lawnmower in a continuous domain", "policy.kind"),
 ]
 

@@ -31,7 +31,7 @@ property_test = settings(deadline=None, max_examples=60, derandomize=True)
 
 def surface(seed=0, n=12, candidates=GRID):
     rng = np.random.default_rng(seed)
-    belief = Belief(Matern52([0.3, 0.3])).given(rng.random((n, 2)), rng.normal(size=n), 0.01)
+    belief = Belief(Matern52([0.3, 0.3])).condition_on(rng.random((n, 2)), rng.normal(size=n), 0.01)
     return Surface(belief, candidates)
 
 

@@ -199,7 +199,7 @@ def test_no_set_of_the_front_is_outdone_by_a_cheaper_one(promises, costs):
 
 
 def test_a_doubting_belief_is_less_sure_between_readings_and_holds_the_same_readings():
-    belief = Belief(SquaredExponential([0.4], 0.5)).given([[0.2], [0.6]], [1.0, 0.0], 1e-4)
+    belief = Belief(SquaredExponential([0.4], 0.5)).condition_on([[0.2], [0.6]], [1.0, 0.0], 1e-4)
     other = doubting(belief)
     between = [[0.4], [1.0]]
     assert np.all(other.variance(between) > belief.variance(between))
@@ -251,7 +251,7 @@ def test_the_search_finds_the_highest_bound_of_a_grid(kernel):
     state = state_after(ETC(**FEW, plays=3), orders=6)
     belief = state.belief if kernel == "se" else replace(state.belief, kernel=Matern52([2.0] * 3))
     if kernel != "se":
-        belief = Belief(belief.kernel).given(belief.sites, belief.values, belief.noise_variances)
+        belief = Belief(belief.kernel).condition_on(belief.sites, belief.values, belief.noise_variances)
     surface = SimpleNamespace(belief=belief)
     cell = ControlSetSearch(replace(state, surface=surface), 8, 64)
     ticks = np.linspace(0, 5, 60)
@@ -280,7 +280,7 @@ def test_values_are_counted_from_the_worst_whichever_way_the_question_goes():
 
 @pytest.mark.parametrize("kernel", [SquaredExponential, Matern32, Matern52])
 def test_draws_have_the_posterior_mean_and_deviation(kernel):
-    belief = Belief(kernel([0.4, 0.6], 1.5)).given([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
+    belief = Belief(kernel([0.4, 0.6], 1.5)).condition_on([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
     points = np.array([[0.2, 0.3], [0.5, 0.5], [0.95, 0.1]])
     rng = np.random.default_rng(0)
     drawn = np.array([Draw.of(belief, 512, rng)(belief, points) for _ in range(600)])
@@ -290,7 +290,7 @@ def test_draws_have_the_posterior_mean_and_deviation(kernel):
 
 @pytest.mark.parametrize("mask", [[True, False], [True, True]])
 def test_the_expectation_of_a_draw_is_its_mean_over_samples_with_its_gradient(mask):
-    belief = Belief(Matern52([0.4, 0.6])).given([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
+    belief = Belief(Matern52([0.4, 0.6])).condition_on([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
     over = Expected(belief, np.random.default_rng(1).random((9, 2)), np.array(mask))
     drawn = Draw.of(belief, 64, np.random.default_rng(2))
     average, x = drawn.averaged(over), np.array([[0.3, 0.6], [0.9, 0.2]])

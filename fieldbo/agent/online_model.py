@@ -101,7 +101,6 @@ class OnlineModel:
             sites[new],
             scale.to_model(values)[new],
             self.hyperparameters.noise_to_model(noises, values)[new],
-            event.times_s[good][new],
         )
         return True
 
@@ -124,7 +123,7 @@ class OnlineModel:
         if self.believed.any():
             sites, values, noises = (a[self.believed] for a in self._arrays())
             noise = hyperparameters.noise_to_model(noises, values)
-            belief = belief.given(sites, hyperparameters.scale.to_model(values), noise)
+            belief = belief.condition_on(sites, hyperparameters.scale.to_model(values), noise)
         self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
     def _believed_now(self) -> Mask:

@@ -30,6 +30,7 @@ from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event, Lost, Observation, Query, Rejected, Stop
+from fieldbo.policies.candidates import incumbent, needs_candidates
 from fieldbo.policies.chains.arm_tree import (
     Integers,
     arms_of,
@@ -55,8 +56,6 @@ from fieldbo.policies.chains.box_search import (
 from fieldbo.policies.chains.partition import boxes_of, first_changed, sliced
 from fieldbo.policies.choice import leading
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.candidates import needs_candidates
-from fieldbo.policies.optimum.myopic import incumbent
 
 _RISING = 5
 """So many changes of the first module in a period are let pass before its depth grows."""

@@ -27,6 +27,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.acquisition import expected_improvement
+from fieldbo.policies.candidates import incumbent, needs_candidates
 from fieldbo.policies.chains.box_search import (
     BoxOptima,
     best_of_boxes,
@@ -39,8 +40,6 @@ from fieldbo.policies.chains.lambo import lcb_beta
 from fieldbo.policies.chains.partition import Boxes
 from fieldbo.policies.choice import leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.candidates import needs_candidates
-from fieldbo.policies.optimum.myopic import incumbent
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from scipy.special import ndtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.belief.fit import LogNormalPrior, fit
 from fieldbo.belief.kernels import kernel
+from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
@@ -298,9 +298,9 @@ def fit_table(
     values = scale.to_model(readings.values)
     some = _chosen(len(values))
     known_noise = None if noise is None else noise[some]
-    found = fit(start, readings.sites[some], values[some], known_noise, prior, stream(0, "model"))
+    found = fit_kernel(start, readings.sites[some], values[some], known_noise, prior, stream(0, "model"))
     variances = np.full(len(values), found.noise_variance) if noise is None else noise
-    belief = Belief(found.kernel).given(readings.sites, values, variances)
+    belief = Belief(found.kernel).condition_on(readings.sites, values, variances)
     mean, variance = belief.leave_one_out()
     z = np.abs(belief.values - mean) / np.sqrt(variance)
     missed = scale.to_user(belief.values) - scale.to_user(mean)

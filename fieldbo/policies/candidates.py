@@ -1,7 +1,7 @@
-"""What a rule for an optimum chooses among, and its choice: given sites, or any point of a box.
+"""Candidates of policies for an optimum, and the choice among them, on a grid or in a box.
 
-Where sites are given they are the candidates. In a box candidates are drawn anew for each decision, all over
-it and about the vehicle and the best places so far, and the best of them is climbed from.
+On a grid the candidates are its sites. In a box each decision draws new ones, all over the box and around the
+vehicle and the best sites so far, and climbs from the best of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.pooling import NOISE_FLOOR
 from fieldbo.belief.surface import Surface
 from fieldbo.domain.search import around, polished
 from fieldbo.errors import InputError
@@ -19,8 +20,34 @@ from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import leading
 from fieldbo.policies.contract import Decision, Memory, State
 
-_BEST_PLACES = 3
-"""So many of the sites that were read, those of the largest mean, have candidates about them in a box."""
+_BEST_SITES = 3
+"""Number of sites read, those of the largest mean, around which candidates are drawn in a box."""
+
+
+def incumbent(surface: Surface) -> float:
+    """Return the best posterior mean over the sites that were read, or over all candidates if none was.
+
+    Examples
+    --------
+    >>> from fieldbo.belief.posterior import Belief
+    >>> from fieldbo.belief.kernels import Matern52
+    >>> read = Surface(Belief(Matern52([1.0])).condition_on([[0.0], [5.0]], [2.0, 1.0], 0.25), [[0.0], [9.0]])
+    >>> round(incumbent(read), 3)
+    1.6
+    """
+    belief = surface.belief
+    if not belief.size:
+        return float(surface.mean.max())
+    return float(np.max(belief.mean_at_sites()))
+
+
+def reading_noise(state: State, level: int, surface: Surface | None = None) -> Array:
+    """Return the noise variances (N,) of readings, raised to the belief's floor above 0.
+
+    At the candidates of a surface; by default at the domain's sites.
+    """
+    over = state.surface if surface is None else surface
+    return np.maximum(state.noise(level, over), NOISE_FLOOR * over.belief.kernel.diagonal(over.candidates))
 
 
 def needs_candidates(candidates: int) -> None:
@@ -30,19 +57,19 @@ def needs_candidates(candidates: int) -> None:
 
 
 def over_candidates(state: State, candidates: int) -> Surface | None:
-    """Return the belief over what can be chosen; None if all of it was rejected.
+    """Return the belief over the candidates; None if all were rejected.
 
     Parameters
     ----------
     state : State
     candidates : int
-        How many are drawn in a box.
+        Number to draw in a box.
     """
     belief, points, rejected = state.belief, state.domain.sites, state.rejected
     if state.domain.continuous:
-        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_PLACES]]
-        places = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
-        points = around(state.domain, state.rng, candidates, np.unique(places, axis=0))
+        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_SITES]]
+        centres = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
+        points = around(state.domain, state.rng, candidates, np.unique(centres, axis=0))
         rejected = _rejected(state, points)
     if rejected.any():
         points = points[~rejected]
@@ -52,7 +79,7 @@ def over_candidates(state: State, candidates: int) -> Surface | None:
 
 
 def _rejected(state: State, points: Array) -> Mask:
-    """Return which points of a box (m, d) lie about a place that was turned down."""
+    """Return True for points of a box (m, d) whose nearest site was rejected, as (m,) bool."""
     if not state.rejected.any():
         return np.zeros(len(points), dtype=bool)
     return state.rejected[[state.domain.nearest(point) for point in points]]
@@ -68,7 +95,7 @@ def best_candidate(
     level: int = 0,
     **why: Any,
 ) -> Decision:
-    """Return the decision for the candidate of the highest score, or for the better point above it in a box.
+    """Return the decision for the best candidate; in a box, for a better point that a climb from it reaches.
 
     Parameters
     ----------
@@ -76,11 +103,11 @@ def best_candidate(
     surface : Surface
         The belief over the candidates.
     scores : (N,) array
-        Of the candidates; minus infinity rules one out.
+        One per candidate; minus infinity excludes it.
     able : (N,) bool array
-        Which of them can be paid for.
+        Candidates that are affordable.
     elsewhere : Callable
-        Of other points (m, d) that can be paid for; returns their scores (m,).
+        ``elsewhere(points) -> (m,)``, the scores of other affordable points (m, d).
     memory : plain data
     level : int
         The sensor's setting to read with.
@@ -90,7 +117,7 @@ def best_candidate(
     Returns
     -------
     Decision
-        A Stop where no candidate can be had: "stopped by policy" if all can be paid for.
+        A Stop if no candidate remains: "stopped by policy" if all are affordable, otherwise "battery spent".
     """
     best = leading(state, scores, able, (level,), surface.candidates)
     if not best:
@@ -107,14 +134,14 @@ def best_candidate(
 def _climbed(
     state: State, scores: Callable[[Array], Array], site: Array, best: list[dict[str, Any]], level: int
 ) -> Array:
-    """Return the point that the best candidate was improved to, after putting it in the first place."""
+    """Return the better point that a climb from the best candidate reaches, and put it first in `best`."""
 
     def of_affordable(points: Array) -> Array:
         able = state.affordable(points, level=level) & ~_rejected(state, points)
-        found = np.full(len(points), -np.inf)
+        values = np.full(len(points), -np.inf)
         if able.any():
-            found[able] = scores(points[able])
-        return found
+            values[able] = scores(points[able])
+        return values
 
     point, score = polished(of_affordable, site, state.domain)
     if np.isfinite(score) and score > float(best[0]["value"]):

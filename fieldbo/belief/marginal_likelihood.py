@@ -21,16 +21,16 @@ from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dtfttr
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.belief.kernels import Kernel
-from fieldbo.belief.posterior import NOISE_FLOOR, pool
+from fieldbo.belief.pooling import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
 
 Indices = NDArray[np.intp]
 STARTS = 8
-_WIDTHS = 8.0  # how many prior standard deviations the search may go to either side
-_NEAR = 0.3  # prior standard deviations, and nats above the objective of a peak: a climb would end there
-_SAME = 0.01  # nats between the ends of two climbs to one peak, along which the likelihood may be flat
-_MANY = 100  # readings; the likelihood of fewer has more peaks, and costs next to nothing
-_AGREED = 2  # climbs to the highest peak that are enough where readings are many
+_WIDTHS = 8.0  # half width of the search region, in prior standard deviations
+_NEAR = 0.3  # a climb this close to a peak (prior standard deviations, and nats) would end there
+_SAME = 0.01  # nats between the ends of two climbs to the same peak, where the likelihood may be flat
+_MANY = 100  # readings; with fewer the likelihood has more peaks, and costs next to nothing
+_AGREED = 2  # climbs that must agree on the highest peak when there are many readings
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class LogNormalPrior:
     Parameters
     ----------
     medians, sds : (p,) arrays
-        Medians, and standard deviations of the logs; in the order of theta.
+        Medians, and standard deviations of the logs, in the order of theta.
     """
 
     medians: Array
@@ -50,8 +50,13 @@ class LogNormalPrior:
     def standard(cls, extent: Array, *, with_noise: bool) -> LogNormalPrior:
         """Return the priors for a stationary kernel on standardised values.
 
-        Length scales: median 0.3 of the axis' extent (d,), sd of the log 0.75; variance 1, 0.75; noise
-        variance, where learned, 0.01, 1.5.
+        ======================  =========================  =============
+        hyperparameter          median                     sd of the log
+        ======================  =========================  =============
+        length scales           0.3 of the `extent` (d,)   0.75
+        variance                1                          0.75
+        noise variance, if any  0.01                       1.5
+        ======================  =========================  =============
         """
         noise = ([0.01], [1.5]) if with_noise else ([], [])
         return cls(
@@ -81,19 +86,19 @@ class Likelihood:
     Parameters
     ----------
     kernel : Kernel
-        Which kernel; its hyperparameters are replaced by theta.
+        The kind of kernel; theta replaces its hyperparameters.
     sites : (n, d) array
     values : (n,) array
         Model units.
     noise_variances : (n,) array, optional
-        None: one noise variance is learned, and is theta's last entry.
+        By default one noise variance is learned, the last entry of theta.
     relative : (n,) array, optional
-        How many times the learned noise variance each reading has; by default all have it.
+        Noise variance of each reading relative to the learned one; by default 1.
 
     Notes
     -----
-    Symmetric matrices are kept as their n (n + 1) / 2 pairs of sites, in LAPACK's rectangular full packed
-    order: half the memory and exponentials, and factors at the speed of full matrices.
+    Symmetric matrices are stored as their n (n + 1) / 2 pairs of sites, in LAPACK's rectangular full packed
+    format: half the memory and half the exponentials, factored as fast as full matrices.
     """
 
     def __init__(
@@ -123,7 +128,7 @@ class Likelihood:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log marginal likelihood at `theta` (p,), and its gradient (p,).
 
-        Minus infinity, and zeros, where the covariance matrix is not positive definite.
+        Where the covariance matrix is not positive definite: minus infinity, and zeros.
         """
         split = len(theta) - self.learns_noise
         kernel = self.kernel.with_theta(theta[:split])
@@ -148,7 +153,7 @@ class Likelihood:
             + scatter
         )
         inverse, _ = dpftri(n, factor, uplo="L", overwrite_a=True)
-        # A pair stands for two entries of W, each counted half; an entry of the diagonal stands for one.
+        # An off-diagonal pair stands for two entries of W, each counted half; a diagonal entry for one.
         W = alpha[self._rows] * alpha[self._columns] - inverse
         W[self._diagonal] *= 0.5
         gradient = pullback(W)
@@ -159,8 +164,8 @@ class Likelihood:
 
 
 def _packed(n: int) -> tuple[Indices, Indices, Indices]:
-    """Return row and column of each entry of a packed matrix (n, n), and the places of its diagonal."""
-    where, _ = dtfttr(n, np.arange(n * (n + 1) // 2, dtype=float), uplo="L")  # LAPACK tells its own order
+    """Return row and column of each entry of a packed matrix (n, n), and the positions of its diagonal."""
+    where, _ = dtfttr(n, np.arange(n * (n + 1) // 2, dtype=float), uplo="L")  # LAPACK's own order
     lower = np.tril_indices(n)
     order = np.empty(len(lower[0]), dtype=np.intp)
     order[where[lower].astype(np.intp)] = np.arange(len(order))
@@ -169,16 +174,16 @@ def _packed(n: int) -> tuple[Indices, Indices, Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit found.
+    """The result of a fit.
 
     Attributes
     ----------
     kernel : Kernel
-        With the hyperparameters found.
+        With the fitted hyperparameters.
     noise_variance : float or None
-        In model units, where it was learned.
+        In model units; None if it was not learned.
     log_likelihood : float
-        Log marginal likelihood there, without the prior.
+        Log marginal likelihood, without the prior.
     """
 
     kernel: Kernel
@@ -187,27 +192,27 @@ class Fit:
 
 
 Objective = Callable[[Array], tuple[float, Array]]
-"""From theta to minus the log density, and its gradient."""
+"""Maps theta (p,) to minus the log density and its gradient (p,)."""
 
 
 @dataclass
 class _Peak:
-    """Where climbs have ended, what the objective is there, and how many they were."""
+    """Where climbs ended, the objective there, and their number."""
 
     theta: Array
     value: float
     climbs: int = 1
 
     def draws(self, theta: Array, value: float, sds: Array) -> bool:
-        """Say whether a climb that has come to `theta` would end here."""
+        """Return True if a climb that has reached `theta` would end here."""
         return 0.0 <= value - self.value < _NEAR and bool(np.all(np.abs(theta - self.theta) < _NEAR * sds))
 
 
 def _highest(objective: Objective, starts: Array, prior: LogNormalPrior, enough: float) -> Array:
     """Return theta (p,) of the highest peak that L-BFGS finds from `starts` (k, p), the best start first.
 
-    A climb is broken off where it would end at a known peak, and the search when `enough` of them have led to
-    the highest one.
+    A climb stops early if it would end at a known peak; the search ends once `enough` climbs have led to the
+    highest peak.
     """
     from scipy.optimize import Bounds, OptimizeResult, minimize
 
@@ -237,7 +242,7 @@ def _highest(objective: Objective, starts: Array, prior: LogNormalPrior, enough:
 
 
 @on_one_blas_thread
-def fit(
+def fit_kernel(
     kernel: Kernel,
     sites: Array,
     values: Array,
@@ -251,27 +256,28 @@ def fit(
 ) -> Fit:
     """Find the hyperparameters of highest (penalised) marginal likelihood.
 
-    Eight quasi-random starts from the prior, and `present`; L-BFGS with the analytic gradient. Where readings
-    are many (100 or more) the search ends as soon as two climbs agree on the highest peak so far.
+    Climbs with L-BFGS and the analytic gradient from `present` and eight quasi-random starts from the prior.
+    With 100 readings or more the search ends as soon as two climbs agree on the highest peak.
+    :meth:`fieldbo.belief.posterior.Belief.fit` is the short form.
 
     Parameters
     ----------
     kernel : Kernel
-        Which kernel.
+        The kind of kernel; its hyperparameters are not used.
     sites : (n, d) array
     values : (n,) array
         Standardised.
     noise_variances : (n,) array or None
-        In model units; None: one noise variance is learned.
+        In model units; None to learn one noise variance.
     prior : LogNormalPrior
     rng : numpy.random.Generator
         Scrambles the starts.
     penalised : bool
-        Whether the prior's density counts; it draws the starts and bounds the search in any case.
+        Whether to add the prior's log density; the prior draws the starts and bounds the search in any case.
     present : (p,) array, optional
-        Values of theta to start from as well; by default the prior's medians.
+        A further start, as theta; by default the prior's medians.
     relative : (n,) array, optional
-        How many times the learned noise variance each reading has; by default all have it.
+        Noise variance of each reading relative to the learned one; by default 1.
 
     Raises
     ------
