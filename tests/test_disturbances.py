@@ -215,7 +215,7 @@ def test_a_noise_outside_0_to_half_is_rejected(bad):
 def test_a_wind_of_length_1_or_more_is_rejected(bad):
     with pytest.raises(InputError, match="head_wind") as error:
         Disturbances(head_wind=bad)
-    assert error.value.where == "conditions.head_wind"
+    assert error.value.where.startswith("conditions.head_wind")
 
 
 def test_a_wind_needs_one_component_per_axis():

@@ -305,9 +305,9 @@ def fit_table(
     missed = scale.to_user(belief.values) - scale.to_user(mean)
     notes: tuple[str, ...] = ()
     if readings.repeated:
-        notes += (f"{readings.repeated} of {len(values)} readings repeat a site and are pooled",)
+        notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
     if len(subset) < len(values):
-        notes += (f"the hyperparameters are fitted to {len(subset)} of {len(values)} readings",)
+        notes += (f"hyperparameters are fitted to {len(subset)} of {len(values)} readings",)
     field = TableField(
         readings,
         extent,
