@@ -216,9 +216,7 @@ WRONG_CELLS = [
     sets('"uniform"', '"uniform", low = 0', "unknown key 'low'", "domain.axes[0].free.low"),
     sets('free = { kind = "uniform" }', 'free = "uniform"', 'free = "uniform"', "a table"),
     # what control sets cost
-    sets(
-        COSTS, "costs = [1, 0.1]\n", "2 costs", "3, one per control set: all; x2, x3; x3", "cost.costs"
-    ),
+    sets(COSTS, "costs = [1, 0.1]\n", "2 costs", "3, one per control set: all; x2, x3; x3", "cost.costs"),
     sets(COSTS, "costs = [1, 1, 1, 1]\n", "4 costs", "3, one per control set", f"{S}: cost.costs"),
     sets(NOISE, "noise_sds = [0]\n", "1 noise_sds", "3, one per control set", f"{S}: cost.noise_sds"),
     *(
@@ -227,9 +225,7 @@ WRONG_CELLS = [
     ),
     sets(NOISE, "noise_sds = [0, 0, -1]\n", "noise_sds[2] = -1", "at least 0", "cost.noise_sds[2]"),
     sets(COSTS, 'costs = ["a", 1, 1]\n', 'costs[0] = "a"', "a valid number", "cost.costs[0]"),
-    sets(
-        COSTS + NOISE, "", "a simulated world ([field]) without costs", "mean cost of each", "cost.costs", "unknown"
-    ),
+    sets(COSTS + NOISE, "", "a simulated world ([field]) without costs", "cost.costs", "unknown"),
     sets(FIELD, "", "noise_sds without costs", "cost.costs", "delete noise_sds"),
     sets(
         f'"subset"\n{COSTS}{NOISE}',
