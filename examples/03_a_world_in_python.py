@@ -24,7 +24,7 @@ world = World(
     cost_unit="s",
     sensor=Sensor(noise_sd=0.01),
     quantity=Quantity("nitrate", "umol L-1"),
-    field=GPDraw(length_scales=(20, 20)).realise(pond, draw=3),
+    field=GPDraw(length_scales=(20, 20)).make(pond, draw=3),
 )
 for policy in (TruVaR(), GCHK(), GCHK(per_cost=True)):
     mission = Mission(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import wraps
 from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass, rebuild_dataclass
 
 from fieldbo.errors import InputError, UnknownNameError
 
@@ -64,15 +65,19 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
     def decorate(cls: Class) -> Class:
         checked: Any = dataclass(frozen=True, eq=eq, config=_CONFIG)(cls)
+        if not checked.__pydantic_complete__:  # its annotations name what only its author's frame knows
+            author = sys._getframe(1)
+            names_there = {**author.f_globals, **author.f_locals}
+            rebuild_dataclass(checked, force=True, raise_errors=False, _types_namespace=names_there)
         build = checked.__init__
 
         @wraps(build)
         def explained(self: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                build(self, *args, **kwargs)
+            names = [f.name for f in fields(checked) if f.init]
+            content = {**dict(zip(names, args, strict=False)), **kwargs}
+            try:  # by name, so that errors name the field
+                build(self, *args[len(names) :], **content)
             except ValidationError as error:
-                names = [f.name for f in fields(checked) if f.init]
-                content = {**dict(zip(names, args, strict=False)), **kwargs}
                 raise _explained(error, checked, content, where, from_python=True) from None
 
         checked.__init__ = explained
@@ -234,7 +239,7 @@ def _path_in(content: Any, location: Sequence[str | int]) -> list[str]:
     for part in location:
         if isinstance(content, Mapping) and part in content:
             content = content[str(part)]
-        elif isinstance(content, list) and isinstance(part, int) and part < len(content):
+        elif isinstance(content, list | tuple) and isinstance(part, int) and part < len(content):
             content = content[part]
         else:
             continue
@@ -271,7 +276,7 @@ def _shapes(shape: Any, path: list[str], content: Any) -> list[Any]:
     """Return the shapes that the table at `path` of `content` may have."""
     shapes = [shape]
     for name in path:
-        content = content[int(name) if isinstance(content, list) else name]
+        content = content[int(name) if isinstance(content, list | tuple) else name]
         if name.isdigit():
             continue
         of_key = [fields_of[name] for fields_of in map(_annotations, shapes) if name in fields_of]

@@ -1,11 +1,11 @@
-"""Random worlds by the thousand: nobody overdraws, everybody gets home, no leg crosses an obstacle.
+"""Random worlds by the thousand: no vehicle overdraws or is stranded, and no leg crosses an obstacle.
 
     python tests/many_worlds.py --worlds 10000
-    python tests/many_worlds.py --only 123        # that one again, and what went wrong in it
+    python tests/many_worlds.py --only 123        # that one again, with its faults
 
-Each world is a mission of a few steps on a few sites: grids and boxes, obstacles and outlines that may cut
-the domain in two, all kinds of costs, real costs that differ from declared ones by up to the margin, home
-or none, reserves, time limits, batches, and every policy.
+Each world is a mission of a few steps on a few sites. They cover grids and boxes, obstacles and outlines that
+may cut the domain in two, all kinds of costs, real costs that differ from the declared ones by up to the
+margin, missions with and without a home, reserves, time limits, batches, and every policy.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ SETTINGS = {
     "minimum-regret-search": [{"representers": 8, "draws": 20, "outcomes": 2}],
 }
 ATTEMPTS = 100
-NO_DOMAIN = ("no sites", "lies wholly outside", "cover the whole domain")
-NEAR = 1e-6  # share of the extent: a leg along an obstacle's edge, rounded
-SLACK = 1e-9  # share of the battery
-
+NO_DOMAIN = ("no sites", "lies entirely outside", "cover the whole domain")
+NEAR = 1e-6  # fraction of the extent; tolerance for legs along an obstacle's edge
+SLACK = 1e-9  # fraction of the battery
 IN_CHAINS = {"lambo", "lazy-ei-per-cost", "carbo", "ca-mobo"}
 
 
@@ -68,13 +67,13 @@ IN_CHAINS = {"lambo", "lazy-ei-per-cost", "carbo", "ca-mobo"}
 
 
 def mission_of(seed: int) -> Mission:
-    """Return the mission with that number; where one can't be had (no site is free), another is drawn."""
+    """Return the mission of a seed; if it is impossible (no site is free), another one is drawn."""
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         try:
             domain = domain_of(rng)
         except InputError as error:
-            if not any(told in str(error) for told in NO_DOMAIN):
+            if not any(phrase in str(error) for phrase in NO_DOMAIN):
                 raise
             continue
         if (mission := _mission(domain, rng, seed)) is not None:
@@ -83,7 +82,7 @@ def mission_of(seed: int) -> Mission:
 
 
 def domain_of(rng: np.random.Generator) -> Domain:
-    """Return a few sites on a grid or in a box, with or without obstacles and an outline."""
+    """Return a domain with a few sites on a grid or in a box, with or without obstacles and an outline."""
     dimension = int(rng.choice([2, 2, 3]))
     high = rng.uniform(1.0, 20.0, dimension)
     axes = [Axis(name, "m", 0.0, float(h)) for name, h in zip("xyz", high, strict=False)]
@@ -116,7 +115,7 @@ def _obstacle(number: int, high: np.ndarray, rng: np.random.Generator) -> Obstac
 
 
 def _outline(high: np.ndarray, rng: np.random.Generator) -> shapely.Polygon:
-    """Return corners around the middle, at random distances: often not convex."""
+    """Return a polygon with corners at random distances around the middle, often not convex."""
     angles = np.linspace(0, 2 * np.pi, int(rng.integers(4, 9)), endpoint=False)
     reach = rng.uniform(0.3, 1.0, len(angles))[:, None]
     return shapely.Polygon(high / 2 + high / 2 * reach * np.stack([np.cos(angles), np.sin(angles)], axis=1))
@@ -144,7 +143,7 @@ def _cost(domain: Domain, rng: np.random.Generator) -> Euclidean | Flight | Tran
     return kinds[rng.integers(len(kinds))]
 
 
-def _conditions(domain: Domain, rng: np.random.Generator) -> Disturbances | None:
+def _disturbances(domain: Domain, rng: np.random.Generator) -> Disturbances | None:
     if rng.random() < 0.4:
         return None
     wind = rng.standard_normal(domain.dimension)
@@ -153,9 +152,9 @@ def _conditions(domain: Domain, rng: np.random.Generator) -> Disturbances | None
 
 
 def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | None:
-    """Return a mission in the domain; None where the start is shut in."""
+    """Return a mission in the domain; None if nothing can be reached from the start."""
     levels = rng.random() < 0.2
-    conditions = _conditions(domain, rng)
+    disturbances = _disturbances(domain, rng)
     world = World(
         name="random",
         title="",
@@ -166,24 +165,23 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
         quantity=Quantity(),
         field=Hills(),
         start=domain.sites[rng.integers(domain.size)],
-        conditions=conditions,
+        disturbances=disturbances,
     )
     start, cost = world.start, world.cost
-    way = cost.travel(start, domain.sites)
-    near = domain.sites[np.isfinite(way)]
+    near = domain.sites[np.isfinite(cost.travel(start, domain.sites))]
     if len(near) < 2:
         return None
     home = [None, start, near[rng.integers(len(near))]][rng.integers(3)]
-    worst = 0.0 if conditions is None else conditions.worst
+    worst = 0.0 if disturbances is None else disturbances.worst
     margin = worst + float(rng.choice([0.0, 0.0, 0.2]))
     question = [LevelSet(0.3), Optimum()][rng.integers(2)]
     name, policy = _policy(question, domain, rng)
     max_steps = int(rng.integers(1, 5 if name in SLOW else 9))
 
-    def enough(price, way_home):
-        """Return a battery (or time) for some steps, at least for the way home."""
-        whole = float(rng.uniform(0.1, 6.0)) * float(np.median(price))
-        return max(whole, 1.000001 * (1 + margin) * way_home, 1e-6)
+    def enough(price, trip_home):
+        """Return a battery (or time) for some steps, at least for the trip home."""
+        supply = float(rng.uniform(0.1, 6.0)) * float(np.median(price))
+        return max(supply, 1.000001 * (1 + margin) * trip_home, 1e-6)
 
     to_home = 0.0 if home is None else float(cost.travel(start, home[None])[0])
     reserve = float(rng.choice([0.0, 0.0, 0.7])) * float(np.median(cost.to(start, near)))
@@ -211,59 +209,59 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
 
 @cache
 def _answering(question: type) -> list[str]:
-    """Return the policies that answer a question; asked once, for plugins are looked for each time.
+    """Return the policies that answer a question, cached because each lookup searches for plugins.
 
-    Those that need a chain of modules or control sets have no place in these worlds.
+    Policies that need a chain of modules or control sets are excluded.
     """
-    found = {name: POLICIES.get(name) for name in POLICIES.names() if name not in IN_CHAINS}
-    return [name for name, one in found.items() if issubclass(question, one.answers) and not one.leaves_free]
+    policies = {name: POLICIES.get(name) for name in POLICIES.names() if name not in IN_CHAINS}
+    return [n for n, p in policies.items() if issubclass(question, p.answers) and not p.leaves_free]
 
 
 def _policy(question, domain: Domain, rng: np.random.Generator):
     names = [n for n in _answering(type(question)) if n != "lawnmower" or domain.shape is not None]
     name = names[rng.integers(len(names))]
     settings = SETTINGS.get(name, [{}])
-    told = {"kind": name, **settings[rng.integers(len(settings))]}
+    table = {"kind": name, **settings[rng.integers(len(settings))]}
     if hasattr(POLICIES.get(name), "per_cost") and rng.random() < 0.5:
-        told["per_cost"] = True
-    return name, made(POLICIES, told, "policy")
+        table["per_cost"] = True
+    return name, made(POLICIES, table, "policy")
 
 
 # -- what has to hold ------------------------------------------------------------------------------------
 
 
 def faults(mission: Mission, result) -> list[tuple[str, str]]:
-    """Return what went wrong in a run: kind, and what."""
-    found: list[tuple[str, str]] = []
+    """Return the faults of a run, as (kind, description)."""
+    wrong: list[tuple[str, str]] = []
     crew, domain, book = mission.crew[0], mission.world.domain, result.books[0]
     slack = SLACK * crew.battery
     if result.cost > crew.battery - crew.reserve + slack:
         kept = f", {crew.reserve:g} to be kept" if crew.reserve else ""
-        found.append(("overdrawn", f"{result.cost!r} of {crew.battery!r}{kept}"))
+        wrong.append(("overdrawn", f"{result.cost!r} of {crew.battery!r}{kept}"))
     if crew.time_limit_s is not None and book.time_s > crew.time_limit_s * (1 + SLACK):
-        found.append(("overdrawn", f"{book.time_s!r} of {crew.time_limit_s!r} s"))
+        wrong.append(("overdrawn", f"{book.time_s!r} of {crew.time_limit_s!r} s"))
     if any(step.remaining < crew.reserve - slack for step in result.curve):
-        found.append(("overdrawn", "the reserve was touched on the way"))
+        wrong.append(("overdrawn", "the reserve was used"))
     if crew.home is not None and not np.array_equal(result.path[-1], crew.home):
-        found.append(("not home", f"at {result.path[-1].tolist()}, home is {crew.home.tolist()}"))
-    found += [("legs through obstacles", leg) for leg in crossings(domain, result.path)]
-    if not isinstance(mission.world.cost, Transect):  # which goes by the surface
-        found += [("errors", f"{p.tolist()} on the way is outside") for p in outside(domain, result.path)]
+        wrong.append(("not home", f"at {result.path[-1].tolist()}, home is {crew.home.tolist()}"))
+    wrong += [("legs through obstacles", leg) for leg in crossings(domain, result.path)]
+    if not isinstance(mission.world.cost, Transect):  # whose routes leave the domain at the surface
+        wrong += [("errors", f"{p.tolist()} on the route is outside") for p in outside(domain, result.path)]
     sites = [query.site for query in result.queries]
-    found += [("errors", f"a query at {p.tolist()}, outside") for p in outside(domain, sites)]
+    wrong += [("errors", f"a query at {p.tolist()}, outside") for p in outside(domain, sites)]
     if result.end_reason is None:
-        found.append(("errors", "it did not end"))
-    return found
+        wrong.append(("errors", "it did not end"))
+    return wrong
 
 
 def outside(domain: Domain, points):
-    """Return those of the points that are not in the domain."""
+    """Return the points that are not in the domain."""
     return [p for p in points if not domain.contains(p[None])[0]]
 
 
 def crossings(domain: Domain, path: np.ndarray) -> list[str]:
-    """Return the legs of a path that cross an obstacle, or leave a region: by geometry of its own."""
-    near, found = NEAR * float(domain.extent.max()), []
+    """Return the legs of a path that cross an obstacle or leave the region, by independent geometry."""
+    near, crossing = NEAR * float(domain.extent.max()), []
     shrunk = [o.polygon.buffer(-near) for o in domain.obstacles] if domain.dimension == 2 else []
     for a, b in pairwise(path):
         leg = f"{a.tolist()} to {b.tolist()}"
@@ -271,15 +269,15 @@ def crossings(domain: Domain, path: np.ndarray) -> list[str]:
             line = shapely.LineString([a, b])
             crossed = [o for o, s in zip(domain.obstacles, shrunk, strict=True) if line.intersects(s)]
             if domain.region is not None and not domain.region.buffer(near).covers(line):
-                found.append(f"{leg} leaves the region")
+                crossing.append(f"{leg} leaves the region")
         else:
             crossed = [o for o in domain.obstacles if _through(a, b, o, near)]
-        found += [f"{leg} through {o.name}" for o in crossed]
-    return found
+        crossing += [f"{leg} through {o.name}" for o in crossed]
+    return crossing
 
 
 def _through(a: np.ndarray, b: np.ndarray, box: Obstacle, near: float) -> bool:
-    """Say whether a segment passes through a box, by the slab that each axis cuts out of it."""
+    """Return True if a segment passes through a box (the slab method)."""
     low, high = np.array(box.low) + near, np.array(box.high) - near
     enters, leaves = 0.0, 1.0
     for start, step, bottom, top in zip(a, b - a, low, high, strict=True):
@@ -296,18 +294,18 @@ def _through(a: np.ndarray, b: np.ndarray, box: Obstacle, near: float) -> bool:
 
 
 def tried(seed: int) -> tuple[int, list[tuple[str, str]], str]:
-    """Return what went wrong with that seed, and its policy."""
+    """Return a seed, the faults of its mission, and its policy."""
     try:
         mission = mission_of(seed)
         return seed, faults(mission, run(mission)), mission.policy_kind
     except BrokenOffError as error:
         return seed, [("errors", f"{error} ({mission.policy_kind})")], mission.policy_kind
-    except Exception:  # whatever a world makes go wrong is a fault to count, and to tell in full
+    except Exception:  # any exception is a fault to count and to report in full
         return seed, [("errors", traceback.format_exc(limit=-4))], "?"
 
 
 def many(seeds: range, processes: int):
-    """Yield `tried` of each seed, in order, over some processes."""
+    """Yield `tried` of each seed, in order, with several processes."""
     if processes == 1:
         yield from map(tried, seeds)
         return
@@ -316,25 +314,25 @@ def many(seeds: range, processes: int):
 
 
 def tally(counts: Counter) -> str:
-    """Return the last line."""
+    """Return the summary line."""
     return f"worlds {counts['worlds']}, " + ", ".join(f"{kind} {counts[kind]}" for kind in FAULTS)
 
 
 def main() -> int:
-    """Try them, and return the exit code."""
+    """Run the worlds, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0, help="number of the first")
-    parser.add_argument("--only", type=int, help="one world, told in full")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first world")
+    parser.add_argument("--only", type=int, help="run only the world of this seed, with details")
     parser.add_argument("--processes", type=int, default=2)
-    asked = parser.parse_args()
-    if asked.only is not None:
-        mission = mission_of(asked.only)
-        print(f"{mission.policy}\n{mission.world.cost}\n{mission.crew[0]}\n{mission.world.conditions}")
+    args = parser.parse_args()
+    if args.only is not None:
+        mission = mission_of(args.only)
+        print(f"{mission.policy}\n{mission.world.cost}\n{mission.crew[0]}\n{mission.world.disturbances}")
         print(*mission.world.domain.obstacles, sep="\n")
-        asked.seed, asked.worlds, asked.processes = asked.only, 1, 1
+        args.seed, args.worlds, args.processes = args.only, 1, 1
     counts, began = Counter({"worlds": 0}), time.monotonic()
-    for seed, wrong, _ in many(range(asked.seed, asked.seed + asked.worlds), asked.processes):
+    for seed, wrong, _ in many(range(args.seed, args.seed + args.worlds), args.processes):
         counts["worlds"] += 1
         for kind in {kind for kind, _ in wrong}:
             counts[kind] += 1

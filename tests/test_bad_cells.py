@@ -118,7 +118,7 @@ def chain(old, new, *said):
 
 
 THIRD = '["x3"]]'
-AT_LEAST_0 = "expected: a finite number of at least 0"
+NOT_AT_LEAST_0 = [("-1", "at least 0"), ("nan", "a finite number"), ("inf", "a finite number")]
 WRONG_CELLS = [
     # modules
     chain(
@@ -139,22 +139,22 @@ WRONG_CELLS = [
     chain(
         'axes = ["x2"]', 'axs = ["x2"]', "unknown key 'axs'", "cost.modules[1].axs", "did you mean 'axes'?"
     ),
-    chain('"cool"', '"bake"', "the name 'bake' of a module", "another for each", "cost.modules[1].name"),
-    chain('"cool"', '""', "the name '' of a module", "not empty", "cost.modules[1].name"),
+    chain('"cool"', '"bake"', "module name 'bake'", "not taken by another module", "cost.modules[1].name"),
+    chain('"cool"', '""', "module name ''", "not empty", "cost.modules[1].name"),
     *(
-        chain("cost = 10", f"cost = {cost}", f"module 'bake' costs {cost}", AT_LEAST_0, f"{C}: cost.modules")
-        for cost in ("-1", "nan", "inf")
+        chain("cost = 10", f"cost = {cost}", expected, f"{C}: cost.modules[0].cost")
+        for cost, expected in NOT_AT_LEAST_0
     ),
     chain("cost = 10", 'cost = "dear"', 'cost = "dear"', "a valid number", "cost.modules[0].cost"),
     chain(", cost = 10", "", "cost is missing", "cost.modules[0].cost"),
-    chain(MODULES, "[]", "a chain without a module", "at least one", "cost.modules"),
-    chain(f"modules = {MODULES}", "", "a chain without a module", "at least one", "cost.modules"),
+    chain(MODULES, "[]", "a chain without modules", "at least one", "cost.modules"),
+    chain(f"modules = {MODULES}", "", "a chain without modules", "at least one", "cost.modules"),
     chain("modules", "charge_lst = true\nmodules", "unknown key 'charge_lst'", "did you mean 'charge_last'?"),
     chain("modules", 'charge_last = "yes"\nmodules', 'charge_last = "yes"', "a valid boolean"),
     chain(
         f'kind = "modular"\nmodules = {MODULES}',
         'kind = "subset"\ncosts = [1]',
-        "costs of control sets over a domain without any",
+        "a subset cost on a domain without control sets",
         "control_sets in the domain",
         "cost.kind",
         "add control_sets",
@@ -162,13 +162,13 @@ WRONG_CELLS = [
     # control sets
     sets(THIRD, "[]]", "a control set without a variable", "x1, x2, x3", "domain.control_sets[2]"),
     sets(THIRD, '["x4"]]', "unknown variable 'x4'", "one of x1, x2, x3", f"{S}: domain.control_sets[2]"),
-    sets(THIRD, '["x3", "x3"]]', "a control set of x3, x3", "each one once", "domain.control_sets[2]"),
-    sets(THIRD, '["x3", "x2"]]', "the control set 'x2, x3' twice", "each set once", "control_sets[2]"),
+    sets(THIRD, '["x3", "x3"]]', "a control set of x3, x3", "each variable once", "domain.control_sets[2]"),
+    sets(THIRD, '["x3", "x2"]]', "the control set 'x2, x3' occurs twice", "each set once", "control_sets[2]"),
     sets(THIRD, '"x3"]', 'control_sets[2] = "x3"', "a valid array", "domain.control_sets[2]"),
     sets(
         THIRD,
         '["x1"]]',
-        "'x1' leaves x3 free: no distribution is told",
+        "'x1' leaves x3 free, which has no distribution",
         "control_sets[2]",
         'add free = { kind = "uniform" } to axis x3',
     ),
@@ -190,11 +190,11 @@ WRONG_CELLS = [
     ),
     # distributions
     *(
-        sets("mean = 0.5", f"mean = {mean}", f"a mean of {mean}", "above 0 and below 1", "axes[1].free: mean")
+        sets("mean = 0.5", f"mean = {mean}", f"mean = {mean}", "above 0 and below 1", "axes[1].free: mean")
         for mean in ("1.5", "0", "1", "nan", "-1")
     ),
     *(
-        sets("variance = 0.02", f"variance = {v}", f"a variance of {v}", expected, "axes[1].free: variance")
+        sets("variance = 0.02", f"variance = {v}", f"variance = {v}", expected, "axes[1].free: variance")
         for v, expected in (
             ("0", "a finite number above 0"),
             ("-1", "a finite number above 0"),
@@ -216,27 +216,23 @@ WRONG_CELLS = [
     sets('"uniform"', '"uniform", low = 0', "unknown key 'low'", "domain.axes[0].free.low"),
     sets('free = { kind = "uniform" }', 'free = "uniform"', 'free = "uniform"', "a table"),
     # what control sets cost
-    sets(
-        COSTS, "costs = [1, 0.1]\n", "2 costs", "3, one for each control set: all; x2, x3; x3", "cost.costs"
-    ),
-    sets(COSTS, "costs = [1, 1, 1, 1]\n", "4 costs", "3, one for each control set", f"{S}: cost.costs"),
-    sets(NOISE, "noise_sds = [0]\n", "1 noise_sds", "3, one for each control set", f"{S}: cost.noise_sds"),
+    sets(COSTS, "costs = [1, 0.1]\n", "2 costs", "3, one per control set: all; x2, x3; x3", "cost.costs"),
+    sets(COSTS, "costs = [1, 1, 1, 1]\n", "4 costs", "3, one per control set", f"{S}: cost.costs"),
+    sets(NOISE, "noise_sds = [0]\n", "1 noise_sds", "3, one per control set", f"{S}: cost.noise_sds"),
     *(
-        sets(COSTS, f"costs = [1, {cost}, 1]\n", f"costs[1] = {cost}", AT_LEAST_0, "cost.costs[1]")
-        for cost in ("-0.1", "nan", "inf")
+        sets(COSTS, f"costs = [1, {cost}, 1]\n", expected, "cost.costs[1]")
+        for cost, expected in NOT_AT_LEAST_0
     ),
-    sets(NOISE, "noise_sds = [0, 0, -1]\n", "noise_sds[2] = -1", AT_LEAST_0, "cost.noise_sds[2]"),
+    sets(NOISE, "noise_sds = [0, 0, -1]\n", "noise_sds[2] = -1", "at least 0", "cost.noise_sds[2]"),
     sets(COSTS, 'costs = ["a", 1, 1]\n', 'costs[0] = "a"', "a valid number", "cost.costs[0]"),
-    sets(
-        COSTS + NOISE, "", "a [field] to simulate, and no costs", "mean cost of each", "cost.costs", "unknown"
-    ),
-    sets(FIELD, "", "noise of costs, and no costs", "cost.costs", "leave noise_sds out"),
+    sets(COSTS + NOISE, "", "a simulated world ([field]) without costs", "cost.costs", "unknown"),
+    sets(FIELD, "", "noise_sds without costs", "cost.costs", "delete noise_sds"),
     sets(
         f'"subset"\n{COSTS}{NOISE}',
         '"euclidean"\n',
-        "a euclidean cost over a domain with control sets",
+        "a euclidean cost on a domain with control sets",
         "cost.kind",
-        'take kind = "subset" or "unit"',
+        'use kind = "subset" or "unit"',
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Wrong obstacles, outlines, starts and homes: each is refused with its place and a way to mend it."""
+"""Wrong obstacles, outlines, starts and homes: each is rejected with its place and how to fix it."""
 
 import tomllib
 from pathlib import Path
@@ -70,12 +70,12 @@ def box(low, high, name="hut"):
     return f'{{ name = "{name}", low = {low}, high = {high} }}'
 
 
-def refused(load, *said):
-    """Check that loading fails, and says all of that; return the error."""
+def rejection(load, *parts):
+    """Check that loading fails with all of these parts in its message; return the error."""
     with pytest.raises(InputError) as caught:
         load()
     text = " ".join(str(caught.value).split())
-    for part in said:
+    for part in parts:
         assert part in text, text
     return caught.value
 
@@ -84,7 +84,7 @@ WRONG = {
     "crossing": (
         polygon([[0, 0], [2, 2], [2, 0], [0, 2]]),
         (
-            "obstacle 'scaffold' is no simple polygon",
+            "obstacle 'scaffold' is not a simple polygon",
             "crosses or touches itself at [1, 1]",
             ".corners",
             "corners = [[0, 0], [2, 0], [2, 2], [0, 2]]",
@@ -92,40 +92,46 @@ WRONG = {
     ),
     "touching": (
         polygon([[0, 0], [4, 0], [2, 2], [4, 4], [0, 4], [2, 2]]),
-        ("'scaffold'", "itself at [2, 2]", "or as parts of their own", "[[0, 0], [4, 0], [2, 2]]"),
+        ("'scaffold'", "itself at [2, 2]", "or as separate parts", "[[0, 0], [4, 0], [2, 2]]"),
     ),
     "line": (polygon([[0, 0], [1, 1], [2, 2]]), ("'scaffold'", "lie on one line", "corners around an area")),
-    "two corners": (polygon([[0, 0], [1, 1]]), ("'scaffold' has 2 corners", "at least 3", ".corners")),
-    "twice the same": (polygon([[0, 0], [1, 1], [0, 0]]), ("'scaffold' has 2 corners", "at least 3")),
+    "two corners": (
+        polygon([[0, 0], [1, 1]]),
+        ("'scaffold' has 2 different corners", "at least 3", ".corners"),
+    ),
+    "twice the same": (
+        polygon([[0, 0], [1, 1], [0, 0]]),
+        ("'scaffold' has 2 different corners", "at least 3"),
+    ),
     "no number": (polygon("[[0, 0], [nan, 1], [2, 0]]"), ("'scaffold': a corner is not finite", ".corners")),
-    "beyond all measure": (polygon("[[0, 0], [1e300, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
+    "too far away": (polygon("[[0, 0], [1e300, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
     "three coordinates": (
         polygon([[0, 0, 1], [1, 1, 1], [2, 0, 1]]),
-        ("has 3 coordinates", "two, one an axis"),
+        ("has 3 coordinates", "two, one per axis"),
     ),
     "low above high": (
         box([3, 1], [2, 2]),
-        ("'hut' goes from [3.0, 1.0] to [2.0, 2.0]", "low below high", ".low"),
+        ("'hut' runs from [3.0, 1.0] to [2.0, 2.0]", "with low below high", ".low"),
     ),
-    "flat": (box([3, 1], [4, 1]), ("'hut' goes from", "low below high", ".low")),
-    "infinite": (box("[3, 1]", "[inf, 2]"), ("'hut' goes from", "finite numbers", ".low")),
-    "short end": (box([3, 1], [4]), ("'hut' has 2 coordinates, its high end 1", ".high")),
-    "one axis": (box([3], [4]), ("'hut' has 1 coordinate", "expected: 2, one an axis", "domain.obstacles")),
-    "three axes": (box([3, 1, 0], [4, 2, 1]), ("'hut' has 3 coordinates", "expected: 2, one an axis")),
-    "neither": ('{ name = "ghost" }', ("'ghost' has no corners", "either low and high", ".corners")),
+    "flat": (box([3, 1], [4, 1]), ("'hut' runs from", "with low below high", ".low")),
+    "infinite": (box("[3, 1]", "[inf, 2]"), ("'hut' runs from", "finite numbers", ".low")),
+    "short end": (box([3, 1], [4]), ("'hut' has 2 coordinates in low and 1 in high", ".high")),
+    "one axis": (box([3], [4]), ("'hut' has 1 coordinate", "expected: 2, one per axis", "domain.obstacles")),
+    "three axes": (box([3, 1, 0], [4, 2, 1]), ("'hut' has 3 coordinates", "expected: 2, one per axis")),
+    "neither": ('{ name = "ghost" }', ("'ghost' has no corners", "either low and high (a box)", ".corners")),
     "both": (
         '{ name = "both", low = [1, 1], high = [2, 2], corners = [[0, 0], [1, 0], [0, 1]] }',
-        ("'both' has both corners and a box", "either low and high"),
+        ("'both' has both corners and a box", "either low and high (a box)"),
     ),
     "nameless": ("{ low = [1, 1], high = [2, 2] }", ("name is missing", "domain.obstacles[1].name")),
     "blank name": (box([1, 1], [2, 2], " "), ("an obstacle without a name", "domain.obstacles[1].name")),
     "wrong key": ('{ name = "a", lo = [1, 1], high = [2, 2] }', ("unknown key 'lo'", "did you mean 'low'?")),
     "outside": (
         box([20, 1], [21, 2]),
-        ("'hut' lies wholly outside the domain", "correct its place, or delete it"),
+        ("'hut' lies entirely outside the domain", "correct its coordinates, or delete it"),
     ),
-    "at the edge": (box([10, 1], [12, 2]), ("'hut' lies wholly outside the domain",)),
-    "same name": (box([7, 1], [8, 2], "gate"), ("two obstacles have the name 'gate'", "different names")),
+    "at the edge": (box([10, 1], [12, 2]), ("'hut' lies entirely outside the domain",)),
+    "same name": (box([7, 1], [8, 2], "gate"), ("two obstacles are named 'gate'", "different names")),
     "everything": (box([-1, -1], [11, 7]), ("cover the whole domain", "lower the clearance")),
     "all sites": (
         ", ".join(box([x - 0.3, -1], [x + 0.3, 7], f"slat {x}") for x in range(11)),
@@ -138,14 +144,14 @@ WRONG = {
     ("name", "kind"),  # points in a box lie between the slats that stand on all sites of the grid
     [*((name, "grid") for name in WRONG), *((name, "box") for name in WRONG if name != "all sites")],
 )
-def test_a_wrong_obstacle_is_refused_with_its_file_its_key_and_how_to_mend_it(name, kind):
-    obstacle, said = WRONG[name]
+def test_a_wrong_obstacle_is_rejected_with_its_file_its_key_and_a_fix(name, kind):
+    obstacle, parts = WRONG[name]
     write(f"{GATE}, {obstacle}", kind=kind)
     where = () if name == "all sites" else ("where: worlds/yard/world.toml: domain.obstacles",)
-    refused(lambda: fieldbo.load_world("yard"), *said, *where)
+    rejection(lambda: fieldbo.load_world("yard"), *parts, *where)
 
 
-def test_the_commands_refuse_a_wrong_obstacle_in_the_same_words(command):
+def test_the_commands_reject_a_wrong_obstacle_with_the_same_message(command):
     write(f"{GATE}, {WRONG['crossing'][0]}")
     code, out, err = command("check", "worlds/yard")
     assert (code, out) == (2, "")
@@ -154,47 +160,51 @@ def test_the_commands_refuse_a_wrong_obstacle_in_the_same_words(command):
 
 
 @pytest.mark.parametrize(
-    ("obstacle", "mended"),
+    ("obstacle", "area"),
     [
         ([[0, 0], [2, 2], [2, 0], [0, 2]], 4.0),
         ([[0, 0], [4, 0], [4, 4], [2, -1], [0, 4]], None),
         ([[0, 0], [4, 0], [2, 2], [4, 4], [0, 4], [2, 2]], None),
     ],
 )
-def test_the_mended_corners_are_taken_when_they_are_pasted_into_the_file(obstacle, mended):
+def test_the_suggested_corners_are_valid_when_pasted_into_the_file(obstacle, area):
     write(polygon(obstacle))
-    error = refused(lambda: fieldbo.load_world("yard"), "no simple polygon")
-    parts = error.fix.removeprefix("corners = ").split(", or as parts of their own ")
+    error = rejection(lambda: fieldbo.load_world("yard"), "not a simple polygon")
+    parts = error.fix.removeprefix("corners = ").split(", or as separate parts ")
     write(", ".join(polygon(corners, f"part {k}") for k, corners in enumerate(parts)))
-    taken = [o.polygon.area for o in fieldbo.load_world("yard").domain.obstacles]
-    assert sum(taken) > 0
-    assert mended is None or taken == [mended]
+    areas = [o.polygon.area for o in fieldbo.load_world("yard").domain.obstacles]
+    assert sum(areas) > 0
+    assert area is None or areas == [area]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "parts"),
     [
         ("clearance = -1", ("clearance = -1", "at least 0", "domain.clearance")),
         ("clearance = nan", ("clearance = nan", "at least 0", "domain.clearance")),
         ("clearance = 9", ("cover the whole domain", "lower the clearance")),
         (
             "outline = [[0, 0], [10, 6], [10, 0], [0, 6]]",
-            ("the outline is no simple polygon", "at [5, 3]", "outline = [[0, 0], [10, 0], [10, 6], [0, 6]]"),
+            (
+                "the outline is not a simple polygon",
+                "at [5, 3]",
+                "outline = [[0, 0], [10, 0], [10, 6], [0, 6]]",
+            ),
         ),
-        ("outline = [[7, 0], [10, 0], [10, 6], [7, 6]]", ("'gate' lies wholly outside the domain",)),
+        ("outline = [[7, 0], [10, 0], [10, 6], [7, 6]]", ("'gate' lies entirely outside the domain",)),
     ],
 )
-def test_a_wrong_clearance_or_outline_is_refused(more, said):
+def test_a_wrong_clearance_or_outline_is_rejected(more, parts):
     write(GATE, more=more)
-    refused(lambda: fieldbo.load_world("yard"), *said, "where: worlds/yard/world.toml: domain.")
+    rejection(lambda: fieldbo.load_world("yard"), *parts, "where: worlds/yard/world.toml: domain.")
 
 
-def test_an_obstacle_that_only_its_clearance_brings_into_the_domain_is_taken():
+def test_an_obstacle_whose_clearance_reaches_into_the_domain_is_valid():
     write(box([10.2, 1], [11, 2]), more="clearance = 0.5")
     assert not fieldbo.load_world("yard").domain.contains([9.9, 1.5])[0]
 
 
-def test_a_clearance_across_units_is_refused():
+def test_a_clearance_across_units_is_rejected():
     axes = Axis("x", "m", 0, 1), Axis("T", "K", 0, 1)
     hut = Obstacle("hut", (0.2, 0.2), (0.4, 0.4))
     assert Domain.grid(axes, (6, 6), obstacles=[hut]).size == 36
@@ -202,21 +212,21 @@ def test_a_clearance_across_units_is_refused():
         Domain.grid(axes, (6, 6), obstacles=[hut], clearance=0.1)
 
 
-def test_polygons_and_lines_have_no_place_in_other_dimensions():
+def test_a_polygon_in_three_axes_and_an_obstacle_on_one_axis_are_rejected():
     write(polygon([[0, 0], [2, 0], [0, 2]]), axes=AXES + THIRD)
-    refused(
+    rejection(
         lambda: fieldbo.load_world("yard"),
-        "'scaffold' is a polygon in a domain of 3 axes",
-        "take low and high",
+        "'scaffold' is a polygon in a domain with 3 axes",
+        "replace corners by low and high",
     )
     write(box([3], [4]), axes=AXES.split("}, ", maxsplit=1)[0] + "}")
-    refused(lambda: fieldbo.load_world("yard"), "'hut' on one axis", "no way round")
+    rejection(lambda: fieldbo.load_world("yard"), "'hut' in a domain with one axis", "at least two axes")
 
 
-def test_a_start_inside_an_obstacle_is_refused_with_the_nearest_free_site():
+def test_a_start_inside_an_obstacle_is_rejected_with_the_nearest_free_site():
     near = "the nearest site is [5.0, 3.0]"
     write(GATE, start="start = [5, 2.9]")
-    refused(
+    rejection(
         lambda: fieldbo.load_world("yard"),
         "start [5.0, 2.9] lies inside the obstacle 'gate'",
         near,
@@ -225,7 +235,7 @@ def test_a_start_inside_an_obstacle_is_refused_with_the_nearest_free_site():
     write(GATE)
     for name in ("start", "home"):
         Path("m.toml").write_text(MISSION.format(agent=f"{name} = [5, 2.9]"))
-        refused(
+        rejection(
             lambda: fieldbo.load_mission("m.toml"),
             f"{name} [5.0, 2.9] lies inside the obstacle 'gate'",
             near,
@@ -235,10 +245,10 @@ def test_a_start_inside_an_obstacle_is_refused_with_the_nearest_free_site():
     assert fieldbo.load_mission("m.toml").crew[0].start.tolist() == [5, 3]
 
 
-def test_a_home_behind_a_wall_is_refused_as_one_that_cannot_be_reached():
+def test_a_home_behind_a_wall_is_rejected_as_unreachable():
     write(WALL)
     Path("m.toml").write_text(MISSION.format(agent="start = [1, 1]\nhome = [9, 1]"))
-    refused(
+    rejection(
         lambda: fieldbo.load_mission("m.toml"),
         "home [9.0, 1.0] can't be reached from the start [1.0, 1.0]: obstacles lie between them",
         "where: m.toml: agent.home",
@@ -246,10 +256,10 @@ def test_a_home_behind_a_wall_is_refused_as_one_that_cannot_be_reached():
 
 
 @pytest.mark.parametrize("name", ["start", "home"])
-def test_a_start_or_home_between_obstacles_that_touch_is_refused(name):
+def test_a_start_or_home_between_obstacles_that_touch_is_rejected(name):
     write(", ".join([box([3, 1], [5, 3], "low"), box([5, 3], [7, 5], "high")]))
     Path("m.toml").write_text(MISSION.format(agent=f"{name} = [5, 3]"))
-    refused(
+    rejection(
         lambda: fieldbo.load_mission("m.toml"),
         f"{name} [5.0, 3.0] lies where an obstacle touches another",
         "nothing gets between what touches",
@@ -257,18 +267,18 @@ def test_a_start_or_home_between_obstacles_that_touch_is_refused(name):
     )
 
 
-def test_a_pocket_without_a_site_is_no_place_to_start():
+def test_a_start_in_a_pocket_without_sites_is_rejected():
     ring = [box([2, 2], [8, 2.2], "south"), box([2, 3.8], [8, 4], "north"), box([2, 2], [4.2, 4], "west")]
     write(", ".join([*ring, box([4.8, 2], [8, 4], "east")]))
     Path("m.toml").write_text(MISSION.format(agent="start = [4.5, 3.2]"))
-    refused(
+    rejection(
         lambda: fieldbo.load_mission("m.toml"),
         "no site can be reached from the start [4.5, 3.2]: obstacles lie between",
         "where: m.toml: agent.start",
     )
 
 
-def test_an_editor_finds_obstacles_in_the_schema(said):
+def test_the_json_schema_checks_obstacles(said):
     import json
 
     from jsonschema import Draft202012Validator

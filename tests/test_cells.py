@@ -119,7 +119,7 @@ def test_real_costs_scatter_only_where_they_are_a_tenth_or_more(name):
     world = fieldbo.load_world(name)
     luck = np.random.default_rng(3)
     for one, price in zip(world.domain.control_sets, SUBSETS[name], strict=True):
-        real = np.array([world.cost.realised(price, one.controls, luck) for _ in range(2000)])
+        real = np.array([world.cost.draw_cost(price, one.controls, luck) for _ in range(2000)])
         assert (real >= 0).all()
         assert real.std() == pytest.approx(0.02 if price >= 0.1 else 0.0, rel=0.1)
         assert real.mean() == pytest.approx(price, abs=0.003)
@@ -318,6 +318,6 @@ def test_a_formula_over_five_axes_is_smooth(world):
 @pytest.mark.parametrize("kind", [Growth(), AirfoilNoise()], ids=["growth", "airfoil"])
 def test_a_domain_that_does_not_fit_a_formula_is_refused(kind):
     with pytest.raises(InputError, match="over 2 axes"):
-        kind.realise(Domain.box([Axis("x", "", 1, 2), Axis("y", "", 1, 2)], 8))
+        kind.make(Domain.box([Axis("x", "", 1, 2), Axis("y", "", 1, 2)], 8))
     with pytest.raises(InputError, match="axis 'x2' starts at -1"):
-        kind.realise(Domain.box([Axis(f"x{i}", "", -1 if i == 2 else 1, 5) for i in range(5)], 8))
+        kind.make(Domain.box([Axis(f"x{i}", "", -1 if i == 2 else 1, 5) for i in range(5)], 8))

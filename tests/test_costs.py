@@ -1,4 +1,4 @@
-"""What a move costs, of each kind."""
+"""The costs of moves and samples, by kind."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ POINTS = st.lists(st.tuples(*[st.floats(-50, 50)] * 3), min_size=3, max_size=3).
 # -- straight lines --------------------------------------------------------------------------------------
 
 
-def test_a_factor_for_an_axis_stretches_its_gaps():
+def test_an_axis_rate_scales_distances_along_its_axis():
     cost = Euclidean(rate=2.0, axis_rates=(1.0, 3.0))
 
     assert cost.travel([0, 0], [[4, 1]])[0] == pytest.approx(2.0 * 5.0)
     assert Euclidean(axis_rates=(0.0, 1.0)).travel([0, 0], [[9, 2]])[0] == pytest.approx(2.0)
 
 
-def test_round_an_obstacle_factors_count_on_every_leg():
+def test_axis_rates_apply_to_every_leg_around_an_obstacle():
     cost = Euclidean(axis_rates=(1.0, 4.0)).within(Domain.grid(WALL, (11, 6), obstacles=WINDOWS[:1]))
     expected = sqrt(1 + (4 * 1.0) ** 2)
 
@@ -50,7 +50,7 @@ def test_round_an_obstacle_factors_count_on_every_leg():
 
 
 @pytest.mark.parametrize("rates", [(1.0,), (1.0, 1.0, 1.0), ()])
-def test_each_axis_needs_a_factor(rates):
+def test_the_number_of_axis_rates_must_match_the_axes(rates):
     with pytest.raises(InputError, match=f"{len(rates)} axis rates") as caught:
         replace(small_world(), cost=Euclidean(axis_rates=rates))
     assert caught.value.expected == "2, for x, y"
@@ -58,7 +58,7 @@ def test_each_axis_needs_a_factor(rates):
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
-def test_a_factor_is_a_finite_number_of_at_least_0(bad):
+def test_an_axis_rate_that_is_negative_or_not_finite_is_rejected(bad):
     with pytest.raises(InputError, match=r"axis_rates\[1\]"):
         Euclidean(axis_rates=(1.0, bad))
 
@@ -72,7 +72,7 @@ def test_a_factor_is_a_finite_number_of_at_least_0(bad):
     speed=st.floats(0.1, 30),
     acceleration=st.floats(0.1, 10),
 )
-def test_a_leg_takes_as_long_as_its_speed_profile_does(length, speed, acceleration):
+def test_the_duration_of_a_leg_matches_its_speed_profile(length, speed, acceleration):
     seconds = Flight(speed=speed, acceleration=acceleration).travel_s([0.0, 0.0], [[length, 0.0]])[0]
     # Integrate the profile: up at the acceleration, no faster than the speed, down again.
     t = np.linspace(0.0, seconds, 20_001)
@@ -81,7 +81,7 @@ def test_a_leg_takes_as_long_as_its_speed_profile_does(length, speed, accelerati
     assert np.trapezoid(profile, t) == pytest.approx(length, rel=1e-4)
 
 
-def test_a_leg_just_long_enough_to_reach_the_speed_is_both_kinds():
+def test_the_duration_is_continuous_where_a_leg_just_reaches_the_speed():
     drone = Flight(speed=3.0, acceleration=1.5)
     ramp = 3.0**2 / 1.5
     below, at, above = drone.travel_s([0.0, 0.0], [[ramp - 1e-9, 0], [ramp, 0], [ramp + 1e-9, 0]])
@@ -90,7 +90,7 @@ def test_a_leg_just_long_enough_to_reach_the_speed_is_both_kinds():
     assert below == pytest.approx(above)
 
 
-def test_a_flight_pays_for_moving_climbing_descending_and_hovering():
+def test_the_energy_of_a_flight_adds_up_moving_climbing_descending_and_hovering():
     drone = Flight(
         speed=2.0, acceleration=1.0, power=100.0, hover_power=50.0, hover_s=8.0, climb=30.0, descent=4.0
     )
@@ -103,7 +103,7 @@ def test_a_flight_pays_for_moving_climbing_descending_and_hovering():
     assert replace(drone, joules_per_unit=1.0).travel([0, 0], [[0, 10]])[0] == pytest.approx(1000.0)
 
 
-def test_staying_where_it_is_costs_a_flight_nothing():
+def test_a_flight_that_stays_in_place_costs_nothing():
     drone = Flight(climb=10.0)
 
     assert drone.travel([3, 4], [[3, 4]])[0] == 0.0
@@ -112,7 +112,7 @@ def test_staying_where_it_is_costs_a_flight_nothing():
 
 @settings(max_examples=100)
 @given(points=POINTS, speed=st.floats(0.1, 20), acceleration=st.floats(0.1, 10))
-def test_no_stop_on_the_way_makes_a_flight_cheaper(points, speed, acceleration):
+def test_a_stop_on_the_route_never_makes_a_flight_cheaper(points, speed, acceleration):
     drone = Flight(speed=speed, acceleration=acceleration, climb=70.0, descent=9.0)
     price = drone.travel(points, points)
 
@@ -120,32 +120,32 @@ def test_no_stop_on_the_way_makes_a_flight_cheaper(points, speed, acceleration):
 
 
 @pytest.mark.parametrize(
-    ("axes", "up", "height", "turned"),
+    ("axes", "up", "height", "reversed_"),
     [(WALL, None, 1, False), (WALL, "along", 0, False), (LAKE, None, 1, True), (LAKE, "depth", 1, True)],
 )
-def test_height_is_the_axis_named_and_a_depth_is_turned_round(axes, up, height, turned):
+def test_the_named_axis_is_vertical_and_a_depth_is_reversed(axes, up, height, reversed_):
     drone = Flight(climb=100.0, power=0.0, up=up, joules_per_unit=1.0).within(Domain.grid(axes, (3, 3)))
     low, high = np.zeros(2), np.zeros(2)
     high[height] = 5.0
     rising, falling = drone.travel(low, high[None])[0], drone.travel(high, low[None])[0]
 
-    assert (falling, rising) == ((500.0, 0.0) if turned else (0.0, 500.0))
+    assert (falling, rising) == ((500.0, 0.0) if reversed_ else (0.0, 500.0))
 
 
-def test_height_must_be_one_of_the_axes():
+def test_the_vertical_axis_must_be_an_axis_of_the_domain():
     with pytest.raises(UnknownNameError, match="unknown axis 'hight'") as caught:
         replace(small_world(), cost=Flight(up="hight"))
     assert caught.value.where == "cost.up"
 
 
-def test_a_flight_needs_metres():
-    with pytest.raises(InputError, match="along axis 'temperature' in K"):
+def test_a_flight_on_axes_that_are_not_in_metres_is_rejected():
+    with pytest.raises(InputError, match="on axis 'temperature' in K"):
         Flight().check(Domain.grid([Axis("temperature", "K", 0, 1), Axis("z", "m", 0, 1)], (2, 2)))
 
 
 @pytest.mark.parametrize("name", ["speed", "acceleration", "joules_per_unit"])
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
-def test_what_divides_is_above_0(name, bad):
+def test_divisors_must_be_above_0(name, bad):
     with pytest.raises(InputError, match=f"{name} = ") as caught:
         Flight(**{name: bad})
     assert caught.value.where == f"cost.{name}"
@@ -153,12 +153,12 @@ def test_what_divides_is_above_0(name, bad):
 
 @pytest.mark.parametrize("name", ["power", "hover_power", "hover_s", "climb", "descent"])
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
-def test_what_is_paid_is_at_least_0(name, bad):
+def test_powers_and_durations_must_be_at_least_0(name, bad):
     with pytest.raises(InputError, match=f"{name} = "):
         Flight(**{name: bad})
 
 
-def test_a_flight_has_no_fixed_seconds_for_a_unit_of_cost():
+def test_seconds_per_unit_is_not_a_setting_of_a_flight():
     with pytest.raises(InputError, match="unknown key 'seconds_per_unit'"):
         made(COSTS, {"kind": "flight", "seconds_per_unit": 2.0}, "world.toml: cost")
     kinds = {k["properties"]["kind"]["const"]: k for k in json_schema("world")["properties"]["cost"]["oneOf"]}
@@ -169,14 +169,14 @@ def test_a_flight_has_no_fixed_seconds_for_a_unit_of_cost():
 
 @settings(max_examples=50)
 @given(points=POINTS, hover=st.floats(1, 300), power=st.floats(1, 300))
-def test_no_more_seconds_pass_for_a_unit_than_a_flight_says(points, hover, power):
+def test_seconds_per_unit_of_a_flight_is_an_upper_bound(points, hover, power):
     drone = Flight(power=power, hover_power=hover, hover_s=5.0, climb=20.0)
     energy, seconds = drone.to(points, points), drone.duration_s(points, points)
 
     assert (seconds <= drone.seconds_per_unit * energy * (1 + 1e-12)).all()
 
 
-def test_a_flight_is_made_from_a_file():
+def test_a_flight_is_read_from_a_table():
     settings = {"kind": "flight", "speed": 3, "up": "height", "hover_s": 2}
 
     assert made(COSTS, settings, "w: cost") == Flight(speed=3.0, up="height", hover_s=2.0)
@@ -187,12 +187,12 @@ def test_a_flight_is_made_from_a_file():
 
 @dataclass(frozen=True)
 class Tram(CostModel):
-    """A kind of another package, which checks what it needs and has never heard of obstacles."""
+    """A cost of another package, which ignores obstacles."""
 
-    def _travel(self, positions, sites):
-        return np.ones((len(positions), len(sites)))
+    def travel_between(self, starts, ends):
+        return np.ones((len(starts), len(ends)))
 
-    def _sampling(self, sites):
+    def sample_at(self, sites):
         return np.zeros(len(sites))
 
     def check(self, domain):
@@ -200,16 +200,16 @@ class Tram(CostModel):
 
 
 @pytest.mark.parametrize("cost", [Unit(), Transect(), Tram()])
-def test_a_kind_that_knows_no_way_round_refuses_obstacles(cost):
+def test_a_cost_that_cannot_route_around_obstacles_rejects_them(cost):
     world = replace(small_world(), domain=OPEN, start=None, cost=cost)
     with pytest.raises(InputError, match=r"window 1, window 2, window 3 and 2 more") as caught:
         replace(world, domain=CUT)
     assert caught.value.where == "cost.kind"
-    assert "euclidean" in caught.value.mend
+    assert "euclidean" in caught.value.fix
 
 
 @pytest.mark.parametrize("cost", [Euclidean(), Flight()])
-def test_a_kind_that_knows_the_way_round_takes_obstacles(cost):
+def test_a_cost_of_legs_routes_around_obstacles(cost):
     world = replace(small_world(), domain=CUT, start=None, cost=cost)
 
     assert world.cost.travel([2, 5], [[6, 5]])[0] > cost.travel([2, 5], [[6, 5]])[0]
@@ -217,7 +217,7 @@ def test_a_kind_that_knows_the_way_round_takes_obstacles(cost):
 
 
 @pytest.mark.parametrize("cost", [Euclidean(rate=3.0), Flight(climb=9.0)])
-def test_where_nothing_is_in_the_way_a_world_has_the_costs_of_straight_legs(cost):
+def test_without_obstacles_a_domain_has_the_costs_of_straight_legs(cost):
     bound, sites = cost.within(OPEN), OPEN.sites
 
     assert np.array_equal(bound.travel(sites, sites), cost.travel(sites, sites))
@@ -225,7 +225,7 @@ def test_where_nothing_is_in_the_way_a_world_has_the_costs_of_straight_legs(cost
     assert bound.path([0, 0], [5, 5]).tolist() == [[0, 0], [5, 5]]
 
 
-def test_costs_are_bound_to_one_domain_at_a_time():
+def test_a_cost_is_bound_to_one_domain_at_a_time():
     cost = Euclidean().within(CUT)
 
     assert cost == Euclidean()
@@ -235,7 +235,7 @@ def test_costs_are_bound_to_one_domain_at_a_time():
     assert cost.travel([2, 5], [[6, 5]])[0] > 4.0
 
 
-def test_a_matrix_holds_for_one_domain_and_one_set_of_settings():
+def test_a_cached_matrix_is_dropped_with_its_domain_or_settings():
     cost, sites = Euclidean(), np.array([[2.0, 5.0], [6.0, 5.0]])
     assert cost.matrix(sites)[0, 1] == 4.0
 
@@ -244,13 +244,13 @@ def test_a_matrix_holds_for_one_domain_and_one_set_of_settings():
     assert cost.matrix(sites)[0, 1] == 4.0
 
 
-# -- what loops reckon by themselves ---------------------------------------------------------------------
+# -- what compiled loops compute by themselves -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "cost", [Euclidean(rate=2.5), Euclidean(rate=2.0, axis_rates=(1.0, 0.5)), Unit(), Euclidean(rate=0.0)]
 )
-def test_straight_rates_are_what_travel_is_made_of(cost):
+def test_straight_rates_reproduce_travel(cost):
     sites, bound = OPEN.sites, cost.within(OPEN)
     gaps = bound.straight_rates * (sites[None] - sites[:, None])
 
@@ -259,17 +259,17 @@ def test_straight_rates_are_what_travel_is_made_of(cost):
 
 
 @pytest.mark.parametrize("cost", [Euclidean().within(CUT), Flight().within(OPEN), Transect().within(OPEN)])
-def test_there_are_no_straight_rates_where_travel_is_anything_else(cost):
+def test_straight_rates_are_none_if_travel_has_another_form(cost):
     assert cost.straight_rates is None
 
 
-def test_there_are_no_straight_rates_before_a_domain_is_known():
+def test_straight_rates_are_none_without_a_domain():
     assert Euclidean().straight_rates is None
     assert Unit().straight_rates is None
 
 
 @pytest.mark.parametrize("domain", [OPEN, CUT])
-def test_seconds_follow_from_travel_at_a_fixed_rate_where_there_is_one(domain):
+def test_seconds_are_travel_times_the_fixed_rate(domain):
     cost = Euclidean(rate=2.0, seconds_per_unit=3.0).within(domain)
     sites = domain.sites
 

@@ -23,7 +23,7 @@ CORNERS = [(2, 2), (4, 2), (2, 5), (4, 5), (7, 4), (9, 4)]  # the door's lower t
 @given(draw=st.integers(0, 10_000), turn=st.floats(0, 2), branching=st.floats(0, 1))
 @settings(max_examples=25, deadline=None)
 def test_no_crack_leaves_the_wall_or_crosses_an_opening(draw, turn, branching):
-    wall = Cracks(4, turn=turn, branching=branching).realise(OPEN, draw)
+    wall = Cracks(4, turn=turn, branching=branching).make(OPEN, draw)
     for crack in wall.cracks:
         assert np.isfinite(crack.points).all()
         if len(crack.points) > 1:
@@ -33,7 +33,7 @@ def test_no_crack_leaves_the_wall_or_crosses_an_opening(draw, turn, branching):
 @given(draw=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
 def test_damage_lies_between_0_and_1_and_is_that_of_the_worst_crack_where_it_starts(draw):
-    wall = Cracks(3).realise(OPEN, draw)
+    wall = Cracks(3).make(OPEN, draw)
     damage = wall.values(OPEN.sites)
     assert ((damage >= 0) & (damage <= 1)).all()
     worst = max(wall.cracks, key=lambda c: c.openings[0])
@@ -44,7 +44,7 @@ def test_damage_lies_between_0_and_1_and_is_that_of_the_worst_crack_where_it_sta
 @given(draw=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
 def test_a_crack_tapers_and_takes_steps_of_one_length(draw):
-    for crack in Cracks(3).realise(OPEN, draw).cracks:
+    for crack in Cracks(3).make(OPEN, draw).cracks:
         assert (np.diff(crack.openings) < 0).all()
         assert (crack.openings > 0).all()
         steps = np.linalg.norm(np.diff(crack.points, axis=0), axis=1)
@@ -53,25 +53,25 @@ def test_a_crack_tapers_and_takes_steps_of_one_length(draw):
 
 def test_cracks_start_at_corners_of_openings_and_at_the_edge_and_no_corner_starts_two():
     starts = np.array(
-        [c.points[0] for draw in range(40) for c in Cracks(3, branching=0).realise(OPEN, draw).cracks]
+        [c.points[0] for draw in range(40) for c in Cracks(3, branching=0).make(OPEN, draw).cracks]
     )
     at_corner = KDTree(CORNERS).query(starts)[0] < 1e-9
     on_edge = shapely.dwithin(shapely.points(starts), OPEN.region.exterior, 1e-9)
     assert (at_corner | on_edge).all()
     assert 0.6 < at_corner.mean() < 0.95
     for draw in range(40):
-        firsts = [tuple(c.points[0]) for c in Cracks(6, branching=0).realise(OPEN, draw).cracks]
+        firsts = [tuple(c.points[0]) for c in Cracks(6, branching=0).make(OPEN, draw).cracks]
         assert len(set(firsts)) == 6
 
 
 def test_on_a_wall_without_openings_cracks_start_at_its_edge():
-    for crack in Cracks(5, branching=0).realise(PLAIN, 3).cracks:
+    for crack in Cracks(5, branching=0).make(PLAIN, 3).cracks:
         assert shapely.dwithin(shapely.points(crack.points[0]), shapely.box(0, 0, 12, 8).exterior, 1e-9)
         assert len(crack.points) > 10
 
 
 def test_branches_start_on_a_crack_and_are_less_open_than_it_is_there():
-    wall = Cracks(2, branching=1.0).realise(PLAIN, 1)
+    wall = Cracks(2, branching=1.0).make(PLAIN, 1)
     trunks = [c for c in wall.cracks if not (0 < c.points[0, 0] < 12 and 0 < c.points[0, 1] < 8)]
     assert len(trunks) == 2
     assert len(wall.cracks) > 6
@@ -84,12 +84,12 @@ def test_branches_start_on_a_crack_and_are_less_open_than_it_is_there():
 
 
 def test_without_branching_there_are_as_many_cracks_as_asked_for():
-    assert len(Cracks(7, branching=0).realise(OPEN, 0).cracks) == 7
+    assert len(Cracks(7, branching=0).make(OPEN, 0).cracks) == 7
 
 
 def test_more_turning_makes_a_crack_wander_and_none_leaves_it_straight():
     def bend(turn):
-        cracks = [c for k in range(15) for c in Cracks(2, turn=turn, branching=0).realise(PLAIN, k).cracks]
+        cracks = [c for k in range(15) for c in Cracks(2, turn=turn, branching=0).make(PLAIN, k).cracks]
         return np.mean(
             [np.linalg.norm(c.points[-1] - c.points[0]) / (STEP * (len(c.points) - 1)) for c in cracks]
         )
@@ -101,13 +101,13 @@ def test_more_turning_makes_a_crack_wander_and_none_leaves_it_straight():
 
 def test_the_same_draw_is_the_same_wall_whatever_its_sites_and_another_draw_another():
     coarse = Domain.grid(AXES, (5, 5), OPEN.region)
-    one, again, other = (Cracks().realise(d, k) for d, k in ((OPEN, 3), (coarse, 3), (OPEN, 4)))
+    one, again, other = (Cracks().make(d, k) for d, k in ((OPEN, 3), (coarse, 3), (OPEN, 4)))
     assert np.array_equal(one.values(OPEN.sites), again.values(OPEN.sites))
     assert not np.array_equal(one.values(OPEN.sites), other.values(OPEN.sites))
 
 
 def test_damage_fades_away_from_a_crack_as_its_formula_says():
-    wall = Cracks(1, turn=0.0, branching=0, footprint=0.5, halo=0.2).realise(PLAIN, 2)
+    wall = Cracks(1, turn=0.0, branching=0, footprint=0.5, halo=0.2).make(PLAIN, 2)
     (crack,) = wall.cracks
     middle = len(crack.points) // 2
     ahead = crack.points[middle + 1] - crack.points[middle]
@@ -138,7 +138,7 @@ def test_a_crack_with_a_number_out_of_its_range_is_refused(told, part):
 
 def test_cracks_need_two_axes():
     with pytest.raises(InputError, match="cracks over 1 axes"):
-        Cracks().realise(Domain.grid(AXES[:1], (5,)), 0)
+        Cracks().make(Domain.grid(AXES[:1], (5,)), 0)
 
 
 # -- the world made of them ------------------------------------------------------------------------------

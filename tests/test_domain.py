@@ -1,4 +1,4 @@
-"""Where samples can be taken."""
+"""Domains: grids, outlines, sites and their index."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_grid_has_a_site_at_every_node_and_the_last_axis_varies_fastest(shape)
         )
 
 
-def test_an_outline_cuts_the_grid_and_the_index_says_where_sites_were():
+def test_an_outline_cuts_the_grid_and_the_index_keeps_the_position_of_each_site():
     whole, cut = Domain.grid(BOX, (9, 6)), Domain.grid(BOX, (9, 6), LAKE)
     assert 0 < cut.size < whole.size
     np.testing.assert_array_equal(cut.sites, whole.sites[cut.grid_index])
@@ -54,7 +54,7 @@ def test_a_point_is_contained_if_it_lies_in_the_box_and_in_the_outline(x, y):
         assert lake.contains([x, y]).tolist() == [LAKE.contains(shapely.Point(x, y))]
 
 
-def test_the_edge_belongs_to_the_domain_and_a_point_that_is_no_number_does_not():
+def test_the_edge_belongs_to_the_domain_and_nan_and_infinity_do_not():
     lake = Domain.grid(BOX, (9, 6), LAKE)
     on_edge = np.array(LAKE.exterior.coords) + 1e-10
     assert lake.contains(on_edge).all()
@@ -63,7 +63,7 @@ def test_the_edge_belongs_to_the_domain_and_a_point_that_is_no_number_does_not()
 
 @property_test
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=2))
-def test_the_nearest_site_is_nearest_in_shares_of_the_axes(point):
+def test_the_nearest_site_is_nearest_with_axes_scaled_by_their_lengths(point):
     domain = Domain.grid(BOX, (9, 6))
     at = domain.low + np.array(point) * domain.extent
     gaps = np.linalg.norm((domain.sites - at) / domain.extent, axis=1)
@@ -77,7 +77,7 @@ def test_every_site_is_nearest_to_itself():
 
 @property_test
 @given(n=st.integers(0, 80), seed=st.integers(0, 1000))
-def test_drawn_sites_are_sites_each_once_while_there_are_enough(n, seed):
+def test_drawn_sites_do_not_repeat_if_there_are_enough(n, seed):
     domain = Domain.grid(BOX, (9, 6))
     drawn = domain.draw(n, np.random.default_rng(seed))
     assert drawn.shape == (n, 2)
@@ -88,7 +88,7 @@ def test_drawn_sites_are_sites_each_once_while_there_are_enough(n, seed):
     np.testing.assert_array_equal(drawn, domain.draw(n, np.random.default_rng(seed)))
 
 
-def test_the_cells_of_all_sites_add_up_to_the_domain():
+def test_the_measure_per_site_times_the_number_of_sites_is_the_measure_of_the_domain():
     box, lake = Domain.grid(BOX, (9, 6)), Domain.grid(BOX, (9, 6), LAKE)
     assert box.cell_size * box.size == pytest.approx(40 * 5)
     assert lake.cell_size * lake.size == pytest.approx(LAKE.area)
@@ -97,7 +97,7 @@ def test_the_cells_of_all_sites_add_up_to_the_domain():
     assert Domain.grid([Axis("x", "m", 0, 1), Axis("T", "K", 0, 1)], (2, 2)).cell_unit == "m K"
 
 
-def test_the_values_of_a_domain_are_frozen():
+def test_a_domain_is_immutable():
     given_sites = np.array([[0.0, 1.0], [2.0, 3.0]])
     domain = Domain(BOX, given_sites)
     given_sites[:] = 7.0
@@ -112,7 +112,7 @@ def test_the_values_of_a_domain_are_frozen():
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (np.nan, 1), (0, np.inf), (-np.inf, 0)])
-def test_an_axis_that_does_not_go_from_low_to_high_is_refused(low, high):
+def test_an_axis_whose_low_end_is_not_below_its_high_end_is_rejected(low, high):
     with pytest.raises(InputError, match="low below high"):
         Axis("x", "m", low, high)
 
@@ -121,30 +121,30 @@ def test_an_axis_that_does_not_go_from_low_to_high_is_refused(low, high):
     ("sites", "message"),
     [
         (np.empty((0, 2)), "at least one candidate site"),
-        ([[1.0, 2.0, 3.0]], "2, one an axis"),
+        ([[1.0, 2.0, 3.0]], "2, one per axis"),
         (
             [[0.0, 1.0], [0.0, 5.1], [31.0, 0.0]],
-            r"2 of 3 sites lie outside the domain, the first at \[0\.0, 5\.1\]",
+            r"2 of 3 sites lie outside the domain; the first is \[0\.0, 5\.1\]",
         ),
         ([[np.nan, 1.0]], "outside the domain"),
     ],
     ids=["none", "dimension", "outside", "no number"],
 )
-def test_sites_that_are_none_or_do_not_fit_are_refused(sites, message):
+def test_missing_or_invalid_sites_are_rejected(sites, message):
     with pytest.raises(InputError, match=message):
         Domain(BOX, sites)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 0), (3, 3, 3)])
-def test_grid_counts_that_do_not_fit_the_axes_are_refused(shape):
+def test_grid_counts_that_do_not_fit_the_axes_are_rejected(shape):
     with pytest.raises(InputError, match="2 counts of at least 1"):
         Domain.grid(BOX, shape)
 
 
-def test_an_outline_that_holds_no_site_or_is_not_of_two_axes_is_refused():
-    with pytest.raises(InputError, match="widen the region or refine the grid"):
+def test_an_outline_without_a_site_or_over_one_axis_is_rejected():
+    with pytest.raises(InputError, match="enlarge the region or refine the grid"):
         Domain.grid(BOX, (3, 3), shapely.box(1, 1, 2, 2))
-    with pytest.raises(InputError, match="two axes for an outline"):
+    with pytest.raises(InputError, match="an outline of a domain with 1 axes"):
         Domain.grid(BOX[:1], (3,), LAKE)
 
 

@@ -1,4 +1,4 @@
-"""Fields: random functions against their formulas, tables against their files, and the table of svm-grid."""
+"""Fields: random functions against their formulas, tables against their files, and the svm-grid table."""
 
 import csv
 import runpy
@@ -28,26 +28,26 @@ ANYWHERE = np.random.default_rng(5).uniform(0, 1, (40, 2))
 
 
 @pytest.mark.parametrize("kind", [GPDraw((0.1, 0.1), "se"), GPMean((0.1, 0.1))], ids=["gp-draw", "gp-mean"])
-def test_the_same_draw_is_the_same_function_everywhere_and_another_draw_another(kind):
-    one, again, other = (kind.realise(SQUARE, draw) for draw in (3, 3, 4))
+def test_equal_draws_give_equal_functions_and_other_draws_others(kind):
+    first, again, other = (kind.make(SQUARE, draw) for draw in (3, 3, 4))
     for sites in (SQUARE.sites, ANYWHERE):
-        assert np.array_equal(one.values(sites), again.values(sites))
-        assert (one.values(sites) != other.values(sites)).all()
+        assert np.array_equal(first.values(sites), again.values(sites))
+        assert (first.values(sites) != other.values(sites)).all()
 
 
 @pytest.mark.parametrize("kind", [GPDraw((0.1,), "se"), GPMean((0.1, 0.1, 0.1))], ids=["gp-draw", "gp-mean"])
-def test_a_random_function_wants_a_length_scale_for_each_axis(kind):
+def test_a_random_function_needs_one_length_scale_per_axis(kind):
     with pytest.raises(InputError, match="length_scales"):
-        kind.realise(SQUARE, 0)
+        kind.make(SQUARE, 0)
 
 
-def test_a_posterior_mean_is_the_textbooks_given_the_values_drawn_at_its_points():
+def test_a_posterior_mean_matches_the_formula_for_the_values_drawn_at_its_points():
     k = SquaredExponential([0.1, 0.2], 2.0)
     rng = stream(7, "field")
     points = rng.uniform(0, 1, (50, 2))
     K = k(points, points) + 2e-8 * np.eye(50)
     drawn = np.linalg.cholesky(K) @ rng.standard_normal(50)
-    field = GPMean((0.1, 0.2), points=50, variance=2.0, mean=5.0).realise(SQUARE, 7)
+    field = GPMean((0.1, 0.2), points=50, variance=2.0, mean=5.0).make(SQUARE, 7)
 
     expected = 5.0 + k(ANYWHERE, points) @ np.linalg.solve(K, drawn)
     assert np.allclose(field.values(ANYWHERE), expected, rtol=0, atol=1e-6)
@@ -56,13 +56,13 @@ def test_a_posterior_mean_is_the_textbooks_given_the_values_drawn_at_its_points(
 
 def test_a_posterior_mean_does_not_depend_on_the_domains_sites():
     coarse = Domain.grid(SQUARE.axes, (2, 2))
-    first, second = (GPMean((0.1, 0.1)).realise(domain, 0) for domain in (SQUARE, coarse))
+    first, second = (GPMean((0.1, 0.1)).make(domain, 0) for domain in (SQUARE, coarse))
 
     assert np.array_equal(first.values(ANYWHERE), second.values(ANYWHERE))
 
 
 def test_a_posterior_mean_is_smooth_between_its_points():
-    field, step = GPMean((0.1, 0.1)).realise(SQUARE, 0), 1e-4
+    field, step = GPMean((0.1, 0.1)).make(SQUARE, 0), 1e-4
     _, slopes = field.kernel.with_slopes(ANYWHERE, field.points)
     slope = slopes(np.broadcast_to(field.weights, (len(ANYWHERE), len(field.points))))
 
@@ -73,15 +73,15 @@ def test_a_posterior_mean_is_smooth_between_its_points():
 
 def test_posterior_means_of_unit_variance_vary_by_about_one():
     inside = 0.05 + 0.9 * ANYWHERE
-    values = [GPMean((0.1, 0.1)).realise(SQUARE, draw).values(inside) for draw in range(60)]
+    values = [GPMean((0.1, 0.1)).make(SQUARE, draw).values(inside) for draw in range(60)]
 
     assert abs(np.mean(values)) < 0.1
     assert np.var(values) == pytest.approx(1.0, abs=0.1)
 
 
-def test_a_posterior_mean_takes_at_least_one_point():
-    with pytest.raises(InputError, match="0 points"):
-        GPMean((0.1, 0.1), points=0).realise(SQUARE, 0)
+def test_a_posterior_mean_needs_at_least_one_point():
+    with pytest.raises(InputError, match="points = 0"):
+        GPMean((0.1, 0.1), points=0).make(SQUARE, 0)
 
 
 # -- a value for every site ------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ ROWS = [f"{x:.8f},{y:g},{i + 0.1},{-i}" for i, (x, y) in enumerate(product((0, 1
 
 def grid_table(folder, rows, channels=("depth",)):
     (folder / "t.csv").write_text("\n".join(["x,y,value,depth", *rows, ""]))
-    return GridTable("t.csv", "value", channels).realise(GRID, 0, folder)
+    return GridTable("t.csv", "value", channels).make(GRID, 0, folder)
 
 
 def test_a_table_holds_its_values_exactly_whatever_the_order_of_its_rows(tmp_path):
@@ -102,7 +102,7 @@ def test_a_table_holds_its_values_exactly_whatever_the_order_of_its_rows(tmp_pat
         assert np.array_equal(field.channels(GRID.sites)["depth"], [-i for i in range(12)])
 
 
-def test_between_sites_a_table_gives_the_value_of_the_nearest_in_shares_of_the_axes(tmp_path):
+def test_between_sites_a_table_returns_the_value_of_the_nearest_site(tmp_path):
     field = grid_table(tmp_path, ROWS)
     between = np.array([[0.1, 2.4], [0.3, 2.6], [0.9, 9.0]])
 
@@ -115,14 +115,17 @@ def test_between_sites_a_table_gives_the_value_of_the_nearest_in_shares_of_the_a
     ("rows", "parts"),
     [
         (ROWS[:7] + ROWS[9:], ["2 of 12 sites have no row", "x = 0.6666666667, y = 5", "t.csv"]),
-        ([*ROWS, ROWS[4]], ["x = 0.3333333333, y = 5", "already, in line 6", "t.csv, line 14"]),
-        ([*ROWS[:-1], "0.99,10,3,4"], ["x = 0.99, y = 10 is no site", "nearest is x = 1, y = 10", "line 13"]),
+        ([*ROWS, ROWS[4]], ["x = 0.3333333333, y = 5", "already has a row, in line 6", "t.csv, line 14"]),
+        (
+            [*ROWS[:-1], "0.99,10,3,4"],
+            ["x = 0.99, y = 10 is not a site", "nearest is x = 1, y = 10", "line 13"],
+        ),
         ([*ROWS, "0,5,nan,1"], ["'nan' is not a finite number", "t.csv, line 14, column value"]),
         ([*ROWS[:-1], "1,10,,1"], ["an empty cell", "t.csv, line 13, column value"]),
     ],
     ids=["missing", "twice", "no site", "not finite", "empty"],
 )
-def test_a_table_that_is_not_one_row_a_site_is_refused_and_the_row_is_named(tmp_path, rows, parts):
+def test_a_table_without_exactly_one_row_per_site_is_rejected_and_the_row_is_named(tmp_path, rows, parts):
     with pytest.raises(InputError) as caught:
         grid_table(tmp_path, rows)
     for part in parts:
@@ -132,28 +135,28 @@ def test_a_table_that_is_not_one_row_a_site_is_refused_and_the_row_is_named(tmp_
 @pytest.mark.parametrize(
     ("kind", "part"),
     [
-        (GridTable("../t.csv", "value"), "leaves the folder"),
+        (GridTable("../t.csv", "value"), "lies outside the folder"),
         (GridTable("nothing.csv", "value"), "there is no file nothing.csv"),
         (GridTable("t.csv", "valeu"), "did you mean 'value'?"),
         (GridTable("t.csv", "value", ("fit_time_s",)), "unknown column 'fit_time_s'"),
     ],
     ids=["outside", "no file", "no column", "no channel"],
 )
-def test_a_table_that_can_not_be_read_is_refused(tmp_path, kind, part):
+def test_a_table_that_cannot_be_read_is_rejected(tmp_path, kind, part):
     grid_table(tmp_path, ROWS)
     with pytest.raises(InputError, match=part.replace("?", r"\?")):
-        kind.realise(GRID, 0, tmp_path)
+        kind.make(GRID, 0, tmp_path)
 
 
 def test_a_table_needs_a_folder():
-    with pytest.raises(InputError, match="without a folder"):
-        GridTable("t.csv", "value").realise(GRID, 0, None)
+    with pytest.raises(InputError, match="needs a folder"):
+        GridTable("t.csv", "value").make(GRID, 0, None)
 
 
 # -- the worlds made of them -----------------------------------------------------------------------------
 
 
-def test_readings_of_the_level_noise_world_cost_what_their_level_does():
+def test_a_reading_in_the_level_noise_world_costs_what_its_level_costs():
     world = fieldbo.load_world("gp-level-noise")
     sites = world.domain.sites[:3]
 
@@ -163,7 +166,7 @@ def test_readings_of_the_level_noise_world_cost_what_their_level_does():
         assert seen.cost == cost
 
 
-def test_the_optimum_world_can_be_read_anywhere_in_the_square():
+def test_the_optimum_world_can_be_sampled_anywhere_in_the_square():
     world = fieldbo.load_world("se-optimum", draw=2)
     site = np.array([0.123, 0.456])
     seen = world.evaluate(fieldbo.Query(site), world.start, 0.0, np.random.default_rng(0))
@@ -178,7 +181,7 @@ def svm_rows():
         return list(csv.DictReader(file))
 
 
-def test_the_svm_table_has_a_row_for_each_of_its_1400_settings_and_errors_are_shares():
+def test_the_svm_table_has_one_row_per_setting_and_errors_between_0_and_1():
     world = fieldbo.load_world("svm-grid")
     rows = svm_rows()
     settings = [[float(row[axis.name]) for axis in world.domain.axes] for row in rows]
@@ -191,7 +194,7 @@ def test_the_svm_table_has_a_row_for_each_of_its_1400_settings_and_errors_are_sh
     assert all(float(row["fit_time_s"]) > 0 for row in rows)
 
 
-def test_some_rows_of_the_svm_table_come_out_again_with_scikit_learn():
+def test_rows_of_the_svm_table_can_be_reproduced_with_scikit_learn():
     validated = runpy.run_path(str(ROOT / "makers" / "svm_grid.py"))["validated"]
     rows = svm_rows()
     best = min(range(len(rows)), key=lambda i: float(rows[i]["validation_error"]))
@@ -199,5 +202,5 @@ def test_some_rows_of_the_svm_table_come_out_again_with_scikit_learn():
         gamma = np.array([float(row["log10_gamma"])])
         with one_blas_thread():
             (error,), _ = validated(float(row["log10_C"]), gamma, float(row["log2_components"]))
-        # other versions of the library may tell a digit or two otherwise, of 1797
+        # Other versions of the library may classify a few of the 1797 digits differently.
         assert error == pytest.approx(float(row["validation_error"]), abs=3 / 1797)

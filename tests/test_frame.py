@@ -18,7 +18,7 @@ SPACE = [Axis("height", "m", 0, 30), Axis("x", "m", 0, 900), Axis("y", "m", 0, 4
 MILLIMETRE = 1e-3
 
 
-def test_each_axis_leads_where_the_frame_says():
+def test_each_axis_points_in_the_direction_of_the_frame():
     east = Frame(along="along", depth="depth").over(LAKE)
     assert east.local([[100, 5]]).tolist() == [[100, 0, -5]]
 
@@ -42,7 +42,9 @@ def test_each_axis_leads_where_the_frame_says():
     longitude=st.floats(-180, 180),
     sites=st.lists(st.tuples(*[st.floats(-7000, 7000)] * 3), min_size=1, max_size=8),
 )
-def test_sites_come_back_within_a_millimetre_at_ten_kilometres(bearing, side, latitude, longitude, sites):
+def test_sites_survive_the_round_trip_to_a_millimetre_at_ten_kilometres(
+    bearing, side, latitude, longitude, sites
+):
     origin = Origin(latitude, longitude, 406.0)
     frame = Frame(origin, bearing, along="x", height="height", zero={"x": 5.0}, **{side: "y"})
     ground = frame.over(SPACE)
@@ -79,7 +81,7 @@ def test_the_origin_may_be_at_any_site():
     assert frame.over(far_away).geodetic([[178_605, 329_714]])[0] == pytest.approx([50.95, 5.72, 0.0])
 
 
-def test_what_is_off_the_plane_is_dropped_and_can_be_asked_for():
+def test_the_distance_from_the_plane_is_dropped_and_can_be_computed():
     ground = Frame(along="along", depth="depth").over(LAKE)
 
     assert ground.sites([[100, 3, -5]]).tolist() == [[100, 5]]
@@ -87,7 +89,7 @@ def test_what_is_off_the_plane_is_dropped_and_can_be_asked_for():
 
 
 @pytest.mark.parametrize("name", sorted(list_worlds()))
-def test_every_shipped_world_lies_on_the_ground_just_if_its_axes_are_in_metres(name):
+def test_shipped_worlds_lie_on_the_ground_exactly_if_their_axes_are_in_metres(name):
     axes = load_world(name).domain.axes
     names = [axis.name for axis in axes]
     side = "height" if "height" in names else "depth" if "depth" in names else "left"
@@ -100,7 +102,7 @@ def test_every_shipped_world_lies_on_the_ground_just_if_its_axes_are_in_metres(n
             frame.over(axes)
 
 
-def test_degrees_without_an_origin_are_an_error_that_says_where_to_tell_it():
+def test_degrees_without_an_origin_raise_an_error_that_names_the_key():
     ground = Frame(along="along", depth="depth").over(LAKE)
 
     for ask in (lambda: ground.geodetic([[0, 0]]), lambda: ground.from_geodetic([[47, 8, 400]])):
@@ -109,22 +111,22 @@ def test_degrees_without_an_origin_are_an_error_that_says_where_to_tell_it():
 
 
 @pytest.mark.parametrize(
-    ("settings", "axes", "said"),
+    ("settings", "axes", "message"),
     [
-        ({"along": "along"}, LAKE, "nothing says where the axis 'depth' leads"),
+        ({"along": "along"}, LAKE, "the axis 'depth' has no direction"),
         ({"along": "along", "depth": "dept"}, LAKE, r"(?s)unknown axis 'dept'.*did you mean 'depth'"),
-        ({"along": "along", "right": "along", "depth": "depth"}, LAKE, "leads both along and right"),
+        ({"along": "along", "right": "along", "depth": "depth"}, LAKE, "points both along and right"),
         ({"along": "along", "depth": "depth", "zero": {"dept": 1}}, LAKE, r"frame\.zero\.dept"),
         ({"along": "x", "left": "y"}, [PLAN[0], Axis("y", "km", 0, 1)], "'y' is in km"),
     ],
 )
-def test_a_frame_that_does_not_fit_the_domain_is_refused(settings, axes, said):
-    with pytest.raises(InputError, match=said):
+def test_a_frame_that_does_not_fit_the_domain_is_rejected(settings, axes, message):
+    with pytest.raises(InputError, match=message):
         Frame(**settings).over(axes)
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ({"along": "x", "left": "y", "right": "z"}, r"(?s)both right and left.*boat\.toml: frame\.left"),
         ({"along": "x", "depth": "y", "height": "z"}, "both height and depth"),
@@ -135,8 +137,8 @@ def test_a_frame_that_does_not_fit_the_domain_is_refused(settings, axes, said):
         ({"bearing": float("nan")}, "bearing = "),
     ],
 )
-def test_a_table_that_is_wrong_says_where(table, said):
-    with pytest.raises(InputError, match=said):
+def test_a_wrong_table_raises_an_error_with_its_place(table, message):
+    with pytest.raises(InputError, match=message):
         validated(Frame, table, "boat.toml: frame")
 
 

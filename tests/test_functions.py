@@ -1,4 +1,4 @@
-"""Textbook test functions: their best values, and the worlds made of them."""
+"""Textbook test functions: their best values, and the worlds that use them."""
 
 import numpy as np
 import pytest
@@ -29,29 +29,29 @@ coordinates = st.floats(-40, 40)
 
 def cube(name, d, low=-1.0, high=1.0):
     domain = Domain.box([Axis(f"x{i}", "", low, high) for i in range(d)], 64)
-    return Function(name).realise(domain)
+    return Function(name).make(domain)
 
 
 @pytest.mark.parametrize("world", LEAST)
-def test_the_optimum_of_a_test_world_is_the_textbooks_and_exact(world):
+def test_the_optimum_of_a_test_world_is_exact(world):
     best = truth_of(fieldbo.load_world(world), Optimum("minimise")).optimum
     assert best.value == pytest.approx(LEAST[world], abs=1e-12)
     assert best.site is None
 
 
 @pytest.mark.parametrize("world", LEAST)
-def test_nothing_in_a_test_world_lies_below_its_optimum_nor_close_around_it(world):
-    told = fieldbo.load_world(world)
-    optimum = truth_of(told, Optimum("minimise")).optimum
-    rng, domain = np.random.default_rng(0), told.domain
+def test_no_value_in_a_test_world_lies_below_its_optimum(world):
+    there = fieldbo.load_world(world)
+    optimum = truth_of(there, Optimum("minimise")).optimum
+    rng, domain = np.random.default_rng(0), there.domain
     near = optimum.point + domain.extent * rng.standard_normal((5000, domain.dimension)) * 0.01
     far = rng.uniform(domain.low, domain.high, (20_000, domain.dimension))
     for points in (near[domain.contains(near)], far, domain.sites):
-        assert told.truth(points).min() >= optimum.value - 1e-12
+        assert there.truth(points).min() >= optimum.value - 1e-12
 
 
 @pytest.mark.parametrize("name", ["branin", "hartmann6"])
-def test_slopes_vanish_where_a_smooth_test_function_is_least(name):
+def test_the_gradient_of_a_smooth_test_function_vanishes_at_its_minima(name):
     d = 2 if name == "branin" else 6
     field = cube(name, d, -20, 20)
     assert len(field.best) == (3 if name == "branin" else 1)
@@ -61,14 +61,14 @@ def test_slopes_vanish_where_a_smooth_test_function_is_least(name):
 
 
 @given(st.lists(coordinates, min_size=1, max_size=8), st.randoms())
-def test_ackley_does_not_care_for_the_signs_or_the_order_of_its_variables(point, random):
+def test_ackley_ignores_the_signs_and_the_order_of_its_variables(point, random):
     shuffled = [random.choice((-1, 1)) * x for x in random.sample(point, len(point))]
     assert ackley([shuffled]) == pytest.approx(ackley([point]), abs=1e-12)
     assert -1e-12 <= ackley([point])[0] <= 20 + np.e
 
 
 @given(st.lists(st.lists(coordinates, min_size=6, max_size=6), min_size=1, max_size=5))
-def test_a_test_function_of_many_points_is_that_of_each_of_them(points):
+def test_evaluating_many_points_equals_evaluating_each(points):
     for function, d in ((branin, 2), (ackley, 6), (hartmann6, 6), (rastrigin, 5), (griewank, 6)):
         some = np.array(points)[:, :d]
         together = function(some)
@@ -77,7 +77,7 @@ def test_a_test_function_of_many_points_is_that_of_each_of_them(points):
 
 
 @given(st.lists(coordinates, min_size=1, max_size=8), st.randoms())
-def test_rastrigin_is_a_sum_over_variables_that_does_not_care_for_their_signs(point, random):
+def test_rastrigin_is_a_sum_over_variables_and_ignores_their_signs(point, random):
     shuffled = [random.choice((-1, 1)) * x for x in random.sample(point, len(point))]
     assert rastrigin([shuffled]) == pytest.approx(rastrigin([point]), abs=1e-9)
     assert rastrigin([point])[0] == pytest.approx(sum(rastrigin([[x]])[0] for x in point), abs=1e-9)
@@ -85,14 +85,14 @@ def test_rastrigin_is_a_sum_over_variables_that_does_not_care_for_their_signs(po
 
 
 @given(st.lists(st.floats(-600, 600), min_size=1, max_size=8))
-def test_griewank_is_its_bowl_give_or_take_its_waves(point):
+def test_griewank_differs_from_its_bowl_by_at_most_its_waves(point):
     bowl = np.sum(np.square(point)) / 4000
     assert bowl - 1e-9 <= griewank([point])[0] <= bowl + 2 + 1e-9
     assert griewank([np.negative(point)]) == pytest.approx(griewank([point]))
 
 
-def test_griewank_waves_are_longer_in_later_variables():
-    """Where one wave is at its lowest and all others at their highest, the product is -1."""
+def test_waves_of_griewank_are_longer_in_later_variables():
+    """If a single wave is at its lowest and all others are at their highest, the product is -1."""
     for k in range(4):
         point = np.zeros(4)
         point[k] = np.pi * np.sqrt(k + 1)
@@ -103,22 +103,22 @@ unit = st.lists(st.floats(0, 1), min_size=12, max_size=12)
 
 
 @given(unit, unit)
-def test_the_last_six_of_twelve_variables_change_nothing_and_values_are_not_negative(one, other):
+def test_the_last_six_of_twelve_variables_have_no_effect_and_values_are_not_negative(point, other):
     for function in (hartmann12, ackley12):
-        value = function([one])[0]
+        value = function([point])[0]
         assert value >= 0
-        assert function([one[:6] + other[6:]])[0] == value
+        assert function([point[:6] + other[6:]])[0] == value
 
 
 @given(unit)
-def test_the_functions_of_twelve_variables_are_those_of_six_turned_over(point):
+def test_the_functions_of_twelve_variables_are_the_negated_ones_of_six(point):
     first = np.array([point[:6]])
     assert hartmann12([point]) == pytest.approx(-hartmann6(first))
     assert ackley12([point]) == pytest.approx(22.35 - ackley((first - 0.5) * 65.536))
 
 
 @pytest.mark.parametrize(("name", "most"), [("hartmann12", 3.322368011415515), ("ackley12", 22.35)])
-def test_the_functions_of_twelve_variables_are_known_where_they_are_largest_not_least(name, most):
+def test_the_functions_of_twelve_variables_know_their_maximum_and_not_their_minimum(name, most):
     field = cube(name, 12, 0.0, 1.0)
     best = field.optimum("maximise")
     assert field.values(best[None])[0] == pytest.approx(most, abs=1e-12)
@@ -129,7 +129,7 @@ def test_the_functions_of_twelve_variables_are_known_where_they_are_largest_not_
 
 
 @pytest.mark.parametrize(("name", "end"), [("rastrigin", 5.12), ("griewank", 600.0), ("ackley", 32.768)])
-def test_a_bowl_of_any_number_of_variables_is_least_at_the_origin(name, end):
+def test_functions_of_any_number_of_variables_have_their_minimum_at_the_origin(name, end):
     rng = np.random.default_rng(2)
     for d in (1, 3, 8):
         field = cube(name, d, -end, end)
@@ -139,39 +139,39 @@ def test_a_bowl_of_any_number_of_variables_is_least_at_the_origin(name, end):
         assert field.values(0.001 * end * rng.standard_normal((5000, d))).min() > 0
 
 
-def test_the_least_value_is_not_claimed_where_the_domain_does_not_hold_it():
+def test_the_minimum_is_unknown_if_it_lies_outside_the_domain():
     assert cube("hartmann6", 6).optimum("minimise") is not None
     assert cube("hartmann6", 6, -1, 0).optimum("minimise") is None
     assert cube("ackley", 3, 1, 2).optimum("minimise") is None
     assert cube("branin", 2, 0, 5).optimum("minimise") == pytest.approx([np.pi, 2.275])
 
 
-def test_the_largest_value_is_not_claimed_but_climbed_to():
+def test_an_unknown_maximum_is_found_by_climbing():
     world = fieldbo.load_world("branin-2")
     assert world.field.optimum("maximise") is None
     highest = truth_of(world, Optimum("maximise")).optimum
     assert highest.value == pytest.approx(branin([[-5, 0]])[0])
 
 
-def test_among_sites_the_optimum_is_the_best_site_not_the_textbooks():
+def test_on_a_grid_the_optimum_is_the_best_site():
     coarse = Domain.grid([Axis("x", "", -5, 10), Axis("y", "", 0, 15)], (4, 4))
     world = fieldbo.load_world("branin-2")
     cost = type(world.cost)()
     gridded = fieldbo.World(
-        "g", "g", coarse, cost, "m", world.sensor, world.quantity, Function("branin").realise(coarse)
+        "g", "g", coarse, cost, "m", world.sensor, world.quantity, Function("branin").make(coarse)
     )
     assert truth_of(gridded, Optimum("minimise")).optimum.value == branin(coarse.sites).min()
 
 
 @pytest.mark.parametrize(("name", "axes"), [("branin", 3), ("hartmann6", 2), ("ackley12", 6)])
-def test_a_test_function_of_the_wrong_number_of_axes_is_refused(name, axes):
+def test_a_domain_with_the_wrong_number_of_axes_is_rejected(name, axes):
     with pytest.raises(InputError, match=f"{name} over {axes} axes"):
         cube(name, axes)
 
 
-def test_points_with_the_wrong_number_of_coordinates_are_refused():
+def test_points_with_the_wrong_number_of_coordinates_are_rejected():
     for function in (branin, hartmann6, hartmann12, ackley12):
-        with pytest.raises(InputError, match="of 3 variables"):
+        with pytest.raises(InputError, match="got 3 variables"):
             function([[1, 2, 3]])
 
 

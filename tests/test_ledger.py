@@ -349,7 +349,7 @@ def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin,
 )
 def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery, limit, batch, seed):
     conditions = Disturbances(noise, (wind, 0.0))
-    there = world((6, 5), seconds=2.0, conditions=conditions)
+    there = world((6, 5), seconds=2.0, disturbances=conditions)
     told = mission(
         there, home=(0.0, 0.0), battery=battery, margin=conditions.worst, time_limit_s=limit, batch=batch
     )
@@ -362,7 +362,7 @@ def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery
 
 def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_black():
     against = Disturbances(head_wind=(0.5,))  # all the way home
-    there = world(start=[10.0], sampling=5.5, conditions=against)
+    there = world(start=[10.0], sampling=5.5, disturbances=against)
     told = mission(there, policy=MaximumVariance(), battery=16.0)
 
     careless, careful = run(told), run(replace(told, crew=(replace(told.crew[0], margin=0.5),)))
@@ -383,7 +383,7 @@ def test_of_a_fleet_it_is_said_which_vehicle_went_home():
 
 
 def test_a_landing_on_the_reserve_says_what_is_left_of_it():
-    there = world(start=[10.0], sampling=5.5, conditions=Disturbances(head_wind=(0.3,)))
+    there = world(start=[10.0], sampling=5.5, disturbances=Disturbances(head_wind=(0.3,)))
 
     result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
 
@@ -438,7 +438,7 @@ def test_a_site_that_no_battery_reaches_is_no_matter_of_limits():
     agent = Agent(mission(battery=20.0))
     craft = agent.crafts[0]
     craft.cost = replace(craft.cost, rate=0.0)
-    object.__setattr__(craft.cost, "_travel", lambda a, b: np.full((len(a), len(b)), np.inf))
+    object.__setattr__(craft.cost, "travel_between", lambda a, b: np.full((len(a), len(b)), np.inf))
 
     assert craft.short_of(agent.domain.sites) is None
 
@@ -467,7 +467,7 @@ def rows_of(file):
 
 
 def test_the_ledger_of_a_run_adds_up(tmp_path):
-    there = world(conditions=Disturbances(cost_noise=0.1), seconds=2.0, sampling=5.0)
+    there = world(disturbances=Disturbances(cost_noise=0.1), seconds=2.0, sampling=5.0)
     result = run(mission(there, battery=40.0, margin=0.2, time_limit_s=200.0, batch=2))
     result.save(tmp_path)
     rows, told = rows_of(tmp_path / "ledger.csv"), json.loads((tmp_path / "summary.json").read_text())

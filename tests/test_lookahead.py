@@ -224,7 +224,7 @@ def test_anticipation_credits_sites_that_a_reading_would_classify():
 
 def world_of(cost, draw, sensor, length_scales=(200.0, 3.0), kernel="matern52"):
     domain = Domain.grid([Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")], (20, 16))
-    field = GPDraw(length_scales, kernel).realise(domain, draw)
+    field = GPDraw(length_scales, kernel).make(domain, draw)
     return World("w", "", domain, cost, "s", sensor, Quantity(), field, start=domain.sites[5])
 
 

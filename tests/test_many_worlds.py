@@ -25,40 +25,40 @@ BLOCK = 50
 
 
 @pytest.mark.parametrize("first", range(0, 300, BLOCK))
-def test_nobody_overdraws_everybody_gets_home_and_no_leg_crosses_an_obstacle(first):
+def test_no_vehicle_overdraws_or_is_stranded_and_no_leg_crosses_an_obstacle(first):
     wrong = [(seed, *what) for seed in range(first, first + BLOCK) for what in many_worlds.tried(seed)[1]]
 
     assert wrong == []
 
 
-def test_the_worlds_differ_in_all_that_matters():
+def test_the_random_worlds_cover_all_features():
     missions = [many_worlds.mission_of(seed) for seed in range(80)]
     crews, worlds = [m.crew[0] for m in missions], [m.world for m in missions]
 
     assert {w.domain.dimension for w in worlds} == {2, 3}
     assert {type(w.cost).__name__ for w in worlds} == {"Euclidean", "Flight", "Transect", "Unit"}
     assert sum(m.unreachable > 0 for m in missions) >= 3
-    for share in (
+    for feature in (
         [bool(w.domain.obstacles) for w in worlds],
         [w.domain.continuous for w in worlds],
-        [w.conditions is not None for w in worlds],
+        [w.disturbances is not None for w in worlds],
         [c.home is not None for c in crews],
         [c.reserve > 0 for c in crews],
         [c.time_limit_s is not None for c in crews],
         [m.batch > 1 for m in missions],
     ):
-        assert 0.1 < np.mean(share) < 0.9
+        assert 0.1 < np.mean(feature) < 0.9
     assert len({m.policy_kind for m in missions}) > 8
 
 
-def test_what_goes_wrong_is_found():
-    """Dearer than the margin allows for: overdrawn, and in the end not home; and a leg through a box."""
+def test_faults_are_detected():
+    """Costs above the margin overdraw the battery; a leg through a box is a crossing."""
     kinds = set()
     for seed in range(15):
         mission = many_worlds.mission_of(seed)
         crew, world = mission.crew[0], mission.world
         careless = replace(mission, crew=(replace(crew, margin=0.0),))
-        storm = replace(careless, world=replace(world, conditions=Disturbances(0.49)))
+        storm = replace(careless, world=replace(world, disturbances=Disturbances(0.49)))
         kinds |= {kind for kind, _ in many_worlds.faults(storm, run(storm))}
     assert "overdrawn" in kinds
 

@@ -104,7 +104,7 @@ def test_the_best_known_error_is_the_least_of_the_table_and_no_search_trains(wor
 
 
 def test_what_is_not_in_the_table_is_trained_for(tmp_path, monkeypatch):
-    field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).realise(FEW, 0, tmp_path)
+    field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).make(FEW, 0, tmp_path)
     monkeypatch.setattr(mlp, "trained_error", lambda settings: float(settings.batch_size))
     between = np.array([[40.2, 0.5, 0.5, 1.0]])
 
@@ -114,22 +114,22 @@ def test_what_is_not_in_the_table_is_trained_for(tmp_path, monkeypatch):
 def test_a_table_without_a_row_for_each_site_is_refused_at_once(tmp_path, no_training):
     kind = table(tmp_path, np.tile(FEW.sites[:1], (5, 1)), [0.1] * 5)
     with pytest.raises(InputError, match=r"1 of 2 sites have no row"):
-        kind.realise(FEW, 0, tmp_path)
+        kind.make(FEW, 0, tmp_path)
 
 
 def test_without_a_table_nothing_is_known_and_nothing_is_trained_until_it_is_asked_for(no_training):
-    field = MLPTraining().realise(FEW)
+    field = MLPTraining().make(FEW)
     assert field.known == {}
     assert field.optimum("minimise") is None
 
 
 def test_settings_that_no_network_can_have_are_refused():
     with pytest.raises(InputError, match="over 2 axes"):
-        MLPTraining().realise(Domain.box(AXES[:2], 4))
+        MLPTraining().make(Domain.box(AXES[:2], 4))
     with pytest.raises(InputError, match="'learning_rate' starts at 0"):
-        MLPTraining().realise(Domain.box([AXES[0], Axis("learning_rate", "", 0, 1), *AXES[2:]], 4))
+        MLPTraining().make(Domain.box([AXES[0], Axis("learning_rate", "", 0, 1), *AXES[2:]], 4))
     with pytest.raises(InputError, match="without a folder"):
-        MLPTraining("errors.csv").realise(FEW)
+        MLPTraining("errors.csv").make(FEW)
 
 
 def test_a_move_across_an_axis_of_the_tuning_world_costs_one(world):

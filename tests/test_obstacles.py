@@ -1,4 +1,4 @@
-"""Obstacles: what they take from a domain, and missions that find part of it out of reach."""
+"""Obstacles: the space that they leave free, and missions in which part of it is unreachable."""
 
 import tomllib
 from dataclasses import dataclass, replace
@@ -15,7 +15,8 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.obstacles import Obstacle, Space, simple_polygon
+from fieldbo.domain.free_space import FreeSpace
+from fieldbo.domain.obstacles import Obstacle, simple_polygon
 from fieldbo.errors import InputError
 from fieldbo.mission.toml import toml_text
 from fieldbo.mission.vehicle_spec import VehicleSpec
@@ -42,7 +43,7 @@ def boxes(draw):
 
 @st.composite
 def polygons(draw):
-    """Corners around a place inside the domain, some of them far, some near: seldom convex."""
+    """Corners around a place inside the domain, near and far: rarely convex."""
     x, y = draw(tenths(1, 9)), draw(tenths(1, 5))
     n = draw(st.integers(3, 7))
     reach = [draw(st.floats(0.3, 2.0)) for _ in range(n)]
@@ -54,12 +55,12 @@ def polygons(draw):
 @st.composite
 def crowds(draw, kinds=None):
     """One to five obstacles, which may overlap, touch, and cross the edges of the domain."""
-    found = draw(st.lists(boxes() | polygons() if kinds is None else kinds, min_size=1, max_size=5))
-    return [replace(one, name=f"obstacle {k}") for k, one in enumerate(found)]
+    obstacles = draw(st.lists(boxes() | polygons() if kinds is None else kinds, min_size=1, max_size=5))
+    return [replace(o, name=f"obstacle {k}") for k, o in enumerate(obstacles)]
 
 
 def fits(obstacles, whole=BOX):
-    """Say whether every obstacle reaches into a domain, and they leave room for some sites in it."""
+    """Return True if every obstacle reaches into a domain, and they leave space for some sites."""
     reaching = all(o.polygon.intersection(whole).area > 1e-6 for o in obstacles)
     return reaching and shapely.difference(whole, taken_by(obstacles)).area > 3
 
@@ -74,7 +75,7 @@ def grid(obstacles, region=None, clearance=0.0, shape=(41, 25)):
 
 @property_test
 @given(crowds(), st.sampled_from([None, LAKE]))
-def test_no_site_lies_strictly_inside_an_obstacle_and_none_outside_them_is_missing(obstacles, outline):
+def test_the_sites_are_exactly_the_nodes_outside_all_obstacles(obstacles, outline):
     lake = BOX if outline is None else outline
     assume(fits(obstacles, lake))
     domain = grid(obstacles, outline)
@@ -85,14 +86,14 @@ def test_no_site_lies_strictly_inside_an_obstacle_and_none_outside_them_is_missi
     outside = (shapely.distance(taken, points) > 1e-6) & shapely.covers(lake, points)
     assert not kept[inside].any()
     assert kept[outside].all()
-    for one in obstacles:
-        deep = shapely.distance(one.polygon.boundary, points) > 1e-6
-        assert not kept[shapely.contains(one.polygon, points) & deep].any()
+    for o in obstacles:
+        deep = shapely.distance(o.polygon.boundary, points) > 1e-6
+        assert not kept[shapely.contains(o.polygon, points) & deep].any()
 
 
 @property_test
 @given(crowds(), st.sampled_from([None, LAKE]))
-def test_what_obstacles_take_and_what_they_leave_add_up(obstacles, outline):
+def test_the_areas_inside_and_outside_obstacles_add_up(obstacles, outline):
     whole = BOX if outline is None else outline
     assume(fits(obstacles, whole))
     domain = grid(obstacles, outline)
@@ -103,9 +104,7 @@ def test_what_obstacles_take_and_what_they_leave_add_up(obstacles, outline):
 
 @property_test
 @given(crowds(), st.floats(-1, 11), st.floats(-1, 7), st.sampled_from([0.0, 0.25]))
-def test_a_point_is_contained_if_shapely_finds_it_in_the_box_and_no_grown_obstacle(
-    obstacles, x, y, clearance
-):
+def test_containment_agrees_with_shapely(obstacles, x, y, clearance):
     assume(fits([o.grown(clearance) for o in obstacles]))
     domain = grid(obstacles, clearance=clearance)
     taken = taken_by(obstacles)
@@ -120,17 +119,17 @@ def test_a_point_is_contained_if_shapely_finds_it_in_the_box_and_no_grown_obstac
 
 @property_test
 @given(crowds(boxes()), st.lists(st.tuples(tenths(0, 10), tenths(0, 6)), min_size=1, max_size=30))
-def test_walls_from_floor_to_ceiling_leave_free_what_they_leave_free_in_the_plan(obstacles, places):
-    """Two ways of finding out what is free agree, on edges and where obstacles touch, too."""
+def test_walls_from_floor_to_ceiling_leave_the_same_space_free_as_in_the_floor_plan(obstacles, places):
+    """The computations over two and three axes agree, even on edges and where obstacles touch."""
     up = [replace(o, low=(*o.low, 0.0), high=(*o.high, 3.0)) for o in obstacles]
     low, high = np.zeros(3), np.array([10.0, 6.0, 3.0])
     try:
-        plan = Space.around(obstacles, low[:2], high[:2])
+        plan = FreeSpace.around(obstacles, low[:2], high[:2])
     except InputError as error:
         with pytest.raises(InputError, match=str(error).split("\n", maxsplit=1)[0]):
-            Space.around(up, low, high)
+            FreeSpace.around(up, low, high)
         return
-    room = Space.around(up, low, high)
+    room = FreeSpace.around(up, low, high)
     assert room.measure == pytest.approx(3 * plan.measure)
     points = np.array(places)
     for height in (0.0, 1.7, 3.0):
@@ -140,7 +139,7 @@ def test_walls_from_floor_to_ceiling_leave_free_what_they_leave_free_in_the_plan
 
 @property_test
 @given(st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=1, max_size=5))
-def test_the_free_volume_is_that_of_the_cells_in_no_box(ends):
+def test_the_free_volume_is_that_of_the_grid_cells_outside_all_boxes(ends):
     sorted_ends = [(np.minimum(e[:3], e[3:]), np.maximum(e[:3], e[3:]) + 1) for e in ends]
     obstacles = [Obstacle(str(k), tuple(a), tuple(b)) for k, (a, b) in enumerate(sorted_ends)]
     low, high = np.zeros(3), np.full(3, 6.0)
@@ -148,9 +147,9 @@ def test_the_free_volume_is_that_of_the_cells_in_no_box(ends):
     free = ~np.any([o.holds(cells) for o in obstacles], axis=0)
     if not free.any():
         with pytest.raises(InputError, match="cover the whole domain"):
-            Space.around(obstacles, low, high)
+            FreeSpace.around(obstacles, low, high)
         return
-    space = Space.around(obstacles, low, high)
+    space = FreeSpace.around(obstacles, low, high)
     assert space.measure == pytest.approx(free.sum())
     np.testing.assert_array_equal(space.contains(cells), free)
 
@@ -164,7 +163,7 @@ def test_the_edge_of_an_obstacle_is_free_and_its_inside_is_not():
     assert domain.obstacle_at([6, 2]) is None
 
 
-def test_nothing_passes_between_obstacles_that_touch_or_between_one_and_the_edge():
+def test_there_is_no_free_space_between_obstacles_that_touch_each_other_or_the_edge():
     left, right = Obstacle("left", (1, 1), (0.1 + 0.2 + 4, 3)), Obstacle("right", (4.3, 1), (6, 3))
     assert grid([left, right]).contains([[4.3, 2.0], [4.3, 1.0]]).tolist() == [False, True]
     flush = grid([Obstacle("quay", (0, 1), (3, 3))])
@@ -189,7 +188,7 @@ def test_obstacles_grow_by_the_clearance_with_sharp_corners():
     assert bay.grown(0.2).holds([[2, 2]])[0]
 
 
-def test_points_that_stand_for_a_box_lie_outside_its_obstacles():
+def test_the_representers_of_a_box_lie_outside_its_obstacles():
     whole, cut = Domain.box(AXES, 500), Domain.box(AXES, 500, [WALL], 0.1)
     np.testing.assert_array_equal(cut.sites, whole.sites[cut.contains(whole.sites)])
     assert cut.continuous
@@ -223,7 +222,7 @@ def test_a_domain_is_clear_if_no_straight_leg_can_leave_it(domain, clear):
     assert domain.contains(along.reshape(-1, domain.dimension)).all() == clear
 
 
-def test_a_restricted_domain_keeps_its_place_on_the_grid_and_the_size_of_a_cell():
+def test_a_restricted_domain_keeps_its_grid_and_its_measure_per_site():
     domain = grid([WALL])
     assert isinstance(domain.region, shapely.MultiPolygon)
     left = domain.restricted(domain.sites[:, 0] < 5)
@@ -255,7 +254,7 @@ def world_file(folder, obstacles=(), clearance=0.0, kind="grid", **more):
             "axes": [a | {"count": n} for a, n in zip(axes, (11, 7), strict=True)]
             if kind == "grid"
             else axes,
-            "obstacles": [told(o) for o in obstacles],
+            "obstacles": [table_of(o) for o in obstacles],
             "clearance": clearance,
         },
         "field": {"kind": "gp-draw", "length_scales": [3.0, 3.0]},
@@ -269,14 +268,14 @@ def world_file(folder, obstacles=(), clearance=0.0, kind="grid", **more):
     return file
 
 
-def told(obstacle):
+def table_of(obstacle):
     shape = {"corners": [list(c) for c in obstacle.corners]} if obstacle.corners else {}
     return {"name": obstacle.name, "low": list(obstacle.low), "high": list(obstacle.high), **shape}
 
 
 @settings(deadline=None, max_examples=15, derandomize=True)
 @given(crowds(), st.sampled_from(["grid", "box"]))
-def test_obstacles_come_back_from_a_file_as_they_are(tmp_path_factory, obstacles, kind):
+def test_obstacles_survive_the_round_trip_through_a_file(tmp_path_factory, obstacles, kind):
     folder = tmp_path_factory.mktemp("yard")
     assume(fits(obstacles))
     loaded = fieldbo.load_world(world_file(folder, obstacles, kind=kind))
@@ -285,18 +284,18 @@ def test_obstacles_come_back_from_a_file_as_they_are(tmp_path_factory, obstacles
     assert grown.domain.obstacles == (Obstacle("box", (1.5, 1.5), (4.5, 3.5)),)
 
 
-# -- out of reach ----------------------------------------------------------------------------------------
+# -- unreachable sites -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Walled(CostModel):
-    """A metre costs 1; there is no way between places on the two sides of 4.5 m along the first axis."""
+    """A metre costs 1; there is no route across 4.5 m along the first axis."""
 
-    def _travel(self, positions, sites):
-        gaps = np.linalg.norm(positions[:, None] - sites[None], axis=2)
-        return np.where((positions[:, None, 0] < 4.5) == (sites[None, :, 0] < 4.5), gaps, np.inf)
+    def travel_between(self, starts, ends):
+        gaps = np.linalg.norm(starts[:, None] - ends[None], axis=2)
+        return np.where((starts[:, None, 0] < 4.5) == (ends[None, :, 0] < 4.5), gaps, np.inf)
 
-    def _sampling(self, sites):
+    def sample_at(self, sites):
         return np.ones(len(sites))
 
 
@@ -305,7 +304,7 @@ def walled(**more):
     return small_mission(world=replace(world, cost=Walled()), **more)
 
 
-def test_sites_that_cannot_be_reached_are_left_out_and_counted():
+def test_unreachable_sites_are_removed_and_counted():
     mission = walled(battery=40.0)
     assert mission.unreachable == 4 * 6
     assert mission.world.domain.sites[:, 0].max() == 4
@@ -319,14 +318,14 @@ def test_sites_that_cannot_be_reached_are_left_out_and_counted():
     assert np.isfinite(maps.of(result)["mean"].values[:5]).all()
 
 
-def test_a_mission_made_from_another_still_knows_what_was_left_out():
+def test_a_mission_made_from_another_keeps_the_count_of_unreachable_sites():
     mission = walled()
     assert replace(mission, seed=3).unreachable == mission.unreachable == 24
     assert small_mission().unreachable == 0
     assert not [w for w in Agent(small_mission()).warnings if "reached" in w]
 
 
-def test_a_fleet_reaches_what_one_of_its_vehicles_reaches():
+def test_a_fleet_reaches_every_site_that_any_of_its_vehicles_reaches():
     mission = walled()
     both = replace(
         mission,
@@ -337,7 +336,7 @@ def test_a_fleet_reaches_what_one_of_its_vehicles_reaches():
     assert both.world.domain.size == 54
 
 
-def test_a_start_or_home_without_a_way_is_refused():
+def test_a_start_or_home_without_a_route_is_rejected():
     world = replace(small_world((9, 6)), cost=Walled())
     mission = small_mission(world=world)
     with pytest.raises(
@@ -347,8 +346,8 @@ def test_a_start_or_home_without_a_way_is_refused():
 
     @dataclass(frozen=True)
     class Shut(Walled):
-        def _travel(self, positions, sites):
-            return np.full((len(positions), len(sites)), np.inf)
+        def travel_between(self, starts, ends):
+            return np.full((len(starts), len(ends)), np.inf)
 
     with pytest.raises(InputError, match="no site can be reached from the start"):
         replace(mission, world=replace(world, cost=Shut()), crew=(VehicleSpec(30.0, [0.0, 0.0]),))
@@ -373,7 +372,9 @@ mean = 0
 
 
 @pytest.mark.parametrize("kind", ["grid", "box"])
-def test_a_wall_across_the_domain_leaves_a_mission_the_half_it_starts_in(tmp_path, monkeypatch, said, kind):
+def test_a_wall_across_the_domain_restricts_a_mission_to_the_half_it_starts_in(
+    tmp_path, monkeypatch, said, kind
+):
     monkeypatch.chdir(tmp_path)
     world_file(tmp_path / "worlds" / "yard", [WALL, Obstacle("pond", (1, 3), (3, 4.5))], kind=kind)
     (tmp_path / "m.toml").write_text(MISSION)
@@ -384,8 +385,10 @@ def test_a_wall_across_the_domain_leaves_a_mission_the_half_it_starts_in(tmp_pat
     values = mission.world.truth(mission.world.domain.sites)
     assert (values >= mission.question.threshold).mean() == pytest.approx(0.5, abs=0.06)
     checked = " ".join(said("check", "m.toml").split())
-    told = f"{mission.unreachable} of {whole.size} sites can't be reached from the start, beyond obstacles,"
-    assert f"warning: {told} and are left out" in checked
+    warning = (
+        f"{mission.unreachable} of {whole.size} sites can't be reached from the start, beyond obstacles,"
+    )
+    assert f"warning: {warning} and are left out" in checked
     assert "obstacles 2: wall, pond" in checked
     assert "of the sites can't be reached" in said("check", "worlds/yard")
     result = fieldbo.run(mission)
@@ -395,7 +398,7 @@ def test_a_wall_across_the_domain_leaves_a_mission_the_half_it_starts_in(tmp_pat
     np.testing.assert_allclose(result.path[-1], [2, 2])
 
 
-def test_a_way_round_is_walked_and_no_site_is_lost():
+def test_a_vehicle_goes_around_a_wall_and_no_site_is_removed():
     world = small_world((9, 6))
     domain = Domain.grid(world.domain.axes, (9, 6), obstacles=[Obstacle("wall", (3.5, -1), (4.5, 4.5))])
     mission = small_mission(world=replace(world, domain=domain), battery=60.0)
@@ -407,19 +410,19 @@ def test_a_way_round_is_walked_and_no_site_is_lost():
     assert result.cost <= 60
 
 
-def test_a_cost_in_a_restricted_world_is_bound_to_what_is_left():
-    """A second binding, to a smaller domain, must not keep the first one."""
+def test_a_cost_in_a_restricted_world_is_bound_to_the_remaining_domain():
+    """Binding to a smaller domain must replace the first binding."""
     domain = grid([WALL], shape=(11, 7))
     world = replace(small_world(), domain=domain, cost=Euclidean(sampling=1.0), field=None, start=None)
     left = replace(world, domain=domain.restricted(domain.sites[:, 0] < 5))
     assert np.isfinite(left.cost.travel([1.0, 1.0], left.domain.sites)).all()
 
 
-def test_the_mended_corners_of_a_crossing_polygon_can_be_pasted():
+def test_the_suggested_corners_of_a_crossing_polygon_are_valid():
     for corners in ([(0, 0), (2, 2), (2, 0), (0, 2)], [(0, 0), (4, 0), (4, 4), (2, -1), (0, 4)]):
         with pytest.raises(InputError, match="crosses or touches itself") as caught:
             simple_polygon(corners, "the outline", "domain.outline")
-        first = caught.value.mend.split(", or as parts")[0]
+        first = caught.value.fix.split(", or as separate parts")[0]
         key, _, value = first.partition(" = ")
         assert key == "outline"
         assert simple_polygon(tomllib.loads(f"x = {value}")["x"], "it", "x").area > 0

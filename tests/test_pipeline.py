@@ -76,7 +76,7 @@ def world():
 
 @pytest.fixture
 def small():
-    return SMALL.realise(FEW)
+    return SMALL.make(FEW)
 
 
 @pytest.fixture
@@ -195,12 +195,12 @@ def test_settings_survive_a_text_and_whole_ones_are_rounded(site):
 
 def test_the_same_settings_have_the_same_score_however_the_cell_came_to_them(small):
     there = moved(GOOD, area=60.0)
-    value = SMALL.realise(FEW).values(there[None])
-    assert SMALL.realise(FEW).values(there[None]) == value
+    value = SMALL.make(FEW).values(there[None])
+    assert SMALL.make(FEW).values(there[None]) == value
     assert small.sampled(there, FEW.middle)[0] == value
     assert small.sampled(GOOD, there)[0] != value
     assert worked(small.pictures, Settings.at(there))[0].settings == Settings.at(there)
-    alone = SMALL.realise(FEW)
+    alone = SMALL.make(FEW)
     alone.sampled(GOOD, FEW.middle)
     assert alone.sampled(there, GOOD)[0] == value
 
@@ -290,7 +290,7 @@ def test_no_more_than_some_cells_are_kept(small):
 def test_some_rows_of_the_table_come_out_again():
     told = rows()
     best = max(range(len(told)), key=lambda i: float(told[i]["f1"]))
-    field = MicrographPipeline().realise(FEW)
+    field = MicrographPipeline().make(FEW)
     for i in (0, best):
         # other versions of the libraries may tell a cell or two otherwise
         assert field.values(site_of(told[i])[None])[0] == pytest.approx(float(told[i]["f1"]), abs=0.02)
@@ -333,15 +333,15 @@ def test_a_sample_of_the_world_tells_what_ran_and_costs_what_is_declared(world):
 
 
 def test_another_draw_has_another_score():
-    values = [MicrographPipeline(images=1, size=160).realise(FEW, draw).values(GOOD[None]) for draw in (0, 1)]
+    values = [MicrographPipeline(images=1, size=160).make(FEW, draw).values(GOOD[None]) for draw in (0, 1)]
     assert values[0] != values[1]
 
 
 def test_what_is_not_in_the_table_is_computed_and_remembered(tmp_path, monkeypatch):
-    field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).realise(FEW, 0, tmp_path)
+    field = table(tmp_path, np.tile(FEW.sites, (3, 1)), [0.25, 0.75] * 3).make(FEW, 0, tmp_path)
     assert field.values(FEW.sites).tolist() == [0.25, 0.75]
     value = field.values(GOOD[None])
-    assert value == SMALL.realise(FEW).values(GOOD[None])
+    assert value == SMALL.make(FEW).values(GOOD[None])
     monkeypatch.setattr(pipeline, "worked", None)
     assert field.values(GOOD[None]) == value
 
@@ -349,26 +349,26 @@ def test_what_is_not_in_the_table_is_computed_and_remembered(tmp_path, monkeypat
 def test_a_table_without_a_row_for_each_site_is_refused_at_once(tmp_path, no_work):
     kind = table(tmp_path, np.tile(FEW.sites[:1], (5, 1)), [0.1] * 5)
     with pytest.raises(InputError, match=r"1 of 2 sites have no row for draw 0"):
-        kind.realise(FEW, 0, tmp_path)
+        kind.make(FEW, 0, tmp_path)
     with pytest.raises(InputError, match=r"(?s)2 of 2 sites have no row for draw 3.*draws \[0\]"):
-        kind.realise(FEW, 3, tmp_path)
+        kind.make(FEW, 3, tmp_path)
 
 
 def test_without_a_table_nothing_is_known_and_nothing_runs_until_it_is_asked_for(no_work):
-    field = MicrographPipeline().realise(FEW)
+    field = MicrographPipeline().make(FEW)
     assert field.known == {}
     assert field.optimum("maximise") is None
 
 
 def test_settings_that_no_stage_can_have_are_refused():
     with pytest.raises(InputError, match="over 2 axes"):
-        MicrographPipeline().realise(Domain.box(AXES[:2], 4))
+        MicrographPipeline().make(Domain.box(AXES[:2], 4))
     with pytest.raises(InputError, match="'strength' starts at 0"):
-        MicrographPipeline().realise(Domain.box([Axis("strength", "", 0, 1), *AXES[1:]], 4))
+        MicrographPipeline().make(Domain.box([Axis("strength", "", 0, 1), *AXES[1:]], 4))
     with pytest.raises(InputError, match="'area' starts at -1"):
-        MicrographPipeline().realise(Domain.box([*AXES[:-1], Axis("area", "", -1, 1)], 4))
+        MicrographPipeline().make(Domain.box([*AXES[:-1], Axis("area", "", -1, 1)], 4))
     with pytest.raises(InputError, match="without a folder"):
-        MicrographPipeline("scores.csv").realise(FEW)
+        MicrographPipeline("scores.csv").make(FEW)
     for told in ({"images": 0}, {"size": 10}):
         with pytest.raises(InputError, match=next(iter(told))):
             MicrographPipeline(**told)

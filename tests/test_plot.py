@@ -85,7 +85,7 @@ def small_mission(
         "Wh",
         sensor or Sensor(0.05),
         Quantity("nitrate", "umol L-1"),
-        GPDraw(scales, mean=6.0).realise(domain, 0, None),
+        GPDraw(scales, mean=6.0).make(domain, 0, None),
     )
     model = Model(length_scales=scales, learn=False, transform=transform)
     crew = (VehicleSpec(battery, domain.sites[0]),)

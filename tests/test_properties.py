@@ -123,7 +123,7 @@ def missions(draw):
         cost_unit="s",
         sensor=Sensor(draw(st.just(0.0) | st.floats(1e-3, 1.0))),
         quantity=Quantity(),
-        field=GPDraw(scales, variance=variance).realise(domain, draw(st.integers(0, 99)), None),
+        field=GPDraw(scales, variance=variance).make(domain, draw(st.integers(0, 99)), None),
     )
     places = st.integers(0, domain.size - 1).map(lambda k: domain.sites[k])
     start = draw(places)

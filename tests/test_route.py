@@ -1,4 +1,4 @@
-"""The order in which a batch is carried out."""
+"""The order in which a batch visits its sites."""
 
 from itertools import pairwise, permutations
 
@@ -14,8 +14,8 @@ from fieldbo.costs.unit import Unit
 
 
 def length(cost, start, sites, order):
-    way = np.vstack([start, sites[list(order)]])
-    return sum(cost.travel(a, b[None])[0] for a, b in pairwise(way))
+    points = np.vstack([start, sites[list(order)]])
+    return sum(cost.travel(a, b[None])[0] for a, b in pairwise(points))
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,12 +47,12 @@ def test_the_order_of_many_sites_is_no_longer_than_always_going_to_the_nearest(s
     assert length(Euclidean(), start, sites, order) <= length(Euclidean(), start, sites, nearest) + 1e-9
 
 
-def test_on_a_line_the_way_there_and_back_is_found():
+def test_on_a_line_the_shortest_order_may_turn_back():
     sites = np.array([[5.0], [-1.0], [3.0], [9.0]])
 
     assert shortest_order(Euclidean(), np.array([0.0]), sites) == [1, 2, 0, 3]
 
 
 @pytest.mark.parametrize("k", [1, 4, 10])
-def test_where_travel_is_free_the_order_stays(k):
+def test_if_travel_is_free_the_order_does_not_change(k):
     assert shortest_order(Unit(), np.zeros(2), np.random.default_rng(0).random((k, 2))) == list(range(k))

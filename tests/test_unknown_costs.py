@@ -59,7 +59,7 @@ def world(costs=(0.1, 1.0), noise_sds=(0.02, 0.2), names=SETS, **kwargs):
     sets = tuple(ControlSet.of(n, AXES, "control_sets") for n in names)
     domain = Domain.box(AXES, 32, controls=Controls(sets, (Uniform(-1, 1), Uniform(-1, 1))))
     cost = Subset(costs=costs, noise_sds=noise_sds)
-    field = Function("rastrigin").realise(domain)
+    field = Function("rastrigin").make(domain)
     return World("cell", "a cell", domain, cost, "EUR", Sensor(0.1), Quantity(), field, **kwargs)
 
 

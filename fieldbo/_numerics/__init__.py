@@ -1,1 +1,1 @@
-"""Arrays, random streams, threads and compiled loops: what every other package builds on."""
+"""Arrays, random streams, threads, compiled loops, climbs and caches, which every other package uses."""

@@ -1,4 +1,4 @@
-"""Array types, and arrays that cannot be written to."""
+"""Array types, and read-only arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Mask = NDArray[np.bool_]
 
 
 def frozen_array(values: ArrayLike, dtype: type = float) -> NDArray[Any]:
-    """Return `values` as a contiguous array that can't be written to."""
+    """Return a contiguous, read-only copy of `values`."""
     array: NDArray[Any] = np.array(values, dtype=dtype, order="C")
     array.setflags(write=False)
     return array

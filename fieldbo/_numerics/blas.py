@@ -1,4 +1,4 @@
-"""BLAS threads: factorisations of these sizes are fastest with one, and give the same digits everywhere."""
+"""Limit BLAS to one thread: fastest for matrices of these sizes, and the same digits everywhere."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ R = TypeVar("R")
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    """Find the BLAS libraries once; that takes longer than limiting them."""
-    import scipy.linalg  # noqa: F401  (its BLAS has to be there to be found)
+    """Find the BLAS libraries once; the search takes longer than setting the limit."""
+    import scipy.linalg  # noqa: F401  (loads its BLAS, so that it is found)
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -26,7 +26,7 @@ _limited = ContextVar("limited", default=False)
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run the block with BLAS on one thread; within another such block nothing is left to do."""
+    """Run the block with BLAS on one thread; nested blocks have no further effect."""
     if _limited.get():
         yield
         return
@@ -39,7 +39,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def on_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function as it runs inside `one_blas_thread`."""
+    """Decorate a function to run inside `one_blas_thread`."""
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:

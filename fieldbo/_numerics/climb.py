@@ -1,4 +1,4 @@
-"""Several quasi-Newton climbs within boxes, taken together."""
+"""Several quasi-Newton climbs within boxes, run together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from fieldbo._numerics.arrays import Array, Mask
 
 ManyRising = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
-"""Of points (m, d) and which climbs (m,) they belong to: the values (m,) there and gradients (m, d)."""
+"""A function of points (m, d) and their climbs (m,) that returns values (m,) and gradients (m, d)."""
 
 
 def climbed_together(
@@ -21,30 +21,30 @@ def climbed_together(
     rounds: int = 30,
     reach: float = 0.1,
 ) -> tuple[Array, Array]:
-    """Return where several climbs end, all of them taken at once: each round asks for one point of each.
+    """Return where several climbs end; each round evaluates one point of every climb.
 
-    Quasi-Newton (BFGS) steps within a box: coordinates at an end that the way leads out of stay there. A step
-    that rises too little is shortened.
+    The steps are quasi-Newton (BFGS) steps within a box. A coordinate at an end of the box stays there if the
+    step leads outside. A step that rises too little is shortened.
 
     Parameters
     ----------
     function : Callable
-        Of points (m, d), and of which climbs (m,), rows of `starts`, they are; returns values (m,) and
-        gradients (m, d). Asked only for climbs that still go on.
+        Takes points (m, d) and the indices (m,) of their climbs, which are rows of `starts`; returns values
+        (m,) and gradients (m, d). Called only for climbs that have not ended.
     starts : (B, d) array
     low, high : (d,) or (B, d) arrays
-        The box, or each climb's own; where both are equal a coordinate stays as it is.
+        One box for all climbs, or one box per climb; a coordinate with equal ends is fixed.
     rounds : int
-        How often `function` is asked.
+        Number of calls of `function`, at most.
     reach : float
-        Length of the first step, in shares of the box.
+        Length of the first step, as a fraction of the box.
 
     Returns
     -------
     points : (B, d) array
-        The best that each climb saw.
+        The best point that each climb saw.
     values : (B,) array
-        Never below those of the starts.
+        At least the values of the starts.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def climbed_together(
     at = np.clip(at, low, high)
     value, gradient = function(at, np.arange(count))
     value, slope = np.array(value, dtype=float), np.asarray(gradient, dtype=float) * extent
-    curve = np.broadcast_to(np.eye(d), (count, d, d)).copy()  # the inverse of minus the second derivatives
+    curve = np.broadcast_to(np.eye(d), (count, d, d)).copy()  # inverse of the negated Hessian
     fresh, length = np.ones(count, dtype=bool), np.ones(count)
     going = np.isfinite(value)
     for _ in range(rounds - 1):
@@ -89,16 +89,10 @@ def climbed_together(
     return at, value
 
 
-_RISE = 1e-4  # share of the rise that the slope promises, of which a step must bring more
-
-
-_STILL = 1e-7  # share of the box: steps that count as none
-
-
-_SHORTEST = 1e-4  # share of a step to which it is shortened
-
-
-_FLAT = 1e-9  # rise, as a share of the value, after which a climb has arrived
+_RISE = 1e-4  # fraction of the rise predicted by the slope that a step must exceed
+_STILL = 1e-7  # fraction of the box; shorter steps end a climb
+_SHORTEST = 1e-4  # fraction of a step to which it may be shortened
+_FLAT = 1e-9  # rise, relative to the value, below which a climb has converged
 
 
 def _steps(
@@ -111,20 +105,20 @@ def _steps(
     fresh: Mask,
     reach: float,
 ) -> Array:
-    """Return the steps (m, d) that the climbs `on` (m,) would take, in shares of their boxes."""
+    """Return the steps (m, d) that the climbs `on` (m,) would take, as fractions of their boxes."""
     rising = slope[on]
     shut = ((at[on] <= low[on]) & (rising < 0)) | ((at[on] >= high[on]) & (rising > 0))
     uphill = np.where(shut, 0.0, rising)
     step = np.where(shut, 0.0, np.einsum("bij,bj->bi", curve[on], uphill))
-    lost = np.einsum("bi,bi->b", step, uphill) <= 0
-    curve[on[lost]], fresh[on[lost]] = np.eye(at.shape[1]), True  # no way up: begin anew
-    step[lost] = uphill[lost]
+    astray = np.einsum("bi,bi->b", step, uphill) <= 0
+    curve[on[astray]], fresh[on[astray]] = np.eye(at.shape[1]), True  # not uphill: restart
+    step[astray] = uphill[astray]
     largest = np.maximum(np.abs(step).max(axis=1), 1e-300)
     return np.asarray(step * np.minimum(1.0, np.where(fresh[on], reach, 1.0) / largest)[:, None])
 
 
 def _learn(curve: Array, climbs: NDArray[np.intp], s: Array, y: Array, fresh: Mask) -> None:
-    """Take up in `curve` (B, d, d) how slopes fell by `y` (m, d) over steps `s` (m, d) of some climbs."""
+    """Update `curve` (B, d, d) of some climbs, whose slopes fell by `y` (m, d) over steps `s` (m, d)."""
     sy = np.einsum("bi,bi->b", s, y)
     yy = np.einsum("bi,bi->b", y, y)
     bent = sy > 1e-10 * np.sqrt(yy * np.einsum("bi,bi->b", s, s))

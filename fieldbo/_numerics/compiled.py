@@ -1,12 +1,12 @@
-"""Loops that numba compiles: plain functions of arrays and numbers, and nothing else.
+"""Compile loops with numba: plain functions of arrays and numbers.
 
-One module for each room that they serve. They are compiled when they are first called, once a machine, and
-kept on disk from then on. Sums are made in an order that does not depend on the number of threads.
+Loops live in modules named ``_*_loops``, next to the code that uses them. Each is compiled at its first call
+on a machine and cached on disk. The order of sums does not depend on the number of threads.
 
-Code on disk knows when its own file has changed, and not when another one has that it calls loops of: after a
-change in `blocks` or `choice` delete ``__pycache__``.
+The cache notices changes in a loop's own file, but not in other files whose loops it calls. After changing
+`fieldbo.policies.travel._block_loops` or `_choice_loops`, delete ``__pycache__``.
 
-Import a module of this room where it is used, inside a function: numba takes a third of a second to load.
+Import a module of loops inside the function that needs it, because numba takes a third of a second to load.
 """
 
 from __future__ import annotations
@@ -26,30 +26,39 @@ _one_at_a_time = Lock()
 
 @lru_cache(maxsize=1)
 def _listen() -> None:
-    """Hear of compilations: functions loaded from disk raise no event."""
+    """Listen for compilations; loading a function from disk raises no event."""
     from numba.core import event
 
-    class Heard(event.Listener):
+    class CompilationListener(event.Listener):
         def on_start(self, event: object) -> None:
             for listener in _listeners:
                 listener()
 
         def on_end(self, event: object) -> None:
-            """Nobody waits for the end; a listener has to have this."""
+            """Do nothing; numba requires the method."""
 
-    event.register("numba:compile", Heard())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", CompilationListener())  # type: ignore[no-untyped-call]
 
 
 def compiled(
     *, parallel: bool = False, numbers: bool = False, inline: bool = False
 ) -> Callable[[Loop], Loop]:
-    """Return a decorator that compiles a loop at its first call, and keeps the code on disk if it can.
+    """Return a decorator that compiles a loop at its first call, and caches the code on disk if possible.
 
-    Sums may be reordered to fit vector registers; infinity keeps its meaning, and so does NaN, unless the
-    loop promises that all it meets are `numbers`. An `inline` loop becomes part of its callers. Of parallel
-    loops one runs at a time, which not all of numba's ways to run threads see to.
+    Sums may be reordered to fit vector registers. Infinity keeps its meaning, and so does NaN unless
+    `numbers` is set. Only one parallel loop runs at a time, because not all of numba's threading layers
+    ensure this.
+
+    Parameters
+    ----------
+    parallel : bool
+        Whether the loop uses `numba.prange`.
+    numbers : bool
+        Whether the loop never meets NaN.
+    inline : bool
+        Whether the loop becomes part of its callers.
     """
-    # Threads that wait for work sleep, and leave the cores to whatever else runs.
+    # Threads that wait for work sleep, which leaves the cores to other processes.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import numba
 
@@ -57,7 +66,7 @@ def compiled(
     options: dict[str, Any] = {
         "nogil": True,
         "parallel": parallel,
-        "error_model": "numpy",  # to look for a zero would take longer than to divide by it
+        "error_model": "numpy",  # checking for zero would take longer than dividing by it
         "inline": "always" if inline else "never",
         "fastmath": {"reassoc", "contract", "arcp", "nsz"} | ({"nnan"} if numbers else set()),
     }
@@ -65,7 +74,7 @@ def compiled(
     def decorate(loop: Loop) -> Loop:
         try:
             fast: Any = numba.njit(cache=True, **options)(loop)
-        except RuntimeError:  # there is no folder that can be written to
+        except RuntimeError:  # no folder is writable
             fast = numba.njit(**options)(loop)
         if not parallel:
             return cast(Loop, fast)
@@ -81,10 +90,10 @@ def compiled(
 
 
 @contextmanager
-def when_compiling(say: Callable[[], object]) -> Iterator[None]:
-    """Call `say` within the block whenever a loop has to be compiled: it takes seconds, once a machine."""
-    _listeners.append(say)
+def when_compiling(notify: Callable[[], object]) -> Iterator[None]:
+    """Call `notify` whenever the block compiles a loop, which takes seconds, once per machine."""
+    _listeners.append(notify)
     try:
         yield
     finally:
-        _listeners.remove(say)
+        _listeners.remove(notify)

@@ -1,7 +1,7 @@
-"""Named random streams: one seed, and a generator for each purpose and each ask.
+"""Named random streams: from one seed, a generator for each purpose and each ask.
 
-A stream is keyed by its name *and* the number of the ask it serves, so that more draws in one leave all
-others as they were, and a replay needs no saved generator state.
+A stream is keyed by its name *and* the number of the ask that it serves. More draws in one stream therefore
+leave all others unchanged, and a replay needs no saved generator state.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _KEYS: dict[Stream, int] = {
 
 
 def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
-    """Return the generator of one stream at one ask.
+    """Return the generator of a stream at one ask.
 
     Parameters
     ----------
     seed : int
-        The mission's seed (for a field: the world's draw).
+        The mission's seed; for a field, the world's draw.
     name : str
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
-        ``"score"``, ``"observe"`` (a policy's, keyed by event), ``"cost"`` (what a simulated order really
-        takes) or ``"chance"`` (variables that it leaves free).
+        ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
+        a simulated order) or ``"chance"`` (variables that it leaves free).
     ask : int
-        Which ask of the agent it serves.
+        Number of the agent's ask that it serves.
 
     Examples
     --------

@@ -62,12 +62,12 @@ def _thin_margin(mission: Mission) -> str | None:
     """Warn of moves that can be dearer than the margin allows for; no live vehicle meets conditions."""
     world, crew = mission.world, mission.crew
     margin = min(one.margin for one in crew)
-    if world.conditions is None or world.live or margin >= world.conditions.worst:
+    if world.disturbances is None or world.live or margin >= world.disturbances.worst:
         return None
-    worst, homes = world.conditions.worst, any(one.home is not None for one in crew)
+    worst, homes = world.disturbances.worst, any(one.home is not None for one in crew)
     enough = math.ceil(1000 * worst - 1e-9) / 1000
     return (
-        f"moves can be {100 * worst:.3g}% dearer than declared ({world.conditions.told()}), and the "
+        f"moves can be {100 * worst:.3g}% dearer than declared ({world.disturbances.describe()}), and the "
         f"margin is {100 * margin:.3g}%: the battery may be overdrawn"
         f"{' on the way home' if homes else ''}; to rule that out, set agent.margin = {enough:g}"
     )

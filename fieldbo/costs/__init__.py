@@ -1,4 +1,4 @@
-"""What a move and a sample cost: one cost model per module."""
+"""What travel and samples cost: one cost model per module."""
 
 import lazy_loader
 

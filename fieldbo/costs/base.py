@@ -5,54 +5,195 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import NonNegativeFloat
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 
-_NAMED = 3  # obstacles in an error
+_NAMED = 3  # obstacles that an error lists
 
 
-@dataclass(frozen=True)
+@settings("cost")
 class CostModel(ABC):
-    """What it costs to go from positions to sites and to sample there, in the world's cost unit.
+    """What it costs to travel to a site and to sample there, in the world's cost unit.
 
-    A new kind is a frozen dataclass that says what travel costs and what sampling costs.
+    To add a kind of cost, subclass `CostModel`, decorate the class with `fieldbo.validation.settings`, and
+    write two methods:
 
-    Parameters
-    ----------
-    seconds_per_unit : float
-        Seconds that pass for each unit of cost; 1 where the cost unit is s.
+    - `travel_between` returns the cost of moving between positions and sites;
+    - `sample_at` returns the cost of a sample at each site.
+
+    Both take and return whole arrays. Everything else (totals, durations, cost matrices) follows from them.
+    Each annotated attribute is a setting: a key of the ``[cost]`` table of a world file, checked against its
+    type and documented by the string below it.
+
+    Override more methods only where the defaults don't fit:
+
+    - `check` rejects a domain that the cost can't be used on, for example one with other units;
+    - `path` returns the route, if it is not a straight line;
+    - `within` binds the cost to a domain. The default rejects domains with obstacles; subclass
+      `fieldbo.costs.Legs` instead to travel around them;
+    - `sample_with` and `prices_controls` make the cost depend on which variables a query controls;
+    - `draw_cost` makes the real cost of a simulated query random;
+    - `straight_rates` lets compiled loops compute travel without calling Python.
+
+    Costs must be finite and at least 0, and must not depend on earlier calls.
+    `fieldbo.testing.WorldContract` tests this.
+
+    Register the class as an entry point in the group ``fieldbo.costs`` of your package's ``pyproject.toml``:
+
+    .. code-block:: toml
+
+        [project.entry-points."fieldbo.costs"]
+        manhattan = "my_package.costs:Manhattan"
+
+    World files can then use it: ``kind = "manhattan"`` and ``rate = 2`` under ``[cost]``.
+
+    Examples
+    --------
+    A gantry that moves along one axis at a time:
+
+    >>> from pydantic import NonNegativeFloat
+    >>> from fieldbo.validation import settings
+    >>> @settings("cost")
+    ... class Manhattan(CostModel):
+    ...     rate: NonNegativeFloat = 1.0
+    ...     sampling: NonNegativeFloat = 0.5
+    ...
+    ...     def travel_between(self, starts, ends):
+    ...         return self.rate * np.abs(starts[:, None] - ends[None]).sum(axis=2)
+    ...
+    ...     def sample_at(self, sites):
+    ...         return np.full(len(sites), self.sampling)
+    >>> Manhattan(rate=2.0).to([0.0, 0.0], [[3.0, 4.0], [1.0, 0.0]])
+    array([14.5,  2.5])
     """
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
     level_costs: ClassVar[tuple[float, ...]] = ()
-    """What each of the sensor's settings adds to a sample; a world takes them from its sensor."""
+    """What each setting of the sensor adds to a sample; set by the world, from its sensor."""
 
     to_price_samples: ClassVar[str] = "add a sampling cost to the world's [cost], for example sampling = 1"
-    """What to do where samples are free and should not be."""
+    """How to give samples a cost; errors suggest it where free samples would never end a mission."""
 
     _domain: ClassVar[Domain | None] = None
-    """What moves stay in; set by `within`."""
+    """The domain that moves stay in; set by `within`."""
 
-    seconds_per_unit: float = 1.0
+    seconds_per_unit: NonNegativeFloat = 1.0
+    """Seconds per unit of cost; 1 if the cost unit is s."""
+
+    # -- what a kind of cost defines -----------------------------------------------------------------------
 
     @abstractmethod
-    def _travel(self, positions: Array, sites: Array) -> Array:
-        """Return the travel costs (P, N) between `positions` (P, d) and `sites` (N, d)."""
+    def travel_between(self, starts: Array, ends: Array) -> Array:
+        """Return the cost of travelling from each start to each end, without sampling.
+
+        Parameters
+        ----------
+        starts : (P, d) array
+        ends : (N, d) array
+
+        Returns
+        -------
+        (P, N) array
+            In cost units; infinite where there is no route.
+        """
 
     @abstractmethod
-    def _sampling(self, sites: Array) -> Array:
-        """Return the costs (N,) of sampling at `sites` (N, d), once there."""
+    def sample_at(self, sites: Array) -> Array:
+        """Return the cost of one sample at each site, once there.
+
+        Parameters
+        ----------
+        sites : (N, d) array
+
+        Returns
+        -------
+        (N,) array
+            In cost units.
+        """
+
+    def sample_with(self, sites: Array, controls: Mask | None) -> Array:
+        """Return the cost of one sample at each site with some variables controlled.
+
+        Override this, and `prices_controls`, if the cost depends on what a query controls.
+
+        Parameters
+        ----------
+        sites : (N, d) array
+        controls : (d,) bool array or None
+            The controlled variables; None means all.
+
+        Returns
+        -------
+        (N,) array
+            In cost units; by default, `sample_at`.
+        """
+        return self.sample_at(sites)
+
+    @property
+    def prices_controls(self) -> bool:
+        """Whether queries may leave variables free, because `sample_with` covers them."""
+        return False
+
+    def draw_cost(self, price: float, controls: Mask | None, luck: np.random.Generator) -> float:
+        """Return the real cost of a simulated query with a declared cost of `price`; by default the same."""
+        return price
+
+    def path(self, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> Array:
+        """Return the route from `a` (d,) to `b` (d,) as (k, d) points, both ends included."""
+        return np.stack([np.asarray(a, dtype=float), np.asarray(b, dtype=float)])
+
+    def check(self, domain: Domain) -> None:
+        """Raise an `InputError` if this cost can't be used on the domain."""
+
+    def within(self, domain: Domain) -> Self:
+        """Return this cost bound to a domain that `check` has accepted.
+
+        Raises
+        ------
+        InputError
+            The domain has obstacles, and this kind of cost can't route around them.
+        """
+        if domain.obstacles:
+            names = ", ".join(o.name for o in domain.obstacles[:_NAMED])
+            more = f" and {len(domain.obstacles) - _NAMED} more" if len(domain.obstacles) > _NAMED else ""
+            raise InputError(
+                f"a {type(self).__name__.lower()} cost can't route around {names}{more}",
+                expected="a cost that routes around obstacles, or a domain without any",
+                where="cost.kind",
+                fix='use kind = "euclidean" or "flight"',
+            )
+        return self._with(_domain=domain)
+
+    @property
+    def straight_rates(self) -> Array | None:
+        """Rates (d,) such that travel costs ``norm(rates * displacement)`` everywhere in the domain.
+
+        Compiled loops use them to compute travel on their own. None if travel has any other form, or before
+        the cost is bound to a domain.
+        """
+        return None
+
+    @property
+    def seconds_per_travel(self) -> float | None:
+        """Seconds per unit of travel cost; None if the time does not follow from the cost."""
+        return self.seconds_per_unit
+
+    @property
+    def known(self) -> bool:
+        """Whether the costs are known; a live world may leave them to the agent to learn."""
+        return True
+
+    # -- what follows ------------------------------------------------------------------------------------
 
     def travel(self, positions: ArrayLike, sites: ArrayLike, time_s: float = 0.0) -> Array:
-        """Return what the way alone costs.
+        """Return the cost of travel alone.
 
         Parameters
         ----------
@@ -65,35 +206,25 @@ class CostModel(ABC):
         -------
         (N,) or (P, N) array
         """
-        return priced(self._travel, positions, sites)
+        return pairwise_costs(self.travel_between, positions, sites)
 
     def sampling_cost(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
-        """Return what sampling costs (N,) where one is: at each of `sites` (N, d), without a way.
+        """Return the cost (N,) of one sample at each of `sites` (N, d), without travel.
 
-        A kind whose price goes by which variables are set, `controls` (d,), overrides `_controlling`.
+        Parameters
+        ----------
+        sites : (N, d) array
+        level : int
+            The sensor's setting.
+        controls : (d,) bool array, optional
+            The controlled variables; None means all.
         """
-        own = self._controlling(np.atleast_2d(np.asarray(sites, dtype=float)), controls)
-        return own + self.level_costs[level] if self.level_costs else own
-
-    def _controlling(self, sites: Array, controls: Mask | None) -> Array:
-        """Return the costs (N,) of sampling at `sites` (N, d) with those variables set; None is all."""
-        return self._sampling(sites)
+        cost = self.sample_with(np.atleast_2d(np.asarray(sites, dtype=float)), controls)
+        return cost + self.level_costs[level] if self.level_costs else cost
 
     def least_sampling_cost(self, sites: ArrayLike) -> float:
-        """Return what the cheapest sample at the cheapest setting costs."""
+        """Return the lowest cost of a sample over all sites and sensor settings."""
         return min(float(self.sampling_cost(sites, k).min()) for k in range(max(1, len(self.level_costs))))
-
-    def with_level_costs(self, costs: tuple[float, ...]) -> Self:
-        """Return the same costs, with what each of the sensor's settings adds to a sample."""
-        return self._with(level_costs=costs)
-
-    def _with(self, **what: object) -> Self:
-        """Return a copy with attributes that are no settings."""
-        other = copy(self)
-        other.__dict__.pop("_matrix", None)  # it may hold no longer
-        for name, value in what.items():
-            object.__setattr__(other, name, value)
-        return other
 
     def to(
         self,
@@ -103,7 +234,7 @@ class CostModel(ABC):
         level: int = 0,
         time_s: float = 0.0,
     ) -> Array:
-        """Return the full price of going there and sampling; shapes as in `travel`."""
+        """Return the full cost of travelling to each site and sampling there; shapes as in `travel`."""
         ends = np.atleast_2d(np.asarray(sites, dtype=float))
         return np.asarray(self.travel(positions, ends, time_s) + self.sampling_cost(ends, level, controls))
 
@@ -115,107 +246,47 @@ class CostModel(ABC):
         level: int = 0,
         time_s: float = 0.0,
     ) -> Array:
-        """Return how long going there and sampling takes, in seconds; shapes as in `travel`."""
+        """Return the seconds it takes to travel to each site and sample there; shapes as in `travel`."""
         ends = np.atleast_2d(np.asarray(sites, dtype=float))
         return np.asarray(self.travel_s(positions, ends, time_s) + self.sampling_s(ends, level, controls))
 
     def travel_s(self, positions: ArrayLike, sites: ArrayLike, time_s: float = 0.0) -> Array:
-        """Return how long the way alone takes, in seconds; shapes as in `travel`."""
+        """Return the seconds that travel alone takes; shapes as in `travel`."""
         return self.seconds_per_unit * self.travel(positions, sites, time_s)
 
     def sampling_s(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
-        """Return how long sampling takes (N,), once at each of `sites` (N, d), in seconds."""
+        """Return the seconds (N,) that one sample takes at each of `sites` (N, d)."""
         return self.seconds_per_unit * self.sampling_cost(sites, level, controls)
 
     def matrix(self, sites: ArrayLike, time_s: float = 0.0) -> Array:
         """Return the full costs (N, N) from each site (row) to each site (column).
 
-        May be asymmetric; the last one is kept, and can't be written to.
+        The matrix may be asymmetric. It is read-only, and the last one is cached.
         """
         x = np.atleast_2d(np.asarray(sites, dtype=float))
         key = (x.tobytes(), time_s)
-        known: tuple[tuple[bytes, float], Array] | None = self.__dict__.get("_matrix")
-        if known is None or known[0] != key:
-            known = (key, self.to(x, x, time_s=time_s))
-            known[1].setflags(write=False)
-            object.__setattr__(self, "_matrix", known)  # only the last one is kept
-        return known[1]
+        cached: tuple[tuple[bytes, float], Array] | None = self.__dict__.get("_matrix")
+        if cached is None or cached[0] != key:
+            cached = (key, self.to(x, x, time_s=time_s))
+            cached[1].setflags(write=False)
+            object.__setattr__(self, "_matrix", cached)
+        return cached[1]
 
-    def path(self, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> Array:
-        """Return the way really taken from `a` (d,) to `b` (d,), as (k, d) points, both ends included."""
-        return np.stack([np.asarray(a, dtype=float), np.asarray(b, dtype=float)])
+    def with_level_costs(self, costs: tuple[float, ...]) -> Self:
+        """Return a copy with the cost that each setting of the sensor adds to a sample."""
+        return self._with(level_costs=costs)
 
-    @property
-    def known(self) -> bool:
-        """Whether there are prices at all; a live world's may be what is to be found out."""
-        return True
-
-    @property
-    def prices_controls(self) -> bool:
-        """Whether a query may leave variables free: the price goes by what is controlled, if by anything."""
-        return False
-
-    def realised(self, price: float, controls: Mask | None, luck: np.random.Generator) -> float:
-        """Return what a query of a declared price really costs in simulation; by default that."""
-        return price
-
-    def check(self, domain: Domain) -> None:
-        """Raise an `InputError` if this cost model does not fit the domain."""
-
-    def within(self, domain: Domain) -> Self:
-        """Return the same costs for moves in that domain, which `check` has let pass.
-
-        A kind that knows the way round obstacles overrides this; see `Legs`.
-
-        Raises
-        ------
-        InputError
-            The domain has obstacles, and this kind knows no way round.
-        """
-        if domain.obstacles:
-            names = ", ".join(o.name for o in domain.obstacles[:_NAMED])
-            more = f" and {len(domain.obstacles) - _NAMED} more" if len(domain.obstacles) > _NAMED else ""
-            raise InputError(
-                f"a {type(self).__name__.lower()} cost knows no way round {names}{more}",
-                expected="a cost of ways round obstacles, or a domain without any",
-                where="cost.kind",
-                fix='take kind = "euclidean" or "flight"',
-            )
-        return self._with(_domain=domain)
-
-    @property
-    def straight_rates(self) -> Array | None:
-        """Rates (d,) such that travel is ``norm(rates * displacement)`` everywhere in its domain.
-
-        What loops over many moves reckon by themselves; None where travel is anything else, or where no
-        domain is known.
-        """
-        return None
-
-    @property
-    def seconds_per_travel(self) -> float | None:
-        """Seconds for each unit of travel cost; None where the one does not follow from the other."""
-        return self.seconds_per_unit
+    def _with(self, **attributes: object) -> Self:
+        """Return a copy with attributes that are not settings."""
+        other = copy(self)
+        other.__dict__.pop("_matrix", None)  # it may no longer be right
+        for name, value in attributes.items():
+            object.__setattr__(other, name, value)
+        return other
 
 
-def priced(price: Callable[[Array, Array], Array], positions: ArrayLike, sites: ArrayLike) -> Array:
-    """Return prices (P, N) between arrays of points; (N,) from one position."""
+def pairwise_costs(cost: Callable[[Array, Array], Array], positions: ArrayLike, sites: ArrayLike) -> Array:
+    """Return ``cost(positions, sites)``: (P, N) from several positions, (N,) from one."""
     starts, ends = np.asarray(positions, dtype=float), np.atleast_2d(np.asarray(sites, dtype=float))
-    costs = price(np.atleast_2d(starts), ends)
+    costs = cost(np.atleast_2d(starts), ends)
     return costs[0] if starts.ndim == 1 else costs
-
-
-def not_negative(where: str, **rates: float) -> None:
-    """Raise an `InputError` if a rate is negative or not finite."""
-    for name, rate in rates.items():
-        if not (np.isfinite(rate) and rate >= 0):
-            raise InputError(
-                f"{name} = {rate}", expected="a finite number of at least 0", where=f"{where}.{name}"
-            )
-
-
-def above_zero(where: str, **rates: float) -> None:
-    """Raise an `InputError` if a rate is not finite and above 0."""
-    for name, rate in rates.items():
-        if not (np.isfinite(rate) and rate > 0):
-            raise InputError(f"{name} = {rate}", expected="a finite number above 0", where=f"{where}.{name}")

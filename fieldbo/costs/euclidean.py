@@ -1,31 +1,21 @@
-"""Travel at a rate per unit of distance, by the shortest way."""
+"""Travel at a rate per unit of distance, along the shortest route."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic import NonNegativeFloat
 from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.costs.base import not_negative
 from fieldbo.costs.legs import Legs
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 
 
-@dataclass(frozen=True)
+@settings("cost")
 class Euclidean(Legs):
-    """``rate * distance + sampling``; round obstacles, the length of the shortest way.
-
-    Parameters
-    ----------
-    rate : float
-        Cost per unit of distance.
-    sampling : float
-        Cost of a sample, once there.
-    axis_rates : tuple of d float, optional
-        A factor for each axis: the distance is ``sqrt(sum (factor * gap)^2)``.
+    """``rate * distance + sampling``, with the distance measured along the shortest route.
 
     Examples
     --------
@@ -35,28 +25,24 @@ class Euclidean(Legs):
     array([3., 6.])
     """
 
-    rate: float = 1.0
-    sampling: float = 0.0
-    axis_rates: tuple[float, ...] | None = None
+    rate: NonNegativeFloat = 1.0
+    """Cost per unit of distance."""
+    sampling: NonNegativeFloat = 0.0
+    """Cost of a sample, once there."""
+    axis_rates: tuple[NonNegativeFloat, ...] | None = None
+    """One factor per axis: the distance is ``sqrt(sum (factor * gap)^2)``. By default, all are 1."""
 
-    def __post_init__(self) -> None:
-        not_negative("cost", rate=self.rate, sampling=self.sampling, seconds_per_unit=self.seconds_per_unit)
-        if self.axis_rates is not None:
-            object.__setattr__(self, "axis_rates", tuple(self.axis_rates))
-            for k, rate in enumerate(self.axis_rates):
-                not_negative("cost", **{f"axis_rates[{k}]": rate})
-
-    def _leg(self, starts: Array, ends: Array) -> Array:
+    def leg_between(self, starts: Array, ends: Array) -> Array:
         if self.axis_rates is None:
             return self.rate * cdist(starts, ends)
         factors = np.array(self.axis_rates)
         return self.rate * cdist(starts * factors, ends * factors)
 
-    def _sampling(self, sites: Array) -> Array:
+    def sample_at(self, sites: Array) -> Array:
         return np.full(len(sites), self.sampling)
 
     def check(self, domain: Domain) -> None:
-        """Raise an `InputError` unless there is a factor for each axis, or none at all."""
+        """Raise an `InputError` unless there is one factor per axis, or none at all."""
         if self.axis_rates is not None and len(self.axis_rates) != domain.dimension:
             raise InputError(
                 f"{len(self.axis_rates)} axis rates",
@@ -66,7 +52,7 @@ class Euclidean(Legs):
 
     @property
     def straight_rates(self) -> Array | None:
-        """The rate along each axis (d,), where nothing is in the way."""
-        if self._domain is None or self._ways is not None:
+        """The rate along each axis (d,); None if anything is in the way."""
+        if self._domain is None or self._paths is not None:
             return None
         return self.rate * np.array(self.axis_rates or np.ones(self._domain.dimension))

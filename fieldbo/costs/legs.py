@@ -1,9 +1,8 @@
-"""Costs of straight legs, which go round whatever is in the way."""
+"""Costs of straight legs that route around whatever is in the way."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,45 +12,47 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.shortest_paths import ShortestPaths
-from fieldbo.domain.visibility import sight_in
+from fieldbo.domain.visibility import visibility_in
+from fieldbo.validation import settings
 
 
-@dataclass(frozen=True)
+@settings("cost")
 class Legs(CostModel):
-    """Travel along straight legs; within a domain, by the cheapest way round obstacles and headlands.
+    """Travel along straight legs; within a domain, by the cheapest route around obstacles and headlands.
 
-    A new kind says what a straight leg costs. It must not make a detour cheaper than the leg.
+    A subclass defines `leg_between` and `sample_at`. A leg must never cost more than a detour between the
+    same two points.
     """
 
-    _ways: ClassVar[ShortestPaths | None] = None  # none where every leg is free
+    _paths: ClassVar[ShortestPaths | None] = None  # None where every straight leg is free
 
     @abstractmethod
-    def _leg(self, starts: Array, ends: Array) -> Array:
-        """Return what straight legs cost, (P, N), from `starts` (P, d) to `ends` (N, d)."""
+    def leg_between(self, starts: Array, ends: Array) -> Array:
+        """Return the cost (P, N) of a straight leg from each of `starts` (P, d) to each of `ends` (N, d)."""
 
-    def _travel(self, positions: Array, sites: Array) -> Array:
-        if self._ways is None:
-            return self._leg(positions, sites)
-        return self._ways.travel(positions, sites)
+    def travel_between(self, starts: Array, ends: Array) -> Array:
+        if self._paths is None:
+            return self.leg_between(starts, ends)
+        return self._paths.travel(starts, ends)
 
     def path(self, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> Array:
-        """Return the way really taken from `a` (d,) to `b` (d,), as (k, d) points, both ends included.
+        """Return the route from `a` (d,) to `b` (d,) as (k, d) points, both ends included.
 
         Raises
         ------
         InputError
-            There is no way.
+            There is no route.
         """
-        if self._ways is None:
+        if self._paths is None:
             return super().path(a, b, time_s)
-        return self._ways.path(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        return self._paths.path(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
 
     def within(self, domain: Domain) -> Self:
-        """Return the same costs by ways that stay in that domain."""
+        """Return this cost bound to a domain, which its routes never leave."""
         if self._domain is domain:
             return self
-        bound = self._with(_domain=domain, _ways=None)
-        sight = sight_in(domain)
-        if sight is not None:
-            object.__setattr__(bound, "_ways", ShortestPaths(sight, bound._leg))
+        bound = self._with(_domain=domain, _paths=None)
+        visibility = visibility_in(domain)
+        if visibility is not None:
+            object.__setattr__(bound, "_paths", ShortestPaths(visibility, bound.leg_between))
         return bound

@@ -1,4 +1,4 @@
-"""What may still be spent of one thing that runs out: the battery, or the time."""
+"""What a vehicle may still spend of a limited supply: the battery, or time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from fieldbo._numerics.arrays import Array, Mask
 
 @dataclass(frozen=True)
 class Limit:
-    """What may still be spent of one thing that runs out: the battery, or the time.
+    """What a vehicle may still spend of a limited supply: the battery, or time.
 
-    At declared prices: the reserve, orders that are out, and the margin by which moves may turn out dearer
-    are taken off already. A query at a site can be paid for while what was spent before it, `going` there
-    and `back` home are together at most `left`.
+    Amounts are declared costs: the reserve, outstanding orders and the margin for moves that turn out more
+    expensive are already subtracted. A query is affordable if the earlier queries, the trip there (`going`)
+    and the trip home (`back`) together cost at most `left`.
 
     Attributes
     ----------
     name : str
         ``"battery"``, in the world's cost unit, or ``"time"``, in seconds.
     left : float
+        What is left to spend.
     going : Callable
-        ``going(positions, sites, controls=None, level=0)``, the full price of a query; shapes as for
+        ``going(positions, sites, controls=None, level=0)``, the full cost of a query; shapes as in
         `CostModel.to`.
     back : Callable
-        ``back(sites) -> (N,)``, the price of the way home; zeros without a home.
+        ``back(sites) -> (N,)``, the cost of the trip home; zeros without a home.
     """
 
     name: str
@@ -34,21 +35,21 @@ class Limit:
     back: Callable[[Array], Array]
 
     def after(self, position: Array, site: Array, level: int = 0, controls: Mask | None = None) -> float:
-        """Return what could still be spent on queries after the next, in the limit's unit.
+        """Return what would be left for further queries after the next one.
 
         Parameters
         ----------
         position, site : (d,) array
-            Where it begins, and where it reads.
+            Where the query starts, and where it samples.
         level : int
             The sensor's setting.
         controls : (d,) bool array, optional
-            The variables to be set; None: all.
+            The controlled variables; None means all.
 
         Returns
         -------
         float
-            What is left when it is done and the way home is set aside; 0 where it can't be paid for.
+            What is left after the query, with the trip home set aside; 0 if it is not affordable.
         """
-        taken = self.going(position, site[None], controls, level) + self.back(site[None])
-        return max(0.0, self.left - float(taken[0]))
+        spent = self.going(position, site[None], controls, level) + self.back(site[None])
+        return max(0.0, self.left - float(spent[0]))

@@ -1,4 +1,4 @@
-"""The order in which several sites are best visited."""
+"""The best order in which to visit several sites."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 
-_EXACT = 8  # sites: more have too many orders to look at
+_EXACT = 8  # sites; more have too many orders for an exact search
 _ROUNDS = 20
-_LEAST_GAIN = 1e-6  # of travel: less is rounding
+_LEAST_GAIN = 1e-6  # in travel cost; less is rounding
 
 
 def shortest_order(cost: CostModel, start: Array, sites: Array) -> list[int]:
-    """Return the indices of `sites` in an order of little travel, from `start` and back to nowhere.
+    """Return the indices of `sites` in an order that needs little travel, from `start` to any last site.
 
-    The shortest of all for up to eight sites (Held and Karp 1962). For more the nearest site next; then 2-opt
-    and relocation, taking the first improvement, until there is none. Sites between which travel costs
-    nothing keep their order.
+    For up to eight sites the order is optimal (Held and Karp 1962). For more, the nearest remaining site
+    comes next; then 2-opt and relocation take the first improvement until there is none. Sites that are free
+    to travel between keep their order.
 
     Parameters
     ----------
     cost : CostModel
-        Its travel part is what counts; it may be asymmetric.
+        Only its travel cost counts; it may be asymmetric.
     start : (d,) array
     sites : (k, d) array
 
     Examples
     --------
-    >>> from fieldbo.costs.euclidean import Euclidean
+    >>> from fieldbo.costs import Euclidean
     >>> shortest_order(Euclidean(), np.array([0.0]), np.array([[5.0], [1.0], [3.0]]))
     [1, 2, 0]
     """
@@ -49,7 +49,7 @@ def shortest_order(cost: CostModel, start: Array, sites: Array) -> list[int]:
 
 
 def _shortest(travel: Array) -> list[int]:
-    """Return the shortest order of all, by what each set of sites that is left takes from each site."""
+    """Return the optimal order, by dynamic programming over the sites that remain."""
 
     @cache
     def rest(here: int, left: frozenset[int]) -> float:
@@ -64,17 +64,17 @@ def _shortest(travel: Array) -> list[int]:
 
 
 def _improved(travel: Array, order: list[int]) -> list[int] | None:
-    """Return the first order that reversing a stretch, or moving a site, makes shorter; the start stays."""
+    """Return the first shorter order found by reversing a stretch or moving a site; the start is fixed."""
     length = _length(travel, order)
     n = len(order)
     for i in range(1, n - 1):
         for j in range(i + 1, n):
-            turned = [*order[:i], *order[i : j + 1][::-1], *order[j + 1 :]]
-            moved = [*order[:i], *order[i + 1 : j + 1], order[i], *order[j + 1 :]]
-            fetched = [*order[:i], order[j], *order[i:j], *order[j + 1 :]]
-            for other in (turned, moved, fetched):
-                if _length(travel, other) < length - _LEAST_GAIN:
-                    return other
+            reversed_ = [*order[:i], *order[i : j + 1][::-1], *order[j + 1 :]]
+            later = [*order[:i], *order[i + 1 : j + 1], order[i], *order[j + 1 :]]
+            earlier = [*order[:i], order[j], *order[i:j], *order[j + 1 :]]
+            for candidate in (reversed_, later, earlier):
+                if _length(travel, candidate) < length - _LEAST_GAIN:
+                    return candidate
     return None
 
 

@@ -1,18 +1,18 @@
-"""Every sample costs the same, wherever it is."""
+"""Every sample costs the same, wherever it is taken."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic import NonNegativeFloat
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.costs.base import CostModel, not_negative
+from fieldbo.costs.base import CostModel
+from fieldbo.validation import settings
 
 
-@dataclass(frozen=True)
+@settings("cost")
 class Unit(CostModel):
-    """A price per sample, and free travel: the battery counts samples.
+    """A fixed cost per sample, and free travel: the battery counts samples.
 
     Examples
     --------
@@ -20,20 +20,18 @@ class Unit(CostModel):
     array([1., 1.])
     """
 
-    sampling: float = 1.0
+    sampling: NonNegativeFloat = 1.0
+    """Cost of a sample."""
 
-    def __post_init__(self) -> None:
-        not_negative("cost", sampling=self.sampling, seconds_per_unit=self.seconds_per_unit)
+    def travel_between(self, starts: Array, ends: Array) -> Array:
+        return np.zeros((len(starts), len(ends)))
 
-    def _travel(self, positions: Array, sites: Array) -> Array:
-        return np.zeros((len(positions), len(sites)))
-
-    def _sampling(self, sites: Array) -> Array:
+    def sample_at(self, sites: Array) -> Array:
         return np.full(len(sites), self.sampling)
 
     @property
     def prices_controls(self) -> bool:
-        """Yes: every query costs the same."""
+        """True: every query costs the same."""
         return True
 
     @property

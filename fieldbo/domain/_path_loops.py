@@ -1,8 +1,8 @@
-"""Which straight legs are free, and the cheapest of many ways with one more stop.
+"""Compiled loops: which straight legs are free, and the cheapest of many routes with one more stop.
 
 ===========  ==================================================================================
-``corners``  corners of closed rings one after the other, (K, 2); the rings bound what is free
-``first``    where each ring starts in them, and K, (R + 1,)
+``corners``  corners of closed rings, one ring after the other, (K, 2); the rings bound the free space
+``first``    index of each ring's first corner, and K, (R + 1,)
 ``bounds``   low x, low y, high x and high y of each ring, (R, 4)
 ===========  ==================================================================================
 """
@@ -16,19 +16,20 @@ from numba import prange
 
 from fieldbo._numerics.compiled import compiled
 
-_FEW = 100_000  # legs or sums up to which more threads are no gain
+_FEW = 100_000  # legs or sums up to which more threads do not pay off
 
 
 def _few(shape: tuple[int, ...], each: int) -> bool:
-    """Say whether an array of that shape is quicker filled by one thread; threads take whole rows."""
+    """Return True if a single thread fills an array of that shape faster; threads take whole rows."""
     return shape[0] < 4 or shape[0] * shape[1] * each <= _FEW
 
 
 @compiled()
 def _crosses(px: float, py: float, qx: float, qy: float, corners: Any, first: Any, bounds: Any) -> bool:
-    """Say whether the leg from p to q crosses a ring.
+    """Return True if the leg from p to q crosses a ring.
 
-    A corner on the leg's line counts as on its right: a leg through corners crosses like one beside them.
+    A corner on the leg's line counts as on its right, so a leg through corners is treated like one next to
+    them.
     """
     dx, dy = qx - px, qy - py
     west, east = min(px, qx), max(px, qx)
@@ -71,7 +72,7 @@ def _few_in_outline(starts: Any, ends: Any, corners: Any, first: Any, bounds: An
 
 
 def free_in_outline(starts: Any, ends: Any, corners: Any, first: Any, bounds: Any) -> Any:
-    """Return which legs from `starts` (P, 2) to `ends` (N, 2) cross none of the rings, (P, N) bool."""
+    """Return a mask (P, N) of the legs from `starts` (P, 2) to `ends` (N, 2) that cross no ring."""
     out = np.empty((len(starts), len(ends)), np.bool_)
     loop = _few_in_outline if _few(out.shape, 1) else _rows_in_outline
     loop(starts, ends, corners, first, bounds, out)
@@ -80,7 +81,7 @@ def free_in_outline(starts: Any, ends: Any, corners: Any, first: Any, bounds: An
 
 @compiled()
 def _enters(p: Any, q: Any, low: Any, high: Any) -> bool:
-    """Say whether the leg from p to q runs inside a box, by the stretches between its pairs of planes."""
+    """Return True if the leg from p to q runs inside a box (the slab method)."""
     for b in range(len(low)):
         enter, leave = 0.0, 1.0
         for k in range(len(p)):
@@ -113,7 +114,7 @@ def _few_among_boxes(starts: Any, ends: Any, low: Any, high: Any, out: Any) -> N
 
 
 def free_among_boxes(starts: Any, ends: Any, low: Any, high: Any) -> Any:
-    """Return which legs from `starts` (P, d) to `ends` (N, d) enter none of the boxes, (P, N) bool.
+    """Return a mask (P, N) of the legs from `starts` (P, d) to `ends` (N, d) that enter no box.
 
     Parameters
     ----------
@@ -151,14 +152,14 @@ def _few_with_stop(to: Any, on: Any, out: Any) -> None:
 
 
 def take_stop(to: Any, on: Any, out: Any) -> None:
-    """Lower `out` (P, N) to the cheapest way with a stop, ``min over v of to[i, v] + on[v, j]``.
+    """Lower `out` (P, N) to the cheapest route with a stop, ``min over v of to[i, v] + on[v, j]``.
 
     Parameters
     ----------
     to, on : (P, V) and (V, N) arrays
-        Prices; infinite where there is no way.
+        Costs; infinite if there is no route.
     out : (P, N) array
-        Prices so far; changed in place.
+        Costs so far; changed in place.
     """
     loop = _few_with_stop if _few(out.shape, len(on)) else _rows_with_stop
     loop(to, on, out)
@@ -166,21 +167,21 @@ def take_stop(to: Any, on: Any, out: Any) -> None:
 
 @compiled()
 def stops(to: Any, on: Any, price: Any) -> Any:
-    """Return which stop v the cheapest way has, (P, N) int32: -1 where none is cheaper than `price`.
+    """Return the stop v of each cheapest route, (P, N) int32; -1 if no stop is cheaper than `price`.
 
     Parameters
     ----------
     to, on
-        As for `take_stop`.
+        As in `take_stop`.
     price : (P, N) array
-        Without a stop.
+        Costs without a stop.
     """
-    found = np.full(price.shape, np.int32(-1), np.int32)
+    stop = np.full(price.shape, np.int32(-1), np.int32)
     for i in range(len(to)):
         best = price[i].copy()
         for v in range(to.shape[1]):
             for j in range(len(best)):
                 cost = to[i, v] + on[v, j]
                 if cost < best[j]:
-                    best[j], found[i, j] = cost, v
-    return found
+                    best[j], stop[i, j] = cost, v
+    return stop

@@ -1,4 +1,4 @@
-"""A named axis of a domain, with its unit, ends and direction."""
+"""The named axes of a domain."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Axis:
     unit : str
         For example ``"m"``.
     low, high : float
-        The ends of the axis, in its unit.
+        Ends of the axis, in its unit.
     positive : {"up", "down"}
-        Which way the axis points when drawn; depth points down.
+        Direction in which plots draw the axis; a depth points down.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Axis:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise InputError(
-                f"axis {self.name!r} goes from {self.low} to {self.high}",
-                expected="two finite numbers, low below high",
+                f"axis {self.name!r} runs from {self.low} to {self.high}",
+                expected="two finite numbers, with low below high",
             )
 
     @property
@@ -46,12 +46,12 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Name and unit, as on a picture's axis."""
+        """Name and unit, as on the axis of a plot."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
 def is_depth(name: str) -> bool:
-    """Say whether an axis of that name is a depth, which points down unless it says otherwise.
+    """Return True if an axis of that name is a depth, which by default points down.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Variables that are set together, and those that are then left to chance.
+"""Sets of variables that a query can control, with the others left to chance.
 
-A cell's *control sets* are the sets of variables that can be set at once; each has a price of its own. What
-is not set takes a value by a known distribution. A cell without control sets has all of them set, always.
+A factory cell's *control sets* are the sets of variables that can be set at once; each has its own cost. The
+remaining variables take random values from known distributions. Without control sets, every query sets all
+variables.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-"""Name of the control set that leaves nothing to chance."""
+"""Name of the control set of all variables."""
 
 
 @dataclass(frozen=True, eq=False)
 class ControlSet:
-    """Variables that are set together.
+    """A set of variables that can be controlled together.
 
     Parameters
     ----------
     name : str
         The names of its variables, or ``"all"``.
     controls : (d,) bool array
-        Which variables are set.
+        Which variables are controlled.
     """
 
     name: str
@@ -46,12 +47,12 @@ class ControlSet:
 
     @classmethod
     def of(cls, names: Sequence[str], axes: Sequence[Axis], where: str) -> ControlSet:
-        """Return the set of the variables of those names.
+        """Return the set of the named variables.
 
         Raises
         ------
         InputError
-            There is none, a name twice, or one that is no axis.
+            There are no names, a name occurs twice, or a name is not an axis.
         """
         known = [a.name for a in axes]
         if not names:
@@ -64,36 +65,37 @@ class ControlSet:
             if name not in known:
                 raise UnknownNameError.of("variable", name, known, where=where)
         if len(set(names)) < len(names):
-            raise InputError(f"a control set of {', '.join(names)}", expected="each one once", where=where)
+            raise InputError(
+                f"a control set of {', '.join(names)}", expected="each variable once", where=where
+            )
         mask = np.array([name in names for name in known])
         return cls(ALL if mask.all() else ", ".join(n for n in known if n in names), mask)
 
     def settings(self, axes: Sequence[Axis], site: Array) -> str:
-        """Return what is to be set, in words: ``x1 0.25, x3 2 m``."""
-        told = zip(axes, self.controls, site.tolist(), strict=True)
-        return ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, on, x in told if on)
+        """Return the controlled variables and their values as text: ``x1 0.25, x3 2 m``."""
+        variables = zip(axes, self.controls, site.tolist(), strict=True)
+        return ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, on, x in variables if on)
 
 
 @dataclass(frozen=True, eq=False)
 class Controls:
-    """What can be set in a cell, and what becomes of the rest.
+    """The control sets of a factory cell, and the distributions of variables that are left free.
 
     Parameters
     ----------
     sets : tuple of ControlSet
-        At least one; none twice.
+        At least one, all different.
     distributions : tuple of d Distribution or None
-        Of each variable where it is left free; None: it never is.
+        One per variable, for when it is left free; None if it never is.
 
     Raises
     ------
     InputError
-        A variable that a set leaves out has no distribution, or one beyond the ends of its axis.
+        A set leaves out a variable that has no distribution, or one that reaches beyond its axis.
 
     Examples
     --------
-    >>> from fieldbo.domain.distributions import TruncatedNormal
-    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain import Axis, TruncatedNormal
     >>> axes = [Axis("x", "", 0, 1), Axis("y", "", 0, 1)]
     >>> sets = tuple(ControlSet.of(names, axes, "control_sets") for names in (["x"], ["x", "y"]))
     >>> controls = Controls(sets, (None, TruncatedNormal(0.5, 0.02)))
@@ -106,35 +108,40 @@ class Controls:
     distributions: tuple[Distribution | None, ...]
 
     def check(self, axes: Sequence[Axis]) -> None:
-        """Raise an `InputError` unless they fit a domain's axes."""
+        """Raise an `InputError` unless the control sets and distributions fit a domain's axes."""
         seen: set[bytes] = set()
-        for number, one in enumerate(self.sets):
+        for number, control_set in enumerate(self.sets):
             where = f"domain.control_sets[{number}]"
-            if one.controls.tobytes() in seen:
-                raise InputError(f"the control set {one.name!r} twice", expected="each set once", where=where)
-            seen.add(one.controls.tobytes())
-            for axis, on, law in zip(axes, one.controls, self.distributions, strict=True):
-                if not on and law is None:
+            if control_set.controls.tobytes() in seen:
+                raise InputError(
+                    f"the control set {control_set.name!r} occurs twice",
+                    expected="each set once",
+                    where=where,
+                )
+            seen.add(control_set.controls.tobytes())
+            for axis, on, distribution in zip(axes, control_set.controls, self.distributions, strict=True):
+                if not on and distribution is None:
                     raise InputError(
-                        f"the control set {one.name!r} leaves {axis.name} free: no distribution is told",
-                        expected="a distribution of each variable that a set leaves out",
+                        f"the control set {control_set.name!r} leaves {axis.name} free, "
+                        "which has no distribution",
+                        expected="a distribution for each variable that a set leaves out",
                         where=where,
-                        fix=f'add free = {{ kind = "uniform" }} to axis {axis.name}, or put it into the set',
+                        fix=f'add free = {{ kind = "uniform" }} to axis {axis.name}, or add it to the set',
                     )
-        for number, (axis, law) in enumerate(zip(axes, self.distributions, strict=True)):
-            if law is not None:
-                law.check_within(axis.low, axis.high, f"domain.axes[{number}].free")
+        for number, (axis, distribution) in enumerate(zip(axes, self.distributions, strict=True)):
+            if distribution is not None:
+                distribution.check_within(axis.low, axis.high, f"domain.axes[{number}].free")
 
     def index_of(self, controls: Mask | None) -> int | None:
-        """Return the number of the set of those variables (d,), None meaning all; None if there is none."""
+        """Return the index of the set of exactly these variables (d,), where None means all; else None."""
         wanted = np.ones(len(self.distributions), dtype=bool) if controls is None else controls
-        return next((k for k, one in enumerate(self.sets) if np.array_equal(one.controls, wanted)), None)
+        return next((k for k, s in enumerate(self.sets) if np.array_equal(s.controls, wanted)), None)
 
     def completed(self, site: Array, controls: Mask | None, rng: np.random.Generator) -> Array:
-        """Return a point (d,) with what `controls` (d,) leaves free drawn anew.
+        """Return a point (d,) with the variables that `controls` (d,) leaves free drawn at random.
 
-        One number is drawn for each variable, set or not, so that a variable's luck does not depend on what
-        else is set.
+        One number is drawn for every variable, controlled or not. The value of a variable therefore does
+        not depend on which others are controlled.
         """
-        drawn = np.array([np.nan if law is None else law.draw(rng, 1)[0] for law in self.distributions])
+        drawn = np.array([np.nan if d is None else d.draw(rng, 1)[0] for d in self.distributions])
         return site if controls is None else np.where(controls, site, drawn)

@@ -1,10 +1,10 @@
-"""What is left to chance: the distributions of variables that nobody sets, and even points to average over.
+"""Distributions of variables that are left to chance, and quasi-random points to average over.
 
 =================  =======================================================================================
-``m``, ``v``       mean and variance of a truncated normal law, the truncation included
-``c``, ``s``       mean and standard deviation of the normal law that was truncated
+``m``, ``v``       mean and variance of the truncated normal distribution
+``c``, ``s``       mean and standard deviation of the normal distribution before truncation
 ``u``              probabilities, from 0 to 1
-``x``              values of a variable, in its axis' unit
+``x``              values of a variable, in the axis' unit
 =================  =======================================================================================
 """
 
@@ -20,18 +20,18 @@ from numpy.typing import ArrayLike
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
 
-_REACH = 40.0  # in widths of the law about its peak: all but exp(-40) of it
-_WIDEST = 1000.0  # s, in extents of the axis: the law is flat, or exponential, to seven digits
+_REACH = 40.0  # widths around the peak that hold all but exp(-40) of the distribution
+_WIDEST = 1000.0  # s, in extents; there the distribution is flat, or exponential, to seven digits
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(256)
 
 
 class Distribution(ABC):
-    """The law of a variable that is left to chance: between two ends, and known.
+    """The known distribution, between two ends, of a variable that is left to chance.
 
     Attributes
     ----------
     low, high : float
-        Ends of its values, in the axis' unit.
+        Smallest and largest value, in the axis' unit.
     """
 
     low: float
@@ -39,20 +39,20 @@ class Distribution(ABC):
 
     @abstractmethod
     def quantile(self, u: ArrayLike) -> Array:
-        """Return the values below which the shares `u` of all draws lie, in the shape of `u`.
+        """Return the quantiles at probabilities `u`, with the shape of `u`.
 
         Raises
         ------
         InputError
-            A share is not from 0 to 1.
+            A probability is not between 0 and 1.
         """
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return `n` independent draws (n,), each by the quantile of one uniform number."""
+        """Return `n` independent draws (n,); each uses exactly one uniform random number."""
         return self.quantile(rng.random(n))
 
     def check_within(self, low: float, high: float, where: str) -> None:
-        """Raise an `InputError` that names `where` unless all values lie on an axis from `low` to `high`."""
+        """Raise an `InputError`, with the place `where`, unless all values lie from `low` to `high`."""
         if not (low <= self.low and self.high <= high):
             raise InputError(
                 f"a variable left free takes values from {self.low:g} to {self.high:g}",
@@ -63,7 +63,7 @@ class Distribution(ABC):
 
 @dataclass(frozen=True)
 class Uniform(Distribution):
-    """Every value between two ends is as likely.
+    """All values between two ends are equally likely.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Uniform(Distribution):
     Raises
     ------
     InputError
-        The ends are not finite, or not in order.
+        The ends are not finite, or `low` is not below `high`.
 
     Examples
     --------
@@ -87,37 +87,38 @@ class Uniform(Distribution):
         _check_ends(self.low, self.high)
 
     def quantile(self, u: ArrayLike) -> Array:
-        shares = _shares(u)
-        return self.low * (1.0 - shares) + self.high * shares
+        probabilities = _probabilities(u)
+        return self.low * (1.0 - probabilities) + self.high * probabilities
 
 
 @dataclass(frozen=True)
 class TruncatedNormal(Distribution):
-    """A normal law cut off at two ends, told by the mean and the variance that it has afterwards.
+    """A normal distribution cut off at two ends, given by its mean and variance after the truncation.
 
     Parameters
     ----------
     mean : float
-        Of the truncated law, between the ends.
+        Mean after the truncation, between the ends.
     variance : float
-        Of the truncated law. It is below that of the exponential law of the same mean between the ends:
-        in the middle that is the uniform law, with a twelfth of the squared extent.
+        Variance after the truncation. It must be below that of the exponential distribution with the same
+        mean between the ends; for a mean in the middle, that is the uniform distribution, with a twelfth of
+        the squared extent.
     low, high : float
 
     Attributes
     ----------
     centre, scale : float
-        Mean and standard deviation of the normal law before it was cut off.
+        Mean and standard deviation of the normal distribution before the truncation.
 
     Raises
     ------
     InputError
-        No truncated normal law between these ends has that mean and variance.
+        No truncated normal distribution between these ends has that mean and variance.
 
     Examples
     --------
-    >>> law = TruncatedNormal(0.5, 0.02)
-    >>> round(law.scale, 6), law.quantile([0, 0.01, 0.5]).round(6)
+    >>> free = TruncatedNormal(0.5, 0.02)
+    >>> round(free.scale, 6), free.quantile([0, 0.01, 0.5]).round(6)
     (0.141821, array([0.      , 0.171167, 0.5     ]))
     """
 
@@ -132,13 +133,13 @@ class TruncatedNormal(Distribution):
         _check_ends(self.low, self.high)
         if not self.low < self.mean < self.high:
             raise InputError(
-                f"a mean of {self.mean:g}",
+                f"mean = {self.mean:g}",
                 expected=f"a number above {self.low:g} and below {self.high:g}",
                 where="mean",
             )
         if not (np.isfinite(self.variance) and self.variance > 0):
             raise InputError(
-                f"a variance of {self.variance:g}", expected="a finite number above 0", where="variance"
+                f"variance = {self.variance:g}", expected="a finite number above 0", where="variance"
             )
         extent = self.high - self.low
         centre, scale = _untruncated((self.mean - self.low) / extent, self.variance / extent**2, extent)
@@ -148,14 +149,16 @@ class TruncatedNormal(Distribution):
     def quantile(self, u: ArrayLike) -> Array:
         from scipy.special import log_ndtr, ndtri_exp
 
-        shares = _shares(u)
+        probabilities = _probabilities(u)
         low, high = (self.low - self.centre) / self.scale, (self.high - self.centre) / self.scale
-        # the lower tail has the digits: of a law that lies in the upper one, the mirror image is taken
+        # Only the lower tail has full precision, so mirror a distribution that lies in the upper one.
         mirrored = low > 0
         if mirrored:
-            low, high, shares = -high, -low, 1.0 - shares
+            low, high, probabilities = -high, -low, 1.0 - probabilities
         with np.errstate(divide="ignore"):
-            log_p = np.logaddexp(np.log1p(-shares) + log_ndtr(low), np.log(shares) + log_ndtr(high))
+            log_p = np.logaddexp(
+                np.log1p(-probabilities) + log_ndtr(low), np.log(probabilities) + log_ndtr(high)
+            )
         steps = ndtri_exp(np.minimum(log_p, 0.0))
         x = self.centre + self.scale * (-steps if mirrored else steps)
         return np.clip(x, self.low, self.high)
@@ -164,19 +167,19 @@ class TruncatedNormal(Distribution):
 def halton(n: int, d: int) -> Array:
     """Return the first `n` points of the Halton sequence (1960) in the unit cube, without the origin.
 
-    Coordinate j of point i is i, from 1, written in the j-th prime base and mirrored at the point.
+    Coordinate j of point i (from 1) is i written in the j-th prime base and mirrored at the radix point.
 
     Parameters
     ----------
     n : int
-        How many points.
+        Number of points.
     d : int
-        How many coordinates; from about 10 on the last ones need many points to be even.
+        Number of coordinates. From about 10 on, the last ones need many points to be even.
 
     Returns
     -------
     (n, d) array
-        Above 0 and below 1.
+        Coordinates above 0 and below 1.
 
     Raises
     ------
@@ -201,26 +204,28 @@ def halton(n: int, d: int) -> Array:
     return np.asarray(sequence.random(n))
 
 
-def _shares(u: ArrayLike) -> Array:
-    shares = np.asarray(u, dtype=float)
-    if not ((shares >= 0) & (shares <= 1)).all():
-        raise InputError("a quantile of a share outside of 0 to 1", expected="shares from 0 to 1")
-    return shares
+def _probabilities(u: ArrayLike) -> Array:
+    probabilities = np.asarray(u, dtype=float)
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise InputError("a probability outside 0 to 1", expected="probabilities from 0 to 1")
+    return probabilities
 
 
 def _check_ends(low: float, high: float) -> None:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(
-            f"values from {low:g} to {high:g}", expected="two finite numbers, low below high", where="low"
+            f"values from {low:g} to {high:g}",
+            expected="two finite numbers, with low below high",
+            where="low",
         )
 
 
 @lru_cache(maxsize=1024)
 def _untruncated(m: float, v: float, extent: float) -> tuple[float, float]:
-    """Return c and s of the law on [0, 1] of mean m and variance v; `extent` is for the message alone.
+    """Return c and s of the distribution on [0, 1] with mean m and variance v; errors scale by `extent`.
 
-    Along the laws of mean m the variance rises with s, from below s^2 to that of the exponential law of
-    mean m.
+    With the mean fixed at m, the variance rises with s, from below s^2 to that of the exponential
+    distribution of mean m.
     """
     from scipy.optimize import brentq
 
@@ -232,7 +237,7 @@ def _untruncated(m: float, v: float, extent: float) -> tuple[float, float]:
     if narrow >= wide or excess(wide) <= 0:
         most = _moments(_centre(m, _WIDEST), _WIDEST)[1]
         raise InputError(
-            f"a variance of {v * extent**2:g}, too large for that mean between these ends",
+            f"variance = {v * extent**2:g} is too large for that mean between these ends",
             expected=f"below {most * extent**2:g}",
             where="variance",
         )
@@ -241,10 +246,10 @@ def _untruncated(m: float, v: float, extent: float) -> tuple[float, float]:
 
 
 def _centre(m: float, s: float) -> float:
-    """Return the c for which a law on [0, 1] of that s has the mean m.
+    """Return the c for which the distribution on [0, 1] with that s has mean m.
 
-    Cut off beyond its peak, a law falls faster than exp(-x d / s^2) where d is how far the peak lies
-    outside: its mean is nearer than s^2 / d to that end. Twice as far is far enough.
+    If the peak lies a distance d outside, the density falls faster than exp(-x d / s^2), so the mean is
+    within s^2 / d of that end. Searching twice as far is enough.
     """
     from scipy.optimize import brentq
 
@@ -253,7 +258,7 @@ def _centre(m: float, s: float) -> float:
 
 
 def _moments(c: float, s: float) -> tuple[float, float]:
-    """Return mean and variance of the normal law of c and s cut off at 0 and 1."""
+    """Return mean and variance of the normal distribution with c and s, truncated to [0, 1]."""
     peak = min(max(c, 0.0), 1.0)
     outside = abs(c - peak)
     reach = _REACH * (s if outside <= s else s**2 / outside)

@@ -1,4 +1,4 @@
-"""Where samples can be taken: named axes, finite candidate sites, and a region they lie in."""
+"""Where samples can be taken: named axes, candidate sites, and the region that holds them."""
 
 from __future__ import annotations
 
@@ -15,43 +15,48 @@ from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution
-from fieldbo.domain.obstacles import Obstacle, Region, Space
+from fieldbo.domain.free_space import FreeSpace, with_clearance
+from fieldbo.domain.obstacles import Obstacle, Region
 from fieldbo.errors import InputError
 
 MOST_PAIRS = 20_000
-"""Sites up to which all pairs of them fit in memory: 3.2 GB."""
+"""Number of sites up to which a matrix over all pairs fits in memory (3.2 GB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Finite candidate sites on named axes.
+    """Candidate sites on named axes.
+
+    Make one with `Domain.grid` or `Domain.box`.
 
     Parameters
     ----------
     axes : sequence of Axis
-        d axes; every site has its coordinates in this order.
+        d axes, in the order of the sites' coordinates.
     sites : (N, d) array
         Where samples can be taken, in the axes' units.
     shape : tuple of int, optional
-        Counts along each axis where the sites come from a grid (before the region was cut out).
+        Node counts along each axis, if the sites come from a grid (before the region was cut out).
     grid_index : (N,) int array, optional
-        Flat index of each site in that grid; all of them in order where nothing was cut out.
+        Flat index of each site in that grid; by default, all nodes in order.
     region : shapely.Polygon or shapely.MultiPolygon, optional
-        Of a 2-d domain, in the axes' units: where samples can be taken and vehicles move, obstacles cut
-        out; None is the whole box.
+        Where samples can be taken and vehicles move, over two axes and with obstacles cut out; None means
+        the whole box.
     continuous : bool
-        Whether samples can be taken anywhere between the axes' ends; the sites then only stand for them.
+        Whether samples can be taken anywhere between the axes' ends; the sites then only represent them.
     obstacles : sequence of Obstacle
-        Boxes or, over two axes, polygons, as vehicles keep out of them: clearance included.
+        Boxes or, over two axes, polygons, with their clearance.
     dropped : int
-        How many sites `restricted` has left out.
+        Number of sites that `restricted` has removed.
     controls : Controls, optional
-        Which variables can be set together, and the distributions of those left free; None: all are set.
+        The control sets, and the distributions of variables left free; None means that every query sets
+        all variables.
 
     Raises
     ------
     InputError
-        No sites, wrong shapes, or sites outside the axes; control sets that don't fit the axes.
+        There are no sites, shapes don't match, a site lies outside the domain, or the control sets don't
+        fit the axes.
 
     Examples
     --------
@@ -78,27 +83,27 @@ class Domain:
             self.controls.check(self.axes)
         object.__setattr__(self, "obstacles", tuple(self.obstacles))
         if self.obstacles and self.region is None:
-            object.__setattr__(self, "region", _space(self.axes, None, self.obstacles).region)
+            object.__setattr__(self, "region", FreeSpace.on(self.axes, self.obstacles).region)
         object.__setattr__(self, "sites", frozen_array(np.atleast_2d(self.sites)))
         if self.sites.size == 0:
             raise InputError(
                 "the domain has no sites",
                 expected="at least one candidate site",
-                fix="widen the region or refine the grid"
+                fix="enlarge the region or refine the grid"
                 + (", make obstacles smaller, or lower the clearance" if self.obstacles else ""),
             )
         if self.sites.shape[1] != len(self.axes):
             raise InputError(
-                f"sites have {self.sites.shape[1]} coordinates", expected=f"{len(self.axes)}, one an axis"
+                f"sites have {self.sites.shape[1]} coordinates", expected=f"{len(self.axes)}, one per axis"
             )
         if self.shape is not None and self.grid_index is None:
             object.__setattr__(self, "grid_index", frozen_array(np.arange(self.size), int))
         outside = ~self.contains(self.sites)
         if outside.any():
             raise InputError(
-                f"{int(outside.sum())} of {self.size} sites lie outside the domain, the first at "
+                f"{int(outside.sum())} of {self.size} sites lie outside the domain; the first is "
                 f"{self.sites[np.argmax(outside)].tolist()}",
-                expected="sites within the axes and the region",
+                expected="sites within the axes' ends and the region",
             )
 
     @classmethod
@@ -110,7 +115,7 @@ class Domain:
         obstacles: Sequence[Obstacle] = (),
         clearance: float = 0.0,
     ) -> Self:
-        """Make sites at the nodes of a regular grid; the last axis varies fastest.
+        """Return a domain with sites at the nodes of a regular grid; the last axis varies fastest.
 
         Parameters
         ----------
@@ -118,11 +123,11 @@ class Domain:
         shape : sequence of d int
             Number of nodes along each axis, ends included.
         region : shapely.Polygon, optional
-            The outline: only nodes in it or on its edge become sites (2-d only).
+            The outline; only nodes inside it or on its edge become sites (two axes only).
         obstacles : sequence of Obstacle
-            Nodes strictly inside one are left out.
+            Nodes strictly inside one are removed.
         clearance : float
-            By how much obstacles are grown first.
+            Distance by which obstacles are grown first.
 
         Examples
         --------
@@ -135,12 +140,12 @@ class Domain:
         ticks = [np.linspace(a.low, a.high, n) for a, n in zip(axes, shape, strict=True)]
         nodes = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(axes))
         if region is not None and len(axes) != 2:
-            raise InputError("an outline was given", expected="a domain of two axes for an outline")
-        kept = _grown(axes, obstacles, clearance)
-        space = _space(axes, region, kept)
+            raise InputError(f"an outline of a domain with {len(axes)} axes", expected="two axes")
+        grown = with_clearance(axes, obstacles, clearance)
+        space = FreeSpace.on(axes, grown, region)
         index = np.flatnonzero(space.contains(nodes))
         return cls(
-            tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), space.region, obstacles=kept
+            tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), space.region, obstacles=grown
         )
 
     @classmethod
@@ -152,19 +157,19 @@ class Domain:
         clearance: float = 0.0,
         controls: Controls | None = None,
     ) -> Self:
-        """Make a continuous domain: the box between the axes' ends, and points that stand for it.
+        """Return a continuous domain: the box between the axes' ends, represented by quasi-random sites.
 
         Parameters
         ----------
         axes : sequence of d Axis
         representers : int
-            How many quasi-random (Sobol) points become the sites.
+            Number of quasi-random (Sobol) points that become the sites.
         obstacles : sequence of Obstacle
-            Points strictly inside one are left out.
+            Points strictly inside one are removed.
         clearance : float
-            By how much obstacles are grown first.
+            Distance by which obstacles are grown first.
         controls : Controls, optional
-            Which variables can be set together.
+            The sets of variables that can be controlled together.
 
         Examples
         --------
@@ -175,44 +180,44 @@ class Domain:
 
         if representers < 1:
             raise InputError(f"{representers} representers", expected="at least 1")
-        kept = _grown(axes, obstacles, clearance)
-        space = _space(axes, None, kept)
-        power = int(np.ceil(np.log2(representers)))  # Sobol points are even in powers of two
+        grown = with_clearance(axes, obstacles, clearance)
+        space = FreeSpace.on(axes, grown)
+        power = int(np.ceil(np.log2(representers)))  # Sobol points are balanced in powers of two
         points = qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random_base2(power)[:representers]
         sites = space.low + points * (space.high - space.low)
         sites = sites[space.contains(sites)]
         return cls(
-            tuple(axes), sites, region=space.region, continuous=True, obstacles=kept, controls=controls
+            tuple(axes), sites, region=space.region, continuous=True, obstacles=grown, controls=controls
         )
 
     def check_pairs(self, what: str) -> None:
-        """Raise an `InputError` if a covariance between all pairs of sites would not fit in memory."""
+        """Raise an `InputError`, which names `what`, if a matrix over all pairs of sites is too large."""
         if self.size > MOST_PAIRS:
             raise InputError(
-                f"{what} on {self.size} sites takes {8e-9 * self.size**2:,.0f} GB",
+                f"{what} on {self.size} sites needs {8e-9 * self.size**2:,.0f} GB",
                 expected=f"at most {MOST_PAIRS} sites",
                 where="domain.axes",
-                fix="lower the counts of the axes, or take a field that needs no such pairs, as gp-mean",
+                fix="lower the counts of the axes, or use a field without such a matrix, for example gp-mean",
             )
 
     @property
     def control_sets(self) -> tuple[ControlSet, ...]:
-        """Which variables can be set together; none where all of them always are."""
+        """The sets of variables that can be controlled together; empty if queries always set all."""
         return () if self.controls is None else self.controls.sets
 
     @property
     def distributions(self) -> tuple[Distribution | None, ...]:
-        """Of each of the d variables where it is left free; None: it never is."""
+        """The distribution of each of the d variables when it is left free; None if it never is."""
         return (None,) * self.dimension if self.controls is None else self.controls.distributions
 
     def expected(self, site: Array) -> Array:
-        """Return a site (d,) with the median of what chance brings where a variable is left free (NaN)."""
+        """Return a site (d,) with each free variable (NaN) replaced by the median of its distribution."""
         free = np.isnan(site)
         if not free.any():
             return site
         medians = [
-            m if law is None else law.quantile(0.5)
-            for m, law in zip(self.middle, self.distributions, strict=True)
+            m if distribution is None else distribution.quantile(0.5)
+            for m, distribution in zip(self.middle, self.distributions, strict=True)
         ]
         return np.where(free, np.array(medians, dtype=float), site)
 
@@ -238,7 +243,7 @@ class Domain:
 
     @property
     def middle(self) -> Array:
-        """(d,) middle of the axes; where that is not free, the site nearest to it."""
+        """(d,) middle of the axes; if that is not free, the site nearest to it."""
         middle: Array = (self.low + self.high) / 2.0
         return middle if self.contains(middle)[0] else self.sites[self.nearest(middle)]
 
@@ -249,7 +254,7 @@ class Domain:
 
     @cached_property
     def cell_size(self) -> float:
-        """Length, area or volume that one site stands for, in the product of the axes' units.
+        """Length, area or volume that one site represents, in the product of the axes' units.
 
         Examples
         --------
@@ -260,37 +265,20 @@ class Domain:
 
     @property
     def cell_unit(self) -> str:
-        """Unit of `cell_size`: m, m2, or the axes' units side by side."""
+        """Unit of `cell_size`: m, m2, or the axes' units separated by blanks."""
         units = [a.unit for a in self.axes]
         if len(set(units)) == 1:
             return units[0] + (str(len(units)) if len(units) > 1 and units[0] else "")
         return " ".join(units)
 
     def contains(self, points: ArrayLike) -> Mask:
-        """Say which points lie in the domain, its edge included.
-
-        Parameters
-        ----------
-        points : (n, d) array
-
-        Returns
-        -------
-        (n,) bool array
-        """
+        """Return a mask (n,) of the points (n, d) that lie in the domain, its edge included."""
         return self._space.contains(points)
 
     def beyond(self, points: ArrayLike) -> Mask:
-        """Say which coordinates of points lie beyond the ends of their axes, by more than rounding.
+        """Return a mask (n, d) of the coordinates of points (n, d) that lie beyond the ends of their axes.
 
-        What `contains` allows for is within: a billionth of each axis' length.
-
-        Parameters
-        ----------
-        points : (n, d) array
-
-        Returns
-        -------
-        (n, d) bool array
+        Like `contains`, it tolerates rounding: a billionth of each axis' length.
 
         Examples
         --------
@@ -300,13 +288,13 @@ class Domain:
         return self._space.beyond(points)
 
     def clipped(self, points: Array) -> Array:
-        """Return points (n, d) or a point (d,) with what lies beyond the ends of the axes moved to them."""
+        """Return points (n, d) or a point (d,), clipped to the ends of the axes."""
         return np.clip(points, self.low, self.high)
 
     @cached_property
-    def _space(self) -> Space:
-        in_boxes = self.obstacles if self.region is None else ()  # of a region they are cut out already
-        return Space.around(in_boxes, self.low, self.high, self.region)
+    def _space(self) -> FreeSpace:
+        in_boxes = self.obstacles if self.region is None else ()  # a region has them cut out already
+        return FreeSpace.around(in_boxes, self.low, self.high, self.region)
 
     @property
     def clear(self) -> bool:
@@ -314,19 +302,19 @@ class Domain:
         return self._space.convex
 
     def obstacle_at(self, point: ArrayLike) -> Obstacle | None:
-        """Return the obstacle that `point` (d,) lies strictly inside of; None if there is none."""
+        """Return the obstacle that `point` (d,) lies strictly inside; None if there is none."""
         return next((o for o in self.obstacles if o.holds(point)[0]), None)
 
     def check_place(self, what: str, place: Array, where: str) -> None:
-        """Raise an `InputError` unless a place is a point (d,) of the domain.
+        """Raise an `InputError` unless `place` (d,) is a point of the domain.
 
         Parameters
         ----------
         what : str
-            For example ``"start"``.
+            What the place is, for example ``"start"``.
         place : (d,) array
         where : str
-            Its key.
+            The key that holds it.
         """
         if len(place) != self.dimension:
             raise InputError(
@@ -343,15 +331,15 @@ class Domain:
             + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
             expected=box
             + (" and within its outline" if self.region is not None and inside is None else "")
-            + (" outside all obstacles, their clearance included" if inside is not None else ""),
+            + (" and outside all obstacles and their clearance" if inside is not None else ""),
             where=where,
             fix=f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}",
         )
 
     def restricted(self, mask: Mask) -> Self:
-        """Return the domain with some of its sites, (N,) bool, and the parts of its region that hold them.
+        """Return the domain with the sites of a mask (N,), and the parts of its region that hold them.
 
-        Each of them stands for what it stood for before.
+        `cell_size` stays the same.
 
         Examples
         --------
@@ -362,7 +350,7 @@ class Domain:
         sites = self.sites[mask]
         region = self.region
         if isinstance(region, shapely.MultiPolygon):
-            parts = [p for p in region.geoms if Space(self.low, self.high, p).contains(sites).any()]
+            parts = [p for p in region.geoms if FreeSpace(self.low, self.high, p).contains(sites).any()]
             region = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
         other = replace(
             self,
@@ -375,22 +363,22 @@ class Domain:
         return other
 
     def nearest(self, point: ArrayLike) -> int:
-        """Return the index of the site nearest to `point` (d,), distances in shares of the axes' lengths."""
-        gap = self._shares - (np.asarray(point, dtype=float) / self.extent)[:, None]
+        """Return the index of the site nearest to `point` (d,), with axes scaled by their lengths."""
+        gap = self._scaled_sites - (np.asarray(point, dtype=float) / self.extent)[:, None]
         return int(np.argmin(np.einsum("dn,dn->n", gap, gap)))
 
     @cached_property
-    def _shares(self) -> Array:
-        """Sites (d, N) in shares of the axes' lengths."""
+    def _scaled_sites(self) -> Array:
+        """Sites (d, N), each coordinate divided by the axis' length."""
         return frozen_array((self.sites / self.extent).T)
 
     def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values (N,) of the sites laid out on the grid; NaN (-1 for whole numbers) between.
+        """Return values (N,) of the sites arranged on the grid; NaN (-1 for integers) elsewhere.
 
         Raises
         ------
         InputError
-            The domain is no grid.
+            The domain is not a grid.
 
         Examples
         --------
@@ -399,34 +387,12 @@ class Domain:
                [2., 3.]])
         """
         if self.shape is None:
-            raise InputError("a domain of scattered sites", expected="a grid")
+            raise InputError("the domain is not a grid", expected="a domain made by Domain.grid")
         outside = -1 if np.issubdtype(values.dtype, np.integer) else np.nan
         grid = np.full(int(np.prod(self.shape)), outside, dtype=values.dtype)
         grid[self.grid_index] = values
         return grid.reshape(self.shape)
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
-        """Return `n` sites drawn at random, (n, d), each at most once where there are enough."""
+        """Return `n` sites (n, d) drawn at random, without repetition if there are enough."""
         return self.sites[rng.choice(self.size, size=n, replace=n > self.size)]
-
-
-def _grown(axes: Sequence[Axis], obstacles: Sequence[Obstacle], clearance: float) -> tuple[Obstacle, ...]:
-    """Return obstacles with the clearance around them."""
-    if not (np.isfinite(clearance) and clearance >= 0):
-        raise InputError(
-            f"clearance = {clearance}", expected="a finite number of at least 0", where="domain.clearance"
-        )
-    if clearance > 0 and len(units := {a.unit for a in axes}) > 1:
-        raise InputError(
-            f"a clearance on axes in {' and '.join(sorted(units))}",
-            expected="one unit for all axes, in which distances are told",
-            where="domain.clearance",
-            fix="make the obstacles larger instead",
-        )
-    return tuple(o.grown(clearance) for o in obstacles)
-
-
-def _space(axes: Sequence[Axis], outline: Region | None, obstacles: Sequence[Obstacle]) -> Space:
-    """Return what obstacles leave of the box between the axes' ends, or of an outline."""
-    low, high = frozen_array([a.low for a in axes]), frozen_array([a.high for a in axes])
-    return Space.around(obstacles, low, high, outline)

@@ -1,15 +1,15 @@
-"""Where a domain lies on the ground: the tie between its axes, local metres, and degrees.
+"""Where a domain lies on the ground: from its axes to local metres and to degrees.
 
 =====  =================================================================================
 s      (d,) a site, in the domain's axes
-z      (d,) ``zero``: the site that lies at the origin
-A      (3, d) one column an axis: the direction it leads in, of length 1
+z      (d,) ``zero``: the site at the origin
+A      (3, d) the unit vector in which each axis points, one column per axis
 l      (3,) local metres from the origin: east, north, up; ``l = A (s - z)``
 =====  =================================================================================
 
-The columns of A are at right angles, so ``s = z + A^T l``; of l that drops what lies off the domain's line or
-plane. Degrees come from l by an azimuthal equidistant projection about the origin, on the WGS 84 ellipsoid:
-distances and bearings from the origin are true.
+The columns of A are orthogonal, so ``s = z + A^T l``; this drops any part of l that is off the domain's line
+or plane. An azimuthal equidistant projection around the origin, on the WGS 84 ellipsoid, gives the degrees:
+distances and bearings from the origin are exact.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import Field as Bounds
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.validation import settings
 
 if TYPE_CHECKING:
     from pyproj import Proj
@@ -34,51 +36,21 @@ _EXAMPLE = "origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }"
 _DIRECTIONS = ("along", "right", "left", "height", "depth")
 
 
-@dataclass(frozen=True)
+@settings("frame.origin")
 class Origin:
-    """A point on the ground.
+    """A point on the ground."""
 
-    Parameters
-    ----------
-    latitude, longitude : float
-        Degrees on WGS 84, north and east positive.
-    altitude : float
-        Metres, above whatever the vehicle counts from.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    latitude: float
-    longitude: float
+    latitude: Annotated[float, Bounds(ge=-90, le=90)]
+    """Degrees north on WGS 84."""
+    longitude: Annotated[float, Bounds(ge=-180, le=180)]
+    """Degrees east on WGS 84."""
     altitude: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, most in (("latitude", 90.0), ("longitude", 180.0), ("altitude", math.inf)):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and abs(value) <= most):
-                raise InputError(
-                    f"{name} = {value}",
-                    expected=f"-{most:g} to {most:g} degrees" if math.isfinite(most) else "a finite number",
-                    where=f"frame.origin.{name}",
-                )
+    """Metres above the vehicle's own reference."""
 
 
-@dataclass(frozen=True)
+@settings("frame")
 class Frame:
-    """What a file says of how a domain's axes lie: each of them is named exactly once.
-
-    Parameters
-    ----------
-    origin : Origin, optional
-        Where `zero` is; a robot in a map of its own has none.
-    bearing : float
-        Where the axis `along` leads, in degrees clockwise from north; 90 is east.
-    along, right, left : str, optional
-        The axis that leads along the bearing, and the one to the right or to the left of it.
-    height, depth : str, optional
-        The axis that leads upwards or downwards.
-    zero : mapping of str to float
-        The coordinates of the site at the origin, by axis; 0 where nothing is said.
+    """The directions in which a domain's axes point; name each axis exactly once.
 
     Examples
     --------
@@ -88,36 +60,36 @@ class Frame:
     [[300.0, 40.0, 0.0]]
     """
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
     origin: Origin | None = None
+    """The point on the ground of the site `zero`. Omit it for a robot with its own local map."""
     bearing: float = 90.0
+    """Direction of the axis `along`, in degrees clockwise from north; 90 is east."""
     along: str | None = None
+    """The axis that points along the bearing."""
     right: str | None = None
+    """The axis that points to the right of the bearing."""
     left: str | None = None
+    """The axis that points to the left of the bearing."""
     height: str | None = None
+    """The axis that points up."""
     depth: str | None = None
+    """The axis that points down."""
     zero: Mapping[str, float] = field(default_factory=dict)
+    """Coordinates of the site at the origin, by axis; 0 for an axis that is not listed."""
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.bearing):
-            raise InputError(
-                f"bearing = {self.bearing}",
-                expected="degrees clockwise from north: 0 is north, 90 east",
-                where="frame.bearing",
-            )
-        for one, other in (("right", "left"), ("height", "depth")):
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise InputError(f"both {one} and {other}", expected="one of them", where=f"frame.{other}")
-        for name, value in self.zero.items():
-            if not math.isfinite(value):
-                raise InputError(f"{name} = {value}", expected="a finite number", where=f"frame.zero.{name}")
+        for direction, opposite in (("right", "left"), ("height", "depth")):
+            if getattr(self, direction) is not None and getattr(self, opposite) is not None:
+                raise InputError(
+                    f"both {direction} and {opposite}", expected="one of them", where=f"frame.{opposite}"
+                )
 
     @classmethod
     def usual(cls, axes: Sequence[Axis]) -> Frame | None:
-        """Return how axes are taken to lie where no file says so; None where they are no place.
+        """Return the default frame of axes; None if they do not describe a place.
 
-        A depth leads downwards and a height upwards; of the others the first leads east, the second north.
+        A depth points down and a height points up. Of the other axes, the first points east and the second
+        north.
 
         Examples
         --------
@@ -135,55 +107,55 @@ class Frame:
 
     @property
     def axes(self) -> dict[str, str]:
-        """The axis that leads in each direction of which there is one: ``{"along": "x", "height": "z"}``."""
+        """The axis of each direction that has one: ``{"along": "x", "height": "z"}``."""
         named = {direction: getattr(self, direction) for direction in _DIRECTIONS}
         return {direction: axis for direction, axis in named.items() if axis is not None}
 
     def over(self, axes: Sequence[Axis]) -> Ground:
-        """Return where a domain of these axes lies.
+        """Return the location of a domain with these axes.
 
         Parameters
         ----------
         axes : sequence of Axis
-            The domain's, in its order.
+            The domain's axes, in its order.
 
         Raises
         ------
         InputError
-            An axis is named twice, not at all, or is none of the domain's; or one is not in metres.
+            An axis is named twice or not at all, is not an axis of the domain, or is not in metres.
         """
         names = [axis.name for axis in axes]
         for key, name in (*self.axes.items(), *((f"zero.{name}", name) for name in self.zero)):
             if name not in names:
                 raise UnknownNameError.of("axis", name, names, where=f"frame.{key}")
         _check_metres(axes)
-        leads: dict[str, str] = {}
+        direction_of: dict[str, str] = {}
         for direction, name in self.axes.items():
-            if name in leads:
+            if name in direction_of:
                 raise InputError(
-                    f"{name!r} leads both {leads[name]} and {direction}",
+                    f"the axis {name!r} points both {direction_of[name]} and {direction}",
                     expected="each axis once",
                     where=f"frame.{direction}",
                 )
-            leads[name] = direction
+            direction_of[name] = direction
         for name in names:
-            if name not in leads:
+            if name not in direction_of:
                 raise InputError(
-                    f"nothing says where the axis {name!r} leads",
+                    f"the axis {name!r} has no direction",
                     expected="each axis of the domain once: " + ", ".join(names),
                     where="frame",
-                    fix=f'name it under one of {", ".join(_DIRECTIONS)}, for example along = "{name}"',
+                    fix=f'assign it to one of {", ".join(_DIRECTIONS)}, for example along = "{name}"',
                 )
         towards = self._towards
         return Ground(
-            frozen_array(np.stack([towards[leads[name]] for name in names], axis=1)),
+            frozen_array(np.stack([towards[direction_of[name]] for name in names], axis=1)),
             frozen_array([self.zero.get(name, 0.0) for name in names]),
             self.origin,
         )
 
     @property
     def _towards(self) -> dict[str, Array]:
-        """Unit vectors east, north, up; to 15 digits, so that due east has no northing."""
+        """Unit vectors (east, north, up) by direction, rounded to 15 digits: due east has no northing."""
         turned = math.radians(self.bearing)
         ahead = np.round([math.sin(turned), math.cos(turned), 0.0], 15)
         right = np.array([ahead[1], -ahead[0], 0.0])
@@ -193,12 +165,12 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """Where the sites of a domain are: in local metres and, where the origin is known, in degrees.
+    """Converts sites of a domain to local metres and, if the origin is known, to degrees.
 
     Parameters
     ----------
     towards : (3, d) array
-        The direction in which each axis leads: east, north, up, of length 1.
+        The unit vector (east, north, up) in which each axis points, one column per axis.
     zero : (d,) array
         The site at the origin.
     origin : Origin, optional
@@ -220,16 +192,16 @@ class Ground:
 
     def local(self, sites: ArrayLike) -> Array:
         """Return sites (k, d) in metres from the origin (k, 3): east, north, up."""
-        turned: Array = (np.atleast_2d(np.asarray(sites, dtype=float)) - self.zero) @ self.towards.T
-        return turned + 0.0  # no -0
+        metres: Array = (np.atleast_2d(np.asarray(sites, dtype=float)) - self.zero) @ self.towards.T
+        return metres + 0.0  # no -0
 
     def sites(self, local: ArrayLike) -> Array:
-        """Return the sites (k, d) nearest to points (k, 3) in metres east, north, up of the origin."""
-        found: Array = np.atleast_2d(np.asarray(local, dtype=float)) @ self.towards + self.zero
-        return found + 0.0
+        """Return the sites (k, d) nearest to points (k, 3) in local metres: east, north, up."""
+        nearest: Array = np.atleast_2d(np.asarray(local, dtype=float)) @ self.towards + self.zero
+        return nearest + 0.0
 
     def off(self, local: ArrayLike) -> Array:
-        """Return how far points (k, 3) lie off the domain's line or plane (k,), in metres."""
+        """Return the distances (k,) in metres of points (k, 3) from the domain's line or plane."""
         points = np.atleast_2d(np.asarray(local, dtype=float))
         return np.asarray(np.linalg.norm(points - self.local(self.sites(points)), axis=1))
 
@@ -239,7 +211,7 @@ class Ground:
         Raises
         ------
         InputError
-            It is not known where the origin is.
+            The frame has no origin.
         """
         origin, projection = self._known_origin, self._projection
         east, north, up = self.local(sites).T
@@ -252,7 +224,7 @@ class Ground:
         Raises
         ------
         InputError
-            It is not known where the origin is.
+            The frame has no origin.
         """
         origin, projection = self._known_origin, self._projection
         latitude, longitude, altitude = np.atleast_2d(np.asarray(geodetic, dtype=float)).T
@@ -263,16 +235,16 @@ class Ground:
     def _known_origin(self) -> Origin:
         if self.origin is None:
             raise InputError(
-                "latitude and longitude are asked for, and nothing says where the domain lies",
-                expected="the origin: the point on the ground of the domain's zero",
+                "latitude and longitude are needed, but the frame has no origin",
+                expected="the origin: the point on the ground where the domain's zero lies",
                 where="frame.origin",
-                fix=f"put it into [frame]: {_EXAMPLE}",
+                fix=f"add it to [frame]: {_EXAMPLE}",
             )
         return self.origin
 
     @cached_property
     def _projection(self) -> Proj:
-        """From longitude and latitude to metres east and north of the origin."""
+        """Converts longitude and latitude to metres east and north of the origin."""
         from pyproj import Proj
 
         origin = self._known_origin
@@ -284,7 +256,7 @@ def _is_height(name: str) -> bool:
 
 
 def example(axes: Sequence[Axis]) -> str:
-    """Return a table that ties axes to the ground, for what is said to a user who has none.
+    """Return an example of a [frame] table for these axes, for messages.
 
     Examples
     --------
@@ -296,8 +268,8 @@ def example(axes: Sequence[Axis]) -> str:
     along = "x"
     left = "y"
     """
-    leads = (Frame.usual(axes) or Frame(along="along", depth="depth")).axes
-    named = (f'{direction} = "{name}"' for direction, name in leads.items())
+    directions = (Frame.usual(axes) or Frame(along="along", depth="depth")).axes
+    named = (f'{direction} = "{name}"' for direction, name in directions.items())
     return "\n".join(["[frame]", _EXAMPLE, "bearing = 90", *named])
 
 
@@ -305,9 +277,9 @@ def _check_metres(axes: Sequence[Axis]) -> None:
     """Raise an `InputError` unless all axes are in metres."""
     for axis in axes:
         if axis.unit != "m":
-            unit = f"in {axis.unit}" if axis.unit else "a number without a unit"
+            unit = f"in {axis.unit}" if axis.unit else "without a unit"
             raise InputError(
                 f"the axis {axis.name!r} is {unit}",
-                expected="axes in metres (m): only such a domain lies on the ground",
+                expected="axes in metres (m), so that the domain can be placed on the ground",
                 where="frame",
             )

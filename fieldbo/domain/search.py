@@ -1,12 +1,11 @@
-"""The best point of a box: candidates to choose from, and the climb from the best of them.
+"""Find the best point of a continuous domain: draw candidates, then climb from the best of them.
 
 =========  ============================================================================
 ``d``      number of axes
-``share``  a point in shares of the axes' lengths, (d,), from 0 to 1
-``reach``  length of a climb's first step, in shares of the axes' lengths
+``reach``  length of a climb's first step, as a fraction of the axes' lengths
 =========  ============================================================================
 
-Nothing here leaves the domain: neither the box between the axes' ends, nor for an obstacle in it.
+No point leaves the domain: all stay between the axes' ends and outside obstacles.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.domain.domain import Domain
 
 Rising = Callable[[Array], tuple[float, Array]]
-"""Of a point (d,): the value there and its gradient (d,)."""
+"""A function of a point (d,) that returns its value and gradient (d,)."""
 
 
-_STEP = 1e-5  # share of an axis: of a central difference
+_STEP = 1e-5  # step of a central difference, as a fraction of an axis
 
 _SCALES = 0.3 * 0.25 ** np.arange(4)
-"""Standard deviations of candidates about a place, in shares of the axes' lengths: 0.3 down to 0.005."""
+"""Standard deviations of candidates around a place, as fractions of the axes: 0.3 down to 0.005."""
 
 _MOVED = 3.0
-"""So many coordinates of a place are changed on average: all of them up to three axes."""
+"""Mean number of coordinates that a candidate changes of its place: all of them up to three axes."""
 
 _ROUNDS = 8
-"""So often candidates that fall into obstacles are drawn anew, before sites take their place."""
+"""Number of attempts to draw candidates outside obstacles, before sites replace them."""
 
 
 def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike = ()) -> Array:
-    """Return candidates of a continuous domain: some all over it, some about places of interest.
+    """Return candidates in a continuous domain: some spread over it, some around places of interest.
 
-    First the places themselves, then quasi-random (scrambled Sobol) points, then points about the places,
-    by turns, near and far; of those up to half of all. In many dimensions only some of the coordinates of
-    a place are changed: its others are good already.
+    First come the places themselves, then quasi-random (scrambled Sobol) points, then up to half of all
+    candidates around the places in turn, near and far. With many axes, a candidate changes only some of its
+    place's coordinates, because the others are good already.
 
     Parameters
     ----------
     domain : Domain
     rng : numpy.random.Generator
-        The same one gives the same candidates.
+        Generators with equal states give equal candidates.
     n : int
-        How many.
+        Number of candidates.
     places : (k, d) array
-        For example where the vehicle is, and where the best values are expected.
+        For example the vehicle's position, and where the best values are expected.
 
     Returns
     -------
@@ -77,10 +76,10 @@ def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike =
     sobol = qmc.Sobol(d, rng=rng)
 
     def anywhere(count: int) -> Array:
-        points = sobol.random(1 << (count - 1).bit_length())  # even in powers of two
+        points = sobol.random(1 << (count - 1).bit_length())  # balanced in powers of two
         return domain.low + points * domain.extent
 
-    def about(count: int) -> Array:
+    def nearby(count: int) -> Array:
         turn = np.arange(count)
         scale = _SCALES[turn // len(centres) % len(_SCALES)]
         moved = rng.random((count, d)) < _MOVED / d
@@ -89,32 +88,32 @@ def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike =
         return domain.clipped(centres[turn % len(centres)] + moved * steps)
 
     return np.concatenate(
-        [centres, _inside(domain, rng, far, anywhere), _inside(domain, rng, max(0, near), about)]
+        [centres, _inside(domain, rng, far, anywhere), _inside(domain, rng, max(0, near), nearby)]
     )
 
 
-def _inside(domain: Domain, rng: np.random.Generator, n: int, made: Callable[[int], Array]) -> Array:
-    """Return `n` points that `made(count)` makes, at least so many a call, and that lie in the domain."""
-    found = np.empty((0, domain.dimension))
+def _inside(domain: Domain, rng: np.random.Generator, n: int, make: Callable[[int], Array]) -> Array:
+    """Return `n` points in the domain; `make(count)` returns at least `count` candidates for them."""
+    inside = np.empty((0, domain.dimension))
     for _ in range(_ROUNDS):
-        if len(found) >= n:
+        if len(inside) >= n:
             break
-        points = made(max(n, 2 * (n - len(found))))
-        found = np.concatenate([found, points[domain.contains(points)]])
-    return np.concatenate([found[:n], domain.draw(max(0, n - len(found)), rng)])
+        points = make(max(n, 2 * (n - len(inside))))
+        inside = np.concatenate([inside, points[domain.contains(points)]])
+    return np.concatenate([inside[:n], domain.draw(max(0, n - len(inside)), rng)])
 
 
 def climbed(function: Rising, starts: Array, domain: Domain) -> Array:
-    """Return the best point (d,) that can be climbed to from several.
+    """Return the best point (d,) that climbs from several starts reach.
 
     Parameters
     ----------
     function : Callable
-        Of a point (d,); returns the value, of about unit spread, and its gradient (d,).
+        Takes a point (d,) and returns its value, with a spread of about 1, and its gradient (d,).
     starts : (k, d) array
-        In the domain.
+        Points in the domain.
     domain : Domain
-        A continuous one.
+        A continuous domain.
 
     Examples
     --------
@@ -130,26 +129,26 @@ def climbed(function: Rising, starts: Array, domain: Domain) -> Array:
 def polished(
     scores: Callable[[Array], Array], start: ArrayLike, domain: Domain, reach: float = 0.1, calls: int = 20
 ) -> tuple[Array, float]:
-    """Return the best point that a climb sees, for scores of which no gradient is known.
+    """Return the best point that a climb sees, for scores without known gradients.
 
     Parameters
     ----------
     scores : Callable
-        Of points (m, d); returns (m,). Where it is not finite no step is taken to.
+        Takes points (m, d) and returns scores (m,). The climb avoids points whose score is not finite.
     start : (d,) array
-        In the domain, the best candidate for example.
+        A point in the domain, for example the best candidate.
     domain : Domain
-        A continuous one.
+        A continuous domain.
     reach : float
-        Length of the first step, in shares of the axes' lengths.
+        Length of the first step, as a fraction of the axes' lengths.
     calls : int
-        About how often `scores` is asked, each time for 2 d + 1 points.
+        Approximate number of calls of `scores`, each with 2 d + 1 points.
 
     Returns
     -------
     point : (d,) array
     score : float
-        Never below that of the start.
+        At least the score of the start.
 
     Examples
     --------
@@ -165,14 +164,14 @@ def polished(
     slope = float(np.abs(gradient * unit).max())
     if not np.isfinite(value) or slope == 0.0:
         return at, value
-    # The optimiser's tolerances are meant for slopes of about one, and values about zero.
+    # The optimiser's tolerances suit slopes of about 1 and values around 0.
     return _climb(rising, at, domain, unit, calls, level=value, slope=slope)
 
 
 def differenced(scores: Callable[[Array], Array], domain: Domain) -> Rising:
-    """Return the value and gradient of scores (m,) of points (m, d), by central differences.
+    """Return a function that computes a score and its gradient by central differences.
 
-    At an edge of the domain, and beside a score that is not finite, by the difference on the other side.
+    At an edge of the domain, and next to a score that is not finite, the difference is one-sided.
 
     Examples
     --------
@@ -186,17 +185,17 @@ def differenced(scores: Callable[[Array], Array], domain: Domain) -> Rising:
     steps = _STEP * np.diag(domain.extent)
 
     def rising(point: Array) -> tuple[float, Array]:
-        beside = domain.clipped(np.concatenate([point + steps, point - steps]))
-        beside[~domain.contains(beside)] = point
-        values = np.asarray(scores(np.concatenate([beside, point[None]])), dtype=float)
+        neighbours = domain.clipped(np.concatenate([point + steps, point - steps]))
+        neighbours[~domain.contains(neighbours)] = point
+        values = np.asarray(scores(np.concatenate([neighbours, point[None]])), dtype=float)
         value, sides = values[-1], values[:-1]
         if not np.isfinite(value):
             return float(value), np.zeros(d)
-        lost = ~np.isfinite(sides)
-        beside[lost], sides = point, np.where(lost, value, sides)
-        width = np.diag(beside[:d] - beside[d:])
-        apart = np.where(width > 0, width, 1.0)
-        return float(value), np.where(width > 0, (sides[:d] - sides[d:]) / apart, 0.0)
+        invalid = ~np.isfinite(sides)
+        neighbours[invalid], sides = point, np.where(invalid, value, sides)
+        width = np.diag(neighbours[:d] - neighbours[d:])
+        divisor = np.where(width > 0, width, 1.0)
+        return float(value), np.where(width > 0, (sides[:d] - sides[d:]) / divisor, 0.0)
 
     return rising
 
@@ -210,9 +209,9 @@ def _climb(
     level: float = 0.0,
     slope: float = 1.0,
 ) -> tuple[Array, float]:
-    """Return the best point of the domain that a climb sees, and its value; minus infinity if it saw none.
+    """Return the best point of the domain that a climb sees, and its value; minus infinity if there is none.
 
-    The optimiser is given steps from the start in `unit` (d,), and what a value is above `level` in `slope`.
+    The optimiser sees steps from the start in units of `unit` (d,), and ``(value - level) / slope``.
     """
     from scipy.optimize import minimize
 
@@ -227,12 +226,12 @@ def _climb(
                 if value > most:
                     best, most = point, value
                 return (level - value) / slope, -gradient * unit / slope
-        # A wall that falls towards the best point seen sends the line search back to it.
+        # A wall that slopes down to the best point seen sends the line search back to it.
         away = (point - best) / unit
         bottom = (level - most) / slope if np.isfinite(most) else 0.0
         return bottom + 1.0 + float(away @ away), 2.0 * away
 
-    with one_blas_thread():  # its matrices are tiny
+    with one_blas_thread():  # the optimiser's matrices are tiny
         minimize(
             falling,
             np.zeros(len(start)),

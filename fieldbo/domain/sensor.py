@@ -1,54 +1,29 @@
-"""How a value is read: noise variance, which may vary by place, and the levels a sensor can be set to."""
+"""How a value is read: the noise variance, which may vary by place, and the settings of a sensor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic import NonNegativeFloat
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 
 
-@dataclass(frozen=True)
+@settings("sensor.levels")
 class Level:
-    """One setting of a sensor.
+    """One setting of a sensor."""
 
-    Parameters
-    ----------
-    variance : float
-        Of a reading's noise, in squared units of the value.
-    cost : float
-        What a reading costs on top of the move, in the world's cost unit.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    variance: float
-    cost: float
-
-    def __post_init__(self) -> None:
-        for name, value in (("variance", self.variance), ("cost", self.cost)):
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(
-                    f"{name} = {value}", expected="a finite number of at least 0", where="sensor.levels"
-                )
+    variance: NonNegativeFloat
+    """Variance of a reading's noise, in squared units of the value."""
+    cost: NonNegativeFloat
+    """Cost of a reading in addition to the move, in the world's cost unit."""
 
 
-@dataclass(frozen=True)
+@settings("sensor")
 class Sensor:
     """A sensor whose noise may grow along the axes, and that may have several settings.
-
-    Parameters
-    ----------
-    noise_sd : float
-        Standard deviation of a reading's noise, in the unit of the values; at least 0.
-    slope : sequence of float
-        By how much the standard deviation grows along each axis, per unit of the axis and from its
-        coordinate 0; none: the noise is the same everywhere.
-    levels : sequence of Level
-        The settings to choose from, each with its variance and cost, in place of `noise_sd`.
 
     Examples
     --------
@@ -58,32 +33,25 @@ class Sensor:
     array([0.05, 0.05])
     """
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    noise_sd: float = 0.0
+    noise_sd: NonNegativeFloat = 0.0
+    """Standard deviation of a reading's noise, in the unit of the values."""
     slope: tuple[float, ...] = ()
+    """Growth of the standard deviation per unit of each axis, from its coordinate 0. Default: none."""
     levels: tuple[Level, ...] = ()
+    """The settings to choose from, each with its variance and cost, instead of `noise_sd`."""
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.noise_sd) and self.noise_sd >= 0):
-            raise InputError(
-                f"noise {self.noise_sd}",
-                expected="a standard deviation of at least 0, in the unit of the values",
-                where="sensor.noise_sd",
-            )
         if self.levels and self.noise_sd:
             raise InputError(
-                f"noise_sd = {self.noise_sd} beside levels",
+                f"noise_sd = {self.noise_sd} together with levels",
                 expected="one of them",
                 where="sensor",
-                fix="leave noise_sd out: each level has its own variance",
+                fix="delete noise_sd: each level has its own variance",
             )
-        if not np.isfinite(self.slope).all():
-            raise InputError(f"slope {list(self.slope)}", expected="finite numbers", where="sensor.slope")
 
     @property
     def settings(self) -> int:
-        """How many settings there are to choose from; at least 1."""
+        """Number of settings to choose from; at least 1."""
         return max(1, len(self.levels))
 
     @property
@@ -93,11 +61,22 @@ class Sensor:
 
     @property
     def level_costs(self) -> tuple[float, ...]:
-        """What each setting costs on top of the move; empty where there is one without a cost of its own."""
+        """The cost of each setting in addition to the move; empty without levels."""
         return tuple(level.cost for level in self.levels)
 
     def variance(self, sites: Array, level: int = 0) -> Array:
-        """Return the noise variance (N,) of a reading at each site (N, d), in squared units of the value.
+        """Return the noise variance of a reading at each site.
+
+        Parameters
+        ----------
+        sites : (N, d) array
+        level : int
+            The sensor's setting.
+
+        Returns
+        -------
+        (N,) array
+            In squared units of the value.
 
         Raises
         ------
@@ -120,10 +99,10 @@ class Sensor:
                 where="sensor.slope",
             )
         least = min(np.sqrt(level.variance) for level in self.levels) if self.levels else self.noise_sd
-        worst = float((least + domain.sites @ self.slope).min())
-        if worst < 0:
+        lowest = float((least + domain.sites @ self.slope).min())
+        if lowest < 0:
             raise InputError(
-                f"a noise standard deviation of {worst:g} somewhere in the domain",
+                f"the noise standard deviation falls to {lowest:g} in the domain",
                 expected="at least 0 everywhere",
                 where="sensor.slope",
             )

@@ -1,8 +1,8 @@
-"""Which straight legs stay clear of obstacles, and the corners that ways round them bend at.
+"""Which straight legs are free of obstacles, and the corners at which routes around them bend.
 
-Two kinds: an outline with holes over two axes, and boxes in a box over any number of them. A leg may touch
-an edge or a corner: tests are made against what is free grown by a few billionths of the extent, so that
-rounding never closes a way along a wall. Where two obstacles touch, be it in a point, nothing passes.
+There are two kinds: an outline with holes over two axes, and boxes in a box over any number of axes. A leg
+may touch an edge or a corner: tests use the free space expanded by a few billionths of the extent, so that
+rounding never closes a route along a wall. Nothing passes where two obstacles touch, even in a single point.
 """
 
 from __future__ import annotations
@@ -16,52 +16,53 @@ import shapely
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.obstacles import Region, grown
+from fieldbo.domain.free_space import expanded
+from fieldbo.domain.obstacles import Region
 
-_GROWN = 4e-9  # share of the longest extent: more than by which a site may lie off its domain
-_SEAL = 1e-6  # share of the longest extent: how far what is shut reaches about where obstacles touch
-_PIECES = 12  # of each edge of a box at least: a way bends where they meet
+_GROWN = 4e-9  # times the longest extent; more than a site may lie outside its domain
+_SEAL = 1e-6  # times the longest extent; the reach of the seal where obstacles touch
+_PIECES = 12  # of each edge of a box, at least; routes bend where pieces meet
 _MOST_PIECES = 48
 
 
 class Visibility(ABC):
-    """What is free, as far as legs are concerned.
+    """A free space, as straight legs see it.
 
     Attributes
     ----------
     corners : (V, d) array
-        Where the cheapest way between two points may bend.
+        Points at which the cheapest route between two points may bend.
     """
 
     corners: Array
 
     @abstractmethod
     def free(self, starts: Array, ends: Array) -> Mask:
-        """Say which straight legs from `starts` (P, d) to `ends` (N, d) are free, (P, N) bool."""
+        """Return a mask (P, N) of the straight legs from `starts` (P, d) to `ends` (N, d) that are free."""
 
     @abstractmethod
     def inside(self, points: Array) -> Mask:
-        """Say which points (n, d) are free, edges included, (n,) bool."""
+        """Return a mask (n,) of the points (n, d) that are free, edges included."""
 
     @abstractmethod
     def nearest(self, points: Array) -> Array:
-        """Return the free points nearest to `points` (n, d), (n, d)."""
+        """Return the free points (n, d) nearest to `points` (n, d)."""
 
 
 class Outline(Visibility):
-    """Within a polygon or several, with holes; ways bend where its edge turns into what is free.
+    """The inside of one or more polygons with holes; routes bend at their reflex corners.
 
     Parameters
     ----------
     region : shapely.Polygon or shapely.MultiPolygon
     extent : float
-        The longest of the domain's.
+        Length of the domain's longest axis.
 
     Examples
     --------
     >>> court = shapely.Polygon(shapely.box(0, 0, 3, 3).exterior, [shapely.box(1, 1, 2, 2).exterior])
-    >>> sight = Outline(court, 3.0)
-    >>> sight.free(np.array([[0.0, 0.0]]), np.array([[3.0, 1.0], [2.0, 1.0], [3.0, 3.0]]))
+    >>> visibility = Outline(court, 3.0)
+    >>> visibility.free(np.array([[0.0, 0.0]]), np.array([[3.0, 1.0], [2.0, 1.0], [3.0, 3.0]]))
     array([[ True,  True, False]])
     """
 
@@ -72,9 +73,9 @@ class Outline(Visibility):
 
     @cached_property
     def _rings(self) -> tuple[Array, Array, Array]:
-        """Corners from the origin, first corners and bounds of the rings that legs may not cross, grown."""
-        parts = shapely.get_parts(grown(self.region, self._slack, self._origin))
-        # What bounds one convex part holds every leg between two points of it.
+        """The rings that legs may not cross, expanded: corners, index of each first corner, and bounds."""
+        parts = shapely.get_parts(expanded(self.region, self._slack, self._origin))
+        # A single convex part contains every leg between two of its points.
         convex = len(parts) == 1 and parts[0].exterior.convex_hull.equals(shapely.Polygon(parts[0].exterior))
         rings = [r for p in parts for r in ([] if convex else [p.exterior]) + list(p.interiors)]
         loops = [shapely.get_coordinates(r)[:-1] for r in rings]
@@ -97,50 +98,50 @@ class Outline(Visibility):
 
 
 def _sealed(region: Region, reach: float) -> Region:
-    """Return a region without the points at which two of its rings touch, nor what is near to them."""
+    """Return a region without the points at which two of its rings touch, and their surroundings."""
     rings = [r for part in shapely.get_parts(region) for r in (part.exterior, *part.interiors)]
-    one, other = shapely.STRtree(rings).query(rings, predicate="intersects")
-    touching = [shapely.intersection(rings[i], rings[j]) for i, j in zip(one, other, strict=True) if i < j]
+    pairs = shapely.STRtree(rings).query(rings, predicate="intersects")
+    touching = [shapely.intersection(rings[i], rings[j]) for i, j in pairs.T if i < j]
     points = shapely.get_coordinates(touching)
     if not len(points):
         return region
-    shut = shapely.union_all(shapely.box(*(points - reach).T, *(points + reach).T))
-    left = shapely.difference(region, shut)
-    assert isinstance(left, Region)
-    return left
+    seal = shapely.union_all(shapely.box(*(points - reach).T, *(points + reach).T))
+    open_region = shapely.difference(region, seal)
+    assert isinstance(open_region, Region)
+    return open_region
 
 
 def _reflex(region: Region) -> Array:
-    """Return the corners (V, 2) at which what is free has an angle of more than 180 degrees."""
-    found = [np.empty((0, 2))]
+    """Return the corners (V, 2) at which the free space has an angle of more than 180 degrees."""
+    corners = [np.empty((0, 2))]
     for part in shapely.get_parts(shapely.orient_polygons(region)):
         for ring in (part.exterior, *part.interiors):
             here = shapely.get_coordinates(ring)[:-1]
-            came, goes = here - np.roll(here, 1, axis=0), np.roll(here, -1, axis=0) - here
-            # What is free lies on the left.
-            found.append(here[came[:, 0] * goes[:, 1] - came[:, 1] * goes[:, 0] < 0])
-    return np.concatenate(found)
+            incoming, outgoing = here - np.roll(here, 1, axis=0), np.roll(here, -1, axis=0) - here
+            # The free space lies on the left.
+            corners.append(here[incoming[:, 0] * outgoing[:, 1] - incoming[:, 1] * outgoing[:, 0] < 0])
+    return np.concatenate(corners)
 
 
 class Boxes(Visibility):
-    """Within a box, outside of others.
+    """The inside of a box, outside of others.
 
-    The shortest way over a box bends anywhere on its edges. Here it bends at the ends of equal pieces of
-    each, at most half a piece off: twelve, or as many up to 48 as make a piece no longer than a twelfth of
-    the shortest side of what is free. Among five random boxes 99 in 100 ways are less than 0.5% too long;
-    the others, mostly by 5% at most, are short ones close round a long edge.
+    The shortest route around a box may bend anywhere on its edges. Here it bends where equal pieces of an
+    edge meet, at most half a piece away. Each edge has 12 pieces, or up to 48 so that a piece is no longer
+    than a twelfth of the shortest side of the free space. Among five random boxes, 99 in 100 routes are less
+    than 0.5% too long; the others, mostly at most 5% too long, are short ones close around a long edge.
 
     Parameters
     ----------
     low, high : (d,) array
-        Opposite corners of what is free.
+        Opposite corners of the free space.
     lows, highs : (B, d) array
-        Of the boxes in it, which may reach beyond it.
+        Opposite corners of the boxes in it, which may reach beyond it.
 
     Examples
     --------
-    >>> sight = Boxes(np.zeros(3), np.full(3, 3.0), np.full((1, 3), 1.0), np.full((1, 3), 2.0))
-    >>> sight.free(np.zeros((1, 3)), np.array([[3.0, 3.0, 3.0], [3.0, 0.0, 3.0]]))
+    >>> visibility = Boxes(np.zeros(3), np.full(3, 3.0), np.full((1, 3), 1.0), np.full((1, 3), 2.0))
+    >>> visibility.free(np.zeros((1, 3)), np.array([[3.0, 3.0, 3.0], [3.0, 0.0, 3.0]]))
     array([[False,  True]])
     """
 
@@ -160,16 +161,16 @@ class Boxes(Visibility):
 
     @cached_property
     def _shrunk(self) -> tuple[Array, Array]:
-        """Low and high corners of boxes that no leg may enter, so that legs may touch the true ones.
+        """Low and high corners of the boxes that no leg may enter; they are shrunk, so that legs may touch.
 
-        A box at the edge of what is free reaches on without end, and where two boxes touch a thin one seals
-        it: there is nothing between.
+        A box at the edge of the free space extends to infinity, and a thin box seals the place where two
+        boxes touch.
         """
         seals = [
             seal
-            for k, one in enumerate(self._clipped())
+            for k, box in enumerate(self._clipped())
             for other in self._clipped()[:k]
-            if (seal := self._seal(one, other)) is not None
+            if (seal := self._seal(box, other)) is not None
         ]
         lows = np.concatenate([self.lows, *(a[None] for a, _ in seals)])
         highs = np.concatenate([self.highs, *(b[None] for _, b in seals)])
@@ -178,9 +179,9 @@ class Boxes(Visibility):
             np.where(highs >= self.high - self._slack, np.inf, highs - self._slack),
         )
 
-    def _seal(self, one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array] | None:
-        """Return the box about the face or edge that two boxes share, as (low, high); None without."""
-        low, high = np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
+    def _seal(self, box: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array] | None:
+        """Return the box (low, high) around the face or edge that two boxes share; None if there is none."""
+        low, high = np.maximum(box[0], other[0]), np.minimum(box[1], other[1])
         flat = high - low <= self._slack
         if not flat.any() or np.any(high - low < -self._slack):
             return None
@@ -197,20 +198,20 @@ class Boxes(Visibility):
         return np.asarray(within & ~np.any(np.all((x > low) & (x < high), axis=2), axis=1))
 
     def nearest(self, points: Array) -> Array:
-        found = np.clip(points, self.low, self.high)
-        for k in np.flatnonzero(~self.inside(found)):
+        nearest = np.clip(points, self.low, self.high)
+        for k in np.flatnonzero(~self.inside(nearest)):
             sides = [(j, side[j]) for box in self._clipped() for side in box for j in range(len(self.low))]
-            moved = np.repeat(found[k : k + 1], len(sides), axis=0)
+            moved = np.repeat(nearest[k : k + 1], len(sides), axis=0)
             moved[np.arange(len(sides)), [j for j, _ in sides]] = [x for _, x in sides]
-            tried = np.concatenate([moved, self.corners])
-            tried = tried[self.inside(tried)]
-            if len(tried):
-                found[k] = tried[np.argmin(np.linalg.norm(tried - points[k], axis=1))]
-        return found
+            candidates = np.concatenate([moved, self.corners])
+            candidates = candidates[self.inside(candidates)]
+            if len(candidates):
+                nearest[k] = candidates[np.argmin(np.linalg.norm(candidates - points[k], axis=1))]
+        return nearest
 
 
 def _edge_points(low: Array, high: Array, longest: float) -> Array:
-    """Return the ends of equal pieces of all edges of a box, corners included, (n, d)."""
+    """Return the ends (n, d) of equal pieces of all edges of a box, corners included."""
     d, shares = len(low), []
     for j in range(d):
         pieces = int(np.clip(np.ceil((high[j] - low[j]) / longest), _PIECES, _MOST_PIECES))
@@ -221,8 +222,8 @@ def _edge_points(low: Array, high: Array, longest: float) -> Array:
     return low + np.concatenate(shares) * (high - low)
 
 
-def sight_in(domain: Domain) -> Visibility | None:
-    """Return what is free in a domain; None where every leg between two of its points is."""
+def visibility_in(domain: Domain) -> Visibility | None:
+    """Return the visibility in a domain; None if every leg between two of its points is free."""
     if domain.clear:
         return None
     extent = float(domain.extent.max())

@@ -146,7 +146,7 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
             field=field,
             start=start,
             draw=draw,
-            conditions=None
+            disturbances=None
             if told.conditions is None
             else validated(Disturbances, told.conditions, f"{where}: conditions"),
         )
@@ -186,7 +186,7 @@ def _field(told: Mapping[str, Any], domain: Domain, draw: int, folder: Path, whe
     kind = made(FIELDS, told, f"{where}: field")
     try:
         with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
-            field: Field = kind.realise(domain, draw, folder)
+            field: Field = kind.make(domain, draw, folder)
     except InputError as error:
         raise placed(error, f"{where}: field") from None
     except MemoryError:

@@ -125,10 +125,10 @@ class WorldContract(ABC):
             assert np.array_equal(seen.position, site)
             assert len(seen.values) == 1
             declared = world.cost.to(position, site[None])[0], world.cost.duration_s(position, site[None])[0]
-            if world.conditions is None:
+            if world.disturbances is None:
                 assert (seen.cost, seen.times_s[0]) == (declared[0], 5.0 + declared[1])
             else:
-                dearer = 1.0 + world.conditions.worst
+                dearer = 1.0 + world.disturbances.worst
                 assert seen.cost <= dearer * declared[0]
                 assert seen.times_s[0] <= 5.0 + dearer * declared[1]
 

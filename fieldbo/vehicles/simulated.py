@@ -69,7 +69,7 @@ class Simulated(Vehicle):
     def _visit(self, query: Query) -> Observation:
         world, seed, ask = self.mission.world, self.mission.seed, self._ask(query)
         streams = {"rng": stream(seed, "sensor", ask)}
-        if world.conditions is not None or world.domain.controls is not None:
+        if world.disturbances is not None or world.domain.controls is not None:
             streams["luck"] = self._luck(query)
         if query.controls is not None:
             streams["chance"] = stream(seed, "chance", ask)

@@ -1,4 +1,4 @@
-"""The world that is sampled: domain, field, cost model, sensor and start."""
+"""The world that a mission samples: domain, field, cost model, sensor and disturbances."""
 
 import lazy_loader
 

@@ -1,5 +1,16 @@
 from .disturbances import Disturbances as Disturbances
 from .fields.base import Field as Field
 from .fields.base import FieldKind as FieldKind
+from .fields.function import Function as Function
+from .fields.gallery.airfoil import AirfoilNoise as AirfoilNoise
+from .fields.gallery.cracks import Cracks as Cracks
+from .fields.gallery.growth import Growth as Growth
+from .fields.gallery.lake import LakeChlorophyll as LakeChlorophyll
+from .fields.gallery.mlp import MLPTraining as MLPTraining
+from .fields.gallery.pipeline import MicrographPipeline as MicrographPipeline
+from .fields.gp_draw import GPDraw as GPDraw
+from .fields.gp_mean import GPMean as GPMean
+from .fields.grid_table import GridTable as GridTable
+from .fields.table import Table as Table
 from .world import Quantity as Quantity
 from .world import World as World

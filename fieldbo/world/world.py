@@ -1,4 +1,4 @@
-"""A world answers a query: domain, field, cost model, sensor and start."""
+"""A world answers queries: it joins a domain, a field, a cost model, a sensor and a start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fieldbo.world.fields.base import Field
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is measured: its name, unit and, where it has one, CF standard name."""
+    """The measured quantity: its name, its unit and, if it has one, its CF standard name."""
 
     name: str = "value"
     unit: str = "1"
@@ -32,7 +32,7 @@ class Quantity:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """What is out there, and what a move costs.
+    """Where a mission takes place: what can be sampled, and what it costs.
 
     Parameters
     ----------
@@ -40,18 +40,18 @@ class World:
     domain : Domain
     cost : CostModel
     cost_unit : str
-        For example ``"s"``; a mission's battery is in the same one.
+        For example ``"s"``; the mission's battery has the same unit.
     sensor : Sensor
     quantity : Quantity
     field : Field, optional
         The truth; a live world has none.
     start : (d,) array, optional
-        Where vehicles start unless a mission says otherwise; by default the first site, in a continuous
-        domain its middle, or the site nearest to it.
+        Where vehicles start unless a mission sets it. The default is the first site; in a continuous domain
+        it is the middle, or the site nearest to it.
     draw : int
-        Which field, where the kind is random.
-    conditions : Disturbances, optional
-        What real costs differ by from declared ones, in simulation; None: nothing.
+        Which realisation of a random field this is.
+    disturbances : Disturbances, optional
+        How real costs differ from the declared ones, in simulation; None means not at all.
     """
 
     name: str
@@ -64,7 +64,7 @@ class World:
     field: Field | None = None
     start: Array | None = None
     draw: int = 0
-    conditions: Disturbances | None = None
+    disturbances: Disturbances | None = None
 
     def __post_init__(self) -> None:
         start = self.start
@@ -74,28 +74,28 @@ class World:
         self.cost.check(self.domain)
         if self.domain.control_sets and not self.cost.prices_controls:
             raise InputError(
-                f"a {type(self.cost).__name__.lower()} cost over a domain with control sets",
-                expected="costs that know what a query controls",
+                f"a {type(self.cost).__name__.lower()} cost on a domain with control sets",
+                expected="a cost that depends on the controlled variables",
                 where="cost.kind",
-                fix='take kind = "subset" or "unit"',
+                fix='use kind = "subset" or "unit"',
             )
         if not (self.live or self.cost.known):
             raise InputError(
-                "a [field] to simulate, and no costs",
+                "a simulated world ([field]) without costs",
                 expected="the mean cost of each control set",
                 where="cost.costs",
-                fix='keep them from the agent, if it is to find them out: costs = "unknown" in [agent]',
+                fix='add them; to hide them from the agent, set costs = "unknown" in [agent] of the mission',
             )
         self.sensor.check(self.domain)
-        if self.conditions is not None:
-            self.conditions.check(self.domain)
+        if self.disturbances is not None:
+            self.disturbances.check(self.domain)
         object.__setattr__(self, "cost", self.cost.within(self.domain))
         if self.sensor.level_costs != self.cost.level_costs:
             object.__setattr__(self, "cost", self.cost.with_level_costs(self.sensor.level_costs))
 
     @property
     def live(self) -> bool:
-        """Whether there is no truth to simulate or to score against."""
+        """Whether the world has no truth to simulate or to score against."""
         return self.field is None
 
     def truth(self, sites: Array, time_s: float = 0.0) -> Array:
@@ -112,45 +112,51 @@ class World:
     def _known_field(self) -> Field:
         if self.field is None:
             raise InputError(
-                f"the truth of {self.name}",
-                expected="a world with a [field]; a live one has none",
-                fix="carry the orders out with a vehicle, for example: fieldbo run MISSION --by-hand",
+                f"the world {self.name} is live: it has no true values",
+                expected="a world with a [field]",
+                fix="run the mission with a vehicle, for example: fieldbo run MISSION --by-hand",
             )
         return self.field
 
     def takes(
         self, order: Order, position: Array, time_s: float, luck: np.random.Generator | None = None
     ) -> tuple[float, float]:
-        """Return what an order really takes in simulation: its cost, and seconds.
+        """Return the real cost of an order in simulation, and the seconds it takes.
 
         Parameters
         ----------
         order : Query or GoHome
-            The way home says where home is.
         position : (d,) array
             Where the vehicle is.
         time_s : float
             When it sets out.
         luck : numpy.random.Generator, optional
-            The noise on costs; without it there is none.
+            Draws the noise on the cost; None means no noise.
+
+        Returns
+        -------
+        cost : float
+            In cost units.
+        duration_s : float
         """
         cost = self.cost
         assert order.site is not None
         a, b = position, order.site[None]
         travel = np.array([cost.travel(a, b, time_s)[0], cost.travel_s(a, b, time_s)[0]])
-        whole = travel
+        total = travel
         if isinstance(order, Query):
             controls, level = order.controls, order.level
             price = cost.to(a, b, controls, level, time_s)[0]
-            price = price if luck is None else cost.realised(price, controls, luck)
-            whole = np.array([price, cost.duration_s(a, b, controls, level, time_s)[0]])
-        if self.conditions is not None:
-            wind = self.conditions.way(cost, position, order.site, time_s) - 1.0
-            whole = (whole + wind * travel) * (1.0 if luck is None else self.conditions.luck(luck))
-        return float(whole[0]), float(whole[1])
+            price = price if luck is None else cost.draw_cost(price, controls, luck)
+            total = np.array([price, cost.duration_s(a, b, controls, level, time_s)[0]])
+        if self.disturbances is not None:
+            wind = self.disturbances.wind_factor(cost, position, order.site, time_s) - 1.0
+            noise = 1.0 if luck is None else self.disturbances.noise_factor(luck)
+            total = (total + wind * travel) * noise
+        return float(total[0]), float(total[1])
 
-    def _came_about(self, query: Query, chance: np.random.Generator | None) -> Array:
-        """Return the point (d,) at which a query is carried out: what it leaves free is drawn."""
+    def _completed_site(self, query: Query, chance: np.random.Generator | None) -> Array:
+        """Return the point (d,) that a query samples, with the variables it leaves free drawn at random."""
         if query.controls is None or bool(query.controls.all()):
             return query.site
         controls = self.domain.controls
@@ -160,7 +166,7 @@ class World:
                 f"a query that leaves {', '.join(free)} free",
                 expected="one of the control sets: " + "; ".join(s.name for s in self.domain.control_sets)
                 if self.domain.control_sets
-                else "a query that sets all variables: the domain has no control sets",
+                else "a query that sets all variables, because the domain has no control sets",
                 where=self.name,
             )
         assert chance is not None
@@ -175,7 +181,7 @@ class World:
         luck: np.random.Generator | None = None,
         chance: np.random.Generator | None = None,
     ) -> Observation:
-        """Carry a query out in simulation.
+        """Carry out a query in simulation.
 
         Parameters
         ----------
@@ -185,33 +191,34 @@ class World:
         time_s : float
             When it sets out.
         rng : numpy.random.Generator
-            The sensor's noise.
+            Draws the sensor's noise.
         luck : numpy.random.Generator, optional
-            The noise on costs, where there is some; without it there is none.
+            Draws the noise on the cost; None means no noise.
         chance : numpy.random.Generator, optional
-            Draws the variables that the query leaves free; needed where it does.
+            Draws the variables that the query leaves free; required if there are any.
 
         Raises
         ------
         InputError
-            The site lies outside the domain, a variable is left free that can't be, or the world is live.
+            The site lies outside the domain, the query leaves a variable free that can't be free, or the
+            world is live.
         """
-        site = self._came_about(query, chance)
+        site = self._completed_site(query, chance)
         if not self.domain.contains(site[None])[0]:
             raise InputError(
                 f"a query at {site.tolist()}", expected="a site inside the domain", where=self.name
             )
-        paid, took_s = self.takes(query, position, time_s, luck)
-        arrived = time_s + took_s
-        noise = self.sensor.variance(site[None], query.level)
-        value, channels = self._known_field.sampled(site, position, arrived)
+        cost, duration_s = self.takes(query, position, time_s, luck)
+        arrival_s = time_s + duration_s
+        noise_variance = self.sensor.variance(site[None], query.level)
+        value, channels = self._known_field.sampled(site, position, arrival_s)
         return Observation(
             order=query.id or "",
             sites=site[None],
-            values=value + np.sqrt(noise) * rng.standard_normal(),
-            noise_variances=noise,
-            times_s=np.array([arrived]),
+            values=value + np.sqrt(noise_variance) * rng.standard_normal(),
+            noise_variances=noise_variance,
+            times_s=np.array([arrival_s]),
             position=site,
-            cost=paid,
+            cost=cost,
             channels=channels or None,
         )

@@ -1,4 +1,4 @@
-"""Every shipped mission loads, says what it is, and runs on a tiny battery."""
+"""Every shipped mission loads, has a title, and runs on a tiny battery; every shipped world is documented."""
 
 import re
 from pathlib import Path
@@ -15,17 +15,17 @@ SHIPPED = sorted(f.stem for f in (ROOT / "missions").glob("*.toml"))
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
-    told = fieldbo.load_mission(name)
-    battery, reserve = told.crew[0].battery / 20, told.crew[0].reserve / 20
-    # where samples are free a battery lasts for all steps
-    steps = {} if told.max_steps is None else {"max_steps": 8}
+    shipped = fieldbo.load_mission(name)
+    battery, reserve = shipped.crew[0].battery / 20, shipped.crew[0].reserve / 20
+    # With free samples, any battery lasts for all steps.
+    steps = {} if shipped.max_steps is None else {"max_steps": 8}
     few = {
         "agent": {"battery": battery, "reserve": reserve, **steps},
-        "initial": {"count": min(told.initial, 6)},
+        "initial": {"count": min(shipped.initial, 6)},
     }
     mission = fieldbo.load_mission(name, few)
     result = fieldbo.run(mission)
-    last = result.observations[-1].cost if mission.costs == "unknown" else 0.0  # it may overdraw
+    last = result.observations[-1].cost if mission.costs == "unknown" else 0.0  # the last query may overdraw
     assert result.cost - last <= battery
     assert result.end_reason is not None
     assert len(result.values) == len(result.queries) >= 1
@@ -46,7 +46,7 @@ def test_there_is_a_mission_for_every_policy():
 
 
 @pytest.mark.parametrize("name", sorted(f.parent.name for f in (ROOT / "worlds").glob("*/world.toml")))
-def test_a_shipped_world_says_where_it_comes_from_and_has_finite_values(name):
+def test_a_shipped_world_has_a_readme_and_finite_values(name):
     assert (ROOT / "worlds" / name / "README.md").read_text().startswith(f"# {name}\n")
     world = fieldbo.load_world(name)
     assert np.isfinite(world.truth(world.domain.sites)).all()

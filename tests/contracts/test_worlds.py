@@ -39,7 +39,7 @@ class TestALiveWorld(WorldContract):
 
 class TestAWorldInTheWind(WorldContract):
     def world(self, draw):
-        return replace(small_world(), conditions=Disturbances(0.1, (0.2, 0.1)))
+        return replace(small_world(), disturbances=Disturbances(0.1, (0.2, 0.1)))
 
 
 class TestAWorldWithoutNoiseOnOneAxis(WorldContract):
@@ -49,7 +49,7 @@ class TestAWorldWithoutNoiseOnOneAxis(WorldContract):
 
 def test_another_draw_of_a_random_world_is_another_field():
     domain = small_world().domain
-    first, second = (GPDraw((2.0, 2.0)).realise(domain, draw) for draw in (0, 1))
+    first, second = (GPDraw((2.0, 2.0)).make(domain, draw) for draw in (0, 1))
 
     assert (first.values(domain.sites) != second.values(domain.sites)).all()
 
@@ -91,7 +91,7 @@ class TestAWorldCutInTwo(WorldContract):
     def world(self, draw):
         world, wall = small_world((9, 6)), Obstacle("wall", (3.5, -1.0), (4.5, 9.0))
         domain = Domain.grid(world.domain.axes, (9, 6), obstacles=[wall])
-        return replace(world, domain=domain, cost=Euclidean(sampling=1.0), conditions=Disturbances(0.1))
+        return replace(world, domain=domain, cost=Euclidean(sampling=1.0), disturbances=Disturbances(0.1))
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def test_the_suite_finds_a_way_through_a_wall():
 class Boast(Euclidean):
     """Travel that is dearer than its rates say."""
 
-    def _leg(self, starts, ends):
-        return 2.0 * super()._leg(starts, ends)
+    def leg_between(self, starts, ends):
+        return 2.0 * super().leg_between(starts, ends)
 
 
 def test_the_suite_finds_rates_that_are_not_those_of_travel():

@@ -1,1 +1,1 @@
-"""Kinds of ground truth, one per module. Only worlds and metrics may read a field."""
+"""Kinds of ground truth, one per module. Only worlds and metrics read a field."""

@@ -1,68 +1,132 @@
-"""The contract of a field."""
+"""The contracts of a field and of its settings."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
+from fieldbo.validation import settings
 
 
 class Field(ABC):
-    """The true quantity over a domain."""
+    """The true quantity over a domain.
+
+    To add a field, write two classes: a `Field` that holds the truth and returns its `values`, and a
+    `FieldKind` that holds its settings and makes it. Only worlds and metrics read a field; agents never see
+    it.
+
+    `values` must return finite numbers, the same ones for the same site whether it is asked for alone or
+    among others, and must not depend on earlier calls. `fieldbo.testing.WorldContract` tests this. Override
+    the other methods only if the field has more to offer:
+
+    - `channels` returns other quantities that a reading brings along;
+    - `optimum` returns the best point, if it is known exactly;
+    - `sampled` carries out a reading that depends on where the vehicle comes from.
+
+    See `FieldKind` for a complete example.
+    """
 
     notes: tuple[str, ...] = ()
-    """What a user should know of how this field was made."""
+    """What a user should know about how this field was made."""
 
     measured: ClassVar[tuple[str, ...]] = ()
-    """Channels that are measured on the spot, as seconds are: they differ where all else is the same."""
+    """Channels that depend on the machine, such as measured seconds: they are not reproducible."""
 
     @abstractmethod
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
-        """Return the true values (N,) at `sites` (N, d)."""
+        """Return the true values at some sites.
+
+        Parameters
+        ----------
+        sites : (N, d) array
+            In the axes' units.
+        time_s : float
+            When they are read.
+
+        Returns
+        -------
+        (N,) array
+            In the unit of the quantity.
+        """
 
     def channels(self, sites: Array) -> dict[str, Array]:
         """Return other quantities at `sites` (N, d), as name to (N,); by default none."""
         return {}
 
     def sampled(self, site: Array, position: Array, time_s: float = 0.0) -> tuple[Array, dict[str, Array]]:
-        """Return what a vehicle that comes from `position` (d,) finds at `site` (d,).
+        """Return what a vehicle that comes from `position` (d,) reads at `site` (d,).
 
-        Only here is something carried out, where a field does more than know its values. What is looked up
-        for a score goes through `values`, and leaves no trace.
+        Override this if a reading changes something or runs something. Scores use `values`, which has no
+        side effects.
 
         Returns
         -------
-        (1,) array
-            The true value.
-        dict of str to (1,) array
-            The channels.
+        value : (1,) array
+        channels : dict of str to (1,) array
         """
         return self.values(site[None], time_s), self.channels(site[None])
 
     def optimum(self, goal: Literal["maximise", "minimise"]) -> Array | None:
-        """Return the point (d,) of a continuous domain where the value is best, where that is known."""
+        """Return the best point (d,) of a continuous domain; None if it is not known."""
         return None
 
 
-@dataclass(frozen=True)
+@settings("field")
 class FieldKind(ABC):
-    """The settings of a field, from which a world makes it; a new kind is a frozen dataclass."""
+    """The settings of a field, from which a world makes it.
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    To add a kind of field, subclass `FieldKind`, decorate the class with `fieldbo.validation.settings`, and
+    write `make`. Each annotated attribute is a setting: a key of the ``[field]`` table of a world file,
+    checked against its type and documented by the string below it.
+
+    Register the class as an entry point in the group ``fieldbo.fields`` of your package's ``pyproject.toml``:
+
+    .. code-block:: toml
+
+        [project.entry-points."fieldbo.fields"]
+        plume = "my_package.fields:Plume"
+
+    World files can then use it: ``kind = "plume"`` and ``width = 3`` under ``[field]``.
+
+    Examples
+    --------
+    A plume around a source at a random place:
+
+    >>> import numpy as np
+    >>> from pydantic import PositiveFloat
+    >>> from fieldbo.domain import Axis, Domain
+    >>> from fieldbo.validation import settings
+    >>> class PlumeField(Field):
+    ...     def __init__(self, source, width):
+    ...         self.source, self.width = source, width
+    ...
+    ...     def values(self, sites, time_s=0.0):
+    ...         gaps = (sites - self.source) / self.width
+    ...         return np.exp(-0.5 * (gaps**2).sum(axis=1))
+    >>> @settings("field")
+    ... class Plume(FieldKind):
+    ...     width: PositiveFloat = 5.0
+    ...
+    ...     def make(self, domain, draw, folder=None):
+    ...         rng = np.random.default_rng(draw)
+    ...         return PlumeField(rng.uniform(domain.low, domain.high), self.width)
+    >>> pond = Domain.grid([Axis("x", "m", 0, 20), Axis("y", "m", 0, 10)], (3, 2))
+    >>> Plume(width=3.0).make(pond, draw=1).values(pond.sites).round(2)
+    array([0.  , 0.  , 0.01, 0.98, 0.  , 0.  ])
+    """
 
     @abstractmethod
-    def realise(self, domain: Domain, draw: int, folder: Path | None) -> Field:
+    def make(self, domain: Domain, draw: int, folder: Path | None) -> Field:
         """Return the field.
 
         Parameters
         ----------
         domain : Domain
         draw : int
-            Which one, where the kind is random.
+            Which realisation, if the kind is random; equal draws must give equal fields.
         folder : Path or None
             The world's folder, for kinds that read a file in it.
         """

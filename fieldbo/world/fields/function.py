@@ -1,19 +1,19 @@
 """Textbook test functions of optimisation, whose best values are known.
 
-Most are to be minimised; the two of twelve variables, turned over so that they are at least 0, are to be
-maximised. Where their constants come from:
+Most are to be minimised. The two functions of twelve variables are negated so that they are at least 0, and
+are to be maximised. Their constants come from:
 
 - Branin: Dixon and Szegö (1978), *The global optimization problem: an introduction*, in Towards Global
   Optimisation 2.
 - Ackley: Ackley (1987), *A Connectionist Machine for Genetic Hillclimbing*, in any number of dimensions, with
   the usual ``a = 20``, ``b = 0.2`` and ``c = 2 pi``.
 - Hartmann-6: Hartman (1973), *Some experiments in global optimization*; constants as in Dixon and Szegö.
-- Rastrigin: Rastrigin (1974), *Systems of extremal control*, in any number of dimensions as Mühlenbein,
-  Schomisch and Born (1991, Parallel Computing 17) have it.
+- Rastrigin: Rastrigin (1974), *Systems of extremal control*, in any number of dimensions after Mühlenbein,
+  Schomisch and Born (1991, Parallel Computing 17).
 - Griewank: Griewank (1981, J. Optimization Theory and Applications 34), *Generalized descent for global
   optimization*.
-- Hartmann-12 and Ackley-12: the functions of six variables and six more that change nothing, so that
-  subsets of the variables hold the optimum too.
+- Hartmann-12 and Ackley-12: the functions of six variables, with six more that have no effect, so that
+  subsets of the variables also reach the optimum.
 
 =======  ============================================
 ``x``    points, (n, d), in the axes' units
@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
 Goal = Literal["maximise", "minimise"]
@@ -55,7 +56,7 @@ def branin(x: ArrayLike) -> Array:
     Raises
     ------
     InputError
-        The points have another number of coordinates.
+        The points have the wrong number of coordinates.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def branin(x: ArrayLike) -> Array:
 
 
 def ackley(x: ArrayLike) -> Array:
-    """Return the Ackley function: a funnel with a minimum in every cell of a lattice (Ackley 1987).
+    """Return the Ackley function: a funnel with local minima on a lattice (Ackley 1987).
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def hartmann6(x: ArrayLike) -> Array:
     Raises
     ------
     InputError
-        The points have another number of coordinates.
+        The points have the wrong number of coordinates.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def hartmann6(x: ArrayLike) -> Array:
 
 
 def rastrigin(x: ArrayLike) -> Array:
-    """Return the Rastrigin function: a bowl with a minimum in every cell of a lattice (Rastrigin 1974).
+    """Return the Rastrigin function: a bowl with local minima on a lattice (Rastrigin 1974).
 
     Parameters
     ----------
@@ -159,7 +160,9 @@ def griewank(x: ArrayLike) -> Array:
 
 
 def hartmann12(x: ArrayLike) -> Array:
-    """Return minus Hartmann-6 of the first six of twelve variables, to be maximised; the others are idle.
+    """Return minus Hartmann-6 of the first six of twelve variables; the others have no effect.
+
+    To be maximised.
 
     Parameters
     ----------
@@ -174,7 +177,7 @@ def hartmann12(x: ArrayLike) -> Array:
     Raises
     ------
     InputError
-        The points have another number of coordinates.
+        The points have the wrong number of coordinates.
 
     Examples
     --------
@@ -185,10 +188,10 @@ def hartmann12(x: ArrayLike) -> Array:
 
 
 def ackley12(x: ArrayLike) -> Array:
-    """Return Ackley-6 turned over, of the first six of twelve variables on [0, 1]; the others are idle.
+    """Return a negated Ackley-6 of the first six of twelve variables on [0, 1]; the others have no effect.
 
-    It is 22.35, which Ackley's function does not reach there, less the function of the first six variables
-    taken from [0, 1] to [-32.768, 32.768]; to be maximised.
+    It is 22.35, an upper bound there, minus the Ackley function of the first six variables, scaled from
+    [0, 1] to [-32.768, 32.768]. To be maximised.
 
     Parameters
     ----------
@@ -203,7 +206,7 @@ def ackley12(x: ArrayLike) -> Array:
     Raises
     ------
     InputError
-        The points have another number of coordinates.
+        The points have the wrong number of coordinates.
 
     Examples
     --------
@@ -236,13 +239,13 @@ _WELLS = frozen_array(
 def _points(name: str, x: ArrayLike, dimension: int | None = None) -> Array:
     points = np.atleast_2d(np.asarray(x, dtype=float))
     if dimension is not None and points.shape[1] != dimension:
-        raise InputError(f"{name} of {points.shape[1]} variables", expected=f"{dimension} variables")
+        raise InputError(f"{name} got {points.shape[1]} variables", expected=f"{dimension} variables")
     return points
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
-    """What is known: where a function is best (k, d), for which goal, of how many variables (None: any)."""
+class _Entry:
+    """A function, its best points (k, d), its number of variables (None means any) and its goal."""
 
     function: Callable[[ArrayLike], Array]
     best: Array
@@ -252,35 +255,35 @@ class _Told:
 
 _ORIGIN = frozen_array([[0.0]])
 
-# the slopes vanish at the deepest well, whose bottom has no closed form
+# The bottom of the deepest well has no closed form; the gradient vanishes here.
 _DEEPEST = frozen_array(
     [[0.2016895110, 0.1500106918, 0.4768739742, 0.2753324305, 0.3116516166, 0.6573005341]]
 )
 
 _FUNCTIONS = {
-    "branin": _Told(branin, frozen_array([[-np.pi, 12.275], [np.pi, 2.275], [3 * np.pi, 2.475]]), 2),
-    "ackley": _Told(ackley, _ORIGIN),
-    "hartmann6": _Told(hartmann6, _DEEPEST, 6),
-    "rastrigin": _Told(rastrigin, _ORIGIN),
-    "griewank": _Told(griewank, _ORIGIN),
-    "hartmann12": _Told(hartmann12, frozen_array([[*_DEEPEST[0], *[0.5] * 6]]), 12, "maximise"),
-    "ackley12": _Told(ackley12, frozen_array([[0.5]]), 12, "maximise"),
+    "branin": _Entry(branin, frozen_array([[-np.pi, 12.275], [np.pi, 2.275], [3 * np.pi, 2.475]]), 2),
+    "ackley": _Entry(ackley, _ORIGIN),
+    "hartmann6": _Entry(hartmann6, _DEEPEST, 6),
+    "rastrigin": _Entry(rastrigin, _ORIGIN),
+    "griewank": _Entry(griewank, _ORIGIN),
+    "hartmann12": _Entry(hartmann12, frozen_array([[*_DEEPEST[0], *[0.5] * 6]]), 12, "maximise"),
+    "ackley12": _Entry(ackley12, frozen_array([[0.5]]), 12, "maximise"),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Textbook(Field):
-    """A textbook's function over a domain.
+    """A textbook function over a domain.
 
     Attributes
     ----------
     domain : Domain
     function : Callable
-        Of (n, d) points; returns (n,) values.
+        Takes (n, d) points and returns (n,) values.
     best : (k, d) array
-        Where it is best, over all of space.
+        The best points, over all of space.
     goal : {"minimise", "maximise"}
-        Which that means: where it is least, or where it is largest.
+        Whether the best value is the smallest or the largest.
     """
 
     domain: Domain
@@ -293,40 +296,37 @@ class Textbook(Field):
         return self.function(sites)
 
     def optimum(self, goal: Goal) -> Array | None:
-        """Return a point (d,) where it is best, if that is known for this goal and the domain holds one."""
+        """Return a best point (d,) inside the domain; None if there is none, or for the other goal."""
         inside = self.best[self.domain.contains(self.best)]
         return inside[0] if goal == self.goal and len(inside) else None
 
 
-@dataclass(frozen=True)
+@settings("field")
 class Function(FieldKind):
     """A textbook test function of the axes' coordinates; the same for every draw.
 
-    All are to be minimised, but ``hartmann12`` and ``ackley12`` maximised.
-
-    Parameters
-    ----------
-    name : {"branin", "ackley", "hartmann6", "rastrigin", "griewank", "hartmann12", "ackley12"}
+    Minimise all of them except ``hartmann12`` and ``ackley12``, which are to be maximised.
 
     Examples
     --------
     >>> from fieldbo.domain.axes import Axis
     >>> box = Domain.box([Axis("x", "", -5, 10), Axis("y", "", 0, 15)], 64)
-    >>> field = Function("branin").realise(box)
+    >>> field = Function("branin").make(box)
     >>> field.optimum("minimise").round(3)
     array([-3.142, 12.275])
     """
 
     name: Literal["branin", "ackley", "hartmann6", "rastrigin", "griewank", "hartmann12", "ackley12"]
+    """Which function."""
 
-    def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Textbook:
-        """Return the function over a domain of as many axes as it has variables."""
-        told = _FUNCTIONS[self.name]
+    def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Textbook:
+        """Return the function over a domain with one axis per variable."""
+        entry = _FUNCTIONS[self.name]
         d = domain.dimension
-        if told.variables not in (None, d):
+        if entry.variables not in (None, d):
             raise InputError(
-                f"{self.name} over {d} axes", expected=f"{told.variables} axes", where="field.name"
+                f"{self.name} over {d} axes", expected=f"{entry.variables} axes", where="field.name"
             )
-        # one coordinate stands for all of them where they are alike
-        best = np.broadcast_to(told.best, (len(told.best), d))
-        return Textbook(domain, told.function, frozen_array(best), told.goal)
+        # A single coordinate stands for all of them if they are equal.
+        best = np.broadcast_to(entry.best, (len(entry.best), d))
+        return Textbook(domain, entry.function, frozen_array(best), entry.goal)

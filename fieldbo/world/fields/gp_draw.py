@@ -14,14 +14,15 @@ from fieldbo._numerics.streams import stream
 from fieldbo.belief.kernels import Kernel, kernel
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
-_JITTER = 1e-8  # of the variance: enough for a factor of some thousand close sites
+_JITTER = 1e-8  # times the variance: enough to factor the covariance of thousands of close sites
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnField(Field):
-    """A function known at the domain's sites, and between them by its conditional mean."""
+    """A function drawn at the domain's sites; between them, its conditional mean."""
 
     domain: Domain
     at_sites: Array
@@ -42,30 +43,25 @@ class DrawnField(Field):
         return np.asarray(out)
 
 
-@dataclass(frozen=True)
+@settings("field")
 class GPDraw(FieldKind):
-    """A random function of known covariance.
-
-    Parameters
-    ----------
-    length_scales : sequence of float
-        One an axis, in its unit.
-    kernel : {"se", "matern32", "matern52"}
-    variance, mean : float
-        In the (squared) unit of the value.
-    """
+    """A random function with a known covariance, drawn at the domain's sites."""
 
     length_scales: tuple[float, ...]
+    """One length scale per axis, in its unit."""
     kernel: Literal["se", "matern32", "matern52"] = "matern52"
+    """Name of the kernel."""
     variance: float = 1.0
+    """Prior variance, in the squared unit of the value."""
     mean: float = 0.0
+    """Prior mean, in the unit of the value."""
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None = None) -> DrawnField:
-        """Return the function that draw number `draw` gives over the domain's sites."""
+    def make(self, domain: Domain, draw: int, folder: Path | None = None) -> DrawnField:
+        """Return realisation number `draw` over the domain's sites."""
         if len(self.length_scales) != domain.dimension:
             raise InputError(
                 f"{len(self.length_scales)} length scales",
-                expected=f"{domain.dimension}, one an axis",
+                expected=f"{domain.dimension}, one per axis",
                 where="field.length_scales",
             )
         domain.check_pairs("a draw from a Gaussian process")

@@ -1,4 +1,4 @@
-"""A field from a CSV that holds a value for every site of the domain, exactly."""
+"""A field from a CSV with exactly one row per site of the domain."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from scipy.spatial import KDTree
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 from fieldbo.world.fields.table import Readings, inside, read_readings
 
 _ROUNDING = 1e-6
-"""How far a row may lie from its site, in shares of the axes' lengths: numbers in a text are rounded."""
+"""How far a row may lie from its site, as a fraction of the axes' lengths: text rounds numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tabulated(Field):
-    """One value a site; between sites, that of the nearest one.
+    """One value per site; between sites, the value of the nearest one.
 
-    Nothing is smoothed: a table of settings says nothing of the settings between them.
+    Nothing is smoothed: a table of settings says nothing about the settings between them.
 
     Attributes
     ----------
     extent : (d,) array
-        Lengths of the domain's axes; distances are in shares of them.
+        Lengths of the domain's axes; distances are fractions of them.
     tree : scipy.spatial.KDTree
-        Of the sites in those shares.
+        The sites, in those fractions.
     at_sites : (N,) array
+        The values.
     others : dict of str to (N,) array
         Other quantities at the sites.
     """
@@ -45,45 +47,39 @@ class Tabulated(Field):
         return np.asarray(self.tree.query(points / self.extent)[1], dtype=np.int64)
 
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
-        """Return the value (N,) of the table's site nearest to each of `sites` (N, d)."""
+        """Return the table's value (N,) at the site nearest to each of `sites` (N, d)."""
         return self.at_sites[self._nearest(sites)]
 
     def channels(self, sites: Array) -> dict[str, Array]:
-        """Return the other quantities (N,) of the table's site nearest to each of `sites` (N, d)."""
+        """Return the table's other quantities (N,) at the site nearest to each of `sites` (N, d)."""
         row = self._nearest(sites)
         return {name: values[row] for name, values in self.others.items()}
 
 
-@dataclass(frozen=True)
+@settings("field")
 class GridTable(FieldKind):
-    """A CSV in the world's folder with one row for every site, in any order.
+    """A CSV in the world's folder with one row per site, in any order.
 
-    Its columns of position are named as the axes are.
-
-    Parameters
-    ----------
-    file : str
-        Its name; it must lie in the world's folder.
-    value : str
-        The column of the value.
-    channels : sequence of str
-        Columns of other quantities, which come back with readings.
+    The names of its position columns are those of the axes.
     """
 
     file: str
+    """Name of the file, in the world's folder."""
     value: str
+    """Column of the value."""
     channels: tuple[str, ...] = ()
+    """Columns of other quantities, returned with readings."""
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None) -> Tabulated:
+    def make(self, domain: Domain, draw: int, folder: Path | None) -> Tabulated:
         """Return the field; it is the same for every draw.
 
         Raises
         ------
         InputError
-            The file can't be read, or has a row at no site, a site twice, or a site without a row.
+            The file can't be read, has a row that matches no site, or has not exactly one row per site.
         """
         if folder is None:
-            raise InputError("a table field without a folder", expected="a world that was loaded from a file")
+            raise InputError("a table field needs a folder", expected="a world loaded from a file")
         path = inside(folder, self.file, where="field.file")
         table = read_readings(path, [a.name for a in domain.axes], self.value, channels=self.channels)
         tree = KDTree(domain.sites / domain.extent)
@@ -93,33 +89,34 @@ class GridTable(FieldKind):
 
 
 def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> NDArray[np.int64]:
-    """Return which row (N,) of the table holds each site, after checking that it is exactly one."""
-    gap, site = (np.asarray(found) for found in tree.query(table.sites / domain.extent))
+    """Return the table's row (N,) for each site, after checking that there is exactly one."""
+    gap, site = (np.asarray(result) for result in tree.query(table.sites / domain.extent))
     if (gap > _ROUNDING).any():
         row = int(np.argmax(gap > _ROUNDING))
         near = _place(domain, domain.sites[site[row]])
         raise InputError(
-            f"{_place(domain, table.sites[row])} is no site of the domain",
+            f"{_place(domain, table.sites[row])} is not a site of the domain",
             expected=f"one of its {domain.size} sites; the nearest is {near}",
             where=f"{path}, line {table.lines[row]}",
             fix="correct the row, or the axes in world.toml",
         )
     row_of = np.full(domain.size, -1)
-    for row, at in enumerate(site):
-        if row_of[at] >= 0:
+    for row, index in enumerate(site):
+        if row_of[index] >= 0:
             raise InputError(
-                f"{_place(domain, domain.sites[at])} has a row already, in line {table.lines[row_of[at]]}",
-                expected="one row a site",
+                f"{_place(domain, domain.sites[index])} already has a row, "
+                f"in line {table.lines[row_of[index]]}",
+                expected="one row per site",
                 where=f"{path}, line {table.lines[row]}",
                 fix="delete one of the two",
             )
-        row_of[at] = row
+        row_of[index] = row
     missing = np.flatnonzero(row_of < 0)
     if len(missing):
         first = _place(domain, domain.sites[missing[0]])
         raise InputError(
-            f"{len(missing)} of {domain.size} sites have no row, the first {first}",
-            expected="one row a site",
+            f"{len(missing)} of {domain.size} sites have no row; the first is {first}",
+            expected="one row per site",
             where=str(path),
             fix="add the rows, or correct the axes in world.toml",
         )

@@ -1,6 +1,6 @@
 """A field from a CSV of scattered readings: the mean of the Gaussian process fitted to them.
 
-As Bogunovic et al. (2016, section 4) do with the survey of their lake.
+Bogunovic et al. (2016, section 4) treat their survey of a lake in this way.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
 LEAST_READINGS = 5
 FIT_READINGS = 400
-"""Hyperparameters are fitted to at most so many readings, drawn at random; the field goes through all."""
+"""Hyperparameters are fitted to at most this many readings, drawn at random; the mean uses all of them."""
 
 _WORTHLESS = 0.1
-"""A fit that explains no more of what it has not seen is none: of mere noise it is somewhere about 0."""
+"""Cross-validated R2 below which a fit is worthless; for pure noise it is about 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """Scattered readings as a file holds them.
+    """Scattered readings, as in a file.
 
     Attributes
     ----------
@@ -48,9 +49,7 @@ class Readings:
     column : str
         The column of the value.
     lines : tuple of int
-        Where each reading stands in the file.
-    repeated : int
-        How many readings were taken where another one was; they are pooled when fitted.
+        Line number of each reading in the file.
     """
 
     sites: Array
@@ -62,7 +61,7 @@ class Readings:
 
     @property
     def repeated(self) -> int:
-        """How many readings share their site with an earlier one."""
+        """Number of readings that share their site with an earlier one; a fit pools them."""
         return len(self.sites) - len(np.unique(self.sites, axis=0))
 
 
@@ -73,32 +72,32 @@ def read_readings(
     noise_sd: str | None = None,
     channels: Sequence[str] = (),
 ) -> Readings:
-    """Read the named columns of a CSV file; comma, semicolon, tab and blanks are told apart.
+    """Read the named columns of a CSV file, separated by comma, semicolon, tab or blanks.
 
     Parameters
     ----------
     path : Path
     axes : sequence of d column names
     value : str
-        The column of the value.
+        Column of the value.
     noise_sd : str, optional
-        The column of each reading's standard deviation of noise.
+        Column of the readings' noise standard deviations.
     channels : sequence of str
-        Columns of other quantities; a missing or empty entry there is NaN.
+        Columns of other quantities; a missing or empty entry becomes NaN.
 
     Raises
     ------
     InputError
-        The file is missing, not text or has no such column; an entry is not a finite number; there are
-        fewer than five readings, or a negative noise. The message names line and column.
+        The file is missing or not text, a column is missing, an entry is not a finite number, a noise is
+        negative, or there are fewer than five readings. The message names line and column.
     """
     rows = _rows(path)
     wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
     header = _checked_header(path, rows, wanted)
-    at = {name: header.index(name) for name in wanted}
+    position = {name: header.index(name) for name in wanted}
 
     def column(name: str, *, gaps: bool = False) -> Array:
-        return np.array([_number(path, line, cells, name, at[name], gaps) for line, cells in rows[1:]])
+        return np.array([_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]])
 
     if len(rows) - 1 < LEAST_READINGS:
         raise InputError(f"{len(rows) - 1} readings", expected=f"at least {LEAST_READINGS}", where=str(path))
@@ -106,7 +105,7 @@ def read_readings(
     if noise is not None and (noise < 0).any():
         line = rows[1 + int(np.argmax(noise < 0))][0]
         raise InputError(
-            f"noise {noise.min()}",
+            f"noise = {noise.min()}",
             expected="a standard deviation of at least 0",
             where=f"{path}, line {line}, column {noise_sd}",
         )
@@ -121,7 +120,7 @@ def read_readings(
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the names of a CSV's columns, in order.
+    """Return the column names of a CSV file, in order.
 
     Raises
     ------
@@ -132,7 +131,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Sequence[str]) -> list[str]:
-    """Return the column names, after checking that all `wanted` are there and no row is too long."""
+    """Return the column names, after checking that all `wanted` exist and that no row is too long."""
     first, names = rows[0]
     header = [name.strip() for name in names]
     for name in wanted:
@@ -140,17 +139,17 @@ def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Seque
             raise UnknownNameError.of("column", name, header, where=f"{path}, line {first}")
         if header.count(name) > 1:
             raise InputError(
-                f"{header.count(name)} columns are called {name!r}",
-                expected="one column of that name",
+                f"{header.count(name)} columns are named {name!r}",
+                expected="one column with that name",
                 where=f"{path}, line {first}",
             )
     for line, cells in rows[1:]:
         if any(c.strip() for c in cells[len(header) :]):
             raise InputError(
                 f"{len(cells)} cells",
-                expected=f"{len(header)}, one a column ({', '.join(header)})",
+                expected=f"{len(header)}, one per column ({', '.join(header)})",
                 where=f"{path}, line {line}",
-                fix="decimals with a point, not a comma; text with commas in quotes",
+                fix="write decimals with a point, not a comma, and put text with commas in quotes",
             )
     return header
 
@@ -182,7 +181,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         rows = _split(text)
     except csv.Error as error:
         raise InputError(
-            f"this is no CSV: {error}", expected="cells without line ends in them", where=str(path)
+            f"this is not a CSV file: {error}", expected="cells without line breaks", where=str(path)
         ) from None
     if not rows:
         raise InputError("the file is empty", expected="a line of column names", where=str(path))
@@ -220,7 +219,7 @@ def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps
 
 @dataclass(frozen=True, eq=False)
 class TableField(Field):
-    """The mean of the process fitted to a table, and how far to trust it.
+    """The mean of the process fitted to a table, and how well it predicts.
 
     Attributes
     ----------
@@ -228,14 +227,14 @@ class TableField(Field):
     extent : (d,) array
         Lengths of the domain's axes.
     belief : Belief
-        In model units.
+        In model units (standardised values).
     scale : ValueScale
     noise_sd : float
-        Of a reading, in (transformed) units of the value: fitted where the file has no noise column.
+        Of a reading, in (transformed) units of the value; fitted if the file has no noise column.
     loo_rmse : float
-        Root mean square error of each site's prediction from all others, in the user's unit.
+        Root mean square error of predicting each site from all others, in the user's unit.
     loo_coverage : float
-        Share of readings inside the 90% interval so predicted.
+        Fraction of readings inside the 90% interval of that prediction.
     """
 
     readings: Readings
@@ -249,7 +248,7 @@ class TableField(Field):
 
     @property
     def explained(self) -> float:
-        """Share of the values' variance that leaving each site out in turn predicts, R2; below 0: none."""
+        """Leave-one-out R2, the fraction of the variance that predictions explain; may be negative."""
         variance = float(np.var(self.readings.values))
         return 1.0 - self.loo_rmse**2 / variance if variance > 0 else 0.0
 
@@ -263,7 +262,7 @@ class TableField(Field):
         return np.exp(self.belief.kernel.theta[:-1])
 
     def channels(self, sites: Array) -> dict[str, Array]:
-        """Return the other channels (N,) of the reading nearest to each of `sites` (N, d)."""
+        """Return the channels (N,) of the reading nearest to each of `sites` (N, d)."""
         if not self.readings.channels:
             return {}
         row = np.argmin(cdist(sites / self.extent, self.readings.sites / self.extent), axis=1)
@@ -273,22 +272,22 @@ class TableField(Field):
 def fit_table(
     readings: Readings, extent: Array, kernel_name: str, transform: Transform, where: str
 ) -> TableField:
-    """Fit a Gaussian process to readings, by maximum penalised likelihood.
+    """Fit a Gaussian process to readings by maximum penalised likelihood.
 
     Parameters
     ----------
     readings : Readings
     extent : (d,) array
-        Lengths of the axes; the priors on the length scales go by them.
+        Lengths of the axes, which set the priors on the length scales.
     kernel_name : str
     transform : {"none", "log"}
     where : str
-        Named in errors.
+        The file; errors name it.
 
     Raises
     ------
     InputError
-        A log of values not above 0.
+        The transform is ``"log"`` and a value is not above 0.
     """
     scale = _standardised(readings, transform, where)
     known = readings.noise_variances
@@ -296,19 +295,19 @@ def fit_table(
     prior = LogNormalPrior.standard(extent, with_noise=noise is None)
     start = kernel(kernel_name, 0.3 * extent)
     values = scale.to_model(readings.values)
-    some = _chosen(len(values))
-    known_noise = None if noise is None else noise[some]
-    found = fit_kernel(start, readings.sites[some], values[some], known_noise, prior, stream(0, "model"))
-    variances = np.full(len(values), found.noise_variance) if noise is None else noise
-    belief = Belief(found.kernel).condition_on(readings.sites, values, variances)
+    subset = _chosen(len(values))
+    known_noise = None if noise is None else noise[subset]
+    fitted = fit_kernel(start, readings.sites[subset], values[subset], known_noise, prior, stream(0, "model"))
+    variances = np.full(len(values), fitted.noise_variance) if noise is None else noise
+    belief = Belief(fitted.kernel).condition_on(readings.sites, values, variances)
     mean, variance = belief.leave_one_out()
     z = np.abs(belief.values - mean) / np.sqrt(variance)
     missed = scale.to_user(belief.values) - scale.to_user(mean)
     notes: tuple[str, ...] = ()
     if readings.repeated:
         notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
-    if len(some) < len(values):
-        notes += (f"hyperparameters are fitted to {len(some)} of {len(values)} readings",)
+    if len(subset) < len(values):
+        notes += (f"hyperparameters are fitted to {len(subset)} of {len(values)} readings",)
     field = TableField(
         readings,
         extent,
@@ -322,14 +321,14 @@ def fit_table(
     if field.explained > _WORTHLESS:
         return field
     worthless = (
-        f"the fitted truth is worthless (cross-validated R2 {field.explained:.2f}): the other rows tell one "
-        "hardly better than their mean does, and what is found in this world is chance"
+        f"the fitted truth is worthless (cross-validated R2 {field.explained:.2f}): the other rows predict a "
+        "row hardly better than their mean does, so results in this world are due to chance"
     )
     return replace(field, notes=(worthless, *notes))
 
 
 def _standardised(readings: Readings, transform: Transform, where: str) -> ValueScale:
-    """Return the scale on which the transformed readings have mean 0 and standard deviation 1."""
+    """Return the scale that gives the transformed readings mean 0 and standard deviation 1."""
     try:
         y = ValueScale(transform).to_model(readings.values)
     except InputError as error:
@@ -346,50 +345,42 @@ def _standardised(readings: Readings, transform: Transform, where: str) -> Value
 
 
 def _chosen(n: int) -> NDArray[np.int64]:
-    """Return which of n readings hyperparameters are fitted to: a fit costs the cube of its readings."""
+    """Return the readings that hyperparameters are fitted to; the time of a fit is cubic in their number."""
     if n <= FIT_READINGS:
         return np.arange(n)
     return np.sort(stream(1, "model").choice(n, FIT_READINGS, replace=False))
 
 
-@dataclass(frozen=True)
+@settings("field")
 class Table(FieldKind):
-    """A CSV of scattered readings in the world's folder.
-
-    Parameters
-    ----------
-    file : str
-        Its name; it must lie in the world's folder.
-    value : str
-        The column of the value.
-    axes : sequence of str, optional
-        The columns of position, in the domain's order; by default named as the axes are.
-    noise_sd : str, optional
-        The column of the readings' standard deviations of noise; without it one is fitted.
-    channels : sequence of str
-        Columns of other quantities, which come back with readings (of the nearest row).
-    kernel : {"se", "matern32", "matern52"}
-    transform : {"none", "log"}
-        ``"log"`` for skewed, positive values.
-    """
+    """A CSV of scattered readings in the world's folder; the field is the process fitted to them."""
 
     file: str
+    """Name of the file, in the world's folder."""
     value: str
+    """Column of the value."""
     axes: tuple[str, ...] | None = None
+    """Columns of the position, in the domain's order; by default, the names of the axes."""
     noise_sd: str | None = None
+    """Column of the readings' noise standard deviations; without it, one value is fitted."""
     channels: tuple[str, ...] = ()
+    """Columns of other quantities; a reading returns those of the nearest row."""
     kernel: Literal["se", "matern32", "matern52"] = "matern52"
+    """Name of the kernel."""
     transform: Transform = "none"
+    """Use ``"log"`` for skewed, positive values."""
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None) -> TableField:
+    def make(self, domain: Domain, draw: int, folder: Path | None) -> TableField:
         """Return the fitted field; it is the same for every draw."""
         if folder is None:
-            raise InputError("a table field without a folder", expected="a world that was loaded from a file")
+            raise InputError("a table field needs a folder", expected="a world loaded from a file")
         path = inside(folder, self.file, where="field.file")
         columns = self.axes or tuple(a.name for a in domain.axes)
         if len(columns) != domain.dimension:
             raise InputError(
-                f"{len(columns)} columns of position", expected=f"{domain.dimension}", where="field.axes"
+                f"{len(columns)} position columns",
+                expected=f"{domain.dimension}, one per axis",
+                where="field.axes",
             )
         readings = read_readings(path, columns, self.value, self.noise_sd, self.channels)
         return fit_table(readings, domain.extent, self.kernel, self.transform, str(path))
@@ -400,10 +391,12 @@ def inside(folder: Path, name: str, *, where: str) -> Path:
     try:
         path = (folder / name).resolve()
     except (OSError, ValueError):
-        raise InputError(f"{name!r} is no name of a file", expected="a file's name", where=where) from None
+        raise InputError(
+            f"{name!r} is not a valid file name", expected="the name of a file", where=where
+        ) from None
     if not path.is_relative_to(folder.resolve()):
         raise InputError(
-            f"{name!r} leaves the folder {folder.name}",
+            f"{name!r} lies outside the folder {folder.name}",
             expected="a file in the world's own folder",
             where=where,
             fix="copy the file there",

@@ -112,11 +112,11 @@ class AirfoilNoise(FieldKind):
     >>> names = ("frequency", "angle", "chord", "velocity", "thickness")
     >>> tunnel = Domain.box([Axis(n, "", a, b) for n, a, b in zip(names, low, high, strict=True)], 64)
     >>> slow, fast = [3.3, 8, 0.05, 40, 0.8], [3.3, 8, 0.05, 70, 0.8]
-    >>> AirfoilNoise().realise(tunnel).values(np.array([slow, fast])).round(1)
+    >>> AirfoilNoise().make(tunnel).values(np.array([slow, fast])).round(1)
     array([14.6, 30.8])
     """
 
-    def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Airfoil:
+    def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Airfoil:
         """Return the airfoil over a domain of five axes, chords and velocities above 0."""
         if domain.dimension != 5:
             raise InputError(

@@ -112,7 +112,7 @@ class Cracks(FieldKind):
     --------
     >>> from fieldbo.domain.axes import Axis
     >>> wall = Domain.grid([Axis("along", "m", 0, 10), Axis("height", "m", 0, 6)], (41, 25))
-    >>> damage = Cracks(cracks=2).realise(wall, draw=0).values(wall.sites)
+    >>> damage = Cracks(cracks=2).make(wall, draw=0).values(wall.sites)
     >>> bool(damage.min() >= 0), bool(0.5 < damage.max() <= 1)
     (True, True)
     """
@@ -136,7 +136,7 @@ class Cracks(FieldKind):
             if not good:
                 raise InputError(f"{name} = {getattr(self, name)}", expected=expected, where=f"field.{name}")
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None = None) -> CrackedWall:
+    def make(self, domain: Domain, draw: int, folder: Path | None = None) -> CrackedWall:
         """Return wall number `draw`; the domain's region is the wall, its sites do not change it."""
         if domain.dimension != 2:
             raise InputError(f"cracks over {domain.dimension} axes", expected="two: along the wall and up it")

@@ -91,11 +91,11 @@ class Growth(FieldKind):
     >>> names = ("calcium", "boron", "ammonium", "potassium", "pH")
     >>> medium = Domain.box([Axis(n, "", a, b) for n, a, b in zip(names, low, high, strict=True)], 64)
     >>> fed, starved = [4.5, 29, 1.5, 5.4, 5.8], [4.5, 29, 1.5, 0.1, 5.8]
-    >>> Growth().realise(medium).values(np.array([fed, starved])).round(2)
+    >>> Growth().make(medium).values(np.array([fed, starved])).round(2)
     array([3.73, 0.18])
     """
 
-    def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Plant:
+    def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Plant:
         """Return the plant over a domain of five axes, amounts of at least 0."""
         if domain.dimension != 5:
             raise InputError(

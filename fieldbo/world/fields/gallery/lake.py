@@ -81,14 +81,14 @@ class LakeChlorophyll(FieldKind):
     --------
     >>> from fieldbo.domain.axes import Axis
     >>> transect = Domain.grid([Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18)], (50, 50))
-    >>> lake = LakeChlorophyll().realise(transect, draw=0)
+    >>> lake = LakeChlorophyll().make(transect, draw=0)
     >>> bool((lake.values(transect.sites) > 0).all())
     True
     """
 
     patches: int = 5
 
-    def realise(self, domain: Domain, draw: int, folder: Path | None = None) -> Lake:
+    def make(self, domain: Domain, draw: int, folder: Path | None = None) -> Lake:
         """Return lake number `draw` over a domain of two axes, along the track and depth."""
         if domain.dimension != 2:
             raise InputError(

@@ -156,7 +156,7 @@ class MLPTraining(FieldKind):
 
     file: str | None = None
 
-    def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> TrainedNetworks:
+    def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> TrainedNetworks:
         """Return the error over the domain's four settings."""
         if domain.dimension != 4:
             raise InputError(

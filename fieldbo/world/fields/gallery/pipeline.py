@@ -326,7 +326,7 @@ class MicrographPipeline(FieldKind):
                     f"{name} = {getattr(self, name)}", expected=f"{least} to {most}", where=f"field.{name}"
                 )
 
-    def realise(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Pipeline:
+    def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Pipeline:
         """Return the score over the domain's seven settings."""
         if domain.dimension != len(LEAST):
             raise InputError(

@@ -1,4 +1,4 @@
-"""Sensors: noise by place and by setting, and what a setting costs."""
+"""Sensors: noise by place and by setting, and the cost of a setting."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def world(sensor, cost=None):
     return World("w", "", DOMAIN, cost or Euclidean(rate=1.0, sampling=2.0), "s", sensor, Quantity())
 
 
-def test_noise_grows_along_the_axes_as_the_slope_says():
+def test_noise_grows_along_the_axes_by_the_slope():
     variance = Sensor(0.1, slope=(0.0, 0.05)).variance(DOMAIN.sites)
 
     np.testing.assert_allclose(np.sqrt(variance), 0.1 + 0.05 * DOMAIN.sites[:, 1])
@@ -33,29 +33,29 @@ def test_a_slope_adds_to_each_level():
 
     assert sensor.settings == 2
     for level, expected in enumerate((0.01, 0.5)):
-        found = np.sqrt(sensor.variance(DOMAIN.sites, level))
-        np.testing.assert_allclose(found, expected + 0.1 * DOMAIN.sites[:, 0])
+        sd = np.sqrt(sensor.variance(DOMAIN.sites, level))
+        np.testing.assert_allclose(sd, expected + 0.1 * DOMAIN.sites[:, 0])
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
-        (lambda: Sensor(-0.1), "noise -0.1"),
-        (lambda: Sensor(0.1, levels=LEVELS), "beside levels"),
+        (lambda: Sensor(-0.1), "noise_sd = -0.1"),
+        (lambda: Sensor(0.1, levels=LEVELS), "together with levels"),
         (lambda: Level(-1.0, 1.0), "variance = -1.0"),
         (lambda: Level(1.0, -1.0), "cost = -1.0"),
-        (lambda: Level(1.0, np.inf), "cost = inf"),
+        (lambda: Level(1.0, np.inf), "cost = "),
         (lambda: Sensor(0.1, slope=(np.nan, 0)), "slope"),
         (lambda: world(Sensor(0.1, slope=(0.1,))), "a slope of 1 numbers"),
-        (lambda: world(Sensor(0.1, slope=(0.0, -0.02))), "standard deviation of -0.1"),
+        (lambda: world(Sensor(0.1, slope=(0.0, -0.02))), "standard deviation falls to -0.1"),
     ],
 )
-def test_a_sensor_that_makes_no_sense_is_refused(make, said):
-    with pytest.raises(InputError, match=said):
+def test_an_invalid_sensor_is_rejected(make, message):
+    with pytest.raises(InputError, match=message):
         make()
 
 
-def test_a_move_costs_its_level_too():
+def test_a_query_also_pays_for_its_level():
     cost = world(Sensor(levels=LEVELS)).cost
     here, there = DOMAIN.sites[0], DOMAIN.sites[3:4]
 
@@ -65,7 +65,7 @@ def test_a_move_costs_its_level_too():
     assert cost.duration_s(here, there, level=0)[0] == cost.to(here, there, level=0)[0]
 
 
-def test_a_world_without_levels_keeps_its_costs_as_they_are():
+def test_a_world_without_levels_keeps_its_costs():
     cost = Unit()
 
     kept = world(Sensor(0.1), cost).cost

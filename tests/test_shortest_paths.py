@@ -1,4 +1,4 @@
-"""The cheapest ways round obstacles."""
+"""The cheapest routes around obstacles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
+from fieldbo._numerics.lru import LruBytes
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.costs.flight import Flight
 from fieldbo.domain import shortest_paths as module
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.domain.shortest_paths import LruBytes, ShortestPaths
-from fieldbo.domain.visibility import Boxes, Outline, sight_in
+from fieldbo.domain.shortest_paths import ShortestPaths
+from fieldbo.domain.visibility import Boxes, Outline, visibility_in
 from fieldbo.errors import InputError
 
 AXES = [Axis("x", "m", 0.0, 10.0), Axis("y", "m", 0.0, 10.0)]
@@ -39,8 +40,8 @@ def box(name, low, high):
     return Obstacle(name, low, high)
 
 
-def length(way):
-    return float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
+def length(route):
+    return float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
 
 
 def within(*obstacles, cost=None, **what):
@@ -48,7 +49,7 @@ def within(*obstacles, cost=None, **what):
 
 
 def random_domain(seed, d=2, shape=None):
-    """Boxes, and over two axes triangles, that may overlap, and part what is free."""
+    """Boxes and, over two axes, triangles that may overlap and separate the free space."""
     rng = np.random.default_rng(seed)
     obstacles = []
     for k in range(rng.integers(1, 7 if d == 2 else 4)):
@@ -84,34 +85,33 @@ TWO = (box("low", (2, 0), (3, 7)), box("high", (6, 3), (7, 10)))
         ((0, 0), (10, 4), []),
     ],
 )
-def test_the_way_round_a_square_bends_at_its_corners(a, b, bends):
+def test_the_route_around_a_square_bends_at_its_corners(a, b, bends):
     cost = within(SQUARE)
     a, b = np.array(a, dtype=float), np.array(b, dtype=float)
-    way = cost.path(a, b)
+    route = cost.path(a, b)
 
-    assert cost.travel(a, b[None])[0] == pytest.approx(length(way), rel=1e-12)
+    assert cost.travel(a, b[None])[0] == pytest.approx(length(route), rel=1e-12)
     if bends is not None:
-        found = way[1:-1]
-        # Either side of the square is as short.
-        assert len(found) == len(bends)
+        # Both sides of the square are equally short.
+        assert len(route[1:-1]) == len(bends)
         expected = length(np.array([a, *bends, b], dtype=float))
-        assert length(way) == pytest.approx(expected, rel=1e-12)
+        assert length(route) == pytest.approx(expected, rel=1e-12)
     else:
-        assert len(way) >= 3
+        assert len(route) >= 3
 
 
-def test_round_a_square_is_as_long_as_pythagoras_says():
+def test_the_route_around_a_square_has_the_length_given_by_pythagoras():
     cost = within(SQUARE)
 
     assert cost.travel([2, 5], [[8, 5]])[0] == pytest.approx(2 * hypot(2, 1) + 2)
     assert cost.travel([3, 3], [[6, 6]])[0] == pytest.approx(hypot(3, 1) + 2)
 
 
-def test_between_two_walls_the_way_goes_over_the_one_and_under_the_other():
+def test_the_route_past_two_walls_goes_over_the_first_and_under_the_second():
     cost = within(*TWO)
-    way = cost.path([0, 5], [10, 5])
+    route = cost.path([0, 5], [10, 5])
 
-    assert way.tolist() == [[0, 5], [2, 7], [3, 7], [6, 3], [7, 3], [10, 5]]
+    assert route.tolist() == [[0, 5], [2, 7], [3, 7], [6, 3], [7, 3], [10, 5]]
     assert cost.travel([0, 5], [[10, 5]])[0] == pytest.approx(hypot(2, 2) + 2 + 5 + hypot(3, 2))
 
 
@@ -149,7 +149,7 @@ def test_nothing_passes_between_an_obstacle_and_the_edge_it_touches(d):
     assert cost.travel(start, end[None])[0] == pytest.approx(2 * hypot(4, 7) + 2)
 
 
-def test_a_way_keeps_within_a_concave_outline():
+def test_a_route_stays_inside_a_concave_outline():
     shore = shapely.Polygon([(0, 0), (10, 0), (10, 10), (6, 10), (6, 4), (4, 4), (4, 10), (0, 10)])
     cost = within(region=shore)
 
@@ -157,12 +157,12 @@ def test_a_way_keeps_within_a_concave_outline():
     assert cost.travel([0, 10], [[10, 10]])[0] == pytest.approx(2 * hypot(4, 6) + 2)
 
 
-def test_over_a_box_on_the_floor_the_way_unfolds():
+def test_the_route_over_a_box_on_the_floor_is_straight_when_unfolded():
     cost = within(box("hall", (3, 0, 0), (7, 10, 3)), axes=SOLID, shape=(11, 11, 11))
 
     assert cost.travel([0, 5, 0], [[10, 5, 0]])[0] == pytest.approx(2 * hypot(3, 3) + 4)
     assert cost.path([0, 5, 0], [10, 5, 0]).tolist() == [[0, 5, 0], [3, 5, 3], [7, 5, 3], [10, 5, 0]]
-    # Where the shortest way crosses an edge aslant, bends are off by part of a piece.
+    # Where the shortest route crosses an edge at an angle, bends are off by part of a piece.
     exact = hypot(2 * hypot(3, 3) + 4, 8.0)
     assert exact <= cost.travel([0, 1, 0], [[10, 9, 0]])[0] <= 1.005 * exact
 
@@ -174,25 +174,25 @@ def test_nothing_passes_between_boxes_that_share_a_face():
     assert np.isinf(cost.travel([0, 5, 5], [[10, 5, 5]])[0])
 
 
-def test_what_is_parted_off_costs_infinity_and_has_no_path():
+def test_an_unreachable_place_costs_infinity_and_has_no_path():
     cost = within(box("wall", (4, 0), (6, 10)))
 
     assert cost.travel([0, 5], [[10, 5], [3, 5]]).tolist() == [np.inf, 3.0]
     assert cost.to([0, 5], [[10, 5]])[0] == np.inf
-    with pytest.raises(InputError, match=r"no way from \[0.0, 5.0\] to \[10.0, 5.0\]"):
+    with pytest.raises(InputError, match=r"no route from \[0.0, 5.0\] to \[10.0, 5.0\]"):
         cost.path([0, 5], [10, 5])
 
 
-def test_the_inside_of_an_obstacle_is_no_end():
+def test_the_inside_of_an_obstacle_cannot_be_reached():
     cost = within(SQUARE)
 
     assert cost.travel([0, 5], [[5, 5], [4, 5]]).tolist() == [np.inf, 4.0]
-    with pytest.raises(InputError, match="no way"):
+    with pytest.raises(InputError, match="no route"):
         cost.path([0, 5], [5, 5])
 
 
 @pytest.mark.parametrize(("adrift", "free"), [((4.5, 5), (4, 5)), ((-1, 3), (0, 3))])
-def test_a_vehicle_adrift_goes_to_the_nearest_free_place_first(adrift, free):
+def test_a_drifting_vehicle_first_goes_to_the_nearest_free_place(adrift, free):
     cost, site = within(SQUARE), np.array([[4.0, 9.0]])
     expected = hypot(*np.subtract(adrift, free)) + cost.travel(free, site)[0]
 
@@ -201,7 +201,7 @@ def test_a_vehicle_adrift_goes_to_the_nearest_free_place_first(adrift, free):
 
 
 @pytest.mark.parametrize(("adrift", "free"), [((4.5, 5, 5), (4, 5, 5)), ((5, -1, 5), (5, 0, 5))])
-def test_a_drone_adrift_goes_to_the_nearest_free_place_first(adrift, free):
+def test_a_drifting_drone_first_goes_to_the_nearest_free_place(adrift, free):
     cost = within(box("cube", (4, 4, 4), (6, 6, 6)), axes=SOLID, shape=(6, 6, 6))
     site = np.array([[4.0, 0.0, 5.0]])
     expected = hypot(*np.subtract(adrift, free)) + cost.travel(free, site)[0]
@@ -215,10 +215,10 @@ def test_a_drone_adrift_goes_to_the_nearest_free_place_first(adrift, free):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 100_000))
-def test_distances_are_those_of_a_visibility_graph_made_leg_by_leg(seed):
+def test_distances_agree_with_a_visibility_graph_built_leg_by_leg(seed):
     domain = random_domain(seed)
     rings = [r for p in shapely.get_parts(domain.region) for r in (p.exterior, *p.interiors)]
-    assume(not any(a.intersects(b) for a, b in combinations(rings, 2)))  # obstacles that touch in a point
+    assume(not any(a.intersects(b) for a, b in combinations(rings, 2)))  # no obstacles that touch in a point
     cost, sites = Euclidean().within(domain), some_of(domain, seed, 6)
     nodes = np.concatenate([sites, shapely.get_coordinates(domain.region)])
     wide = domain.region.buffer(1e-7)
@@ -235,8 +235,8 @@ def test_distances_are_those_of_a_visibility_graph_made_leg_by_leg(seed):
 
 
 def grid_distances(domain, steps):
-    """Shortest ways (N, N) of moves between sites by `steps`, none of them through an obstacle."""
-    sites, free = domain.sites, sight_in(domain)
+    """Shortest distances (N, N) of moves between sites by `steps` that avoid obstacles."""
+    sites, free = domain.sites, visibility_in(domain)
     index = domain.on_grid(np.arange(domain.size))
     rows, columns = [], []
     for step in steps:
@@ -253,7 +253,7 @@ def grid_distances(domain, steps):
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_moves_on_a_grid_are_no_shorter_and_little_longer(d):
+def test_routes_on_a_grid_are_at_least_as_long_and_little_longer(d):
     pillars = [box("a", (2, 2, 0)[:d], (4, 8, 6)[:d]), box("b", (6, 0, 0)[:d], (8, 6, 8)[:d])]
     domain = domain_with(*pillars, axes=SOLID[:d], shape=(11,) * d)
     steps = [tuple(np.subtract(s, 1)) for s in np.ndindex(*(3,) * d) if s > (1,) * d]
@@ -261,8 +261,8 @@ def test_moves_on_a_grid_are_no_shorter_and_little_longer(d):
     exact = Euclidean().within(domain).travel(sites, sites)
     apart = ~np.eye(domain.size, dtype=bool)
 
-    # Moves along axes and diagonals are up to 8% (13% in space) longer than straight ones; in space bends are
-    # off by part of a piece, which tells in short ways round an edge.
+    # Moves along axes and diagonals are up to 8% (with three axes 13%) longer than straight ones. With three
+    # axes, bends are off by part of a piece, which matters in short routes around an edge.
     over = exact[apart] / rough[apart]
     assert over.max() <= (1.0 + 1e-9 if d == 2 else 1.06)
     assert np.quantile(over, 0.999) <= (1.0 + 1e-9 if d == 2 else 1.005)
@@ -283,29 +283,29 @@ def test_three_axes_agree_with_two_where_obstacles_stand_floor_to_ceiling():
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 100_000), flies=st.booleans())
-def test_no_way_crosses_an_obstacle_or_leaves_the_region(seed, flies):
+def test_no_route_crosses_an_obstacle_or_leaves_the_region(seed, flies):
     domain = random_domain(seed)
     cost = (DRONE if flies else Euclidean()).within(domain)
     for a, b in pairwise(some_of(domain, seed)):
         if np.isinf(cost.travel(a, b[None])[0]):
             continue
-        way = shapely.LineString(cost.path(a, b))
-        assert way.difference(domain.region.buffer(1e-6)).length == 0
+        route = shapely.LineString(cost.path(a, b))
+        assert route.difference(domain.region.buffer(1e-6)).length == 0
         for obstacle in domain.obstacles:
-            assert way.intersection(obstacle.polygon.buffer(-1e-6)).is_empty
+            assert route.intersection(obstacle.polygon.buffer(-1e-6)).is_empty
 
 
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 100_000))
-def test_no_way_crosses_a_box_in_space(seed):
+def test_no_route_crosses_a_box_over_three_axes(seed):
     domain = random_domain(seed, 3)
     cost = Euclidean().within(domain)
     for a, b in pairwise(some_of(domain, seed)):
         if np.isinf(cost.travel(a, b[None])[0]):
             continue
-        way = cost.path(a, b)
+        route = cost.path(a, b)
         shares = np.linspace(0, 1, 101)[:, None]
-        points = np.concatenate([p + shares * (q - p) for p, q in pairwise(way)])
+        points = np.concatenate([p + shares * (q - p) for p, q in pairwise(route)])
         for obstacle in domain.obstacles:
             low, high = np.add(obstacle.low, 1e-6), np.subtract(obstacle.high, 1e-6)
             assert not np.any(np.all((points > low) & (points < high), axis=1))
@@ -315,7 +315,7 @@ def test_no_way_crosses_a_box_in_space(seed):
 
 @settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
-def test_a_way_costs_what_its_legs_cost_and_takes_as_long(seed, d, flies):
+def test_the_cost_and_duration_of_a_route_are_the_sums_over_its_legs(seed, d, flies):
     domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(rate=2.0, seconds_per_unit=3.0)
     cost, sites = alone.within(domain), some_of(domain, seed)
     price, seconds = cost.travel(sites, sites), cost.travel_s(sites, sites)
@@ -331,9 +331,7 @@ def test_a_way_costs_what_its_legs_cost_and_takes_as_long(seed, d, flies):
 
 @settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
-def test_no_detour_is_cheaper_than_the_leg_and_where_bends_are_exact_the_triangle_inequality_holds(
-    seed, d, flies
-):
+def test_no_detour_is_cheaper_than_the_leg_and_exact_bends_obey_the_triangle_inequality(seed, d, flies):
     domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(axis_rates=(1.0, 2.0, 0.5)[:d])
     cost, sites = alone.within(domain), some_of(domain, seed)
     price = cost.travel(sites, sites)
@@ -345,7 +343,7 @@ def test_no_detour_is_cheaper_than_the_leg_and_where_bends_are_exact_the_triangl
 
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]))
-def test_there_is_as_far_as_back_where_climbing_is_free(seed, d):
+def test_costs_are_symmetric_if_climbing_is_free(seed, d):
     domain = random_domain(seed, d)
     sites = some_of(domain, seed)
     for cost in (Euclidean(), Flight(climb=0.0)):
@@ -353,14 +351,14 @@ def test_there_is_as_far_as_back_where_climbing_is_free(seed, d):
         assert price == pytest.approx(price.T, rel=1e-12)
 
 
-def test_climbing_round_an_obstacle_is_dearer_than_coming_down():
+def test_climbing_around_an_obstacle_is_more_expensive_than_descending():
     cost = within(SQUARE, cost=Flight(climb=100.0, descent=10.0, power=50.0, joules_per_unit=1.0))
     up, down = cost.travel([5, 4], [[5, 6]])[0], cost.travel([5, 6], [[5, 4]])[0]
 
     assert up - down == pytest.approx((100.0 - 10.0) * 2.0)
 
 
-def test_each_leg_round_an_obstacle_starts_and_ends_at_rest():
+def test_each_leg_around_an_obstacle_starts_and_ends_at_rest():
     drone = Flight(speed=1.0, acceleration=0.5, power=10.0, joules_per_unit=1.0)
     cost = within(SQUARE, cost=drone)
     legs = [sqrt(5), 2.0, sqrt(5)]
@@ -370,8 +368,8 @@ def test_each_leg_round_an_obstacle_starts_and_ends_at_rest():
     assert cost.travel([2, 5], [[8, 5]])[0] == pytest.approx(10.0 * seconds)
 
 
-def test_where_every_bend_is_a_stop_a_longer_way_with_fewer_bends_is_cheaper():
-    """The belly of this obstacle is round and short to follow, its back is longer and has one corner."""
+def test_a_longer_route_with_fewer_bends_is_cheaper_if_every_bend_is_a_stop():
+    """One side of this obstacle is round and short to follow; the other is longer and has one corner."""
     angles = np.linspace(np.pi, 2 * np.pi, 13)
     belly = [(5 + 3 * np.cos(t), 5 + 3 * np.sin(t)) for t in angles]
     obstacle = Obstacle("hull", corners=(*belly, (5.0, 9.0)))
@@ -384,12 +382,12 @@ def test_where_every_bend_is_a_stop_a_longer_way_with_fewer_bends_is_cheaper():
     assert slow.path(a, b).tolist() == [a, [5.0, 9.0], b]
 
 
-# -- what is kept ----------------------------------------------------------------------------------------
+# -- caches ----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]))
-def test_prices_asked_for_one_by_one_together_and_again_are_the_same_numbers(seed, d):
+def test_costs_computed_alone_together_and_again_are_identical(seed, d):
     domain = random_domain(seed, d, (7, 7) if d == 2 else (3, 3, 3))
     sites, cost = domain.sites, DRONE.within(domain)
     table = cost.travel(sites, sites)
@@ -401,7 +399,7 @@ def test_prices_asked_for_one_by_one_together_and_again_are_the_same_numbers(see
     assert np.array_equal(DRONE.within(domain).travel(sites[3], sites), table[3])
 
 
-def test_what_is_kept_cannot_be_written_to():
+def test_cached_costs_are_read_only():
     cost = within(SQUARE)
     sites = domain_with(SQUARE).sites
 
@@ -409,7 +407,7 @@ def test_what_is_kept_cannot_be_written_to():
         cost.travel(sites, sites)[0, 0] = 1.0
 
 
-def test_changed_sites_are_not_taken_for_the_old_ones():
+def test_changed_sites_are_not_confused_with_cached_ones():
     cost, sites = within(SQUARE), np.array([[8.0, 5.0], [8.0, 8.0]] * 20)
     before = cost.travel([2, 5], sites).copy()
     sites[0] = [2.0, 5.0]
@@ -418,30 +416,30 @@ def test_changed_sites_are_not_taken_for_the_old_ones():
     assert np.array_equal(cost.travel([2, 5], sites)[1:], before[1:])
 
 
-def test_the_oldest_is_forgotten_first_and_what_is_too_large_is_not_kept():
-    recent, made = LruBytes(16, len), []
+def test_the_least_recently_used_value_is_dropped_and_a_too_large_one_is_not_kept():
+    cache, made = LruBytes(16, len), []
 
     def ask(key):
-        return recent.get(("word", key), lambda: made.append(key) or "four")
+        return cache.get(("word", key), lambda: made.append(key) or "four")
 
     for key in (b"aaaa", b"bbbb", b"aaaa", b"cccc", b"aaaa", b"bbbb", b"d" * 13, b"d" * 13):
         assert ask(key) == "four"
-        assert recent.total <= 16
+        assert cache.total <= 16
     assert made == [b"aaaa", b"bbbb", b"cccc", b"bbbb", b"d" * 13, b"d" * 13]
 
 
-def test_memory_of_prices_is_bounded(monkeypatch):
+def test_the_memory_of_cached_costs_is_bounded(monkeypatch):
     monkeypatch.setattr(module, "_MOST_BYTES", 100_000)
     cost, sites = within(SQUARE), domain_with(SQUARE).sites
     for site in sites[:60]:
         cost.travel(site, sites)
-    kept = cost._ways._prices
+    cached = cost._paths._costs._values
 
-    # Bytes of sites and of their prices: not all 60 rows fit.
-    assert 50_000 < sum(v.nbytes + len(k[1]) + len(k[2]) for k, v in kept._found.items()) <= 100_000
+    # Bytes of sites and of their costs; not all 60 rows fit.
+    assert 50_000 < sum(v.nbytes + len(k[1]) + len(k[2]) for k, v in cached.items()) <= 100_000
 
 
-def test_costs_that_know_a_domain_can_be_sent_to_another_process():
+def test_a_cost_bound_to_a_domain_can_be_pickled():
     cost = within(*TWO, cost=DRONE)
     sites = some_of(domain_with(*TWO), 0)
     table = cost.travel(sites, sites)
@@ -450,23 +448,23 @@ def test_costs_that_know_a_domain_can_be_sent_to_another_process():
     assert np.array_equal(pickle.loads(sent).travel(sites, sites), table)
 
 
-# -- sight -----------------------------------------------------------------------------------------------
+# -- visibility ------------------------------------------------------------------------------------------
 
 
-def test_only_corners_that_a_way_may_bend_at_are_looked_at():
+def test_the_graph_holds_only_corners_at_which_a_route_may_bend():
     domain = domain_with(SQUARE, box("in a corner", (0, 0), (2, 1)))
 
-    assert sorted(map(tuple, sight_in(domain).corners)) == [(2, 1), (4, 4), (4, 6), (6, 4), (6, 6)]
+    assert sorted(map(tuple, visibility_in(domain).corners)) == [(2, 1), (4, 4), (4, 6), (6, 4), (6, 6)]
 
 
-def test_where_every_leg_is_free_there_is_nothing_to_look_for():
-    assert sight_in(domain_with()) is None
-    assert sight_in(domain_with(region=shapely.Polygon([(0, 0), (10, 0), (5, 10)]))) is None
+def test_a_domain_in_which_every_leg_is_free_has_no_visibility_graph():
+    assert visibility_in(domain_with()) is None
+    assert visibility_in(domain_with(region=shapely.Polygon([(0, 0), (10, 0), (5, 10)]))) is None
     corner = box("corner", (0, 0), (2, 1))
-    assert sight_in(domain_with(corner)) is not None
+    assert visibility_in(domain_with(corner)) is not None
 
 
-def test_free_travel_still_goes_round():
+def test_travel_at_no_cost_still_goes_around_obstacles():
     domain = domain_with(SQUARE)
     cost = Euclidean(rate=0.0).within(domain)
 
@@ -476,21 +474,21 @@ def test_free_travel_still_goes_round():
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("place", [0.0, 5e6])
-def test_ways_along_walls_stay_open_at_any_size_and_place(size, place):
+def test_routes_along_walls_stay_open_at_any_size_and_place(size, place):
     unit = max(size, 1.0) if place else size
     region = shapely.difference(shapely.box(0, 0, 3, 3), shapely.box(1, 1, 2, 2))
     region = shapely.transform(region, lambda x: place + unit * x)
-    ways = ShortestPaths(Outline(region, 3 * unit), cdist)
+    paths = ShortestPaths(Outline(region, 3 * unit), cdist)
     points = place + unit * np.array([[0.0, 1.0], [3.0, 1.0], [1.0, 1.5], [2.0, 1.5]])
-    found = ways.travel(points, points) / unit
+    distances = paths.travel(points, points) / unit
 
-    assert found[0, 1] == pytest.approx(3.0, rel=1e-6)
-    assert found[2, 3] == pytest.approx(2.0, rel=1e-6)
+    assert distances[0, 1] == pytest.approx(3.0, rel=1e-6)
+    assert distances[2, 3] == pytest.approx(2.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("extent", [1.0, 4.0, 8.0, 20.0, 1000.0])
-def test_far_from_zero_a_small_obstacle_is_in_the_way_all_the_same(extent):
-    """At a northing of 5.5e6 m a domain of a few metres has few digits to spare."""
+def test_a_small_obstacle_far_from_zero_blocks_legs(extent):
+    """At a northing of 5.5e6 m, coordinates in a domain of a few metres have few digits to spare."""
 
     def at(*shares):
         return tuple(5.5e6 + extent * x for x in shares)
@@ -504,7 +502,7 @@ def test_far_from_zero_a_small_obstacle_is_in_the_way_all_the_same(extent):
     assert len(cost.path(at(0.5, 0.5), at(1, 0.5))) > 2
 
 
-def test_a_pole_too_thin_to_count_by_its_area_is_in_the_way():
+def test_a_pole_with_a_tiny_area_blocks_legs():
     axes = [Axis(name, "m", 0.0, 1000.0) for name in "xy"]
     domain = domain_with(box("pole", (499.99, 499.9), (500.01, 499.92)), shape=(5, 5), axes=axes)
 
@@ -513,8 +511,8 @@ def test_a_pole_too_thin_to_count_by_its_area_is_in_the_way():
 
 
 def test_a_leg_along_a_face_is_free_and_one_through_the_box_is_not():
-    sight = Boxes(np.zeros(3), np.full(3, 9.0), np.full((1, 3), 3.0), np.full((1, 3), 6.0))
+    visibility = Boxes(np.zeros(3), np.full(3, 9.0), np.full((1, 3), 3.0), np.full((1, 3), 6.0))
     starts = np.array([[0.0, 3.0, 4.0], [0.0, 4.0, 4.0], [0.0, 0.0, 0.0]])
     ends = np.array([[9.0, 3.0, 4.0], [9.0, 4.0, 4.0], [9.0, 9.0, 9.0]])
 
-    assert np.diag(sight.free(starts, ends)).tolist() == [True, False, False]
+    assert np.diag(visibility.free(starts, ends)).tolist() == [True, False, False]

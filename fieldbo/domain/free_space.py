@@ -1,0 +1,202 @@
+"""The part of a domain that outline and obstacles leave free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import shapely
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.obstacles import Obstacle, Region, check_obstacles
+from fieldbo.errors import InputError
+
+_THIN = 1e-9  # times the longest extent; a thinner gap is rounding, and is closed
+
+
+def with_clearance(
+    axes: Sequence[Axis], obstacles: Sequence[Obstacle], clearance: float
+) -> tuple[Obstacle, ...]:
+    """Return the obstacles, each grown by the clearance.
+
+    Raises
+    ------
+    InputError
+        The clearance is negative or not finite, or the axes have different units.
+    """
+    if not (np.isfinite(clearance) and clearance >= 0):
+        raise InputError(
+            f"clearance = {clearance}", expected="a finite number of at least 0", where="domain.clearance"
+        )
+    if clearance > 0 and len(units := {a.unit for a in axes}) > 1:
+        raise InputError(
+            f"a clearance on axes in {' and '.join(sorted(units))}",
+            expected="the same unit on all axes, so that distances are defined",
+            where="domain.clearance",
+            fix="make the obstacles larger instead",
+        )
+    return tuple(o.grown(clearance) for o in obstacles)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeSpace:
+    """The free part of the box between `low` and `high`.
+
+    Parameters
+    ----------
+    low, high : (d,) array
+    region : shapely.Polygon or MultiPolygon, optional
+        The free part, over two axes; None means the whole box.
+    boxes : (b, d) array and (b, d) array, optional
+        With more axes: low and high ends of boxes that make up the free part and share at most faces; None
+        means the whole box.
+    """
+
+    low: Array
+    high: Array
+    region: Region | None = None
+    boxes: tuple[Array, Array] | None = None
+
+    @classmethod
+    def on(
+        cls, axes: Sequence[Axis], obstacles: Sequence[Obstacle], outline: Region | None = None
+    ) -> FreeSpace:
+        """Return what obstacles leave of an outline, or of the box between the axes' ends."""
+        low, high = frozen_array([a.low for a in axes]), frozen_array([a.high for a in axes])
+        return cls.around(obstacles, low, high, outline)
+
+    @classmethod
+    def around(
+        cls, obstacles: Sequence[Obstacle], low: Array, high: Array, outline: Region | None = None
+    ) -> FreeSpace:
+        """Return what obstacles leave of an outline, or of the box between `low` and `high` (d,).
+
+        Gaps without width are closed: obstacles that touch form one, and nothing passes between an obstacle
+        and an edge that it touches.
+
+        Raises
+        ------
+        InputError
+            An obstacle does not fit the box, or nothing is left.
+
+        Examples
+        --------
+        >>> FreeSpace.around([Obstacle("mast", (1, 0), (2, 3))], np.zeros(2), np.array([4.0, 3.0])).measure
+        9.0
+        >>> FreeSpace.around([Obstacle("tank", (1, 0, 0), (2, 2, 5))], np.zeros(3), np.full(3, 3.0)).measure
+        21.0
+        """
+        check_obstacles(obstacles, low, high, outline)
+        if not obstacles:
+            return cls(low, high, outline)
+        if len(low) == 2:
+            whole = shapely.box(*low, *high) if outline is None else outline
+            precision = 10.0 * float(np.spacing(np.abs([low, high]).max()))  # of the coordinates
+            finest = max(0.1 * _THIN * float(np.min(high - low)), precision)
+            return cls(low, high, _region(obstacles, whole, finest))
+        boxes = [(low, high)]
+        for obstacle in obstacles:
+            boxes = [part for box in boxes for part in _boxes_around(obstacle, *box)]
+        boxes = [(a, b) for a, b in boxes if np.all(b - a > _THIN * (high - low))]
+        if not boxes:
+            raise _nothing_left()
+        return cls(low, high, boxes=(np.array([a for a, _ in boxes]), np.array([b for _, b in boxes])))
+
+    @property
+    def measure(self) -> float:
+        """Length, area or volume."""
+        if self.region is not None:
+            return float(self.region.area)
+        low, high = self.boxes or (self.low[None], self.high[None])
+        return float(np.prod(high - low, axis=1).sum())
+
+    @property
+    def convex(self) -> bool:
+        """Whether every straight leg between two of its points stays inside it."""
+        if self.region is None:
+            return self.boxes is None
+        if isinstance(self.region, shapely.MultiPolygon) or len(self.region.interiors):
+            return False
+        corners = shapely.points(shapely.get_coordinates(self.region))
+        depth = shapely.distance(corners, self.region.convex_hull.boundary).max()  # the area may be tiny
+        return bool(depth <= _THIN * (self.high - self.low).max())
+
+    def contains(self, points: ArrayLike) -> Mask:
+        """Return a mask (n,) of the points (n, d) that are free, edges included."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        inside: Mask = np.all(~self.beyond(x), axis=1)
+        if self.region is not None:
+            inside &= shapely.intersects_xy(self._with_edge, *(x - self.low).T)
+        elif self.boxes is not None:
+            low, high = (self.boxes[0] - self._slack).T, (self.boxes[1] + self._slack).T
+            within = [(x[:, j, None] >= low[j]) & (x[:, j, None] <= high[j]) for j in range(len(low))]
+            inside &= np.logical_and.reduce(within).any(axis=1)
+        return inside
+
+    def beyond(self, points: ArrayLike) -> Mask:
+        """Return a mask (n, d) of the coordinates of points (n, d) that lie outside the box."""
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        return ~((x >= self.low - self._slack) & (x <= self.high + self._slack))
+
+    @cached_property
+    def _slack(self) -> Array:
+        """How far (d,) coordinates may lie outside, so that a point survives being written as text."""
+        return _THIN * (self.high - self.low)
+
+    @cached_property
+    def _with_edge(self) -> Region:
+        """The region, expanded by the slack, relative to `low`, and prepared for many queries."""
+        assert self.region is not None
+        larger = expanded(self.region, _THIN * float((self.high - self.low).max()), self.low)
+        shapely.prepare(larger)
+        return larger
+
+
+def expanded(region: Region, slack: float, origin: Array) -> Region:
+    """Return a region, expanded by a tiny slack, in coordinates relative to `origin` (2,).
+
+    In coordinates far from 0, such as eastings, so small a slack would be lost, and holes with it.
+    """
+    larger = shapely.transform(region, lambda x: x - origin).buffer(slack, join_style="mitre")
+    assert isinstance(larger, Region)
+    return larger
+
+
+def _region(obstacles: Sequence[Obstacle], whole: Region, finest: float) -> Region:
+    """Return what obstacles leave of a region, rounded to less than `finest`, without tiny parts."""
+    step = 10.0 ** np.floor(np.log10(finest))  # a power of ten keeps decimals as they are
+    taken = shapely.union_all([o.polygon for o in obstacles], grid_size=step)
+    free = shapely.difference(whole, taken, grid_size=step)
+    parts = [p for p in shapely.get_parts(free) if isinstance(p, shapely.Polygon)]
+    parts = [p for p in parts if p.area > _THIN * whole.area]
+    if not parts:
+        raise _nothing_left()
+    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+
+
+def _boxes_around(obstacle: Obstacle, low: Array, high: Array) -> list[tuple[Array, Array]]:
+    """Return the boxes that an obstacle leaves of one box: along each axis, those before and behind it."""
+    first, last = np.maximum(low, obstacle.low), np.minimum(high, obstacle.high)
+    if np.any(first >= last):
+        return [(low, high)]
+    parts = []
+    for j in range(len(low)):
+        before, behind = high.copy(), low.copy()
+        before[j], behind[j] = first[j], last[j]
+        parts += [(low, before), (behind, high)]
+        low, high = low.copy(), high.copy()
+        low[j], high[j] = first[j], last[j]
+    return [(a, b) for a, b in parts if np.all(a < b)]
+
+
+def _nothing_left() -> InputError:
+    return InputError(
+        "obstacles cover the whole domain",
+        expected="obstacles, with their clearance, that leave free space for a site",
+        where="domain.obstacles",
+        fix="make them smaller, or lower the clearance",
+    )
