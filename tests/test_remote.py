@@ -11,21 +11,20 @@ import pytest
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
-from fieldbo.vehicles.remote.arrival import Arrival
 from fieldbo.vehicles.remote.link import (
-    Alive,
-    At,
-    Charge,
+    BatteryReport,
     Connection,
-    Done,
-    Down,
     Goal,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
     Link,
-    Read,
-    Refused,
+    PositionReport,
+    Reading,
+    Unreachable,
 )
 from fieldbo.vehicles.remote.remote import Remote
-from fieldbo.vehicles.remote.settings import Battery, Reports, VehicleFile, Watch
+from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
 from fieldbo.vehicles.simulators import Fault, Robot
 
 QUICK = Watch(silence_s=0.3, connect_s=0.5, patience=3.0, least_s=0.6)
@@ -46,10 +45,10 @@ class Wire(Connection):
         while self._open:
             with self._lock:
                 for signal in self.robot.tick():
-                    if not self.cut and not (self.streams and isinstance(signal, Done)):
+                    if not self.cut and not (self.streams and isinstance(signal, GoalResult)):
                         self.hear(signal)
                 if self.streams and not self.cut and not math.isnan(self.robot.reading):
-                    self.hear(Read(self.robot.reading))
+                    self.hear(Reading(self.robot.reading))
             time.sleep(0.005)
 
     def _ordered(self, act, *args):
@@ -57,17 +56,17 @@ class Wire(Connection):
             with self._lock:
                 act(*args)
 
-    def go(self, errand):
-        self._ordered(self.robot.go, errand)
+    def go(self, goal):
+        self._ordered(self.robot.go, goal)
 
-    def cancel(self, errand):
-        self._ordered(self.robot.cancel, errand)
+    def cancel(self, goal):
+        self._ordered(self.robot.cancel, goal)
 
     def hold(self):
         self._ordered(self.robot.hold)
 
-    def ask(self, errand):
-        self._ordered(self.robot.ask, errand)
+    def ask(self, goal):
+        self._ordered(self.robot.ask, goal)
         return True
 
     def close(self):
@@ -172,7 +171,7 @@ def test_where_it_is_and_what_it_has_left_comes_right_behind_what_was_done():
 def test_a_refusal_is_told_as_such():
     with remote("refuse:0") as vehicle:
         vehicle.send(QUERY)
-        assert settled(vehicle, "run/0") == Rejected("run/0", "refused on demand")
+        assert settled(vehicle, "run/0") == Rejected("run/0", "rejected on demand")
 
 
 def test_what_is_never_finished_is_cancelled_in_time_and_told_as_cut_short():
@@ -249,9 +248,9 @@ def test_an_errand_of_another_run_is_none_of_this_one():
         until_settled(vehicle, "run/1")
         wire = vehicle.link.wires[0]
         at, none = np.zeros(2), np.empty(0)
-        for errand in ("run/0#theirs", "run/0", "else/0#mine", "#", ""):
-            wire.hear(Done(errand, at, np.empty((0, 2)), none, none))
-            wire.hear(Refused(errand, "not here"))
+        for goal in ("run/0#theirs", "run/0", "else/0#mine", "#", ""):
+            wire.hear(GoalResult(goal, at, np.empty((0, 2)), none, none))
+            wire.hear(GoalRejected(goal, "not here"))
         assert [e for e in vehicle.events(0.1) if hasattr(e, "order")] == []
 
 
@@ -266,7 +265,7 @@ def test_a_will_loses_the_order_at_once():
     with remote("stuck:0") as vehicle:
         vehicle.send(QUERY)
         before = time.monotonic()
-        vehicle.link.wires[0].hear(Down("its will says offline"))
+        vehicle.link.wires[0].hear(Unreachable("its will says offline"))
         assert settled(vehicle, "run/0") == Lost("run/0", "its will says offline")
         assert time.monotonic() - before < 0.2
 
@@ -296,7 +295,7 @@ def test_an_order_that_has_not_left_is_cancelled_without_the_robot():
         vehicle.send(QUERY)
         vehicle.send(Query([0.0, 3.0], id="run/1"))
         vehicle.cancel("run/1")
-        assert settled(vehicle, "run/1") == Rejected("run/1", "cancelled before it left")
+        assert settled(vehicle, "run/1") == Rejected("run/1", "cancelled before it was sent")
 
 
 def test_a_new_vehicle_learns_from_the_robot_what_came_of_an_order():
@@ -332,7 +331,7 @@ def test_a_streaming_sensor_that_says_nothing_has_failed():
     vehicle = remote(link=Streaming, arrival=arrival)
     with vehicle:
         wire = vehicle.link.wires[0]
-        hear, wire.hear = wire.hear, lambda s: None if isinstance(s, Read) else hear(s)
+        hear, wire.hear = wire.hear, lambda s: None if isinstance(s, Reading) else hear(s)
         vehicle.send(QUERY)
         seen = settled(vehicle, "run/0")
     assert np.isnan(seen.values).all()
@@ -345,7 +344,7 @@ def test_readings_under_way_are_none_of_the_site():
         wire = vehicle.link.wires[0]
         vehicle.send(QUERY)
         for _ in range(5):
-            wire.hear(Read(77.0))
+            wire.hear(Reading(77.0))
         seen = settled(vehicle, "run/0")
     assert seen.values[0] < 70.0
 
@@ -364,19 +363,19 @@ def test_in_a_cell_what_is_left_free_is_told_as_it_came_about():
 @pytest.mark.parametrize(
     ("charge", "remaining"),
     [
-        (Charge(share=0.5), 15.0),
-        (Charge(amount=4.0), 4.0),
-        (Charge(share=math.nan), None),
-        (Charge(share=-0.1), None),
-        (Charge(share=57.0), None),
-        (Charge(amount=math.inf), None),
-        (Charge(), None),
+        (BatteryReport(share=0.5), 15.0),
+        (BatteryReport(amount=4.0), 4.0),
+        (BatteryReport(share=math.nan), None),
+        (BatteryReport(share=-0.1), None),
+        (BatteryReport(share=57.0), None),
+        (BatteryReport(amount=math.inf), None),
+        (BatteryReport(), None),
     ],
 )
 def test_a_charge_is_believed_if_it_can_be(charge, remaining):
     vehicle = remote()
-    vehicle._account.charge(charge)
-    assert vehicle._account.telemetry().remaining == remaining
+    vehicle._filter.take_battery(charge)
+    assert vehicle._filter.telemetry().remaining == remaining
 
 
 @pytest.mark.parametrize(
@@ -415,19 +414,19 @@ def test_signs_of_life_alone_keep_an_order_waiting():
         vehicle.send(QUERY)
         end = time.monotonic() + 3 * QUICK.silence_s
         while time.monotonic() < end:
-            vehicle.link.wires[0].hear(Alive())
+            vehicle.link.wires[0].hear(Heartbeat())
             assert [e for e in vehicle.events(0.05) if hasattr(e, "order")] == []
 
 
 def test_a_robot_that_reports_no_place_is_where_its_orders_end():
     vehicle = remote()
-    vehicle._account.at(np.array([math.nan, 0.0]))
-    assert np.array_equal(vehicle._account.telemetry().position, small_mission().crew[0].start)
-    vehicle._account.at(np.array([1.0]))
-    vehicle._account.at(np.array([1e9, 0.0]))
-    assert np.array_equal(vehicle._account.telemetry().position, small_mission().crew[0].start)
-    vehicle._account.at(np.array([1.0, 2.0]))
-    assert np.array_equal(vehicle._account.telemetry().position, [1.0, 2.0])
+    vehicle._filter.take_position(np.array([math.nan, 0.0]))
+    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().crew[0].start)
+    vehicle._filter.take_position(np.array([1.0]))
+    vehicle._filter.take_position(np.array([1e9, 0.0]))
+    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().crew[0].start)
+    vehicle._filter.take_position(np.array([1.0, 2.0]))
+    assert np.array_equal(vehicle._filter.telemetry().position, [1.0, 2.0])
 
 
 def test_a_missions_simulation_and_a_robot_with_its_seed_read_the_same():
@@ -443,14 +442,16 @@ def test_a_missions_simulation_and_a_robot_with_its_seed_read_the_same():
 
 def test_why_no_robot_is_there_is_said_where_the_middleware_knows():
     vehicle = remote()
-    vehicle.link.robot.tick = lambda: [Down("its will says offline")]
+    vehicle.link.robot.tick = lambda: [Unreachable("its will says offline")]
     with pytest.raises(VehicleError, match="its will says offline"), vehicle:
         pass
 
 
 def part(vehicle, number, position, *, last, value=1.0, **told):
     at = np.array(position, dtype=float)
-    done = Done(f"run/{number}#s", at, at[None], np.array([value]), np.array([math.nan]), last=last, **told)
+    done = GoalResult(
+        f"run/{number}#s", at, at[None], np.array([value]), np.array([math.nan]), last=last, **told
+    )
     vehicle.link.wires[-1].hear(done)
 
 
@@ -476,14 +477,16 @@ def until_settled_whole(vehicle):
 
 def nonsense():
     at = np.zeros(2)
-    yield Done("run/0#s", at, np.zeros((3, 2)), np.array([1.0]), np.array([1.0]))
-    yield Done("run/0#s", at, at[None], np.array([1.0]), np.array([1.0, 2.0]), cost=None)
-    yield Done(
+    yield GoalResult("run/0#s", at, np.zeros((3, 2)), np.array([1.0]), np.array([1.0]))
+    yield GoalResult("run/0#s", at, at[None], np.array([1.0]), np.array([1.0, 2.0]), cost=None)
+    yield GoalResult(
         "run/0#s", at, at[None], np.array([1.0]), np.array([]), channels={"depth": np.array([1.0, 2.0])}
     )
-    yield Done("run/0#s", np.array([0.0]), at[None], np.array([1.0]), np.array([1.0]), duration_s=None)
-    yield Done("run/0#s", at, np.array([]), np.array([1.0]), np.array([1.0]), cost=1e30)
-    yield Done("run/0#s", at, at[None], np.array([1e308]), np.array([-1e308]), cost=-1e308, duration_s=1e308)
+    yield GoalResult("run/0#s", np.array([0.0]), at[None], np.array([1.0]), np.array([1.0]), duration_s=None)
+    yield GoalResult("run/0#s", at, np.array([]), np.array([1.0]), np.array([1.0]), cost=1e30)
+    yield GoalResult(
+        "run/0#s", at, at[None], np.array([1e308]), np.array([-1e308]), cost=-1e308, duration_s=1e308
+    )
 
 
 @pytest.mark.parametrize("done", list(nonsense()), ids=range(6))
@@ -503,7 +506,7 @@ def test_what_is_told_of_an_order_that_has_not_left_is_passed_over():
         vehicle.send(QUERY)
         vehicle.send(second)
         part(vehicle, 1, [0.0, 3.0], last=True)
-        vehicle.link.wires[0].hear(Refused("run/1#s", "not yet"))
+        vehicle.link.wires[0].hear(GoalRejected("run/1#s", "not yet"))
         assert [e for e in vehicle.events(0.2) if hasattr(e, "order")] == []
 
 
@@ -511,7 +514,7 @@ def test_a_place_that_is_none_does_not_stop_a_robot_that_streams():
     with remote(link=Streaming, speedup=10.0) as vehicle:
         vehicle.send(QUERY)
         for place in ([1e9, 0.0], [math.nan, 0.0], [1.0], "here"):
-            vehicle.link.wires[0].hear(At(place))
+            vehicle.link.wires[0].hear(PositionReport(place))
         assert settled(vehicle, "run/0").sites[0] == pytest.approx([2.0, 1.0])
 
 
@@ -537,7 +540,7 @@ def test_clock_and_place_are_taken_up_from_all_that_was_told():
     late = Observation("run/0", np.empty((0, 2)), none, none, none, [2.0, 1.0], 1.0, time_s=10.0)
     newest = replace(late, order="run/1", position=[4.0, 0.0])
     vehicle.resume(orders, [newest, late, Telemetry(0, [4.0, 0.0], 20.0, 700.0)])
-    where = vehicle._account.telemetry()
+    where = vehicle._filter.telemetry()
     assert where.time_s >= 700.0
     assert where.position.tolist() == [4.0, 0.0]
 
@@ -556,21 +559,21 @@ def test_a_lost_order_whose_robot_knows_more_is_told_after_a_resume():
 def test_a_battery_that_holds_more_than_the_mission_may_use_is_told_by_what_was_used():
     vehicle = remote(battery=Battery(full=600.0))
     for amount, told in ((540.0, 30.0), (530.0, 20.0), (601.0, 20.0), (1e30, 20.0), (5.0, 0.0)):
-        vehicle._account.charge(Charge(amount=amount))
-        assert vehicle._account.telemetry().remaining == pytest.approx(told)
+        vehicle._filter.take_battery(BatteryReport(amount=amount))
+        assert vehicle._filter.telemetry().remaining == pytest.approx(told)
 
 
 @pytest.mark.parametrize(
-    ("errand", "why"),
+    ("goal", "why"),
     [
-        (Goal("a", np.array([1.0, math.nan])), "nothing is said of y: this robot is in small, with x, y"),
-        (Goal("a", np.array([1.0])), "a site of 1 numbers"),
+        (Goal("a", np.array([1.0, math.nan])), "the site has no value for y: this robot is in small, with x, y"),
+        (Goal("a", np.array([1.0])), "the site has 1 coordinates"),
         (Goal("a", np.array([1.0, 1.0]), level=3), "no setting 3"),
-        (Goal("a", np.array([99.0, 1.0])), "outside of where it can go"),
+        (Goal("a", np.array([99.0, 1.0])), "the site is out of reach"),
     ],
 )
-def test_a_robot_refuses_what_can_not_be_done_where_it_is(errand, why):
+def test_a_robot_refuses_what_can_not_be_done_where_it_is(goal, why):
     robot = Robot(small_world())
-    robot.go(errand)
-    (refused,) = (s for s in robot.tick() if isinstance(s, Refused))
+    robot.go(goal)
+    (refused,) = (s for s in robot.tick() if isinstance(s, GoalRejected))
     assert why in refused.reason

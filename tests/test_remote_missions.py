@@ -107,7 +107,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
 
 
 def remote_settings(vehicle):
-    return vehicle._account.settings
+    return vehicle._filter.settings
 
 
 class Refusing(Simulated):

@@ -58,7 +58,8 @@ def plan(
     from fieldbo.errors import InputError
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
-    from fieldbo.vehicles.mavlink.link import Mavlink, located
+    from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.settings import located
 
     if not 0 <= stay < float("inf"):
         raise InputError(f"stay {stay}", expected="seconds, at least 0", where="--stay")

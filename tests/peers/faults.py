@@ -3,7 +3,7 @@
 The rows are written once. The tests of a kind of robot subclass `FaultTable`, say in a `Peer` how theirs is
 reached, and run all of them::
 
-    class MqttClient(Peer):
+    class OverMqtt(Peer):
         def start(self):
             self.broker = Broker(self.folder)
             self.link = f'kind = "mqtt"\\\\nport = {self.broker.port}'
@@ -34,7 +34,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.vehicles.load import LoadedVehicleFile
-from fieldbo.vehicles.remote.link import At
+from fieldbo.vehicles.remote.link import PositionReport
 
 SILENCE_S, LEAST_S = 2.0, 6.0
 """The watchdog's time, and how long an order may take, as the vehicle file states them."""
@@ -203,12 +203,15 @@ class Trial:
         ground = told.settings.ground(mission.world.domain.axes)
         connection = told.link.open(mission, ground, heard.append)
         try:
-            until(lambda: any(isinstance(one, At) for one in heard), what="the robot to say where it is")
+            until(
+                lambda: any(isinstance(one, PositionReport) for one in heard),
+                what="the robot to say where it is",
+            )
             heard.clear()
             time.sleep(seconds)
         finally:
             connection.close()
-        return np.array([one.position for one in heard if isinstance(one, At)])
+        return np.array([one.position for one in heard if isinstance(one, PositionReport)])
 
     def check(self, ran: Ran, codes=(0,)) -> None:
         """Whatever went wrong, this holds of a run that has ended."""

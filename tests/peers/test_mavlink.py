@@ -30,7 +30,7 @@ from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import for_new_run, vehicle_of
 from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.remote.link import Alive, At, Done, Goal, Read
+from fieldbo.vehicles.remote.link import Goal, GoalResult, Heartbeat, PositionReport, Reading
 
 HERE = Path(__file__).parent
 
@@ -123,7 +123,7 @@ def test_a_vehicle_tells_where_it_is_what_it_has_left_and_what_it_reads(on_the_a
 
     until(lambda: len(heard) == 5)
     alive, at, charge, read, failed = heard
-    assert alive == Alive()
+    assert alive == Heartbeat()
     assert at.position == pytest.approx([20.0, 0.0], abs=0.1)
     assert (charge.share, read.value) == (0.55, 14.5)
     assert math.isnan(failed.value)
@@ -139,8 +139,8 @@ def test_what_nobody_knows_is_not_told(on_the_air):
     wire.mav.named_value_float_send(1000, b"pressure", 3.0)
     heartbeat(wire)
 
-    waited(heard, Alive)
-    assert heard == [Alive()]
+    waited(heard, Heartbeat)
+    assert heard == [Heartbeat()]
 
 
 def test_what_comes_twice_or_is_overtaken_is_no_news(on_the_air):
@@ -155,8 +155,8 @@ def test_what_comes_twice_or_is_overtaken_is_no_news(on_the_air):
         wire.write(packets[number])
     heartbeat(wire)
 
-    until(lambda: sum(isinstance(one, Alive) for one in heard) == 2)
-    (at,) = [one for one in heard if isinstance(one, At)]
+    until(lambda: sum(isinstance(one, Heartbeat) for one in heard) == 2)
+    (at,) = [one for one in heard if isinstance(one, PositionReport)]
     assert at.position[0] == pytest.approx(20.0, abs=0.1)
 
 
@@ -170,8 +170,8 @@ def test_other_parts_of_the_vehicle_are_no_sign_of_its_autopilots_life(on_the_ai
     wire.mav.srcComponent = 191  # a computer on board, with the sensor
     wire.mav.named_value_float_send(7, b"temp", 14.5)
 
-    assert waited(heard, Read).value == 14.5
-    assert [type(one) for one in heard] == [At, Read]
+    assert waited(heard, Reading).value == 14.5
+    assert [type(one) for one in heard] == [PositionReport, Reading]
 
 
 def commands(wire, seconds):
@@ -219,7 +219,7 @@ def test_a_vehicle_that_was_switched_off_and_on_is_asked_again_and_one_that_was_
     assert "SET_POSITION_TARGET_GLOBAL_INT" in sent(GUIDED, 104_000)
     commands(wire, 0.5)
     sent(HOLD, 106_000)  # a pilot's hand
-    assert waited(heard, Done).complete is False
+    assert waited(heard, GoalResult).complete is False
     connection.go(Goal("run/1#a", np.array([60.0, 0.0])))
     assert sent(HOLD, 108_000) == set()
     assert "mode 15" in sent(HOLD, 3_000)  # after a new start

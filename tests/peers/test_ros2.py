@@ -23,7 +23,16 @@ from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.load import for_new_run, vehicle_of
-from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Goal, Read, Refused
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
+    PositionReport,
+    Reading,
+    Unreachable,
+)
 from fieldbo.vehicles.ros2.link import Ros2, pose_of
 from fieldbo.vehicles.ros2.node import Node, ros
 from fieldbo.vehicles.ros2.streams import Ros2Nav2, Ros2Topics
@@ -68,7 +77,7 @@ def test_an_address_has_the_whole_name_and_the_domain(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "mend"),
+    ("kind", "module", "fix"),
     [
         (Ros2, "rclpy", "source your ROS 2"),
         (Ros2, "fieldbo_msgs.action", "ros/build.py"),
@@ -156,12 +165,12 @@ def test_a_result_says_where_and_when_each_value_was_read_and_what_else_was(tmp_
     beside.serve(answer)
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, math.nan]), np.array([True, False]), level=2))
-        done = beside.heard(Done)
+        done = beside.heard(GoalResult)
 
     assert (goals[0].id, list(goals[0].axes), goals[0].level) == ("run/0#a", ["x", "y"], 2)
     assert np.array_equal(goals[0].site, [20.0, math.nan], equal_nan=True)
     assert goals[0].pose.header.frame_id == ""
-    assert (done.errand, done.complete, done.duration_s) == ("run/0#a", True, 9.0)
+    assert (done.goal, done.complete, done.duration_s) == ("run/0#a", True, 9.0)
     assert done.sites.tolist() == [[10.0, 0.0], [20.0, 1.0]]
     assert np.array_equal(done.values, [1.0, math.nan], equal_nan=True)
     assert done.seconds.tolist() == [3.0, 8.0]
@@ -181,7 +190,7 @@ def test_a_goal_has_its_place_in_metres_east_and_north(tmp_path):
     beside.serve(answer)
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, 30.0]), home=True))
-        beside.heard(Done)
+        beside.heard(GoalResult)
 
     pose = goals[0].pose
     assert pose.header.frame_id == "pond"
@@ -194,7 +203,7 @@ def test_numbers_that_do_not_fit_each_other_are_none(tmp_path):
     beside.serve(lambda handle: visited(handle, values=[1.0, 2.0], sites=[3.0], channels=["pH"]))
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
-        done = beside.heard(Done)
+        done = beside.heard(GoalResult)
 
     assert done.sites.shape == (2, 2)
     assert np.isnan([*done.sites.ravel(), *done.seconds, *done.channels["pH"]]).all()
@@ -210,31 +219,31 @@ def test_a_program_that_fails_in_the_middle_has_cut_the_order_short(tmp_path):
     beside.serve(fail)
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
-        done = beside.heard(Done)
+        done = beside.heard(GoalResult)
 
-    assert (done.errand, done.complete, done.sites.shape) == ("run/0#a", False, (0, 2))
+    assert (done.goal, done.complete, done.sites.shape) == ("run/0#a", False, (0, 2))
 
 
 def test_a_goal_that_is_not_taken_on_is_refused_but_a_question_is_only_not_answered(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(visited, takes_on=False)
     with beside:
-        beside.heard(Alive)
+        beside.heard(Heartbeat)
         assert beside.connection.ask("run/0#a")
         time.sleep(1.0)
-        assert not [one for one in beside.signals if isinstance(one, Refused)]
+        assert not [one for one in beside.signals if isinstance(one, GoalRejected)]
         beside.connection.go(Goal("run/1#a", np.array([20.0, 0.0])))
-        assert beside.heard(Refused).errand == "run/1#a"
+        assert beside.heard(GoalRejected).goal == "run/1#a"
 
 
 def test_a_robot_that_takes_its_leave_is_down_at_once(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(visited)
     with beside:
-        beside.heard(Alive)
+        beside.heard(Heartbeat)
         beside.robot.close()
         began = time.monotonic()
-        assert "visit" in beside.heard(Down).why
+        assert "visit" in beside.heard(Unreachable).why
         assert time.monotonic() - began < 2.0
 
 
@@ -245,7 +254,7 @@ def test_places_are_heard_in_the_frame_that_was_agreed_and_in_no_other(kind, tmp
     places = beside.publisher("geometry_msgs.msg", "PoseStamped", "/boat/pose")
     with beside:
         here = pose_of(beside.link, beside.robot, beside.ground, np.array([20.0, 30.0]))
-        assert beside.said(lambda: places.publish(here), At).position.tolist() == [20.0, 30.0]
+        assert beside.said(lambda: places.publish(here), PositionReport).position.tolist() == [20.0, 30.0]
         beside.signals.clear()
         here.header.frame_id = "odom"
         if kind == "ros2":
@@ -253,7 +262,7 @@ def test_places_are_heard_in_the_frame_that_was_agreed_and_in_no_other(kind, tmp
             time.sleep(0.5)
             assert not beside.signals
         else:
-            assert "'odom'" in beside.said(lambda: places.publish(here), Down).why
+            assert "'odom'" in beside.said(lambda: places.publish(here), Unreachable).why
 
 
 def test_a_charge_is_a_share_and_a_reading_is_a_number(tmp_path):
@@ -262,9 +271,9 @@ def test_a_charge_is_a_share_and_a_reading_is_a_number(tmp_path):
     readings = beside.publisher("std_msgs.msg", "Float64", "reading")
     with beside:
         charge, reading = ros("sensor_msgs.msg").BatteryState, ros("std_msgs.msg").Float64
-        heard = beside.said(lambda: charges.publish(charge(percentage=0.25)), Charge)
+        heard = beside.said(lambda: charges.publish(charge(percentage=0.25)), BatteryReport)
         assert (heard.share, heard.amount) == (0.25, None)
-        assert beside.said(lambda: readings.publish(reading(data=1.5)), Read).value == 1.5
+        assert beside.said(lambda: readings.publish(reading(data=1.5)), Reading).value == 1.5
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -326,7 +335,7 @@ def test_a_robot_that_is_held_stays_though_it_had_hardly_heard_where_to_go(kind,
     link, places = LINKS.get(kind)(domain_id=domain), []
 
     def hear(signal):
-        if isinstance(signal, At):
+        if isinstance(signal, PositionReport):
             places.append(signal.position)
 
     with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as robot:
