@@ -239,7 +239,7 @@ def test_the_plan_of_a_sweep_visits_the_sites_of_its_simulation(boat, command):
     code, out, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
 
     sites = once_in_a_row(simulate(load_mission("lake-lawnmower")).sites)
-    assert (code, out) == (0, f"{len(sites)} waypoints in lake-lawnmower.plan\n")
+    assert (code, out) == (0, f"wrote {len(sites)} waypoints to lake-lawnmower.plan\n")
     assert items("lake-lawnmower.plan") == GROUND.geodetic(sites).tolist()
 
 
@@ -248,7 +248,7 @@ def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
     code, out, _ = command("plan", "once", "--vehicle", boat, "--out", "again.plan", "--stay", "2.5")
 
     sites = once_in_a_row(simulate(load_mission("lake-level-set", {"agent": {"battery": 200}})).sites)
-    assert (code, out) == (0, f"{len(sites)} waypoints in again.plan\n")
+    assert (code, out) == (0, f"wrote {len(sites)} waypoints to again.plan\n")
     assert items("again.plan") == GROUND.geodetic(sites).tolist()
 
 

@@ -566,7 +566,7 @@ def test_a_battery_that_holds_more_than_the_mission_may_use_is_told_by_what_was_
 @pytest.mark.parametrize(
     ("goal", "why"),
     [
-        (Goal("a", np.array([1.0, math.nan])), "the site has no value for y: this robot is in small, with x, y"),
+        (Goal("a", np.array([1.0, math.nan])), "no value for y: this robot is in small, with x, y"),
         (Goal("a", np.array([1.0])), "the site has 1 coordinates"),
         (Goal("a", np.array([1.0, 1.0]), level=3), "no setting 3"),
         (Goal("a", np.array([99.0, 1.0])), "the site is out of reach"),

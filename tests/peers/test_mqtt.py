@@ -268,7 +268,7 @@ def robot(file, world, *more, **settings):
 def heard(file, mission):
     """Open the link alone; yield the connection and the list of its reports."""
     signals = []
-    connection = LoadedVehicleFile.json_object(str(file)).link.open(mission, None, signals.append)
+    connection = LoadedVehicleFile.read(str(file)).link.open(mission, None, signals.append)
     try:
         yield connection, signals
     finally:
@@ -278,7 +278,7 @@ def heard(file, mission):
 @contextmanager
 def anyone(file):
     """Join as a third party; yield a function that publishes below the robot's topic."""
-    link = LoadedVehicleFile.json_object(str(file)).link
+    link = LoadedVehicleFile.read(str(file)).link
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
     client.connect("localhost", link.port)
     client.loop_start()
@@ -454,7 +454,7 @@ def test_an_error_in_the_callback_does_not_stop_the_client(tmp_path, broker, cap
         raise KeyError(name)
 
     boat = vehicle_file(tmp_path, broker.port)
-    link = LoadedVehicleFile.json_object(str(boat)).link
+    link = LoadedVehicleFile.read(str(boat)).link
     client = MqttClient(
         link, link.topic, ["result"], hear, on_ready=lambda: heard.append("up"), on_failure=heard.append
     )
@@ -500,7 +500,7 @@ def test_messages_that_cannot_be_understood_do_not_change_a_mission(tmp_path, br
 @contextmanager
 def hears_goals(file, ids):
     """Collect the ids of the goals of a run in the pond."""
-    link = LoadedVehicleFile.json_object(str(file)).link
+    link = LoadedVehicleFile.read(str(file)).link
 
     def hear(name, payload, retained):
         told = json_object(name, payload).get("id", "")
