@@ -115,7 +115,7 @@ class Beside:
         actions, kind = ros("rclpy.action"), ros("fieldbo_msgs.action").Visit
         response = actions.server.GoalResponse.ACCEPT if takes_on else actions.server.GoalResponse.REJECT
         name, told = self.link.action, {"goal_callback": lambda goal: response}
-        self.robot.own(actions.ActionServer(self.robot.ros, kind, name, answer, **told))
+        self.robot.register(actions.ActionServer(self.robot.ros, kind, name, answer, **told))
 
     def publisher(self, module, kind, topic):
         return self.robot.ros.create_publisher(getattr(ros(module), kind), topic, 10)

@@ -109,4 +109,18 @@ def vehicle_schema() -> dict[str, Any]:
     schema, links = TypeAdapter(VehicleFile).json_schema(), kinds_schema(LINKS)
     schema["$defs"] = {**schema.get("$defs", {}), **links.pop("$defs", {})}
     schema["properties"]["link"] = links
+    _drop_infinite_defaults(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _drop_infinite_defaults(schema: Any) -> None:
+    """Remove defaults that JSON cannot express, such as that of ``reports.low``."""
+    for part in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(part, dict | list):
+            _drop_infinite_defaults(part)
+    if (
+        isinstance(schema, dict)
+        and isinstance(default := schema.get("default"), float)
+        and math.isinf(default)
+    ):
+        del schema["default"]

@@ -83,7 +83,7 @@ class Node:
         self._executor.add_node(self.ros)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = self.ros.create_guard_condition(self._do_work)
-        self._owned: list[Any] = []
+        self._registered: list[Any] = []
         self._ended = False
         self._thread = threading.Thread(target=self._spin, name="fieldbo-ros2", daemon=True)
 
@@ -96,9 +96,9 @@ class Node:
         clocks = ros("rclpy.clock")
         self.ros.create_timer(every_s, work, clock=clocks.Clock(clock_type=clocks.ClockType.STEADY_TIME))
 
-    def own(self, action: Any) -> Any:
+    def register(self, action: Any) -> Any:
         """Return an action client or server after registering it to be destroyed with the node."""
-        self._owned.append(action)
+        self._registered.append(action)
         return action
 
     def start(self) -> None:
@@ -128,7 +128,7 @@ class Node:
         self.do(self._end)
         self._thread.join()
         self._executor.shutdown()
-        for action in self._owned:
+        for action in self._registered:
             action.destroy()
         self.ros.destroy_node()
         self._context.try_shutdown()
@@ -184,7 +184,7 @@ class ActionGoals:
 
     def __init__(self, node: Node, kind: Any, name: str, on_report: OnReport) -> None:
         self._node, self._name, self._report = node, name, on_report
-        self._client = node.own(ros("rclpy.action").ActionClient(node.ros, kind, name))
+        self._client = node.register(ros("rclpy.action").ActionClient(node.ros, kind, name))
         self._current: ActionGoal | None = None
         self._sent_s = -math.inf
         self._servers: frozenset[bytes] = frozenset()

@@ -108,7 +108,7 @@ class _Visitor:
             handle_accepted_callback=self._begin,
             cancel_callback=self._cancel,
         )
-        node.own(server)
+        node.register(server)
 
     def _accept(self, goal: Any) -> Any:
         known = not goal.recall or self.robot.knows(goal.id)
@@ -229,7 +229,7 @@ class _Navigator(_Streamer):
             handle_accepted_callback=self._begin,
             cancel_callback=self._cancel,
         )
-        node.own(server)
+        node.register(server)
 
     def _begin(self, handle: Any) -> None:
         self._handles[self.go(handle.request.pose)] = handle
