@@ -614,7 +614,7 @@ class BehindBroker(Peer):
     def cut(self):
         self.broker.stop()
 
-    def mend(self):
+    def restore(self):
         self.broker.start()
 
 

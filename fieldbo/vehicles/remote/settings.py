@@ -115,12 +115,9 @@ def vehicle_schema() -> dict[str, Any]:
 
 def _drop_infinite_defaults(schema: Any) -> None:
     """Remove defaults that JSON cannot express, such as that of ``reports.low``."""
+    if isinstance(schema, dict):
+        for key in [key for key, value in schema.items() if isinstance(value, float) and math.isinf(value)]:
+            del schema[key]
     for part in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(part, dict | list):
             _drop_infinite_defaults(part)
-    if (
-        isinstance(schema, dict)
-        and isinstance(default := schema.get("default"), float)
-        and math.isinf(default)
-    ):
-        del schema["default"]
