@@ -179,14 +179,9 @@ class MqttClient:
             raise VehicleError(
                 "paho-mqtt is not installed\n  fix:      pip install 'fieldbo[mqtt]'"
             ) from None
-        present = self._presence is not None
-        client = Client(
-            CallbackAPIVersion.VERSION2,
-            client_id=self._topic
-            if present
-            else "",  # a new connection under this id ends the old one's will
-            protocol=MQTTProtocolVersion.MQTTv5,
-        )
+        # Under a fixed id, the will of an old connection cannot arrive after a new one is there.
+        name = "" if self._presence is None else self._topic
+        client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5)
         user, password = self._broker.credentials()
         client.username_pw_set(user, password)
         if (context := self._broker.tls_context()) is not None:
