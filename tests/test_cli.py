@@ -569,12 +569,11 @@ def test_by_hand_takes_what_is_typed_and_keeps_it_when_the_input_ends(world):
     assert "Traceback" not in err
     text = " ".join(out.split())
     assert "r/0: go to along 2.5 m, depth 1 m (about 8 s)" in text
-    assert text.count("once more, please") == 4
-    assert "[99.0, 99.0] lies outside the domain (along, depth); if you really are there, type it" in text
+    assert text.count("try again") == 4
+    assert "[99.0, 99.0] is outside the domain (along, depth); type it again to confirm" in text
     assert "'abc' is not a number" in text
-    assert "lies outside the domain (along, depth)" in text
-    assert "2 coordinates are needed (along, depth), and 1 came" in text
-    assert "a cost lies between 0 and the whole battery" in text
+    assert "enter 2 coordinates (along, depth), not 1" in text
+    assert "the cost must be between 0 and the battery" in text
     assert "Stopped by you. The run folder is complete up to the last observation (2 readings)." in text
     assert {p.name for p in Path("r").iterdir()} == {*FILES, world}
     summary = json.loads(Path("r/summary.json").read_text())
