@@ -200,7 +200,7 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
         policy=policy,
         policy_kind=name,
         model=Model(learn=False, length_scales=tuple(0.3 * domain.extent), mean=0.0),
-        crew=(VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),),
+        vehicles=(VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),),
         initial=initial,
         initial_level=int(rng.integers(2)) if levels else 0,
         batch=int(rng.choice([1, 1, 2, 4])),
@@ -235,7 +235,7 @@ def _policy(question, domain: Domain, rng: np.random.Generator):
 def faults(mission: Mission, result) -> list[tuple[str, str]]:
     """Return what went wrong in a run: kind, and what."""
     found: list[tuple[str, str]] = []
-    crew, domain, book = mission.crew[0], mission.world.domain, result.books[0]
+    crew, domain, book = mission.vehicles[0], mission.world.domain, result.books[0]
     slack = SLACK * crew.battery
     if result.cost > crew.battery - crew.reserve + slack:
         kept = f", {crew.reserve:g} to be kept" if crew.reserve else ""
@@ -330,7 +330,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.only is not None:
         mission = mission_of(asked.only)
-        print(f"{mission.policy}\n{mission.world.cost}\n{mission.crew[0]}\n{mission.world.conditions}")
+        print(f"{mission.policy}\n{mission.world.cost}\n{mission.vehicles[0]}\n{mission.world.conditions}")
         print(*mission.world.domain.obstacles, sep="\n")
         asked.seed, asked.worlds, asked.processes = asked.only, 1, 1
     counts, began = Counter({"worlds": 0}), time.monotonic()

@@ -70,7 +70,7 @@ def mission(*places, battery=100.0, start=0.0, initial=0, policy=None, learn=Fal
         question=LevelSet(2.0),
         policy=Planned(places) if policy is None else policy,
         model=Model(learn=learn, length_scales=(3.0,)),
-        crew=(VehicleSpec(battery, [start], **crew),),
+        vehicles=(VehicleSpec(battery, [start], **crew),),
         initial=initial,
         **changes,
     )
@@ -89,7 +89,7 @@ def home_again(order, cost, at=(0.0,)):
 
 
 def ledger(agent):
-    return agent.crafts[0].ledger
+    return agent.vehicles[0].ledger
 
 
 # -- the ledger ------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_a_drifted_vehicle_is_where_it_says_and_its_readings_are_where_they_were
 
     agent.tell(seen(agent.ask(), site=[2.25], value=4.0))
 
-    assert agent.crafts[0].position.tolist() == [2.25]
+    assert agent.vehicles[0].position.tolist() == [2.25]
     assert agent.surface.belief.sites.tolist() == [[2.25]]
     assert agent.ask().expected_cost == 3.75
 
@@ -419,7 +419,7 @@ def test_a_rejected_order_moves_nothing_costs_nothing_and_closes_its_site():
     agent = Agent(mission(policy=Asked((3.0, 5.0)), battery=20.0))
     agent.tell(Rejected(agent.ask().id, "shallow water"))
 
-    assert agent.crafts[0].position.tolist() == [0.0]
+    assert agent.vehicles[0].position.tolist() == [0.0]
     assert ledger(agent).available == 20.0
     assert agent.steps == agent.readings == 0
     assert agent.ask().site.tolist() == [5.0]
@@ -459,8 +459,8 @@ def test_telemetry_settles_what_a_lost_order_cost_and_its_late_observation_costs
     agent.tell(Telemetry(0, [3.0], 14.5, 9.0))
     assert ledger(agent).spent == 5.5
     assert ledger(agent).available == 14.5
-    assert agent.crafts[0].position.tolist() == [3.0]
-    assert agent.crafts[0].time_s == 9.0
+    assert agent.vehicles[0].position.tolist() == [3.0]
+    assert agent.vehicles[0].time_s == 9.0
     agent.tell(seen(order, cost=4.0, value=2.5))
 
     assert ledger(agent).spent == 5.5
@@ -471,11 +471,11 @@ def test_telemetry_moves_an_idle_vehicle_and_overrules_its_books_but_not_under_w
     agent = Agent(mission(3.0, battery=20.0))
 
     agent.tell(Telemetry(0, [1.5], 12.0, 4.0))
-    assert agent.crafts[0].position.tolist() == [1.5]
+    assert agent.vehicles[0].position.tolist() == [1.5]
     order = agent.ask()
     agent.tell(Telemetry(0, [2.0], 11.0, 5.0))
 
-    assert agent.crafts[0].position.tolist() == [1.5]
+    assert agent.vehicles[0].position.tolist() == [1.5]
     assert ledger(agent).spent == 8.0
     assert order.expected_cost == 2.5
 
@@ -488,7 +488,7 @@ def test_a_late_observation_does_not_move_a_vehicle_back_to_where_it_once_was():
 
     agent.tell(seen(late))
 
-    assert agent.crafts[0].position.tolist() == [9.0]
+    assert agent.vehicles[0].position.tolist() == [9.0]
     assert agent.ask().expected_cost == 2.0
 
 

@@ -691,7 +691,7 @@ def test_any_mission_either_loads_or_is_refused_with_an_error_of_ours(text):
         before = sorted(Path(folder).rglob("*"))
         mission, error = loaded(fieldbo.load_mission, file)
         assert mission is not None or str(file) in error
-        assert mission is None or mission.crew[0].battery > 0
+        assert mission is None or mission.vehicles[0].battery > 0
         assert sorted(Path(folder).rglob("*")) == before
 
 

@@ -18,15 +18,15 @@ def test_the_policys_batch_is_carried_out_in_the_order_of_the_way_and_remembers_
     agent = Agent(lake(battery=8000))
     agent.tell(agent.ask_batch(4)[0].observed(0.5, noise_variance=1e-6))
     batch = agent.ask_batch(4)
-    chosen = [agent.whys[q.id]["batch"] for q in batch]
-    cost, start = agent.mission.world.cost, agent.crafts[0].position
+    chosen = [agent.issued[q.id].why["batch"] for q in batch]
+    cost, start = agent.mission.world.cost, agent.vehicles[0].position
 
     assert sorted(chosen) == [0, 1, 2, 3]
     in_order = [start, *(q.site for q in batch)]
     as_chosen = [start, *(q.site for _, q in sorted(zip(chosen, batch, strict=True)))]
     way, other = (sum(cost.travel(a, b[None])[0] for a, b in pairwise(p)) for p in (in_order, as_chosen))
     assert way <= other
-    assert sum(q.expected_cost for q in batch) == pytest.approx(sum(agent.crafts[0].ledger.reserved.values()))
+    assert sum(q.expected_cost for q in batch) == pytest.approx(sum(agent.vehicles[0].ledger.reserved.values()))
 
 
 @pytest.mark.parametrize("home", [None, [0, 0]])
@@ -66,5 +66,5 @@ def test_a_batch_that_can_not_be_paid_gives_up_what_was_chosen_last():
     for battery in (520, 640, 760, 880):
         agent = Agent(lake(battery=battery, batch=6))
         agent.tell(agent.ask_batch(6)[0].observed(0.5, noise_variance=1e-6))
-        chosen = sorted(agent.whys[q.id]["batch"] for q in agent.ask_batch(6))
+        chosen = sorted(agent.issued[q.id].why["batch"] for q in agent.ask_batch(6))
         assert chosen == list(range(len(chosen)))

@@ -204,7 +204,7 @@ def test_a_battery_is_held_against_all_initial_readings(said, battery, warned):
     agent = fieldbo.Agent(fieldbo.load_mission("m.toml"))
     while isinstance(order := agent.ask(), Query):
         agent.tell(order.observed(1.0, noise_variance=0.01))
-    by_policy = sum(agent.whys[order] is not None for order in agent.orders)
+    by_policy = sum(issued.why is not None for issued in agent.issued.values())
     assert (by_policy == 0) == any(part in (warned or "") for part in ("by the policy", "but the", "at all"))
 
 

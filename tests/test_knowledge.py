@@ -96,7 +96,7 @@ def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
         agent.tell(vehicle.events(0.0)[0])
 
     assert agent.hyperparameters.noise_variance is not None
-    variances = [agent.knowledge.noise(level)[0] for level in range(3)]
+    variances = [agent.online_model.noise(level)[0] for level in range(3)]
     np.testing.assert_allclose(np.array(variances) / variances[0], [1.0, 1e3, 5e4])
 
 

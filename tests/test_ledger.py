@@ -46,7 +46,7 @@ def mission(there=None, policy=None, battery=100.0, home=(0.0,), batch=1, max_st
         question=LevelSet(0.3),
         policy=Random() if policy is None else policy,
         model=Model(learn=False, length_scales=(2.0,) * there.domain.dimension, mean=0.0),
-        crew=(VehicleSpec(battery, there.start, home=home, **crew),),
+        vehicles=(VehicleSpec(battery, there.start, home=home, **crew),),
         initial=initial,
         batch=batch,
         max_steps=max_steps,
@@ -61,9 +61,8 @@ def at(order, cost, time_s=None, position=None, part=0, last=True):
 
 
 def sent(agent, *places):
-    """Let queries out to places on a line, if they can be paid for."""
-    craft = agent.crafts[0]
-    orders = [agent._paid_for(Query([float(x)]), craft, 0) for x in places]
+    """Issue queries to places on a line, if they are affordable."""
+    orders = [agent.issue(Query([float(x)])) for x in places]
     return [order for order in orders if order is not None]
 
 
@@ -75,7 +74,7 @@ def test_an_entry_keeps_what_was_planned_what_was_spent_and_what_was_then_left()
     book.reserve("run/0", 5.0)
     book.reserve("run/1", 7.0)
     book.charge("run/0", 2.0, settles=False)
-    assert (book.entries["run/0"].spent, book.entries["run/0"].out) == (2.0, True)
+    assert (book.entries["run/0"].spent, book.entries["run/0"].outstanding) == (2.0, True)
     assert math.isnan(book.entries["run/0"].left)
     assert (book.left, book.available, book.held) == (58.0, 48.0, 10.0)
 
@@ -83,8 +82,8 @@ def test_an_entry_keeps_what_was_planned_what_was_spent_and_what_was_then_left()
     book.release("run/1")
 
     first, second = book.entries.values()
-    assert (first.planned, first.spent, first.left, first.out) == (5.0, 5.5, 54.5, False)
-    assert (second.planned, second.left, second.out) == (7.0, 54.5, False)
+    assert (first.planned, first.spent, first.left, first.outstanding) == (5.0, 5.5, 54.5, False)
+    assert (second.planned, second.left, second.outstanding) == (7.0, 54.5, False)
     assert math.isnan(second.spent)
     assert book.left == book.available == 54.5
 
@@ -134,42 +133,42 @@ def test_the_reserve_is_of_the_battery_and_not_of_the_time():
 
 def test_a_lost_order_holds_its_seconds_until_the_clock_goes_on():
     agent = Agent(mission(time_limit_s=30.0, home=None))
-    craft = agent.crafts[0]
+    craft = agent.vehicles[0]
     first, second = sent(agent, 4.0, 6.0)
 
     agent.tell(Lost(first.id, "no link"))
-    assert craft.hours.available == 30.0 - 5.0 - 7.0  # the second now begins at 0
+    assert craft.time_ledger.available == 30.0 - 5.0 - 7.0  # the second now begins at 0
     agent.tell(at(second, 3.0, time_s=9.0))
 
-    assert craft.hours.available == craft.hours.left == 21.0
+    assert craft.time_ledger.available == craft.time_ledger.left == 21.0
     assert craft.time_s == 9.0
 
 
 def test_telemetry_settles_the_seconds_of_a_lost_order_and_counts_those_of_waiting():
     agent = Agent(mission(time_limit_s=30.0))
-    craft = agent.crafts[0]
+    craft = agent.vehicles[0]
     (first,) = sent(agent, 4.0)
     agent.tell(Lost(first.id, "no link"))
 
     agent.tell(Telemetry(0, [4.0], 92.0, 12.0))
-    assert craft.hours.entries[first.id].spent == 12.0
-    assert craft.hours.available == 18.0
+    assert craft.time_ledger.entries[first.id].spent == 12.0
+    assert craft.time_ledger.available == 18.0
     agent.tell(Telemetry(0, [4.0], 92.0, 15.0))
 
-    assert craft.hours.left == 15.0
+    assert craft.time_ledger.left == 15.0
     assert craft.ledger.left == 92.0
 
 
 def test_an_order_behind_one_that_was_turned_down_is_reckoned_from_where_it_now_begins():
     agent = Agent(mission(battery=40.0, margin=0.5, time_limit_s=60.0))
-    craft = agent.crafts[0]
+    craft = agent.vehicles[0]
     orders = sent(agent, 4.0, 2.0, 8.0)
     assert list(craft.ledger.reserved.values()) == [5.0, 3.0, 7.0]
 
     agent.tell(Rejected(orders[1].id, "a buoy"))
 
     assert list(craft.ledger.reserved.values()) == [5.0, 5.0]
-    assert list(craft.hours.reserved.values()) == [5.0, 5.0]
+    assert list(craft.time_ledger.reserved.values()) == [5.0, 5.0]
     assert craft.ledger.entries[orders[2].id].planned == 7.0
     agent.tell(at(orders[0], 5.0, time_s=5.0, position=[1.0]))  # and it drifted
     assert list(craft.ledger.reserved.values()) == [8.0]
@@ -232,7 +231,7 @@ def test_a_number_that_a_simulated_path_has_spent_counts_in_seconds_too():
     drone = Flight(speed=5.0, acceleration=2.5, power=180.0, hover_power=180.0, hover_s=1.0)
     for cost in (Euclidean(2.0, rate=1.0, sampling=1.0), drone, Flight(power=0.0, hover_power=0.0)):
         there = replace(world((11, 2)), cost=cost)
-        craft = Agent(mission(there, home=None, time_limit_s=30.0, max_steps=3)).crafts[0]
+        craft = Agent(mission(there, home=None, time_limit_s=30.0, max_steps=3)).vehicles[0]
         assert craft.affordable(np.array([[5.0, 0.0]]))[0]
         assert not craft.affordable(np.array([[5.0, 0.0]]), spent=99.0)[0]
 
@@ -245,7 +244,7 @@ class Rough:
 
     def __init__(self, agent, data, margin):
         self.agent, self.draw, self.margin = agent, data.draw, margin
-        self.position, self.time_s = agent.crafts[0].position, 0.0
+        self.position, self.time_s = agent.vehicles[0].position, 0.0
 
     def factor(self):
         return 1.0 + self.draw(st.sampled_from([self.margin, self.margin, 0.0, -0.5]))
@@ -291,7 +290,7 @@ def test_with_a_margin_that_is_enough_everybody_gets_home_whatever_comes_while_o
         max_steps=12,
     )  # fmt: skip
     agent = Agent(replace(told, seed=seed))
-    craft, crew = agent.crafts[0], told.crew[0]
+    craft, crew = agent.vehicles[0], told.vehicles[0]
     rough, out, ended = Rough(agent, data, margin), [], False
     while out or not ended:
         while not ended and (not out or data.draw(st.booleans())):
@@ -333,7 +332,7 @@ def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin,
         assert done <= number or amount == battery
         if amount == battery:
             assert done == number
-            craft = agent.crafts[0]
+            craft = agent.vehicles[0]
             home = float(craft.return_cost(craft.position[None])[0]) * (1 + margin)
             assert craft.ledger.left - home == pytest.approx(reserve, abs=1e-9)
 
@@ -365,7 +364,7 @@ def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_bla
     there = world(start=[10.0], sampling=5.5, conditions=against)
     told = mission(there, policy=MaximumVariance(), battery=16.0)
 
-    careless, careful = run(told), run(replace(told, crew=(replace(told.crew[0], margin=0.5),)))
+    careless, careful = run(told), run(replace(told, vehicles=(replace(told.vehicles[0], margin=0.5),)))
 
     assert careless.cost == 20.5
     assert any("4.5 s more than the battery had" in note for note in careless.notes)
@@ -377,7 +376,7 @@ def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_bla
 def test_of_a_fleet_it_is_said_which_vehicle_went_home():
     one = mission(battery=20.0)
 
-    notes = run(replace(one, crew=(one.crew[0], replace(one.crew[0], battery=30.0)))).notes
+    notes = run(replace(one, vehicles=(one.vehicles[0], replace(one.vehicles[0], battery=30.0)))).notes
 
     assert [note.split(":")[0] for note in notes if "went home" in note] == ["vehicle 0", "vehicle 1"]
 
@@ -403,10 +402,10 @@ def test_the_way_home_says_which_limit_it_was(battery, seconds, limit):
 
     assert stop == Stop(EndReason.BATTERY_SPENT)
     assert isinstance(orders[-1], GoHome)
-    assert agent.whys[orders[-1].id]["limit"] == agent.endings[0]["limit"] == limit
+    assert agent.issued[orders[-1].id].why["limit"] == agent.endings[0]["limit"] == limit
     result = Result.of(agent, (), stop.reason)
     (note,) = result.notes
-    kept = f"{agent.crafts[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
+    kept = f"{agent.vehicles[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
     assert note.startswith(f"went home with {kept}")
     assert note.endswith(f"the {'time limit' if limit == 'time' else 'battery'} pays for no further site")
     assert (result.summary()["limit"], result.summary()["home"]) == (limit, True)
@@ -421,7 +420,7 @@ def test_a_query_at_home_that_is_turned_down_after_all_leaves_the_way_home():
 
     agent.tell(Rejected(query.id, "a buoy"))
 
-    assert agent.crafts[0].ledger.reserved == {order.id: 3.0}
+    assert agent.vehicles[0].ledger.reserved == {order.id: 3.0}
 
 
 def test_a_mission_that_ends_otherwise_names_no_limit():
@@ -436,7 +435,7 @@ def test_a_mission_that_ends_otherwise_names_no_limit():
 
 def test_a_site_that_no_battery_reaches_is_no_matter_of_limits():
     agent = Agent(mission(battery=20.0))
-    craft = agent.crafts[0]
+    craft = agent.vehicles[0]
     craft.cost = replace(craft.cost, rate=0.0)
     object.__setattr__(craft.cost, "_travel", lambda a, b: np.full((len(a), len(b)), np.inf))
 
@@ -448,14 +447,14 @@ def test_a_resumed_agent_knows_its_limit():
     again = Agent(agent.mission)
 
     for order in orders:
-        again.replay(order, agent.memories[order.id], agent.whys[order.id])
+        again.replay(order, agent.issued[order.id].memory, agent.issued[order.id].why)
         for event in agent.history:
             if event.order == order.id:
                 again.tell(event)
 
     assert again.endings == agent.endings
-    assert again.crafts[0].ledger.entries == agent.crafts[0].ledger.entries
-    assert again.crafts[0].hours.entries == agent.crafts[0].hours.entries
+    assert again.vehicles[0].ledger.entries == agent.vehicles[0].ledger.entries
+    assert again.vehicles[0].time_ledger.entries == agent.vehicles[0].time_ledger.entries
 
 
 # -- what a run says -------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ from fieldbo.testing import small_mission
 
 def agent_with(battery=60.0, home=True, **when_lost):
     mission = small_mission(battery=battery, home=home)
-    crew = replace(mission.crew[0], when_lost=WhenLost(**when_lost))
-    return Agent(replace(mission, crew=(crew,)))
+    crew = replace(mission.vehicles[0], when_lost=WhenLost(**when_lost))
+    return Agent(replace(mission, vehicles=(crew,)))
 
 
 def lose(agent, times):
@@ -37,7 +37,7 @@ def lose(agent, times):
 
 
 def heard(agent, remaining=None, time_s=None, position=None, accuracy=0.0):
-    craft = agent.crafts[0]
+    craft = agent.vehicles[0]
     at = craft.position if position is None else np.array(position, dtype=float)
     agent.tell(Telemetry(0, at, remaining, craft.time_s + 1.0 if time_s is None else time_s, accuracy))
 
@@ -120,13 +120,13 @@ def test_what_to_do_when_lost_has_to_make_sense(wrong):
 def test_telemetry_overrules_the_books_when_it_is_off_by_more_than_its_accuracy():
     agent = agent_with()
     answer(agent, agent.ask())
-    left = agent.crafts[0].ledger.left
+    left = agent.vehicles[0].ledger.left
     heard(agent, left - 3.0, accuracy=5.0)
-    assert agent.crafts[0].ledger.left == left
+    assert agent.vehicles[0].ledger.left == left
     heard(agent, left - 3.0, accuracy=2.0)
-    assert agent.crafts[0].ledger.left == pytest.approx(left - 3.0, rel=1e-12)
+    assert agent.vehicles[0].ledger.left == pytest.approx(left - 3.0, rel=1e-12)
     heard(agent, left + 1.0)
-    assert agent.crafts[0].ledger.left == pytest.approx(left + 1.0, rel=1e-12)
+    assert agent.vehicles[0].ledger.left == pytest.approx(left + 1.0, rel=1e-12)
 
 
 def test_a_battery_that_is_low_turns_it_home_early():
@@ -137,17 +137,17 @@ def test_a_battery_that_is_low_turns_it_home_early():
             orders += one is agent
             answer(one, order)
             if one is drained:
-                heard(one, one.crafts[0].ledger.left - 4.0)
+                heard(one, one.vehicles[0].ledger.left - 4.0)
     assert isinstance(order, GoHome)
-    assert len(drained.orders) < orders
-    assert drained.crafts[0].ledger.left >= order.expected_cost
+    assert len(drained.issued) < orders
+    assert drained.vehicles[0].ledger.left >= order.expected_cost
 
 
 def test_under_way_what_is_left_decides_whether_it_can_go_on():
     agent = agent_with()
     answer(agent, agent.ask())
     order = agent.ask()
-    home, craft = agent.crafts[0].crew.home, agent.crafts[0]
+    home, craft = agent.vehicles[0].spec.home, agent.vehicles[0]
     way = craft.cost.travel(craft.position, order.site[None])[0]
     back = craft.cost.travel(order.site, home[None])[0]
     heard(agent, way + back + 0.1)
@@ -208,19 +208,19 @@ def test_what_a_battery_lacks_from_the_start_makes_no_order_dearer():
     for one in (agent, whole):
         while isinstance(order := one.ask(), Query):
             answer(one, order)
-            heard(one, one.crafts[0].ledger.left)
-    assert len(agent.orders) == len(whole.orders)
+            heard(one, one.vehicles[0].ledger.left)
+    assert len(agent.issued) == len(whole.issued)
 
 
 def test_telemetry_gives_nothing_back_that_was_not_spent():
     agent = agent_with()
     heard(agent, 600.0)
-    assert agent.crafts[0].ledger.spent == 0.0
+    assert agent.vehicles[0].ledger.spent == 0.0
     answer(agent, agent.ask())
     agent.tell(Lost(agent.ask().id, "silence"))
     heard(agent, 70.0)
-    assert agent.crafts[0].ledger.spent == 0.0
-    assert all(not e.spent < 0 for e in agent.crafts[0].ledger.entries.values())
+    assert agent.vehicles[0].ledger.spent == 0.0
+    assert all(not e.spent < 0 for e in agent.vehicles[0].ledger.entries.values())
 
 
 @pytest.mark.parametrize("wrong", [{"time_s": np.nan}, {"accuracy": np.nan}, {"accuracy": -1.0}])

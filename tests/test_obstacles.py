@@ -331,7 +331,7 @@ def test_a_fleet_reaches_what_one_of_its_vehicles_reaches():
     both = replace(
         mission,
         world=replace(small_world((9, 6)), cost=Walled()),
-        crew=(mission.crew[0], VehicleSpec(9.0, [8.0, 0.0])),
+        vehicles=(mission.vehicles[0], VehicleSpec(9.0, [8.0, 0.0])),
     )
     assert both.unreachable == 0
     assert both.world.domain.size == 54
@@ -343,7 +343,7 @@ def test_a_start_or_home_without_a_way_is_refused():
     with pytest.raises(
         InputError, match=r"home \[8\.0, 0\.0\] can't be reached from the start \[0\.0, 0\.0\]"
     ):
-        replace(mission, world=world, crew=(VehicleSpec(30.0, [0.0, 0.0], [8.0, 0.0]),))
+        replace(mission, world=world, vehicles=(VehicleSpec(30.0, [0.0, 0.0], [8.0, 0.0]),))
 
     @dataclass(frozen=True)
     class Shut(Walled):
@@ -351,7 +351,7 @@ def test_a_start_or_home_without_a_way_is_refused():
             return np.full((len(positions), len(sites)), np.inf)
 
     with pytest.raises(InputError, match="no site can be reached from the start"):
-        replace(mission, world=replace(world, cost=Shut()), crew=(VehicleSpec(30.0, [0.0, 0.0]),))
+        replace(mission, world=replace(world, cost=Shut()), vehicles=(VehicleSpec(30.0, [0.0, 0.0]),))
 
 
 MISSION = """format = 1
@@ -384,7 +384,7 @@ def test_a_wall_across_the_domain_leaves_a_mission_the_half_it_starts_in(tmp_pat
     values = mission.world.truth(mission.world.domain.sites)
     assert (values >= mission.question.threshold).mean() == pytest.approx(0.5, abs=0.06)
     checked = " ".join(said("check", "m.toml").split())
-    told = f"{mission.unreachable} of {whole.size} sites can't be reached from the start, beyond obstacles,"
+    told = f"{mission.unreachable} of {whole.size} sites can't be reached from the start because of obstacles"
     assert f"warning: {told} and are left out" in checked
     assert "obstacles 2: wall, pond" in checked
     assert "of the sites can't be reached" in said("check", "worlds/yard")

@@ -112,8 +112,8 @@ def remote(*faults, mission=None, link=Near, speedup=1000.0, session="s", **sett
     robot = Robot(
         mission.world,
         seed=mission.seed,
-        start=mission.crew[0].start,
-        battery=mission.crew[0].battery,
+        start=mission.vehicles[0].start,
+        battery=mission.vehicles[0].battery,
         speedup=speedup,
         faults=[Fault.parse(f) for f in faults],
     )
@@ -152,7 +152,7 @@ def test_a_reading_is_told_where_when_and_for_how_much_as_in_simulation():
     with remote(mission=mission) as vehicle:
         vehicle.send(QUERY)
         seen = settled(vehicle, "run/0")
-    cost, seconds = mission.world.takes(QUERY, mission.crew[0].start, 0.0)
+    cost, seconds = mission.world.takes(QUERY, mission.vehicles[0].start, 0.0)
     assert seen.cost == pytest.approx(cost, rel=1e-12)
     assert seen.time_s == pytest.approx(seconds, abs=1.0)
     assert np.array_equal(seen.sites, [[2.0, 1.0]])
@@ -407,7 +407,7 @@ def test_going_home_needs_no_reading():
         seen = settled(vehicle, "run/1")
     assert len(seen.values) == 0
     assert seen.complete
-    assert np.array_equal(seen.position, small_mission().crew[0].home)
+    assert np.array_equal(seen.position, small_mission().vehicles[0].home)
 
 
 def test_signs_of_life_alone_keep_an_order_waiting():
@@ -422,10 +422,10 @@ def test_signs_of_life_alone_keep_an_order_waiting():
 def test_a_robot_that_reports_no_place_is_where_its_orders_end():
     vehicle = remote()
     vehicle._account.at(np.array([math.nan, 0.0]))
-    assert np.array_equal(vehicle._account.telemetry().position, small_mission().crew[0].start)
+    assert np.array_equal(vehicle._account.telemetry().position, small_mission().vehicles[0].start)
     vehicle._account.at(np.array([1.0]))
     vehicle._account.at(np.array([1e9, 0.0]))
-    assert np.array_equal(vehicle._account.telemetry().position, small_mission().crew[0].start)
+    assert np.array_equal(vehicle._account.telemetry().position, small_mission().vehicles[0].start)
     vehicle._account.at(np.array([1.0, 2.0]))
     assert np.array_equal(vehicle._account.telemetry().position, [1.0, 2.0])
 

@@ -63,12 +63,12 @@ def world(costs=(0.1, 1.0), noise_sds=(0.02, 0.2), names=SETS, **kwargs):
     return World("cell", "a cell", domain, cost, "EUR", Sensor(0.1), Quantity(), field, **kwargs)
 
 
-def mission(policy=None, battery=10.0, costs="unknown", there=None, crew=None, **kwargs):
+def mission(policy=None, battery=10.0, costs="unknown", there=None, vehicles=None, **kwargs):
     there = world() if there is None else there
-    crew = (VehicleSpec(battery, there.start),) if crew is None else crew
+    vehicles = (VehicleSpec(battery, there.start),) if vehicles is None else vehicles
     model = Model(learn=False)
     policy = Turns() if policy is None else policy
-    return Mission("m", there, Optimum("minimise"), policy, model, crew, costs=costs, **kwargs)
+    return Mission("m", there, Optimum("minimise"), policy, model, vehicles, costs=costs, **kwargs)
 
 
 def told(agent, query, cost, **kwargs):
@@ -111,7 +111,7 @@ def test_orders_that_are_out_count_with_what_they_are_expected_to_cost():
     first, second = agent.ask(), agent.ask()
     assert isinstance(first, Query)
     assert isinstance(second, Query)
-    assert agent.crafts[0].spendable == 1.0
+    assert agent.vehicles[0].spendable == 1.0
     assert isinstance(agent.ask(), Stop)
 
 
@@ -132,7 +132,7 @@ def test_only_the_last_query_may_overdraw(seed, battery, first, second, noise):
         vehicle.send(order)
         for event in vehicle.events(0):
             agent.tell(event)
-        left.append(agent.crafts[0].ledger.left)
+        left.append(agent.vehicles[0].ledger.left)
     assert min(left[:-1]) > 0, "somebody went on with nothing left"
     assert agent.endings[0]["end_reason"] in (EndReason.BATTERY_SPENT, EndReason.STEP_LIMIT)
 
@@ -153,7 +153,7 @@ def test_the_books_hold_no_plan_where_nothing_was_known():
     agent = Agent(mission(initial=0))
     for cost in (0.3, 2.0, 0.5):
         told(agent, agent.ask(), cost)
-    entries = list(agent.crafts[0].ledger.entries.values())
+    entries = list(agent.vehicles[0].ledger.entries.values())
     assert np.isnan(entries[0].planned)
     assert np.isnan(entries[1].planned)
     assert entries[2].planned == 0.3
@@ -221,7 +221,7 @@ class Wrong(Policy):
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [(Wrong(), "no control set"), (Wrong((3.0, 0.0), (True, False)), "outside the domain")],
+    [(Wrong(), "not a control set"), (Wrong((3.0, 0.0), (True, False)), "outside the domain")],
     ids=["set", "site"],
 )
 def test_what_a_policy_can_not_ask_for_is_named(policy, message):
@@ -266,7 +266,7 @@ def test_a_policy_is_never_told_what_it_must_find_out_nor_kept_from_what_it_goes
 def test_no_way_home_and_no_time_can_be_kept_without_costs(what):
     there = world()
     with pytest.raises(InputError, match="where costs are unknown"):
-        mission(there=there, crew=(VehicleSpec(5.0, there.start, **what),))
+        mission(there=there, vehicles=(VehicleSpec(5.0, there.start, **what),))
 
 
 def test_costs_that_nobody_knows_can_not_be_declared():

@@ -98,7 +98,7 @@ def _vehicle(file: str) -> list[str]:
 def _mission(mission: Mission) -> list[str]:
     from fieldbo.results.answers import ANSWERS, in_words
 
-    crew, unit = mission.crew[0], mission.world.cost_unit
+    crew, unit = mission.vehicles[0], mission.world.cost_unit
     home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
     learns, unknown = mission.model.every, mission.costs == "unknown"
     kept = [f"reserve {crew.reserve:g} {unit}"] if crew.reserve else []
@@ -129,14 +129,14 @@ def _unpayable(mission: Mission, initial: Sequence[Query]) -> list[str]:
 
     if not mission.world.cost.known:
         return []
-    limits = VehicleState(mission.crew[0], mission.world.cost).limits
+    limits = VehicleState(mission.vehicles[0], mission.world.cost).limits
     return [warning for limit in limits if (warning := _unpayable_by(limit, mission, initial)) is not None]
 
 
 def _unpayable_by(limit: Limit, mission: Mission, initial: Sequence[Query]) -> str | None:
     import numpy as np
 
-    world, crew, several = mission.world, mission.crew[0], mission.world.sensor.settings > 1
+    world, crew, several = mission.world, mission.vehicles[0], mission.world.sensor.settings > 1
     name, unit, reserve = f"the battery of {crew.battery:g} {world.cost_unit}", world.cost_unit, crew.reserve
     if limit.name == "time":
         name, unit, reserve = f"the time of {crew.time_limit_s:g} s", "s", 0.0

@@ -186,7 +186,7 @@ def _survey(name: str, survey: Survey) -> list[str]:
         f"{np.mean(truth >= made.threshold):.0%} of them at or above the threshold",
         f"  sensor     noise sd {sensor.noise_sd:g} {unit}; put your instrument's into [sensor]",
         f"  mission    where is {survey.value} >= {made.threshold:g}? "
-        f"battery {made.loaded.crew[0].battery:g} s",
+        f"battery {made.loaded.vehicles[0].battery:g} s",
         f"next: fieldbo run {name}",
     ]
 
@@ -219,7 +219,7 @@ def _cell(name: str, table: CellTable) -> list[str]:
 
     made = make_cell(name, table)
     field, mission = made.field, made.loaded
-    world, crew, values = mission.world, mission.crew[0], field.readings.values
+    world, crew, values = mission.world, mission.vehicles[0], field.readings.values
     truth = world.truth(world.domain.sites)
     unit = "" if table.value_unit in ("", "1") else f" {table.value_unit}"
     noise = f"{field.noise_sd:.3g}" + (" of the log" if table.transform == "log" else unit)

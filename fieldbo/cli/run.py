@@ -175,7 +175,7 @@ def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> 
     from fieldbo.agent.ledger import rounded
     from fieldbo.cli.terminal import says_compiling
 
-    battery, unit = mission.crew[0].battery, mission.world.cost_unit
+    battery, unit = mission.vehicles[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as progress:
         line = progress.add_task(f"{rounded(battery, battery)} {unit}", total=battery)
@@ -229,7 +229,7 @@ def _line(step: Step, mission: Mission) -> str:
     from fieldbo.results.answers import amount
 
     question, world = mission.question, mission.world
-    left = rounded(step.remaining, sum(c.battery for c in mission.crew))
+    left = rounded(step.remaining, sum(c.battery for c in mission.vehicles))
     head = f"{left} {world.cost_unit} left, {_visited(step.step)}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"

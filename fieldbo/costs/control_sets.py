@@ -28,9 +28,9 @@ class Subset(CostModel):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.distributions import Uniform
-    >>> from fieldbo.domain.domain.controls import Controls, ControlSet
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.distributions import Uniform
+    >>> from fieldbo.domain.controls import Controls, ControlSet
+    >>> from fieldbo.domain.axes import Axis
     >>> axes = [Axis("x", "", 0, 1), Axis("y", "", 0, 1)]
     >>> sets = tuple(ControlSet.of(names, axes, "control_sets") for names in (["x"], ["x", "y"]))
     >>> cell = Domain.box(axes, 8, controls=Controls(sets, (None, Uniform())))

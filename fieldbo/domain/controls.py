@@ -92,8 +92,8 @@ class Controls:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.distributions import TruncatedNormal
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.distributions import TruncatedNormal
+    >>> from fieldbo.domain.axes import Axis
     >>> axes = [Axis("x", "", 0, 1), Axis("y", "", 0, 1)]
     >>> sets = tuple(ControlSet.of(names, axes, "control_sets") for names in (["x"], ["x", "y"]))
     >>> controls = Controls(sets, (None, TruncatedNormal(0.5, 0.02)))

@@ -82,7 +82,7 @@ class Frame:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> survey = [Axis("x", "m", 0, 900), Axis("y", "m", 0, 400)]
     >>> Frame(along="x", left="y").over(survey).local([[300, 40]]).tolist()
     [[300.0, 40.0, 0.0]]
@@ -121,7 +121,7 @@ class Frame:
 
         Examples
         --------
-        >>> from fieldbo.domain.domain.axes import Axis
+        >>> from fieldbo.domain.axes import Axis
         >>> Frame.usual([Axis("along", "m", 0, 30), Axis("height", "m", 0, 18)]).axes
         {'along': 'along', 'height': 'height'}
         """
@@ -205,7 +205,7 @@ class Ground:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> lake = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
     >>> ground = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(lake)
     >>> ground.local([[100, 5]]).tolist()
@@ -288,7 +288,7 @@ def example(axes: Sequence[Axis]) -> str:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> print(example([Axis("x", "m", 0, 30), Axis("y", "m", 0, 18)]))
     [frame]
     origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }

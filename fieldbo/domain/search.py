@@ -60,7 +60,7 @@ def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike =
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> box = Domain.box([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], 8)
     >>> around(box, np.random.default_rng(0), 5, [[2.0, 0.5]]).shape
     (5, 2)
@@ -118,7 +118,7 @@ def climbed(function: Rising, starts: Array, domain: Domain) -> Array:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> hill = lambda x: (-float((x - 3) @ (x - 3)), -2 * (x - 3))
     >>> climbed(hill, np.array([[0.0]]), Domain.box([Axis("x", "m", 0, 10)], 8)).round(4)
     array([3.])
@@ -153,7 +153,7 @@ def polished(
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> box = Domain.box([Axis("x", "m", 0, 10), Axis("y", "m", 0, 4)], 8)
     >>> point, score = polished(lambda x: -((x - [3, 9]) ** 2).sum(axis=1), [1, 1], box)
     >>> point.round(4), round(score, 4)
@@ -176,7 +176,7 @@ def differenced(scores: Callable[[Array], Array], domain: Domain) -> Rising:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> box = Domain.box([Axis("x", "m", 0, 10)], 8)
     >>> value, gradient = differenced(lambda x: 3 * x[:, 0], box)(np.array([10.0]))
     >>> value, gradient.round(6)

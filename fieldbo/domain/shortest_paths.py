@@ -128,7 +128,7 @@ class ShortestPaths:
     --------
     >>> import shapely
     >>> from scipy.spatial.distance import cdist
-    >>> from fieldbo.domain.domain.visibility import Outline
+    >>> from fieldbo.domain.visibility import Outline
     >>> court = shapely.Polygon(shapely.box(0, 0, 3, 3).exterior, [shapely.box(1, 1, 2, 2).exterior])
     >>> ways = ShortestPaths(Outline(court, 3.0), cdist)
     >>> ways.travel(np.array([[1.0, 1.5]]), np.array([[2.0, 1.5]]))

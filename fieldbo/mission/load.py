@@ -319,15 +319,15 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     policy = made(POLICIES, told.policy, f"{where}: policy")
     model = validated(Model, told.model, f"{where}: model")
     try:
-        crew = (_crew(told.agent, world),)
-        world = within_reach(world, crew)
+        vehicles = (_vehicle(told.agent, world),)
+        world = within_reach(world, vehicles)
         return Mission(
             name=_name_of(file),
             world=world,
             question=_question(told.question, world),
             policy=policy,
             model=model,
-            crew=crew,
+            vehicles=vehicles,
             initial=told.initial.count,
             initial_level=told.initial.level,
             batch=told.agent.batch,
@@ -342,7 +342,7 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
         raise error.at(where) from None
 
 
-def _crew(told: AgentFile, world: World) -> VehicleSpec:
+def _vehicle(told: AgentFile, world: World) -> VehicleSpec:
     return VehicleSpec(
         battery=_battery(told.battery, world.cost_unit),
         start=world.start if told.start is None else told.start,  # type: ignore[arg-type]

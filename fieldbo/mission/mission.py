@@ -38,7 +38,7 @@ class Mission:
     policy_kind : str
         The policy's name in files.
     model : Model
-    crew : tuple of VehicleSpec
+    vehicles : tuple of VehicleSpec
         One a vehicle.
     initial : int
         Readings before the policy takes over; the first one at the start.
@@ -68,7 +68,7 @@ class Mission:
     question: Question
     policy: Policy
     model: Model
-    crew: tuple[VehicleSpec, ...]
+    vehicles: tuple[VehicleSpec, ...]
     initial: int = 1
     initial_level: int = 0
     batch: int = 1
@@ -80,9 +80,9 @@ class Mission:
     costs: Literal["declared", "unknown"] = "declared"
 
     def __post_init__(self) -> None:
-        if not self.crew:
+        if not self.vehicles:
             raise InputError("a mission without a vehicle", expected="at least one [agent]")
-        object.__setattr__(self, "world", within_reach(self.world, self.crew))
+        object.__setattr__(self, "world", within_reach(self.world, self.vehicles))
         if not 0 <= self.initial <= self.world.domain.size:
             raise InputError(
                 f"count = {self.initial}",
@@ -99,7 +99,7 @@ class Mission:
             raise InputError(f"max_steps = {self.max_steps}", expected="at least 1", where="agent.max_steps")
         if self.seed < 0:
             raise InputError(f"seed = {self.seed}", expected="a whole number of at least 0", where="seed")
-        for one in self.crew:
+        for one in self.vehicles:
             if one.home is not None:
                 self._check_way_home(one, one.home)
         self._check_question()
@@ -179,7 +179,7 @@ class Mission:
                     fix='set costs = "unknown", with a policy that finds them out: fieldbo policies',
                 )
             return
-        for one in self.crew:
+        for one in self.vehicles:
             for what, given in (("home", one.home), ("time_limit_s", one.time_limit_s)):
                 if given is not None:
                     raise InputError(

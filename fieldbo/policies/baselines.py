@@ -39,7 +39,7 @@ def sweep(domain: Domain, lines: int, along: int = 0) -> Array:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> lawn = Domain.grid([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], (3, 2))
     >>> sweep(lawn, 2).tolist()
     [[0.0, 0.0], [0.0, 1.0], [2.0, 1.0], [2.0, 0.0]]

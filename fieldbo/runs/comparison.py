@@ -120,11 +120,11 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
         "policy": mission.policy_kind,
         "world": mission.world.name,
         "digest": mark,
-        "battery": mission.crew[0].battery,
+        "battery": mission.vehicles[0].battery,
         "cost_unit": mission.world.cost_unit,
     }
     rows: list[dict[str, Any]] = [{"row": "step", **base, **asdict(s)} for s in result.curve]
-    place = " ".join(f"{x:g}" for x in mission.crew[0].start)
+    place = " ".join(f"{x:g}" for x in mission.vehicles[0].start)
     last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
     rows.append({"row": "run", **base, **last, "end_reason": result.end_reason, "place": place})
     body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])

@@ -38,7 +38,7 @@ class Simulated(Vehicle):
                 expected="a world with a field, or a vehicle that goes there",
                 fix="carry the orders out yourself: fieldbo run MISSION --by-hand",
             )
-        self.mission, self.crew = mission, mission.crew[number]
+        self.mission, self.crew = mission, mission.vehicles[number]
         self.position: Array = self.crew.start
         self.time_s = 0.0
         self._outcomes: dict[str, list[Event]] = {}

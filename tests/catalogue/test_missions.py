@@ -16,7 +16,7 @@ SHIPPED = sorted(f.stem for f in (ROOT / "missions").glob("*.toml"))
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
     told = fieldbo.load_mission(name)
-    battery, reserve = told.crew[0].battery / 20, told.crew[0].reserve / 20
+    battery, reserve = told.vehicles[0].battery / 20, told.vehicles[0].reserve / 20
     # where samples are free a battery lasts for all steps
     steps = {} if told.max_steps is None else {"max_steps": 8}
     few = {
@@ -29,7 +29,7 @@ def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
     assert result.cost - last <= battery
     assert result.end_reason is not None
     assert len(result.values) == len(result.queries) >= 1
-    home = mission.crew[0].home
+    home = mission.vehicles[0].home
     assert home is None or np.array_equal(result.observations[-1].position, home)
     assert mission.world.domain.contains(result.sites).all()
 

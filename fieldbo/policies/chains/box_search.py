@@ -150,7 +150,7 @@ def candidates_in(
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> square = Domain.box([Axis("x", "m", 0, 1), Axis("y", "m", 0, 1)], 8)
     >>> half = Boxes(np.array([[0.0, 0.3]]), np.array([[0.5, 0.3]]))
     >>> points = candidates_in(square, np.random.default_rng(0), half, 4, 2, np.array([[0.9, 0.9]]))
@@ -244,7 +244,7 @@ def lazy_boxes(domain: Domain, columns: Columns, position: Array) -> Boxes:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> square = Domain.box([Axis("x", "m", 0, 1), Axis("y", "m", 0, 1)], 8)
     >>> lazy_boxes(square, [(0,), (1,)], np.array([0.2, 0.7])).low.tolist()
     [[0.0, 0.0], [0.2, 0.0]]

@@ -59,8 +59,8 @@ def waypoints(sites: ArrayLike, ground: Ground, link: Mavlink, stay_s: float = 0
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
-    >>> from fieldbo.domain.domain.frame import Frame, Origin
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.frame import Frame, Origin
     >>> ground = Frame(Origin(47.31, 8.58, 406.0), along="x").over([Axis("x", "m", 0, 900)])
     >>> way = waypoints([[0.0], [500.0]], ground, Mavlink("udpin:0.0.0.0:14550", reading="chl"))
     >>> [round(one.longitude, 4) for one in way]

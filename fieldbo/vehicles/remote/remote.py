@@ -65,7 +65,7 @@ class Remote(Vehicle):
         self, mission: Mission, number: int, link: Link, settings: VehicleFile, session: str
     ) -> None:
         self.mission, self.link, self.session = mission, link, session
-        self.crew, self.watch = mission.crew[number], settings.watch
+        self.crew, self.watch = mission.vehicles[number], settings.watch
         self.ground = settings.ground(mission.world.domain.axes)
         self._account = ReportFilter(mission, number, settings)
         self._pilot = None if link.reports else ArrivalDetector(settings.arrival)

@@ -102,7 +102,7 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Goal:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> codec = Codec([Axis("sugar", "g/l", 0, 9), Axis("pH", "", 0, 9)])
     >>> errand(codec, {"id": "m/3", "site": {"sugar": 2, "pH": None}}).controls
     array([ True, False])

@@ -310,7 +310,7 @@ class Function(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> box = Domain.box([Axis("x", "", -5, 10), Axis("y", "", 0, 15)], 64)
     >>> field = Function("branin").realise(box)
     >>> field.optimum("minimise").round(3)

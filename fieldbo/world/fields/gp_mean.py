@@ -72,7 +72,7 @@ class GPMean(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> square = Domain.grid([Axis("x", "", 0, 1), Axis("y", "", 0, 1)], (3, 3))
     >>> function = GPMean((0.1, 0.1)).realise(square, draw=0)
     >>> function.values(np.array([[0.123, 0.456]])).shape

@@ -107,7 +107,7 @@ class AirfoilNoise(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> low, high = (2.3, 0, 0.0254, 31.7, -0.4), (4.3, 22.2, 0.3048, 71.3, 1.77)
     >>> names = ("frequency", "angle", "chord", "velocity", "thickness")
     >>> tunnel = Domain.box([Axis(n, "", a, b) for n, a, b in zip(names, low, high, strict=True)], 64)

@@ -110,7 +110,7 @@ class Cracks(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> wall = Domain.grid([Axis("along", "m", 0, 10), Axis("height", "m", 0, 6)], (41, 25))
     >>> damage = Cracks(cracks=2).realise(wall, draw=0).values(wall.sites)
     >>> bool(damage.min() >= 0), bool(0.5 < damage.max() <= 1)

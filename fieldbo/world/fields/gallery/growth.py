@@ -86,7 +86,7 @@ class Growth(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> low, high = (0.1, 1, 0.1, 0.1, 4), (10, 100, 8, 14, 8)
     >>> names = ("calcium", "boron", "ammonium", "potassium", "pH")
     >>> medium = Domain.box([Axis(n, "", a, b) for n, a, b in zip(names, low, high, strict=True)], 64)

@@ -79,7 +79,7 @@ class LakeChlorophyll(FieldKind):
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> transect = Domain.grid([Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18)], (50, 50))
     >>> lake = LakeChlorophyll().realise(transect, draw=0)
     >>> bool((lake.values(transect.sites) > 0).all())
