@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import wraps
-from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -64,6 +64,11 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
     def decorate(cls: Class) -> Class:
         checked: Any = dataclass(frozen=True, eq=eq, config=_CONFIG)(cls)
+        for name, info in checked.__pydantic_fields__.items():  # so that subclasses inherit descriptions
+            if info.description:
+                checked.__dataclass_fields__[name].type = Annotated[
+                    info.rebuild_annotation(), Field(description=info.description)
+                ]
         build = checked.__init__
 
         @wraps(build)
