@@ -89,17 +89,17 @@ def run(
     """
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console
+    from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
     from fieldbo.vehicles.load import vehicle_of
-    from fieldbo.vehicles.simulated import Simulated
 
     out_to = console()
     told = load_mission(mission, overrides(set_ or [], seed=seed, battery=battery))
     crew = _crew(vehicle or [], by_hand=by_hand)
     if not crew:
-        Simulated(told)  # a live world is refused before a folder is made
+        check_simulated(told)  # before a folder is made
     vehicles = [vehicle_of(one, told, number) for number, one in enumerate(crew)]
     with ExitStack() as links:
         connect(vehicles, links, out_to)

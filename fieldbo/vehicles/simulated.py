@@ -9,8 +9,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.errors import InputError
 from fieldbo.messages import Event, GoHome, Observation, Order, Query
+from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 
@@ -32,12 +32,7 @@ class Simulated(Vehicle):
     """
 
     def __init__(self, mission: Mission, number: int = 0) -> None:
-        if mission.world.live:
-            raise InputError(
-                f"a simulation of {mission.world.name}, which has no [field]",
-                expected="a world with a field, or a vehicle that goes there",
-                fix="carry the orders out yourself: fieldbo run MISSION --by-hand",
-            )
+        check_simulated(mission)
         self.mission, self.crew = mission, mission.vehicles[number]
         self.position: Array = self.crew.start
         self.time_s = 0.0
