@@ -137,17 +137,19 @@ def placed(error: InputError, where: str) -> InputError:
 
     Examples
     --------
-    >>> [placed(InputError("wrong", where=w), "w.toml: domain").where for w in ("domain.axes", "axes", "a b")]
-    ['w.toml: domain.axes', 'w.toml: domain.axes', 'w.toml: domain: a b']
+    >>> places = "domain.axes", "axes", "cost.rate", "r.csv, line 2"
+    >>> [placed(InputError("wrong", where=place), "w.toml: domain").where for place in places]
+    ['w.toml: domain.axes', 'w.toml: domain.axes', 'w.toml: cost.rate', 'w.toml: domain: r.csv, line 2']
     """
     file, _, table = where.rpartition(": ")
     inner = error.where or ""
+    in_file = f"{file}: " if file else ""
     if inner and _root(inner) == _root(table):
-        place = f"{file}: {max(inner, table, key=len)}" if file else max(inner, table, key=len)
-    elif table and re.fullmatch(r"[\w.\[\]]+", inner) and not _is_file(table):
-        place = f"{where}.{inner}"
-    else:
+        place = in_file + max(inner, table, key=len)
+    elif not re.fullmatch(r"[\w.\[\]]+", inner) or _is_file(table) or _is_file(inner):
         return error.at(where)
+    else:
+        place = in_file + (inner if "." in inner else f"{table}.{inner}")
     return type(error)(error.problem, expected=error.expected, where=place, fix=error.fix)
 
 
@@ -157,7 +159,7 @@ def _root(place: str) -> str:
 
 
 def _is_file(place: str) -> bool:
-    return "/" in place or place.endswith(".toml")
+    return "/" in place or place.endswith((".toml", ".csv"))
 
 
 def _explained(
@@ -224,19 +226,17 @@ def _missing(
     complaints: Sequence[Any], path: list[str], shape: Any, content: Mapping[str, Any], where: str
 ) -> InputError:
     """Return the error for all keys missing from one table, with the meaning of each."""
-    names = [
-        str(c["loc"][-1])
-        for c in complaints
-        if c["type"].startswith("missing") and _path_in(content, c["loc"]) == path
+    missing = [
+        c for c in complaints if c["type"].startswith("missing") and _path_in(content, c["loc"]) == path
     ]
-    names = list(dict.fromkeys(names))
+    names = list(dict.fromkeys(str(c["loc"][-1]) for c in missing))
+    alternatives = len({c["loc"][:-1] for c in missing}) > 1  # keys of different shapes of the table
     meanings = _descriptions(shape, path, content)
-    expected = [
-        f"{name}: {meanings[name]}" if meanings.get(name) else f"a value for {name}" for name in names
-    ]
+    expected = [f"{name}: {meanings.get(name) or f'a value for {name}'}" for name in names]
+    last = " or " if alternatives else " and "
     return InputError(
-        f"{' and '.join([', '.join(names[:-1]), names[-1]] if len(names) > 1 else names)} "
-        f"{'is' if len(names) == 1 else 'are'} missing",
+        f"{last.join(filter(None, [', '.join(names[:-1]), names[-1]]))} "
+        f"{'is' if alternatives or len(names) == 1 else 'are'} missing",
         expected="\n".join(expected),
         where=_place(where, [*path, names[0]] if len(names) == 1 else path),
     )

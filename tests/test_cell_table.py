@@ -213,7 +213,7 @@ def test_modules_become_a_chain_that_lambo_is_to_run(said):
         Module("bake", ("heat", "minutes"), 40.0),
         Module("press", ("pressure",), 10.0),
     )
-    assert "modules   bake (heat, minutes) 40 s; press (pressure) 10 s, paid for with every sample" in out
+    assert "modules   bake (heat, minutes) 40 s; press (pressure) 10 s, charged with every sample" in out
     mission = fieldbo.load_mission("oven")
     assert (mission.policy_kind, mission.costs, mission.vehicles[0].battery) == ("lambo", "declared", 1250.0)
     said("run", "oven", "--set", "agent.max_steps=7", "--out", "r")

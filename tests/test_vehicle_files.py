@@ -55,7 +55,7 @@ def test_new_vehicle_writes_a_file_that_check_explains_and_never_writes_over_one
     code, out, _ = command("check", "boat.toml")
     assert code == 0
     assert "mqtt://localhost:1883/fieldbo/robot" in out
-    assert "5 s without a sign of life" in out
+    assert "5 s of silence" in out
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_a_vehicle_file_can_not_say_is_refused_with_its_place(text, says, t
 
 
 def test_a_file_that_is_not_there_is_said_to_be():
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="the file does not exist"):
         LoadedVehicleFile.read("boat.toml")
 
 

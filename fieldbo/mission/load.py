@@ -21,9 +21,9 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.schema import AgentFile, LevelSetFile, MissionFile, OptimumFile, QuantileFile, ShareFile
-from fieldbo.mission.toml import made, read_toml
+from fieldbo.mission.toml import made, read_toml, short_path
 from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.mission.world_file import load_world, short_path, world_from
+from fieldbo.mission.world_file import load_world, world_from
 from fieldbo.validation import validated
 from fieldbo.world.world import World
 

@@ -5,6 +5,7 @@ Tables with a ``kind`` (field, cost, policy) hold the settings of that kind: see
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -17,12 +18,10 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     TypeAdapter,
-    model_validator,
 )
 
 from fieldbo.belief.model import Model
 from fieldbo.domain.sensor import Sensor
-from fieldbo.errors import InputError
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.vehicle_spec import Margin, Reserve, TimeLimit, WhenLost
 from fieldbo.world.disturbances import Disturbances
@@ -38,7 +37,16 @@ def _is_1(number: object) -> object:
     return number
 
 
+def _is_amount(battery: object) -> object:
+    """Reject anything but text and finite numbers above 0."""
+    number = isinstance(battery, int | float) and not isinstance(battery, bool)
+    if not isinstance(battery, str) and not (number and 0 < battery < math.inf):  # type: ignore[operator]
+        raise ValueError('a number above 0, or text with the unit such as "6000 s"')
+    return battery
+
+
 Format = Annotated[Literal[1], BeforeValidator(_is_1)]
+Battery = Annotated[float | str, BeforeValidator(_is_amount)]
 
 
 class _Table(BaseModel):
@@ -94,21 +102,6 @@ class GridFile(_Domain):
     """The grid's axes, in the order of coordinates."""
     outline: list[tuple[float, float]] | None = Field(default=None, min_length=3)
     """Corners of a polygon around the sites; two axes only."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_nothing_of_a_box(cls, content: Any) -> Any:
-        axes = content.get("axes") if isinstance(content, dict) else None
-        left_free = isinstance(axes, list) and any(isinstance(a, dict) and "free" in a for a in axes)
-        if left_free or (isinstance(content, dict) and "control_sets" in content):
-            what = "control_sets" if "control_sets" in content else "an axis that can be left free"
-            raise InputError(
-                f"{what} in a domain of kind grid",
-                expected='kind = "box", where a variable left free takes any value on its axis',
-                where="domain.kind",
-                fix='set kind = "box", and remove the counts of the axes',
-            )
-        return content
 
 
 class TruncatedNormalFile(_Table):
@@ -245,7 +238,7 @@ QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")
 class AgentFile(_Table):
     """The vehicle, its battery and its limits."""
 
-    battery: float | str
+    battery: Battery
     """Battery in the world's cost unit, above 0: 6000, or "6000 s"."""
     start: list[float] | None = None
     """Where the vehicle starts, one coordinate per axis; by default the world's start."""

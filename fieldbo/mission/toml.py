@@ -36,7 +36,15 @@ def read_toml(file: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         problem = f"the file is not valid TOML: {error}"
         expected = "key = value lines under [tables], with text in quotes"
-    raise InputError(problem, expected=expected, where=str(file))
+    raise InputError(problem, expected=expected, where=short_path(file))
+
+
+def short_path(file: Path) -> str:
+    """Return a file's path, relative to the working folder if it lies below."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
 
 
 def toml_text(content: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.catalogue import find, is_path, list_worlds
 from fieldbo.mission.kinds import COSTS, FIELDS
 from fieldbo.mission.schema import MOST, BoxFile, FreeFile, GridFile, ObstacleFile, UniformFile, WorldFile
-from fieldbo.mission.toml import made, read_toml
+from fieldbo.mission.toml import made, read_toml, short_path
 from fieldbo.validation import placed, validated
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
@@ -72,7 +72,9 @@ def world_from(file: Path, draw: int) -> World:
 @lru_cache(maxsize=4)  # a comparison runs many missions in one field
 def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> World:
     where = short_path(file)
-    content = validated(WorldFile, read_toml(file), where)
+    raw = read_toml(file)
+    _check_grid(raw.get("domain"), where)
+    content = validated(WorldFile, raw, where)
     if draw < 0:
         raise InputError(f"draw = {draw}", expected="a whole number of at least 0", where="draw")
     try:
@@ -101,6 +103,22 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
         raise error if error.where and where in error.where else error.at(where) from None
 
 
+def _check_grid(domain: object, where: str) -> None:
+    """Raise an `InputError` if a grid has what only a box may have: control sets and free variables."""
+    if not isinstance(domain, dict) or domain.get("kind") != "grid":
+        return
+    axes = domain.get("axes")
+    left_free = isinstance(axes, list) and any(isinstance(axis, dict) and "free" in axis for axis in axes)
+    if left_free or "control_sets" in domain:
+        what = "control_sets" if "control_sets" in domain else "an axis that can be left free"
+        raise InputError(
+            f"{what} in a domain of kind grid",
+            expected='kind = "box", where a variable left free takes any value on its axis',
+            where=f"{where}: domain.kind",
+            fix='set kind = "box", and remove the counts of the axes',
+        )
+
+
 def _field(settings: Mapping[str, Any], domain: Domain, draw: int, folder: Path, where: str) -> Field:
     """Return the true field over the domain."""
     kind = made(FIELDS, settings, f"{where}: field")
@@ -108,6 +126,8 @@ def _field(settings: Mapping[str, Any], domain: Domain, draw: int, folder: Path,
         with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
             field: Field = kind.realise(domain, draw, folder)
     except InputError as error:
+        if error.where is not None:
+            error.where = error.where.replace(f"{Path.cwd()}/", "")
         raise placed(error, f"{where}: field") from None
     except MemoryError:
         raise InputError(
@@ -196,11 +216,3 @@ def _distribution(content: FreeFile, axis: Axis, where: str) -> Distribution:
         return TruncatedNormal(content.mean, content.variance, axis.low, axis.high)
     except InputError as error:
         raise placed(error, where) from None
-
-
-def short_path(file: Path) -> str:
-    """Return a file's path, relative to the working folder if it lies below."""
-    try:
-        return str(file.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(file)

@@ -174,7 +174,8 @@ def _go(
 ) -> Result:
     """Run to the end from where a course stands."""
     mission = course.mission
-    crew = [Simulated(mission, k) for k in range(len(mission.vehicles))] if vehicles is None else list(vehicles)
+    numbers = range(len(mission.vehicles))
+    crew = [Simulated(mission, k) for k in numbers] if vehicles is None else list(vehicles)
     if len(crew) != len(mission.vehicles):
         raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.vehicles)}, as the mission has")
     with ExitStack() as stack:
