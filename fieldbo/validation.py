@@ -63,10 +63,9 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
     Examples
     --------
-    >>> from pydantic import PositiveFloat
     >>> @settings("policy")
     ... class Straddle:
-    ...     kappa: PositiveFloat = 1.96
+    ...     kappa: Annotated[float, Field(gt=0)] = 1.96
     >>> Straddle(kappa=-1)
     Traceback (most recent call last):
         ...

@@ -200,7 +200,9 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
         policy=policy,
         policy_kind=name,
         model=Model(learn=False, length_scales=tuple(0.3 * domain.extent), mean=0.0),
-        vehicles=(VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),),
+        vehicles=(
+            VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),
+        ),
         initial=initial,
         initial_level=int(rng.integers(2)) if levels else 0,
         batch=int(rng.choice([1, 1, 2, 4])),

@@ -286,7 +286,7 @@ def test_the_missions_and_cells_themselves_are_right(said):
 
 
 @pytest.mark.parametrize("kind", ["ei", "gp-ucb", "random", "max-value-entropy-search"])
-def test_a_policy_that_sets_all_variables_is_rejected_without_a_set_of_them(expect_refused, kind):
+def test_a_policy_that_sets_all_variables_is_rejected_without_a_set_of_them(expect_rejected, kind):
     edit(S, '[["x1", "x2", "x3"], ', "[")
     edit(S, COSTS, "costs = [0.1, 0.01]\n")
     edit(S, NOISE, "")
@@ -294,7 +294,7 @@ def test_a_policy_that_sets_all_variables_is_rejected_without_a_set_of_them(expe
     expect_rejected("run", OF_SETS, "--set", f"policy.kind={kind}", parts=[f"policy {kind}", "policy.kind"])
 
 
-def test_unknown_costs_are_rejected_where_they_must_be_declared(expect_refused):
+def test_unknown_costs_are_rejected_where_they_must_be_declared(expect_rejected):
     edit(S, FIELD, "")
     edit(S, COSTS + NOISE, "")
     overrides = ("--set", "policy.kind=ei", "--set", "agent.costs=declared")
@@ -303,20 +303,20 @@ def test_unknown_costs_are_rejected_where_they_must_be_declared(expect_refused):
 
 
 @pytest.mark.parametrize("costs", ["unknown", "declared"])
-def test_a_battery_that_free_samples_would_never_spend_is_rejected(expect_refused, costs):
+def test_a_battery_that_free_samples_would_never_spend_is_rejected(expect_rejected, costs):
     edit(S, COSTS, "costs = [0, 0, 0]\n")
     overrides = ("--set", "policy.kind=ei", "--set", f"agent.costs={costs}")
 
     expect_rejected("run", OF_SETS, *overrides, parts=[f"{OF_SETS}: cost"])
 
 
-def test_a_last_module_without_a_cost_is_rejected(expect_refused):
+def test_a_last_module_without_a_cost_is_rejected(expect_rejected):
     edit(C, "cost = 1.5", "cost = 0")
 
     expect_rejected("run", OF_CHAIN, parts=[f"{OF_CHAIN}: cost"])
 
 
-def test_lambo_rejects_a_single_module(expect_refused):
+def test_lambo_rejects_a_single_module(expect_rejected):
     edit(C, MODULES, '[{ name = "all", axes = ["x1", "x2"], cost = 1 }]')
 
     expect_rejected("run", OF_CHAIN, parts=["cost.modules"])
@@ -403,7 +403,7 @@ def test_the_values_of_free_variables_must_be_observed():
 
     with pytest.raises(InputError, match="left variables free") as caught:
         query.observed(1.0, noise_variance=0.0, cost=0.1)
-    assert "the values that all variables took" in str(caught.value)
+    assert "the values of all variables" in str(caught.value)
 
 
 # -- fuzz ------------------------------------------------------------------------------------------------

@@ -185,11 +185,11 @@ def test_a_battery_that_is_not_enough_for_a_first_move_in_a_chain_draws_a_warnin
         (1, "not enough for any reading: the cheapest reading takes 1.5 EUR"),
         (
             1.5,
-            "enough for only 1 of the 4 initial readings, and none by the policy: the cheapest reading after it",
+            "enough for only 1 of the 4 initial readings, and none by the policy: the cheapest",
         ),
         (
             13,
-            "enough for only 2 of the 4 initial readings, and none by the policy: the cheapest reading after them",
+            "enough for only 2 of the 4 initial readings, and none by the policy: the cheapest",
         ),
         (15, "enough for only 2 of the 4 initial readings; the policy then takes over"),
         (36, "only enough for the 4 initial readings: the cheapest reading after them takes 1.5 EUR"),

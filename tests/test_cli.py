@@ -310,7 +310,7 @@ def test_check_tells_a_sensor_s_settings_and_a_box(said):
 @pytest.mark.parametrize(
     ("settings", "warned"),
     [
-        (["battery=1"], "1 units is not enough for any reading: the cheapest reading, at setting 2, takes 2 units"),
+        (["battery=1"], "not enough for any reading: the cheapest reading, at setting 2, takes 2 units"),
         (
             ["battery=14"],
             "14 units is not enough for the initial reading at the start, which takes 15 units at setting 0",

@@ -1,4 +1,4 @@
-"""What holds for every policy in every world: random worlds, batteries and noise, and the full loop."""
+"""Properties of every policy in every world: random worlds, batteries and noise, and the full loop."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def check_the_record(record, result):
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mission=missions())
-def test_a_run_stays_inside_pays_its_way_comes_home_is_recorded_and_can_be_repeated(mission):
+def test_a_run_stays_inside_and_within_its_battery_comes_home_and_is_reproducible(mission):
     world, crew = mission.world, mission.vehicles[0]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -219,7 +219,7 @@ def test_a_run_stays_inside_pays_its_way_comes_home_is_recorded_and_can_be_repea
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mission=missions(), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6))
-def test_whole_batches_can_be_paid_for_and_leave_enough_to_come_home(mission, sizes):
+def test_whole_batches_are_affordable_and_leave_enough_for_the_trip_home(mission, sizes):
     crew, agent, vehicle = mission.vehicles[0], Agent(mission), Simulated(mission)
     slack = 1e-9 * crew.battery
 
