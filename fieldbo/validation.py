@@ -231,7 +231,9 @@ def _missing(
     names = list(dict.fromkeys(str(c["loc"][-1]) for c in missing))
     alternatives = len({c["loc"][:-1] for c in missing}) > 1  # keys of different shapes of the table
     meanings = _descriptions(shape, path, content)
-    expected = [f"{name}: {meanings.get(name) or f'a value for {name}'}" for name in names]
+    expected = [
+        f"{name}: {meanings[name]}" if meanings.get(name) else f"a value for {name}" for name in names
+    ]
     last = " or " if alternatives else " and "
     return InputError(
         f"{last.join(filter(None, [', '.join(names[:-1]), names[-1]]))} "

@@ -75,7 +75,7 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture
 def said(command):
-    """Run the command line; it must end with 0 and no errors; return what it says."""
+    """Run the command line; it must end with 0 and without errors; return its output."""
 
     def run(*args):
         code, out, err = command(*args)

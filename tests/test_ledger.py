@@ -587,10 +587,14 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
 @pytest.mark.parametrize(
     ("settings", "warned", "noted"),
     [
-        (["battery=1"], "battery of 1 Wh pays for no reading at all: the cheapest takes 1.375 Wh", "battery"),
+        (
+            ["battery=1"],
+            "battery of 1 Wh is not enough for any reading: the cheapest reading takes 1.375 Wh",
+            "battery",
+        ),
         (
             ["time_limit_s=1"],
-            "time of 1 s pays for no reading at all: the cheapest takes 1.375 s",
+            "time limit of 1 s is not enough for any reading: the cheapest reading takes 1.375 s",
             "time limit",
         ),
         (["battery=60"], None, None),
@@ -604,7 +608,7 @@ def test_a_limit_that_is_not_enough_for_any_reading_is_reported_by_check_and_by_
     agent = dict(s.split("=") for s in [*settings, "max_steps=5"])
     ran = run(fieldbo.load_mission("m.toml", {"agent": {k: int(v) for k, v in agent.items()}}))
 
-    assert ("no reading at all" in checked) == (warned is not None)
+    assert ("not enough for any reading" in checked) == (warned is not None)
     assert (warned or "") in checked
     assert (f"the {noted} pays for no reading at all" in ran.notes) == (noted is not None)
 

@@ -46,7 +46,7 @@ def test_a_share_is_between_nothing_and_all(share):
 
 @pytest.mark.parametrize(("policy", "question"), [(EI(), LevelSet(0.3)), (Straddle(), Optimum())])
 def test_a_policy_is_not_asked_what_it_can_not_answer(policy, question):
-    with pytest.raises(InputError, match="for a question of kind"):
+    with pytest.raises(InputError, match="does not answer questions of kind"):
         small_mission(policy, question=question)
 
 

@@ -252,10 +252,10 @@ class GoesBy(Turns):
 @pytest.mark.parametrize(
     ("policy", "costs", "message"),
     [
-        (FindsOut(), "declared", "finds out what costs are"),
-        (GoesBy(), "unknown", "goes by declared costs"),
+        (FindsOut(), "declared", "needs unknown costs"),
+        (GoesBy(), "unknown", "needs declared costs"),
     ],
-    ids=["told", "not told"],
+    ids=["declared", "unknown"],
 )
 def test_a_policy_must_fit_what_the_agent_knows_of_costs(policy, costs, message):
     with pytest.raises(InputError, match=message):
@@ -265,7 +265,7 @@ def test_a_policy_must_fit_what_the_agent_knows_of_costs(policy, costs, message)
 @pytest.mark.parametrize("what", [{"home": [0, 0]}, {"time_limit_s": 60.0}], ids=["home", "time"])
 def test_a_home_or_time_limit_needs_declared_costs(what):
     there = world()
-    with pytest.raises(InputError, match="where costs are unknown"):
+    with pytest.raises(InputError, match="while costs are unknown"):
         mission(there=there, vehicles=(VehicleSpec(5.0, there.start, **what),))
 
 

@@ -141,7 +141,7 @@ def check_costs(mission: Mission) -> None:
         for name, value in (("home", spec.home), ("time_limit_s", spec.time_limit_s)):
             if value is not None:
                 raise InputError(
-                    f"{name} can't be guaranteed while costs are unknown",
+                    f"{name} is set, but it can't be guaranteed while costs are unknown",
                     expected='costs = "declared"',
                     where=f"agent.{name}",
                     fix=f'remove {name}, or set costs = "declared"',
