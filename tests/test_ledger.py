@@ -229,7 +229,7 @@ def test_whichever_queued_orders_are_rejected_the_others_and_the_trip_home_stay_
 
 
 def test_a_time_limit_below_the_trip_home_is_rejected_at_once():
-    with pytest.raises(InputError, match="time_limit_s = 8 is over before") as error:
+    with pytest.raises(InputError, match="time_limit_s = 8, not enough") as error:
         mission(world(start=[8.0]), margin=0.25, time_limit_s=8.0)
     assert error.value.where == "agent.time_limit_s"
     assert "at least 10 s" in str(error.value)
