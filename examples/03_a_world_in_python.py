@@ -33,7 +33,7 @@ for policy in (TruVaR(), GCHK(), GCHK(per_cost=True)):
         question=LevelSet(0.5),
         policy=policy,
         model=Model(learn=False, length_scales=(20, 20), mean=0.0),
-        crew=(VehicleSpec(battery=1200, start=np.array([0.0, 0.0]), home=np.array([0.0, 0.0])),),
+        vehicles=(VehicleSpec(battery=1200, start=np.array([0.0, 0.0]), home=np.array([0.0, 0.0])),),
     )
     result = run(mission)
     print(f"{policy}: F1 {result.f1:.3f} for {result.cost:.0f} s, {result.end_reason}")

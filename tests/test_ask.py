@@ -591,8 +591,8 @@ def test_truvar_tells_of_the_place_within_its_cell_that_it_moved_to():
 
 def test_what_a_time_limit_leaves_is_told_beside_what_the_battery_does():
     mission = small_mission()
-    crew = replace(mission.crew[0], time_limit_s=40.0)
-    state = fieldbo.Agent(replace(mission, crew=(crew,)))._asked(0)
+    crew = replace(mission.vehicles[0], time_limit_s=40.0)
+    state = fieldbo.Agent(replace(mission, vehicles=(crew,)))._asked(0)
     told = leading(state, np.arange(float(state.domain.size)), state.choosable())
     (time,) = (limit for limit in state.limits if limit.name == "time")
     for one in told:

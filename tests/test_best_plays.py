@@ -226,7 +226,7 @@ def heated(*heats):
     agent = fieldbo.Agent(replace(mission(heat_matters), policy=Script(heats)))
     for heat in heats:
         order, at = agent.ask(), np.array([heat, 0.5, 0.0])
-        if len(agent.orders) <= 4:
+        if len(agent.issued) <= 4:
             value = float(heat_matters(at[None])[0])
             agent.tell(order.observed(value, noise_variance=1e-4, position=at, cost=0.1))
         else:

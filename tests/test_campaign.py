@@ -86,11 +86,11 @@ def test_missions_are_paired_by_draw_start_and_seed():
             one, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
             assert one.world.draw == other.world.draw == draw
             assert one.seed == other.seed == start
-            assert np.array_equal(one.crew[0].start, other.crew[0].start)
+            assert np.array_equal(one.vehicles[0].start, other.vehicles[0].start)
             sites = one.world.domain.sites
             assert np.array_equal(one.world.truth(sites), other.world.truth(sites))
             assert one.question == other.question
-    starts = {tuple(prepared(Case("truvar.toml", 0, s), {}).crew[0].start) for s in range(6)}
+    starts = {tuple(prepared(Case("truvar.toml", 0, s), {}).vehicles[0].start) for s in range(6)}
     assert len(starts) > 3
     fields = [prepared(Case("truvar.toml", d, 0), {}).world.truth(sites) for d in range(2)]
     assert not np.allclose(*fields)

@@ -213,9 +213,9 @@ def test_modules_become_a_chain_that_lambo_is_to_run(said):
         Module("bake", ("heat", "minutes"), 40.0),
         Module("press", ("pressure",), 10.0),
     )
-    assert "modules   bake (heat, minutes) 40 s; press (pressure) 10 s, paid for with every sample" in out
+    assert "modules   bake (heat, minutes) 40 s; press (pressure) 10 s, charged with every sample" in out
     mission = fieldbo.load_mission("oven")
-    assert (mission.policy_kind, mission.costs, mission.crew[0].battery) == ("lambo", "declared", 1250.0)
+    assert (mission.policy_kind, mission.costs, mission.vehicles[0].battery) == ("lambo", "declared", 1250.0)
     said("run", "oven", "--set", "agent.max_steps=7", "--out", "r")
     assert "press 10" in said("ask", "r")
 
@@ -246,7 +246,7 @@ def test_control_sets_have_laws_of_their_columns_and_costs_to_be_found_out(said)
     assert "costs to be found out" in out
     mission = fieldbo.load_mission("oven")
     assert (mission.policy_kind, mission.costs, mission.max_steps) == ("subset-front", "unknown", 200)
-    assert mission.crew[0].battery == 10 * 1.3 + 5
+    assert mission.vehicles[0].battery == 10 * 1.3 + 5
 
 
 @pytest.mark.parametrize(("goal", "side"), [("maximise", -1), ("minimise", 1)])
@@ -278,7 +278,7 @@ def test_a_sample_has_a_price_where_there_are_neither(said):
     write()
 
     assert "2.5 h a sample" in said("new", "world", "oven", *RUN, "--sample-cost", "2.5", "--cost-unit", "h")
-    assert fieldbo.load_mission("oven").crew[0].battery == 150.0
+    assert fieldbo.load_mission("oven").vehicles[0].battery == 150.0
 
 
 def test_a_cell_of_many_settings_is_made():

@@ -304,29 +304,29 @@ def test_check_tells_a_sensor_s_settings_and_a_box(said):
     )
     text = said("check", "worlds/tiny")
     assert "noise sd by level: 0.01 mg m-3 for 5 s, 0.2 mg m-3 for 1 s" in text
-    assert "sites 32, standing for a box: along 0 to 10 m" in text
+    assert "sites 32, representing a box: along 0 to 10 m" in text
 
 
 @pytest.mark.parametrize(
     ("settings", "warned"),
     [
-        (["battery=1"], "1 units pays for no reading at all: the cheapest, at setting 2, takes 2 units"),
+        (["battery=1"], "not enough for any reading: the cheapest reading, at setting 2, takes 2 units"),
         (
             ["battery=14"],
-            "14 units does not pay for the initial reading at the start, which takes 15 units at setting 0",
+            "14 units is not enough for the initial reading at the start, which takes 15 units at setting 0",
         ),
         (
             ["battery=4", "reserve=2", "margin=0.5", "home=[0, 0]"],
-            "takes 5 units with the way home and margin and reserve",
+            "takes 5 units with the trip home and margin and reserve",
         ),
         (
             ["battery=16"],
-            "pays for no reading but the initial one: the cheapest after it, at setting 2, takes 2 units",
+            "only enough for the initial reading: the cheapest reading after it, at setting 2, takes 2 units",
         ),
         (["battery=17"], None),
     ],
 )
-def test_check_warns_where_the_battery_pays_for_no_reading_or_not_for_the_first(said, settings, warned):
+def test_check_warns_if_the_battery_is_not_enough_for_any_reading_or_for_the_first(said, settings, warned):
     text = said(
         "check", "gp-level-noise-truvar", *(part for s in settings for part in ("--set", f"agent.{s}"))
     )

@@ -134,7 +134,7 @@ def test_wind_acts_on_the_trip_home_as_well():
     mission = replace(mission, world=replace(mission.world, disturbances=Disturbances(head_wind=(0.2, 0.0))))
     vehicle = Simulated(mission)
     vehicle.send(Query([5.0, 0.0], id="run/0"))
-    vehicle.send(GoHome(0, "run/1", mission.crew[0].home))
+    vehicle.send(GoHome(0, "run/1", mission.vehicles[0].home))
 
     there, back = vehicle.events(0.0)
 
@@ -177,18 +177,18 @@ def test_the_worst_case_is_reached_straight_against_the_wind_with_the_largest_no
 def margin_warnings(margin, *, live=False, home=True, **disturbances):
     there = world(**disturbances)
     mission = small_mission(world=replace(there, field=None) if live else there, battery=100.0, home=home)
-    crew = VehicleSpec(100.0, mission.crew[0].start, home=mission.crew[0].home, margin=margin)
-    return [w for w in Agent(replace(mission, crew=(crew,))).warnings if "margin" in w]
+    crew = VehicleSpec(100.0, mission.vehicles[0].start, home=mission.vehicles[0].home, margin=margin)
+    return [w for w in Agent(replace(mission, vehicles=(crew,))).warnings if "margin" in w]
 
 
 def test_a_margin_below_the_worst_case_is_warned_of_with_the_value_to_set():
     (warning,) = margin_warnings(0.1, cost_noise=0.05, head_wind=(0.2, 0.0))
 
-    assert "32% dearer than declared (cost_noise 0.05, head_wind [0.2, 0])" in warning
+    assert "32% more than declared (cost_noise 0.05, head_wind [0.2, 0])" in warning
     assert "margin is 10%" in warning
     assert "set agent.margin = 0.32" in warning
-    assert "on the way home" in warning
-    assert "way home" not in margin_warnings(0.1, home=False, cost_noise=0.1)[0]
+    assert "on the trip home" in warning
+    assert "trip home" not in margin_warnings(0.1, home=False, cost_noise=0.1)[0]
     assert margin_warnings(0.32, cost_noise=0.05, head_wind=(0.2, 0.0)) == []
     assert margin_warnings(0.0) == []
     assert margin_warnings(0.0, live=True, cost_noise=0.1) == []
@@ -262,7 +262,7 @@ def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_pat
     checked = " ".join(said("check", "m.toml", *few).split())
     output = " ".join(said("run", "m.toml", "--out", "r", *few, "--set", "agent.margin=0.32").split())
 
-    assert "warning: moves can be 32% dearer than declared" in checked
+    assert "warning: moves can cost 32% more than declared" in checked
     assert "agent.margin = 0.32" in checked
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["cost"] != pytest.approx(summary["planned_cost"], rel=1e-3)

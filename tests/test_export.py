@@ -354,7 +354,7 @@ def test_an_axis_that_is_called_as_a_column_is_told_apart(tmp_path):
 def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
     one = small_mission(Random(), battery=30.0)
     far = one.world.domain.sites[-1]
-    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], start=far, home=far)))
+    mission = replace(one, vehicles=(one.vehicles[0], replace(one.vehicles[0], start=far, home=far)))
     with Record.create(tmp_path / "run.sqlite", "r", {}) as record:
         result = fieldbo.run(mission, record=record)
         rows, began = tuple(record.rows()), datetime.fromisoformat(record.begun_utc)
@@ -379,7 +379,7 @@ def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
             for one in readings
             if one["properties"]["vehicle"] == number
         }
-        (home,) = geojson._positions(recorded.ground, mission.crew[number].start[None])
+        (home,) = geojson._positions(recorded.ground, mission.vehicles[number].start[None])
         assert way[0] == way[-1] == tuple(home)
         assert set(way) == {tuple(home), *own}
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:

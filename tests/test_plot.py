@@ -358,7 +358,7 @@ def test_a_live_world_has_no_f1_line(grid):
 
 
 def test_a_battery_that_was_overdrawn_is_marked_inside_the_picture(grid):
-    small = replace(grid.mission, crew=(replace(grid.mission.crew[0], battery=grid.cost / 2),))
+    small = replace(grid.mission, vehicles=(replace(grid.mission.vehicles[0], battery=grid.cost / 2),))
     figure = plot.curve_picture(replace(grid, mission=small))
     (battery,) = labelled(figure, "battery")
     assert battery.get_xdata()[0] == grid.cost / 2

@@ -46,7 +46,7 @@ def test_a_share_of_the_maximum_outside_0_to_1_is_rejected(share):
 
 @pytest.mark.parametrize(("policy", "question"), [(EI(), LevelSet(0.3)), (Straddle(), Optimum())])
 def test_a_mission_rejects_a_policy_that_cannot_answer_its_question(policy, question):
-    with pytest.raises(InputError, match="for a question of kind"):
+    with pytest.raises(InputError, match="does not answer questions of kind"):
         small_mission(policy, question=question)
 
 

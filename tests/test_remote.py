@@ -111,8 +111,8 @@ def remote(*faults, mission=None, link=Near, speedup=1000.0, session="s", **sett
     robot = Robot(
         mission.world,
         seed=mission.seed,
-        start=mission.crew[0].start,
-        battery=mission.crew[0].battery,
+        start=mission.vehicles[0].start,
+        battery=mission.vehicles[0].battery,
         speedup=speedup,
         faults=[Fault.parse(f) for f in faults],
     )
@@ -151,7 +151,7 @@ def test_an_observation_has_the_site_time_and_cost_of_the_simulation():
     with remote(mission=mission) as vehicle:
         vehicle.send(QUERY)
         seen = settled(vehicle, "run/0")
-    cost, seconds = mission.world.takes(QUERY, mission.crew[0].start, 0.0)
+    cost, seconds = mission.world.takes(QUERY, mission.vehicles[0].start, 0.0)
     assert seen.cost == pytest.approx(cost, rel=1e-12)
     assert seen.time_s == pytest.approx(seconds, abs=1.0)
     assert np.array_equal(seen.sites, [[2.0, 1.0]])
@@ -410,7 +410,7 @@ def test_going_home_needs_no_reading():
         seen = settled(vehicle, "run/1")
     assert len(seen.values) == 0
     assert seen.complete
-    assert np.array_equal(seen.position, small_mission().crew[0].home)
+    assert np.array_equal(seen.position, small_mission().vehicles[0].home)
 
 
 def test_heartbeats_alone_keep_an_order_under_way():
@@ -425,10 +425,10 @@ def test_heartbeats_alone_keep_an_order_under_way():
 def test_without_a_plausible_position_the_robot_is_where_its_last_order_ended():
     vehicle = remote()
     vehicle._filter.take_position(np.array([math.nan, 0.0]))
-    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().crew[0].start)
+    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().vehicles[0].start)
     vehicle._filter.take_position(np.array([1.0]))
     vehicle._filter.take_position(np.array([1e9, 0.0]))
-    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().crew[0].start)
+    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().vehicles[0].start)
     vehicle._filter.take_position(np.array([1.0, 2.0]))
     assert np.array_equal(vehicle._filter.telemetry().position, [1.0, 2.0])
 

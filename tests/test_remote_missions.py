@@ -19,7 +19,7 @@ from fieldbo.vehicles.simulated import Simulated
 
 def mission(battery=40.0, noise_sd=0.05, **when_lost):
     made = small_mission(world=small_world(noise_sd=noise_sd), battery=battery)
-    return replace(made, crew=(replace(made.crew[0], when_lost=WhenLost(**when_lost)),))
+    return replace(made, vehicles=(replace(made.vehicles[0], when_lost=WhenLost(**when_lost)),))
 
 
 def carried_out(tmp_path, made, *faults, **settings):
@@ -47,7 +47,7 @@ def test_a_battery_that_drains_faster_than_declared_still_brings_it_home(tmp_pat
     exact = Battery(accuracy=0.01)
     result, events = carried_out(tmp_path, made, "drain:3:1.5", battery=exact)
     last = [e for e in events if isinstance(e, Observation)][-1]
-    assert np.array_equal(last.position, made.crew[0].home)
+    assert np.array_equal(last.position, made.vehicles[0].home)
     assert result.cost <= 60.0
     assert result.end_reason is EndReason.BATTERY_SPENT
     assert len(result.observations) < len(run(made).observations)

@@ -96,8 +96,8 @@ def writes_in(log):
 
 def fleet(mission):
     far = mission.world.domain.sites[-1]
-    second = replace(mission.crew[0], start=far, home=far, battery=0.6 * mission.crew[0].battery)
-    return replace(mission, crew=(mission.crew[0], second))
+    second = replace(mission.vehicles[0], start=far, home=far, battery=0.6 * mission.vehicles[0].battery)
+    return replace(mission, vehicles=(mission.vehicles[0], second))
 
 
 def learning(mission, every=4):
@@ -716,7 +716,7 @@ class Forgetful(Random):
 
 def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
     one = small_mission(Forgetful(), battery=40.0, home=False)
-    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], battery=25.0)))
+    mission = replace(one, vehicles=(one.vehicles[0], replace(one.vehicles[0], battery=25.0)))
     _, log = unbroken(mission, tmp_path)
     first = next(n for n, (kind, _, _) in enumerate(log) if kind == "stop")
     assert log[first][2]["memory"] == 1 + max(

@@ -74,7 +74,7 @@ def test_a_run_in_simulation_ends_home_within_the_battery_and_says_why():
 
     assert result.end_reason is EndReason.BATTERY_SPENT
     assert result.cost <= 25.0
-    assert np.array_equal(result.observations[-1].position, mission.crew[0].home)
+    assert np.array_equal(result.observations[-1].position, mission.vehicles[0].home)
     assert len(result.curve) == len(result.observations) == len(result.queries) + 1
 
 
@@ -212,7 +212,7 @@ def test_a_run_in_batches_goes_on_from_any_of_its_batches(record, policy):
         while batch := agent.ask_batch(3):
             for order in batch:
                 agent.tell(told[order.id])
-        assert [to_plain(o) for o in agent.orders.values()] == [to_plain(o) for o in orders]
+        assert [to_plain(i.order) for i in agent.issued.values()] == [to_plain(o) for o in orders]
         assert agent.ask() == Stop(record.end_reason)
 
 
@@ -347,13 +347,13 @@ def test_a_move_dearer_than_declared_is_charged_and_the_vehicle_still_comes_home
         return [replace(event, cost=1.2 * event.cost)]
 
     mission = small_mission(Random())
-    careful = replace(mission, crew=(replace(mission.crew[0], margin=0.2),))
+    careful = replace(mission, vehicles=(replace(mission.vehicles[0], margin=0.2),))
     vehicle = Scripted(careful, dearer)
     result = run(careful, [vehicle], record)
 
     assert isinstance(vehicle.sent[-1], GoHome)
     assert result.cost == pytest.approx(1.2 * sum(o.cost for o in vehicle_costs(vehicle)))
-    assert result.cost <= careful.crew[0].battery
+    assert result.cost <= careful.vehicles[0].battery
 
 
 def vehicle_costs(vehicle):
@@ -402,7 +402,7 @@ def test_an_interrupt_before_the_first_observation_gives_an_empty_result(record)
     assert result.curve == result.observations == ()
     assert result.cost == 0.0
     assert result.sites.shape == (0, 2)
-    assert result.path.tolist() == [mission.crew[0].start.tolist()]
+    assert result.path.tolist() == [mission.vehicles[0].start.tolist()]
 
 
 def test_an_interrupt_can_be_caught_as_a_keyboard_interrupt():
@@ -441,8 +441,8 @@ def test_ctrl_c_while_an_event_is_told_is_taken_up_after_it_was_scored(record):
 def test_two_vehicles_share_a_belief_and_keep_their_own_batteries(record):
     one = small_mission(Random())
     far = one.world.domain.sites[-1]
-    crew = (one.crew[0], replace(one.crew[0], start=far, home=far, battery=18.0))
-    mission = replace(one, crew=crew)
+    crew = (one.vehicles[0], replace(one.vehicles[0], start=far, home=far, battery=18.0))
+    mission = replace(one, vehicles=crew)
 
     result = run(mission, record=record)
 
@@ -526,13 +526,13 @@ def test_a_model_that_was_never_fitted_answers_no_question_in_any_unit(unit, pol
 
 def test_a_loop_of_one_s_own_with_a_home_and_a_time_limit_keeps_both():
     mission = small_mission(battery=200.0)
-    mission = replace(mission, crew=(replace(mission.crew[0], time_limit_s=30.0),))
+    mission = replace(mission, vehicles=(replace(mission.vehicles[0], time_limit_s=30.0),))
     agent, clock = Agent(mission), 0.0
     while not isinstance(order := agent.ask(), Stop):
         told = order.observed() if isinstance(order, GoHome) else order.observed(0.5, noise_variance=0.01)
         agent.tell(told)
         clock = agent.spent  # a second for each unit of cost
-    assert np.array_equal(agent.crafts[0].position, mission.crew[0].home)
+    assert np.array_equal(agent.vehicles[0].position, mission.vehicles[0].home)
     assert 0 < clock <= 30.0
 
 

@@ -86,7 +86,7 @@ def state_after(policy, orders=6, **changes):
 def played(agent, orders):
     """The control set of each order that its policy chose."""
     controls = agent.domain.controls
-    return [controls.index_of(o.controls) for o in orders if agent.whys[o.id] is not None]
+    return [controls.index_of(o.controls) for o in orders if agent.issued[o.id].why is not None]
 
 
 # -- Algorithm 1, part by part ---------------------------------------------------------------------------
@@ -352,14 +352,14 @@ def test_exploration_takes_the_sets_by_turns(tau):
     agent, orders, _ = drive(mission(Subsets(**FEW, tau=tau)))
     sets = played(agent, orders)
     assert sets[: 3 * tau] == [0, 1, 2] * tau
-    phases = [agent.whys[o.id]["phase"] for o in orders if agent.whys[o.id] is not None]
+    phases = [agent.issued[o.id].why["phase"] for o in orders if agent.issued[o.id].why is not None]
     assert phases == ["exploration"] * 3 * tau + ["exploitation"] * (len(phases) - 3 * tau)
 
 
 def test_exploration_spends_at_most_six_tenths_of_what_is_left_at_its_beginning():
     agent, orders, _ = drive(mission(Subsets(**FEW), battery=22.0))
     cost = [0.25, 0.5, 1.0]
-    phases = [agent.whys[o.id]["phase"] for o in orders if agent.whys[o.id] is not None]
+    phases = [agent.issued[o.id].why["phase"] for o in orders if agent.issued[o.id].why is not None]
     explored = [
         cost[i] for i, phase in zip(played(agent, orders), phases, strict=True) if phase == "exploration"
     ]
@@ -368,7 +368,7 @@ def test_exploration_spends_at_most_six_tenths_of_what_is_left_at_its_beginning(
 
 def test_exploitation_plays_the_most_promising_of_the_cheapest_plausible_sets():
     agent, orders, _ = drive(mission(Subsets(**FEW, tau=1)))
-    said = [agent.whys[o.id] for o in orders if agent.whys[o.id] is not None]
+    said = [agent.issued[o.id].why for o in orders if agent.issued[o.id].why is not None]
     for why in said[3:]:
         plausible = {one["set"]: one for one in why["sets"] if one["plausible"]}
         least = min(one["cost_low"] for one in plausible.values())
@@ -384,7 +384,7 @@ def test_a_rule_stops_when_the_estimate_of_what_it_chose_no_longer_fits(rule):
     agent, orders, stop = drive(mission(rule))
     assert stop.reason is EndReason.BATTERY_SPENT
     estimates = [o.expected_cost for o in orders]
-    assert agent.endings[0]["best"][0]["cost"] > agent.crafts[0].spendable
+    assert agent.endings[0]["best"][0]["cost"] > agent.vehicles[0].spendable
     assert all(cost is None or cost <= 8.0 for cost in estimates)
 
 
@@ -413,7 +413,7 @@ def test_the_front_tries_each_set_and_gives_up_what_promises_too_little():
     agent, orders, _ = drive(mission(SubsetFront(**FEW, alpha=0.05), battery=20.0))
     sets = played(agent, orders)
     assert sets[:2] == [0, 1]  # of the full set the initial readings told
-    said = [agent.whys[o.id] for o in orders if agent.whys[o.id] is not None]
+    said = [agent.issued[o.id].why for o in orders if agent.issued[o.id].why is not None]
     shared = [why for why in said if why["phase"] == "shared"]
     assert shared
     for why in shared:

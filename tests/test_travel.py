@@ -162,12 +162,12 @@ def test_a_horizon_of_one_step_is_the_policy_itself(base, one_step_policy):
     same = {k: v for k, v in vars(one_step_policy).items() if k in ("kappa", "convention", "d0")}
     ahead = Rollout(base=base, horizon=1, **same)
     (direct, _, end), (other, _, end_of_other) = (drive(small_mission(p)) for p in (one_step_policy, ahead))
-    sites = [sites_of(list(agent.orders.values())) for agent in (direct, other)]
+    sites = [sites_of([issued.order for issued in agent.issued.values()]) for agent in (direct, other)]
     assert sites[0] == sites[1]
     assert end == end_of_other
-    for why, same_why in zip(direct.whys.values(), other.whys.values(), strict=True):
-        if why and "best" in why:
-            assert same_why["best"] == why["best"]
+    for first, second in zip(direct.issued.values(), other.issued.values(), strict=True):
+        if first.why and "best" in first.why:
+            assert second.why["best"] == first.why["best"]
 
 
 def test_policies_that_differ_only_in_the_value_of_travel_take_different_paths():
@@ -248,8 +248,8 @@ def test_minimising_equals_maximising_the_negative(name):
 def test_a_small_battery_is_used_and_suffices_for_the_trip_home(name, battery):
     agent, orders, stop = drive(small_mission(TRAVEL[name], battery=battery))
     assert sites_of(orders)
-    assert agent.crafts[0].ledger.spent <= battery * (1 + 1e-12)
-    assert np.array_equal(agent.crafts[0].position, agent.mission.crew[0].home)
+    assert agent.vehicles[0].ledger.spent <= battery * (1 + 1e-12)
+    assert np.array_equal(agent.vehicles[0].position, agent.mission.vehicles[0].home)
     assert stop.reason is EndReason.BATTERY_SPENT
 
 
@@ -263,12 +263,12 @@ def test_a_time_limit_holds_if_time_is_not_proportional_to_energy(name):
     home = np.zeros(2)
     for limit_s in (12.0, 40.0):
         agent, orders, _ = drive(
-            replace(mission, crew=(VehicleSpec(5.0, home, home=home, time_limit_s=limit_s),))
+            replace(mission, vehicles=(VehicleSpec(5.0, home, home=home, time_limit_s=limit_s),))
         )
         assert sites_of(orders)
-        assert agent.crafts[0].hours.spent <= limit_s * (1 + 1e-12)
-        assert agent.crafts[0].ledger.spent <= 5.0
-        assert np.array_equal(agent.crafts[0].position, home)
+        assert agent.vehicles[0].time_ledger.spent <= limit_s * (1 + 1e-12)
+        assert agent.vehicles[0].ledger.spent <= 5.0
+        assert np.array_equal(agent.vehicles[0].position, home)
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "ucb", "rollout"])
@@ -276,7 +276,7 @@ def test_first_unaffordable_stops_although_other_sites_are_affordable(name):
     mission = small_mission(replace(TRAVEL[name], stop="first_unaffordable", kappa=50.0), battery=4.0)
     agent, orders, stop = drive(mission)
     assert stop.reason is EndReason.BATTERY_SPENT
-    assert agent.crafts[0].affordable(agent.domain.sites, position=agent.crafts[0].crew.start).any()
+    assert agent.vehicles[0].affordable(agent.domain.sites, position=agent.vehicles[0].spec.start).any()
     _, on, _ = drive(replace(mission, policy=replace(mission.policy, stop="best_affordable")))
     assert len(sites_of(on)) > len(sites_of(orders))
 
@@ -284,9 +284,9 @@ def test_first_unaffordable_stops_although_other_sites_are_affordable(name):
 @pytest.mark.parametrize("policy", [DistUCB(convention="exclude"), Rollout(convention="exclude")], ids=repr)
 def test_the_battery_is_spent_if_only_staying_is_affordable_and_excluded(policy):
     mission = small_mission(policy, battery=2.5, home=False, initial=1)  # a sample, and no way to the next
-    agent, orders, stop = drive(replace(mission, crew=(VehicleSpec(2.5, mission.crew[0].start),)))
+    agent, orders, stop = drive(replace(mission, vehicles=(VehicleSpec(2.5, mission.vehicles[0].start),)))
     assert len(sites_of(orders)) == 1
-    assert agent.crafts[0].affordable(agent.domain.sites[:1])[0]
+    assert agent.vehicles[0].affordable(agent.domain.sites[:1])[0]
     assert stop.reason is EndReason.BATTERY_SPENT
 
 
@@ -337,7 +337,7 @@ def test_choices_in_a_box_are_inside_affordable_and_the_best_reported(name, d):
     agent, vehicle, reported = Agent(mission), Simulated(mission), 0
     while isinstance(order := agent.ask(), Query):
         assert agent.domain.contains(order.site[None])[0]
-        assert agent.crafts[0].ledger.available >= -1e-9
+        assert agent.vehicles[0].ledger.available >= -1e-9
         if agent.why is not None:
             best = agent.why["best"]
             assert best[0]["site"] == order.site.tolist()
@@ -350,8 +350,8 @@ def test_choices_in_a_box_are_inside_affordable_and_the_best_reported(name, d):
     assert reported >= 2
     if isinstance(order, GoHome):
         agent.tell(carried_out(0, order, vehicle))
-    assert agent.crafts[0].ledger.spent <= 14.0 * (1 + 1e-12)
-    assert np.array_equal(agent.crafts[0].position, mission.crew[0].start)
+    assert agent.vehicles[0].ledger.spent <= 14.0 * (1 + 1e-12)
+    assert np.array_equal(agent.vehicles[0].position, mission.vehicles[0].start)
 
 
 def states_in_a_box(readings=12):
@@ -465,7 +465,7 @@ def test_outstanding_queries_count_as_read_for_the_next_one(name, boxed):
     assert gaps.min() > 0.2  # each lowers the doubt about what lies near it
     for n, order in enumerate(orders):
         agent.tell(carried_out(n, order, vehicle))
-    assert agent.crafts[0].ledger.spent <= 60.0
+    assert agent.vehicles[0].ledger.spent <= 60.0
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "rollout", "ei-per-cost"])
@@ -473,7 +473,7 @@ def test_two_vehicles_share_their_readings_and_both_return_home(name):
     world = small_world()
     starts = [world.domain.sites[0], world.domain.sites[-1]]
     crew = tuple(VehicleSpec(15.0, start, home=start) for start in starts)
-    mission = replace(small_mission(TRAVEL[name], world=world), crew=crew)
+    mission = replace(small_mission(TRAVEL[name], world=world), vehicles=crew)
     result = run(mission)
     assert {order.vehicle for order in result.queries} == {0, 1}
     agent = Agent(mission)

@@ -64,7 +64,7 @@ def mission_of(case, cost, axes, policy):
         question=LevelSet(given["h"]),
         policy=policy,
         model=Model(kernel["kind"], learn=False, length_scales=tuple(kernel["ls"]), mean=0.0),
-        crew=(VehicleSpec(1e6, start),),
+        vehicles=(VehicleSpec(1e6, start),),
         max_steps=given["T"],
     )
 
@@ -110,7 +110,7 @@ def test_the_sets_and_the_epoch_after_each_reading_are_those_of_the_golden_case(
     for site in mission.world.domain.sites[case["expected"]["idx"]]:
         order = agent.ask()
         assert np.array_equal(order.site, site)
-        agent.tell(mission.world.evaluate(order, agent.crafts[0].position, 0.0, np.random.default_rng(0)))
+        agent.tell(mission.world.evaluate(order, agent.vehicles[0].position, 0.0, np.random.default_rng(0)))
         epochs.append(agent.memory["i"])
         unclassified.append(sum(not b for b in classified(agent)))
 
@@ -181,7 +181,7 @@ def test_a_contradicted_site_is_unclassified_again_unless_sets_are_monotone(case
         question=LevelSet(0.0),
         policy=TruVaR(monotone=case.monotone),
         model=Model(learn=case.learn, length_scales=(1.0,)),
-        crew=(VehicleSpec(100.0, domain.sites[0]),),
+        vehicles=(VehicleSpec(100.0, domain.sites[0]),),
     )
     agent = Agent(mission)
     agent.tell(Fitted(agent.hyperparameters.to_plain()))  # a provisional model classifies nothing

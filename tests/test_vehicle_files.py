@@ -73,7 +73,7 @@ def test_new_vehicle_writes_a_file_that_check_explains_and_never_overwrites_one(
     code, out, _ = command("check", "boat.toml")
     assert code == 0
     assert "mqtt://localhost:1883/fieldbo/robot" in out
-    assert "5 s without a sign of life" in out
+    assert "5 s of silence" in out
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_an_error_in_a_vehicle_file_names_its_place(text, message, tmp_path):
 
 
 def test_a_missing_file_is_an_error():
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="the file does not exist"):
         LoadedVehicleFile.read("boat.toml")
 
 

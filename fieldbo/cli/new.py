@@ -186,7 +186,7 @@ def _survey(name: str, survey: Survey) -> list[str]:
         f"{np.mean(truth >= made.threshold):.0%} of them at or above the threshold",
         f"  sensor     noise sd {sensor.noise_sd:g} {unit}; put your instrument's into [sensor]",
         f"  mission    where is {survey.value} >= {made.threshold:g}? "
-        f"battery {made.loaded.crew[0].battery:g} s",
+        f"battery {made.loaded.vehicles[0].battery:g} s",
         f"next: fieldbo run {name}",
     ]
 
@@ -213,17 +213,17 @@ def _sample_cost(given: float | None, priced: bool) -> float:
 
 def _cell(name: str, table: CellTable) -> list[str]:
     """Make a cell's world; return what is to be said of it."""
-    from fieldbo.cli.check import _parts_of_cost
+    from fieldbo.mission.description import describe_parts_of_cost
     from fieldbo.mission.new.cell import make_cell
     from fieldbo.results.answers import in_words
 
     made = make_cell(name, table)
     field, mission = made.field, made.loaded
-    world, crew, values = mission.world, mission.crew[0], field.readings.values
+    world, crew, values = mission.world, mission.vehicles[0], field.readings.values
     truth = world.truth(world.domain.sites)
     unit = "" if table.value_unit in ("", "1") else f" {table.value_unit}"
     noise = f"{field.noise_sd:.3g}" + (" of the log" if table.transform == "log" else unit)
-    costs = _parts_of_cost(world) or [f"  cost      {table.sample_cost:g} {table.cost_unit} a sample"]
+    costs = describe_parts_of_cost(world) or [f"  cost      {table.sample_cost:g} {table.cost_unit} a sample"]
     learnt = ", costs to be found out" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",

@@ -101,7 +101,7 @@ def _sites(source: str, pairs: list[str]) -> tuple[Mission, Array]:
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
         )
     agent = load_run(source).agent
-    home = agent.mission.crew[0].home
+    home = agent.mission.vehicles[0].home
     sites = [site for event in agent.history if isinstance(event, Observation) for site in event.sites]
     return agent.mission, np.array([*sites, *([] if home is None else [home])])
 

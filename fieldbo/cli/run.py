@@ -89,17 +89,17 @@ def run(
     """
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console
+    from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
     from fieldbo.vehicles.load import vehicle_of
-    from fieldbo.vehicles.simulated import Simulated
 
     out_to = console()
     told = load_mission(mission, overrides(set_ or [], seed=seed, battery=battery))
     crew = _crew(vehicle or [], by_hand=by_hand)
     if not crew:
-        Simulated(told)  # a live world is refused before a folder is made
+        check_simulated(told)  # before a folder is made
     vehicles = [vehicle_of(one, told, number) for number, one in enumerate(crew)]
     with ExitStack() as links:
         connect(vehicles, links, out_to)
@@ -175,7 +175,7 @@ def simulated(mission: Mission, console: Console, go: Callable[..., Result]) -> 
     from fieldbo.agent.ledger import rounded
     from fieldbo.cli.terminal import says_compiling
 
-    battery, unit = mission.crew[0].battery, mission.world.cost_unit
+    battery, unit = mission.vehicles[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as progress:
         line = progress.add_task(f"{rounded(battery, battery)} {unit}", total=battery)
@@ -229,7 +229,7 @@ def _line(step: Step, mission: Mission) -> str:
     from fieldbo.results.answers import amount
 
     question, world = mission.question, mission.world
-    left = rounded(step.remaining, sum(c.battery for c in mission.crew))
+    left = rounded(step.remaining, sum(c.battery for c in mission.vehicles))
     head = f"{left} {world.cost_unit} left, {_visited(step.step)}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"

@@ -15,13 +15,13 @@ def show(
     threshold: Annotated[float | None, typer.Option(help="Draw this level as a line.")] = None,
 ) -> None:
     """Say what a world is, and draw its field; of a live world, which has none, its sites."""
-    from fieldbo.cli.check import _world
     from fieldbo.errors import InputError
+    from fieldbo.mission.description import describe_world
     from fieldbo.mission.load import load_world
     from fieldbo.results import plot
 
     told = load_world(world, draw)
-    typer.echo("\n".join(_world(told)))
+    typer.echo("\n".join(describe_world(told)))
     file = out or Path(f"{told.name}.png")
     try:
         plot.save(plot.world_picture(told, threshold), file)

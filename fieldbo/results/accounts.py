@@ -45,14 +45,14 @@ class Account:
     @classmethod
     def of(cls, agent: Agent, vehicle: int) -> Account:
         """Return the books of an agent's vehicle, as they stand."""
-        craft = agent.crafts[vehicle]
-        battery, hours, home = craft.ledger.entries, craft.hours.entries, craft.crew.home
+        craft = agent.vehicles[vehicle]
+        battery, hours, home = craft.ledger.entries, craft.time_ledger.entries, craft.spec.home
         return cls(
-            lines=tuple((agent.orders[k], battery[k], hours[k]) for k in battery),
+            lines=tuple((agent.issued[k].order, battery[k], hours[k]) for k in battery),
             spent=craft.ledger.spent,
             left=craft.ledger.left,
             time_s=craft.time_s,
-            left_s=craft.hours.left,
+            left_s=craft.time_ledger.left,
             home=None if home is None else np.array_equal(craft.position, home),
             limit=agent.endings.get(vehicle, {}).get("limit"),
         )

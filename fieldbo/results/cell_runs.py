@@ -123,7 +123,7 @@ class Counted(CellRuns, ABC):
 
     def __init__(self, mission: Mission) -> None:
         super().__init__(mission)
-        self._at = {k: one.start for k, one in enumerate(mission.crew)}
+        self._at = {k: one.start for k, one in enumerate(mission.vehicles)}
         self._paid: dict[str, float] = {}
         self._from: dict[str, Array] = {}
         self._read: dict[str, Array] = {}

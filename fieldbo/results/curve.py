@@ -120,13 +120,14 @@ class Scorer:
     def step(self, agent: Agent) -> Step:
         """Return how things stand now."""
         for event in agent.history[self._seen :]:
-            self.cell.take(agent.orders.get(getattr(event, "order", "")), event)
+            issued = agent.issued.get(getattr(event, "order", ""))
+            self.cell.take(None if issued is None else issued.order, event)
         self._seen = len(agent.history)
         return Step(
             step=agent.steps,
             cost=agent.spent,
-            remaining=sum(c.ledger.available for c in agent.crafts),
-            time_s=max(c.time_s for c in agent.crafts),
+            remaining=sum(c.ledger.available for c in agent.vehicles),
+            time_s=max(c.time_s for c in agent.vehicles),
             readings=agent.readings,
             **answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).scores(),
             **self.cell.scores(),

@@ -98,14 +98,14 @@ class Result:
             run=agent.run,
             end_reason=reason,
             curve=tuple(curve),
-            queries=tuple(o for o in agent.orders.values() if isinstance(o, Query)),
+            queries=tuple(i.order for i in agent.issued.values() if isinstance(i.order, Query)),
             observations=tuple(e for e in agent.history if isinstance(e, Observation)),
             rejections=tuple(e for e in agent.history if isinstance(e, Rejected)),
             surface=agent.surface,
             hyperparameters=agent.hyperparameters,
             cost=agent.spent,
             notes=tuple(_notes(agent, reason)),
-            books=tuple(Account.of(agent, k) for k in range(len(agent.crafts))),
+            books=tuple(Account.of(agent, k) for k in range(len(agent.vehicles))),
         )
         if not agent.domain.control_sets or not isinstance(found.answer, OptimumAnswer):
             return found
@@ -203,7 +203,7 @@ class Result:
 
         Straight to where no way is known to lead: a vehicle may drift into the clearance of an obstacle.
         """
-        at, cost, time_s = self.mission.crew[0].start, self.mission.world.cost, 0.0
+        at, cost, time_s = self.mission.vehicles[0].start, self.mission.world.cost, 0.0
         way = [at[None]]
         for event in self.observations:
             for stop in [*event.sites, event.position]:
@@ -240,7 +240,7 @@ class Result:
             "planned_cost": math.fsum(b.planned for b in self.books),
             "cost_unit": world.cost_unit,
             "costs": mission.costs,
-            "battery": sum(c.battery for c in mission.crew),
+            "battery": sum(c.battery for c in mission.vehicles),
             "left": math.fsum(b.left for b in self.books),
             "time_s": max((b.time_s for b in self.books), default=0.0),
             "planned_time_s": max((b.planned_s for b in self.books), default=0.0),
@@ -250,7 +250,7 @@ class Result:
             "readings": len(self.values),
             **({"outliers": int(np.count_nonzero(self.usable & ~self.believed))} if self._tested else {}),
             **({"levels": self._by_level()} if world.sensor.settings > 1 else {}),
-            "start": mission.crew[0].start.tolist(),
+            "start": mission.vehicles[0].start.tolist(),
             "hyperparameters": self.hyperparameters.to_plain(),
             "notes": list(self.notes),
         }
@@ -284,7 +284,7 @@ class Result:
     def _limits(self) -> dict[str, Any]:
         """Return what applies of: time limit, home, and the limit that ended the run."""
         told: dict[str, Any] = {}
-        limits = [c.time_limit_s for c in self.mission.crew if c.time_limit_s is not None]
+        limits = [c.time_limit_s for c in self.mission.vehicles if c.time_limit_s is not None]
         if limits:
             told |= {"time_limit_s": min(limits), "left_s": min(b.left_s for b in self.books)}
         home = [b.home for b in self.books if b.home is not None]
@@ -406,7 +406,7 @@ def _overdrawn(craft: VehicleState, unit: str) -> list[str]:
     )
     return [
         f"{rounded(-book.left, book.battery)} {what} more than {_LIMITS[limit]} had: {why}"
-        for limit, book, what in (("battery", craft.ledger, unit), ("time", craft.hours, "s"))
+        for limit, book, what in (("battery", craft.ledger, unit), ("time", craft.time_ledger, "s"))
         if book.left < -_ROUNDING * book.battery
     ]
 
@@ -441,7 +441,7 @@ def _far_off(agent: Agent) -> Iterator[str]:
 
 def _ending(craft: VehicleState, limit: str, unit: str) -> str:
     """Return how a vehicle ended whose battery or time paid for nothing more."""
-    crew, home = craft.crew, craft.crew.home
+    crew, home = craft.spec, craft.spec.home
     rest = max(0.0, craft.ledger.left)
     left = f"{rounded(rest, crew.battery)} {unit}"
     if rest < crew.reserve - _ROUNDING * crew.battery:
@@ -450,7 +450,7 @@ def _ending(craft: VehicleState, limit: str, unit: str) -> str:
     elif crew.reserve:
         left += f" ({rounded(min(rest, crew.reserve), crew.battery)} of it the reserve)"
     if crew.time_limit_s is not None:
-        left += f" and {rounded(max(0.0, craft.hours.left), crew.time_limit_s)} s"
+        left += f" and {rounded(max(0.0, craft.time_ledger.left), crew.time_limit_s)} s"
     came = "stopped" if home is None else "went home" if np.array_equal(craft.position, home) else "not home"
     return f"{came} with {left} left: {_LIMITS[limit]} pays for no further site"
 
@@ -472,13 +472,13 @@ def _notes(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             "no play is recommended: expectations over what is left free are of the values, and the model is "
             'of their log (transform = "log" in [model])'
         )
-    left = any(isinstance(o, Query) for o in agent.orders.values())
-    for number, craft in enumerate(agent.crafts):
+    left = any(isinstance(i.order, Query) for i in agent.issued.values())
+    for number, craft in enumerate(agent.vehicles):
         limit = agent.endings.get(number, {}).get("limit")
-        who = f"vehicle {number}: " if len(agent.crafts) > 1 else ""
+        who = f"vehicle {number}: " if len(agent.vehicles) > 1 else ""
         if limit is not None and not left:
             yield f"{who}{_LIMITS[limit]} pays for no reading at all"
-        elif reason is not None and (limit == "time" or (limit and craft.crew.home is not None)):
+        elif reason is not None and (limit == "time" or (limit and craft.spec.home is not None)):
             yield who + _ending(craft, limit, mission.world.cost_unit)
         yield from (who + told for told in _overdrawn(craft, mission.world.cost_unit))
         yield from (who + told for told in _unexplained(craft, mission.world.cost_unit))

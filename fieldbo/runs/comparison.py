@@ -23,6 +23,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.errors import InputError
+from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission, merged
 from fieldbo.mission.mission import Mission
@@ -33,7 +34,6 @@ from fieldbo.results.metrics import F1, Score, score_at_costs
 from fieldbo.results.result import Result
 from fieldbo.results.tables import table
 from fieldbo.runs.folder import describe
-from fieldbo.vehicles.simulated import Simulated
 
 _KEY = ("mission", "draw", "start")
 _FIRST = ("row", *_KEY)
@@ -120,11 +120,11 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
         "policy": mission.policy_kind,
         "world": mission.world.name,
         "digest": mark,
-        "battery": mission.crew[0].battery,
+        "battery": mission.vehicles[0].battery,
         "cost_unit": mission.world.cost_unit,
     }
     rows: list[dict[str, Any]] = [{"row": "step", **base, **asdict(s)} for s in result.curve]
-    place = " ".join(f"{x:g}" for x in mission.crew[0].start)
+    place = " ".join(f"{x:g}" for x in mission.vehicles[0].start)
     last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
     rows.append({"row": "run", **base, **last, "end_reason": result.end_reason, "place": place})
     body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])
@@ -178,7 +178,7 @@ def compare(
     _check_comparable(missions, told)
     marks = {m: digest(Case(m, 0, 0), told) for m in missions}
     for name in missions:
-        Simulated(prepared(Case(name, 0, 0), told))  # a live world is refused before a table is made
+        check_simulated(prepared(Case(name, 0, 0), told))  # before a table is made
     done = _taken_up(out, {_label(m): d for m, d in marks.items()})
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
     todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]

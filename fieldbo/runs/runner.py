@@ -174,9 +174,10 @@ def _go(
 ) -> Result:
     """Run to the end from where a course stands."""
     mission = course.mission
-    crew = [Simulated(mission, k) for k in range(len(mission.crew))] if vehicles is None else list(vehicles)
-    if len(crew) != len(mission.crew):
-        raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.crew)}, as the mission has")
+    numbers = range(len(mission.vehicles))
+    crew = [Simulated(mission, k) for k in numbers] if vehicles is None else list(vehicles)
+    if len(crew) != len(mission.vehicles):
+        raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.vehicles)}, as the mission has")
     with ExitStack() as stack:
         for vehicle in crew:
             stack.enter_context(vehicle)
@@ -204,7 +205,7 @@ class _Run:
         """Run to the end, or to an interrupt."""
         course = self.course
         try:
-            if course.agent.orders:
+            if course.agent.issued:
                 self._take_up()
             self._hear_idle()
             if course.listening:  # it broke off before all were heard
@@ -244,14 +245,14 @@ class _Run:
         agent = self.course.agent
         told = {_part(event) for event in agent.history if isinstance(event, Observation)}
         for number, vehicle in enumerate(self.vehicles):
-            orders = [order for order in agent.orders.values() if order.vehicle == number]
+            orders = [i.order for i in agent.issued.values() if i.order.vehicle == number]
             vehicle.resume(orders, [event for event in agent.history if _of(event, number, agent)])
         for order, number in self.course.waiting.items():
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in told]
             self.recalled.setdefault(number, []).extend(new)
             if not any(_settles(event) for event in new):
-                self.vehicles[number].send(agent.orders[order])
+                self.vehicles[number].send(agent.issued[order].order)
         self._show()
 
     def _order(self, number: int) -> None:
@@ -273,8 +274,8 @@ class _Run:
         """Write orders that are about to leave."""
         agent = self.course.agent
         if self.record is not None:
-            told = ((order, str(order.id)) for order in orders)
-            self.record.orders((order, agent.memories[name], agent.whys[name]) for order, name in told)
+            issued = (agent.issued[str(order.id)] for order in orders)
+            self.record.orders((i.order, i.memory, i.why) for i in issued)
         self.course.ordered(orders)
 
     def _stop(self, number: int) -> None:
@@ -306,7 +307,7 @@ class _Run:
         if not agent.waits(number):
             self.silent_s.pop(number, None)
             return
-        now_s, patience_s = time.monotonic(), self.course.mission.crew[number].when_lost.patience_s
+        now_s, patience_s = time.monotonic(), self.course.mission.vehicles[number].when_lost.patience_s
         if now_s > self.silent_s.setdefault(number, now_s) + patience_s:
             agent.abandon(number)
 
@@ -339,4 +340,4 @@ def _of(event: Event, vehicle: int, agent: Agent) -> bool:
     """Say whether an event came from a vehicle."""
     if isinstance(event, Telemetry):
         return event.vehicle == vehicle
-    return not isinstance(event, Fitted) and agent.orders[event.order].vehicle == vehicle
+    return not isinstance(event, Fitted) and agent.issued[event.order].order.vehicle == vehicle

@@ -57,12 +57,12 @@ class RunState:
     def idle(self) -> list[int]:
         """Vehicles that have nothing out and may get orders, by number."""
         busy = {*self.expected, *self.stops}
-        return [number for number in range(len(self.mission.crew)) if number not in busy]
+        return [number for number in range(len(self.mission.vehicles)) if number not in busy]
 
     @property
     def expected(self) -> list[int]:
         """Vehicles that are to be heard of, by number: they have something out, or were lost on the way."""
-        lost = (number for number in range(len(self.mission.crew)) if self.agent.waits(number))
+        lost = (number for number in range(len(self.mission.vehicles)) if self.agent.waits(number))
         return sorted({*self.waiting.values(), *lost})
 
     def ordered(self, orders: Iterable[Order]) -> None:

@@ -222,9 +222,9 @@ class PolicyContract(ABC):
             for home in (True, False):
                 mission = self.mission(self.policy(), battery=battery, home=home)
                 agent, _, _ = drive(mission)
-                craft = agent.crafts[0]
+                craft = agent.vehicles[0]
                 assert craft.ledger.spent <= battery * (1 + 1e-12)
-                assert not home or np.array_equal(craft.position, mission.crew[0].start)
+                assert not home or np.array_equal(craft.position, mission.vehicles[0].start)
 
     def test_it_stops_when_nothing_can_be_paid_for(self) -> None:
         """And does not call that an answer."""
@@ -265,7 +265,7 @@ class PolicyContract(ABC):
         agent, orders, stop = drive(self.mission(self.policy()), refuse)
         assert len(sites_of(orders)) <= agent.domain.size + 1
         assert stop.reason is not EndReason.QUESTION_ANSWERED
-        assert agent.crafts[0].ledger.spent == 0.0
+        assert agent.vehicles[0].ledger.spent == 0.0
 
     def test_it_goes_on_after_an_order_was_lost(self) -> None:
         """Its cost stays reserved, and the rest of the battery is still there to be used."""
@@ -275,7 +275,7 @@ class PolicyContract(ABC):
 
         agent, orders, _ = drive(self.mission(self.policy()), third)
         assert len(sites_of(orders)) > 3
-        assert agent.crafts[0].ledger.available >= -1e-9
+        assert agent.vehicles[0].ledger.available >= -1e-9
 
     def test_it_copes_with_readings_that_are_no_numbers(self) -> None:
         """A broken sensor costs readings, not the mission."""
@@ -304,11 +304,11 @@ class PolicyContract(ABC):
         agent = Agent(mission)
         orders = agent.ask_batch(6)
         assert orders
-        assert agent.crafts[0].ledger.available >= -1e-9
+        assert agent.vehicles[0].ledger.available >= -1e-9
         vehicle = Simulated(mission)
         for n, order in enumerate(orders):
             agent.tell(carried_out(n, order, vehicle))
-        assert agent.crafts[0].ledger.spent <= 14.0 + 1e-9
+        assert agent.vehicles[0].ledger.spent <= 14.0 + 1e-9
 
     def test_it_works_on_a_domain_of_a_single_site(self) -> None:
         """Scores and bounds have to exist there, too."""
@@ -325,7 +325,7 @@ class UnknownCostContract(PolicyContract):
         """Nothing leaves that is expected to cost more than is left."""
         for battery in (1.0, 2.5, 7.0):
             agent, orders, _ = drive(self.mission(self.policy(), battery=battery))
-            entries = [*agent.crafts[0].ledger.entries.values()]
+            entries = [*agent.vehicles[0].ledger.entries.values()]
             assert orders
             assert sum(e.spent for e in entries[:-1]) < battery
             left = battery
@@ -343,4 +343,4 @@ class UnknownCostContract(PolicyContract):
         """As far as can be expected."""
         agent = Agent(self.mission(self.policy(), battery=14.0))
         assert agent.ask_batch(6)
-        assert agent.crafts[0].ledger.available >= -1e-9
+        assert agent.vehicles[0].ledger.available >= -1e-9

@@ -154,7 +154,7 @@ def small_mission(
         question=question,
         policy=policy,
         model=Model(learn=False, length_scales=(2.0,) * world.domain.dimension, mean=0.0),
-        crew=(VehicleSpec(battery, world.start, home=world.start if home else None),),
+        vehicles=(VehicleSpec(battery, world.start, home=world.start if home else None),),
         initial=initial,
         seed=seed,
         costs=costs,

@@ -159,7 +159,7 @@ class VehicleContract(ABC):
     def test_going_home_ends_at_home(self) -> None:
         """Unless the vehicle says that it did not get there."""
         mission = self.mission()
-        home = mission.crew[0].home
+        home = mission.vehicles[0].home
         assert home is not None, "the contract's mission needs a home"
         query, order = self._queries(mission, 2)[1], GoHome(0, "run/7")
         with self.vehicle(mission) as vehicle:

@@ -64,7 +64,7 @@ class ByHand(Vehicle):
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
     ) -> None:
-        self.world, self.spec = mission.world, mission.crew[number]
+        self.world, self.spec = mission.world, mission.vehicles[number]
         self.cost = mission.declared_cost
         self.position: Array = self.spec.start
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)

@@ -9,8 +9,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.errors import InputError
 from fieldbo.messages import Event, GoHome, Observation, Order, Query
+from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 
@@ -35,13 +35,8 @@ class Simulated(Vehicle):
     """
 
     def __init__(self, mission: Mission, number: int = 0) -> None:
-        if mission.world.live:
-            raise InputError(
-                f"the world {mission.world.name} has no [field] to simulate",
-                expected="a world with a field, or a vehicle that goes there",
-                fix="carry out the orders yourself: fieldbo run MISSION --by-hand",
-            )
-        self.mission, self.spec = mission, mission.crew[number]
+        check_simulated(mission)
+        self.mission, self.spec = mission, mission.vehicles[number]
         self.position: Array = self.spec.start
         self.time_s = 0.0
         self._outcomes: dict[str, list[Event]] = {}

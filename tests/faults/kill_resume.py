@@ -90,8 +90,8 @@ class Faulty(Simulated):
 def _fleet(mission: Mission) -> Mission:
     """Give a mission a second vehicle, which starts at the other end with less in its battery."""
     far = mission.world.domain.sites[-1]
-    second = replace(mission.crew[0], start=far, home=far, battery=0.7 * mission.crew[0].battery)
-    return replace(mission, crew=(mission.crew[0], second))
+    second = replace(mission.vehicles[0], start=far, home=far, battery=0.7 * mission.vehicles[0].battery)
+    return replace(mission, vehicles=(mission.vehicles[0], second))
 
 
 def _learning(mission: Mission, every: int) -> Mission:

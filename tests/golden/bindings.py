@@ -273,7 +273,7 @@ def _mission(case: Case) -> Mission:
             variance=i["kernel"]["var"],
             mean=0.0,
         ),
-        crew=(VehicleSpec(1e9, sites[start]),),
+        vehicles=(VehicleSpec(1e9, sites[start]),),
         max_steps=int(i["T"]),
     )
 
@@ -385,7 +385,7 @@ def _run_distucb_myopic(case: Case) -> Answer:
             variance=i["kernel"]["var"],
             mean=0.0,
         ),
-        crew=(VehicleSpec(float(i["budget"]), X[-1]),),
+        vehicles=(VehicleSpec(float(i["budget"]), X[-1]),),
         max_steps=int(i["max_steps"]) + 1,
     )
     agent, path = Agent(mission), []

@@ -47,7 +47,7 @@ def curve_picture(result: Result) -> Figure:
     if result.cell.names and isinstance(result.answer, OptimumAnswer):
         return plays_picture(result)
     mission = result.mission
-    battery, unit = sum(c.battery for c in mission.crew), mission.world.cost_unit
+    battery, unit = sum(c.battery for c in mission.vehicles), mission.world.cost_unit
     figure = new_figure(8, 5)
     ax = figure.subplots()
     if isinstance(result.answer, LevelSetAnswer):

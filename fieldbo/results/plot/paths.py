@@ -65,7 +65,7 @@ def path_picture(result: Result) -> Figure:
     ax.plot(way[:, 0], way[:, 1], label="path", zorder=3, **line)
     mark(ax, way[0], "start")
     mark(ax, way[-1], "end")
-    home = result.mission.crew[0].home
+    home = result.mission.vehicles[0].home
     if home is not None and domain.dimension > 1:
         mark(ax, home[:2], "home")
     top.set_title(f"{headline(result)}\npath over the {over}")

@@ -62,7 +62,7 @@ def plays_picture(result: Result) -> Figure:
 
 def _against_cost(ax: Axes, result: Result, *, named: bool = True) -> None:
     """Lay axes out from 0 to what was spent; the lowest of a column has the name."""
-    battery, unit = sum(c.battery for c in result.mission.crew), result.mission.world.cost_unit
+    battery, unit = sum(c.battery for c in result.mission.vehicles), result.mission.world.cost_unit
     ax.set_xlim(0, result.cost or battery)
     if result.cost > battery:
         ax.axvline(battery, color="black", linewidth=0.9, linestyle=":", label="battery")

@@ -308,7 +308,7 @@ def _spent(ax: Axes, result: Result) -> None:
         look: Look = {"color": colour_of(kind), "alpha": 0.55, "linewidth": 0}
         ax.fill_between(order, lower[:, kind], upper[:, kind], **look)
     ax.plot(order, whole, color="black", linewidth=1.6, label="spent in all")
-    battery, unit = sum(c.battery for c in result.mission.crew), result.mission.world.cost_unit
+    battery, unit = sum(c.battery for c in result.mission.vehicles), result.mission.world.cost_unit
     most = whole.max(initial=0.0)
     near = battery <= _NEAR * most or not most
     label = "battery" if near else f"battery: {battery:g} {unit}, far above"

@@ -112,7 +112,7 @@ def _number(order: str | None) -> int:
 
 def _next(agent: Agent, state: str) -> Explanation:
     """Ask a rebuilt agent for its next order, and explain it."""
-    craft, domain = agent.crafts[0], agent.domain
+    craft, domain = agent.vehicles[0], agent.domain
     out = [f"{_number(o.id)} to {place(domain, o.site)}" for o in craft.queue if isinstance(o, Query)]
     if out:
         state += f"\nstill out, and counted as read: {'; '.join(out)}"
@@ -128,7 +128,7 @@ def _next(agent: Agent, state: str) -> Explanation:
     first, *others = orders
     also = [place(domain, o.site) for o in others if isinstance(o, Query)]
     extra = {"batch": "with it " + "; ".join(also)} if also else {}
-    return _explained(agent, state, first, agent.whys[str(first.id)], "next", extra)
+    return _explained(agent, state, first, agent.issued[str(first.id)].why, "next", extra)
 
 
 def _explained(

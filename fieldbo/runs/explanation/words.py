@@ -52,10 +52,10 @@ def because(why: Mapping[str, Any]) -> str:
 
 def standing(agent: Agent, name: str) -> str:
     """Return what the battery was when an order of that name left, or will leave."""
-    craft, unit = agent.crafts[0], agent.mission.world.cost_unit
-    left = f"{_digits(craft.ledger.available)} of {_digits(craft.crew.battery)} {unit}"
-    if craft.crew.time_limit_s is not None:
-        left += f" and {_digits(craft.hours.available)} of {_digits(craft.crew.time_limit_s)} s"
+    craft, unit = agent.vehicles[0], agent.mission.world.cost_unit
+    left = f"{_digits(craft.ledger.available)} of {_digits(craft.spec.battery)} {unit}"
+    if craft.spec.time_limit_s is not None:
+        left += f" and {_digits(craft.time_ledger.available)} of {_digits(craft.spec.time_limit_s)} s"
     return f"{name}, with {left} left"
 
 
@@ -90,7 +90,7 @@ def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[d
     list of dict
         As `Explanation.best` tells them.
     """
-    craft, told = agent.crafts[0], (why or {}).get("best", ())
+    craft, told = agent.vehicles[0], (why or {}).get("best", ())
     chosen: dict[str, Any] = {
         "site": [None if math.isnan(x) else x for x in query.site.tolist()],
         "value": told[0]["value"] if told else (why or {}).get("score"),
@@ -200,13 +200,13 @@ def _set_name(domain: Domain, controls: Mask) -> str:
 
 def _cost(agent: Agent, query: Query, price: float | None) -> str:
     """Return what a query costs, and what of that is for what; of unknown costs what is known of them."""
-    craft, world, unit = agent.crafts[0], agent.mission.world, agent.mission.world.cost_unit
+    craft, world, unit = agent.vehicles[0], agent.mission.world, agent.mission.world.cost_unit
     if craft.cost is None:
         return _found_out(agent, query, price)
     assert price is not None
     if agent.domain.controls is not None:
         return f"{_digits(price)} {unit} for this control set"
-    site, home = query.site[None], craft.crew.home
+    site, home = query.site[None], craft.spec.home
     way = float(world.cost.travel(craft.end, site, craft.time_s)[0])
     if isinstance(world.cost, Modular):
         return _by_modules(world.cost, craft.end, query.site, price, unit)
@@ -230,8 +230,8 @@ def _found_out(agent: Agent, query: Query, expected: float | None) -> str:
     unit = agent.mission.world.cost_unit
     alike = {
         key
-        for key, order in agent.orders.items()
-        if isinstance(order, Query) and _mask(order) == _mask(query)
+        for key, issued in agent.issued.items()
+        if isinstance(issued.order, Query) and _mask(issued.order) == _mask(query)
     }
     paid: dict[str, float] = {}
     for event in agent.history:

@@ -74,7 +74,7 @@ def _way(result: Result, vehicle: int) -> Array:
     """Return the way (k, d) that one of the vehicles really took."""
     orders = {order.id for order, _, _ in result.books[vehicle].lines}
     own = tuple(event for event in result.observations if event.order in orders)
-    alone = replace(result.mission, crew=(result.mission.crew[vehicle],))
+    alone = replace(result.mission, vehicles=(result.mission.vehicles[vehicle],))
     return replace(result, mission=alone, observations=own).path
 
 

@@ -115,7 +115,7 @@ class _Story:
                 yield from self._order(row)
                 continue
             message = None if row.kind in ("stop", "end") else row.message
-            times = [craft.time_s for craft in agent.crafts]
+            times = [craft.time_s for craft in agent.vehicles]
             self.clock_s = max(self.clock_s, *times, getattr(message, "time_s", None) or 0.0)
             yield self._event(row)
             if len(agent.history) == heard:
@@ -157,8 +157,8 @@ class _Story:
 
     def _heard(self, event: Observation | Telemetry, agent: Agent) -> Iterator[Message]:
         """Yield readings, where the vehicle was, and how its books stand then."""
-        vehicle = agent.orders[event.order].vehicle if isinstance(event, Observation) else event.vehicle
-        craft = agent.crafts[vehicle]
+        vehicle = agent.issued[event.order].order.vehicle if isinstance(event, Observation) else event.vehicle
+        craft = agent.vehicles[vehicle]
         at = None
         if isinstance(event, Observation):
             for k, (at, seconds) in enumerate(zip(event.sites, event.times_s.tolist(), strict=True)):

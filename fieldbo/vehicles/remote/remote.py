@@ -75,7 +75,7 @@ class Remote(Vehicle):
         self, mission: Mission, number: int, link: Link, settings: VehicleFile, session: str
     ) -> None:
         self.mission, self.link, self.session = mission, link, session
-        self.spec, self.watch = mission.crew[number], settings.watch
+        self.spec, self.watch = mission.vehicles[number], settings.watch
         self.ground = settings.ground(mission.world.domain.axes)
         self._filter = ReportFilter(mission, number, settings)
         self._detector = None if link.reports else ArrivalDetector(settings.arrival)

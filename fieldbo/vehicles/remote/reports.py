@@ -61,7 +61,7 @@ class ReportFilter:
 
     def __init__(self, mission: Mission, number: int, settings: VehicleFile) -> None:
         self.mission, self.number, self.settings = mission, number, settings
-        self.spec, self.domain = mission.crew[number], mission.world.domain
+        self.spec, self.domain = mission.vehicles[number], mission.world.domain
         self.position: Array = self.spec.start
         self._reported: Array | None = None
         self._remaining: float | None = None

@@ -1,4 +1,4 @@
-"""What the readings say: which ones are believed, which can't be used, and what is learned of the noise."""
+"""The online model: believed readings, unusable readings, and the learned noise."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def spoiled_run(outliers, every=12, off=30.0):
     return agent
 
 
-def test_absurd_readings_do_not_ruin_a_model_that_tests_them():
+def test_a_model_that_tests_readings_survives_absurd_ones():
     ruined, sound = spoiled_run("kept"), spoiled_run("tested")
 
     assert ruined.disbelieved == 0
@@ -37,7 +37,7 @@ def test_absurd_readings_do_not_ruin_a_model_that_tests_them():
     assert any("taken for outliers" in note for note in fieldbo.Result.of(sound).notes)
 
 
-def test_a_reading_that_is_doubted_comes_back_when_another_confirms_it():
+def test_a_doubted_reading_is_believed_once_another_confirms_it():
     the_mission = replace(
         small_mission(Random(), world=small_world((11,)), battery=1e6),
         model=Model(learn=False, length_scales=(0.3,), mean=0.0, outliers="tested"),
@@ -53,7 +53,7 @@ def test_a_reading_that_is_doubted_comes_back_when_another_confirms_it():
     assert agent.surface.belief.size == 11
 
 
-def test_a_site_that_gave_nothing_is_passed_over():
+def test_a_site_without_a_usable_reading_is_passed_over():
     agent = Agent(fieldbo.load_mission("gp-lake-truvar", {"agent": {"battery": 1500}}))
     asked = []
     while isinstance(order := agent.ask(), Query):
@@ -64,7 +64,7 @@ def test_a_site_that_gave_nothing_is_passed_over():
     assert agent.left_out > 0
 
 
-def test_sites_are_classified_afresh_once_a_reading_is_no_longer_believed():
+def test_sites_are_classified_again_once_a_reading_is_no_longer_believed():
     settings = {"model": {"outliers": "tested"}, "policy": {"monotone": True}}
     the_mission = fieldbo.load_mission("gp-lake-truvar", settings)
     agent, vehicle = Agent(the_mission), Simulated(the_mission)
@@ -96,11 +96,11 @@ def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
         agent.tell(vehicle.events(0.0)[0])
 
     assert agent.hyperparameters.noise_variance is not None
-    variances = [agent.knowledge.noise(level)[0] for level in range(3)]
+    variances = [agent.online_model.noise(level)[0] for level in range(3)]
     np.testing.assert_allclose(np.array(variances) / variances[0], [1.0, 1e3, 5e4])
 
 
-def test_gchk_waits_for_the_first_fit_before_it_takes_a_share_of_the_maximum_for_settled():
+def test_gchk_does_not_settle_a_fraction_of_the_maximum_before_the_first_fit():
     settings = {"model": {"learn": True}, "agent": {"battery": 4000}}
     result = fieldbo.run(fieldbo.load_mission("gp-lake-share-gchk-per-cost", settings))
 

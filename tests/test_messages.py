@@ -1,4 +1,4 @@
-"""Orders and events: frozen values, and a plain form that loses nothing."""
+"""Messages are frozen, and their plain form loses nothing."""
 
 import json
 from dataclasses import FrozenInstanceError, fields
@@ -137,7 +137,7 @@ def observation(**changes):
     return Observation(**{**settled, **changes})
 
 
-def test_messages_are_frozen_and_keep_no_hold_of_what_they_were_made_from():
+def test_messages_are_frozen_copies_of_their_arguments():
     values = np.array([5.0, 6.0])
     seen = observation(values=values, channels={"temperature": values})
     values[:] = 0.0
@@ -150,7 +150,7 @@ def test_messages_are_frozen_and_keep_no_hold_of_what_they_were_made_from():
         Query([1.0]).level = 2
 
 
-def test_an_observation_may_hold_no_reading():
+def test_an_observation_may_have_no_readings():
     seen = observation(sites=[], values=[], noise_variances=[], times_s=[])
     assert seen.sites.shape == (0, 2)
     assert seen.values.shape == (0,)
@@ -170,7 +170,7 @@ def test_an_observation_may_hold_no_reading():
         ({"cost": np.inf}, "observation of run/1"),
     ],
 )
-def test_an_observation_that_contradicts_itself_is_refused(changes, message):
+def test_an_inconsistent_observation_is_rejected(changes, message):
     with pytest.raises(InputError, match=message):
         observation(**changes)
 
@@ -186,7 +186,7 @@ def test_an_observation_that_contradicts_itself_is_refused(changes, message):
     ],
     ids=["unknown kind", "no kind", "field missing", "field unknown", "reason missing"],
 )
-def test_a_plain_form_that_is_no_message_is_refused(plain):
+def test_a_plain_form_that_is_not_a_message_is_rejected(plain):
     with pytest.raises(InputError, match="expected"):
         from_plain(plain)
 
@@ -204,7 +204,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
-def test_numbers_of_any_type_and_arrays_of_one_stand_for_themselves(number):
+def test_numbers_may_have_any_type_or_be_arrays_of_one(number):
     query = Query([1.0, 2.0], expected_cost=1.0, id="run/0")
 
     seen = query.observed(number, noise_variance=number, time_s=number, cost=number)
@@ -227,7 +227,7 @@ POSITIONS = {
 
 
 @pytest.mark.parametrize("place", POSITIONS.values(), ids=POSITIONS)
-def test_a_place_is_one_number_a_variable_however_it_is_told(place):
+def test_a_position_is_one_number_per_variable_in_whatever_shape(place):
     query = Query([1.0, 2.0], expected_cost=1.0, id="run/0")
 
     for told in (query.observed(1.0, noise_variance=0.1, position=place), observation(position=place)):
@@ -237,7 +237,7 @@ def test_a_place_is_one_number_a_variable_however_it_is_told(place):
     assert Query(place).site.tolist() == Telemetry(0, place, None, 0.0).position.tolist() == [2.0, 3.0]
 
 
-def test_none_is_a_reading_that_failed_and_nothing_else():
+def test_none_is_valid_only_for_a_failed_reading():
     query = Query([1.0, 2.0], expected_cost=1.0, id="run/0")
 
     assert np.isnan(query.observed(None, noise_variance=0.1).values).tolist() == [True]
@@ -263,7 +263,7 @@ def test_none_is_a_reading_that_failed_and_nothing_else():
         ("values", np.ones((1, 3)), "values has 3 entries"),
     ],
 )
-def test_an_array_of_another_shape_is_refused(name, wrong, said):
+def test_an_array_of_another_shape_is_rejected(name, wrong, said):
     with pytest.raises(InputError) as caught:
         observation(**{name: wrong})
 
@@ -272,7 +272,7 @@ def test_an_array_of_another_shape_is_refused(name, wrong, said):
     assert caught.value.expected
 
 
-def test_a_query_of_more_than_a_row_is_refused():
+def test_a_site_of_more_than_one_row_is_rejected():
     with pytest.raises(InputError, match="site is an array of 2 x 2 numbers"):
         Query(np.ones((2, 2)))
     query = Query([1.0, 2.0], id="run/0", expected_cost=1.0)
