@@ -113,5 +113,5 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     """
     by_lower = {v.lower(): v for v in valid}
     holding = [v for v in by_lower if name.lower() in v.split("-")]
-    found = holding if len(holding) == 1 else get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
+    similar = holding if len(holding) == 1 else get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[similar[0]] if similar else None
