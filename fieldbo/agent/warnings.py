@@ -66,7 +66,7 @@ def _thin_margin(mission: Mission) -> str | None:
     worst, homes = world.disturbances.worst, any(spec.home is not None for spec in vehicles)
     enough = math.ceil(1000 * worst - 1e-9) / 1000
     return (
-        f"moves can cost {100 * worst:.3g}% more than declared ({world.disturbances.describe()}), but the margin "
-        f"is {100 * margin:.3g}%: the battery may be overdrawn{' on the trip home' if homes else ''}; to "
-        f"rule that out, set agent.margin = {enough:g}"
+        f"moves can cost {100 * worst:.3g}% more than declared ({world.disturbances.describe()}), but the "
+        f"margin is {100 * margin:.3g}%: the battery may be overdrawn{' on the trip home' if homes else ''}; "
+        f"to rule that out, set agent.margin = {enough:g}"
     )
