@@ -235,7 +235,7 @@ def _policy(question, domain: Domain, rng: np.random.Generator):
 def faults(mission: Mission, result) -> list[tuple[str, str]]:
     """Return what went wrong in a run: kind, and what."""
     found: list[tuple[str, str]] = []
-    crew, domain, book = mission.crew[0], mission.world.domain, result.books[0]
+    crew, domain, book = mission.crew[0], mission.world.domain, result.accounts[0]
     slack = SLACK * crew.battery
     if result.cost > crew.battery - crew.reserve + slack:
         kept = f", {crew.reserve:g} to be kept" if crew.reserve else ""

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.cli.run import _optimum
 from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
@@ -325,16 +324,16 @@ def test_there_is_none_before_a_reading_for_a_level_set_and_of_a_log():
 @pytest.mark.parametrize(
     ("number", "cost", "settings", "price"),
     [
-        (0, 0.1, "set heat 2.5 C; leave the other 2 as they come", "0.1 EUR a play"),
-        (1, None, "set heat 2.5 C, salt -0.5 g; leave time as it comes", "a price not known yet"),
-        (2, 1.0, "set heat 2.5 C, time 0.5, salt -0.5 g", "1 EUR a play"),
+        (0, 0.1, "set heat 2.5 C; leave the other 2 as they come", "0.1 EUR per play"),
+        (1, None, "set heat 2.5 C, salt -0.5 g; leave time as it comes", "cost not known yet"),
+        (2, 1.0, "set heat 2.5 C, time 0.5, salt -0.5 g", "1 EUR per play"),
     ],
 )
 def test_it_is_told_in_words(number, cost, settings, price):
     site = np.where(SETS[number].controls, [2.5, 0.5, -0.5], np.nan)
     one = BestPlay(number, site, Interval(1.5, 1.25, 1.75), cost, True)
     told = one.in_words(mission(all_matter).world)
-    assert told == f"{settings}: 1.5 kg expected (1.25 to 1.75), at {price}"
+    assert told == f"{settings}: 1.5 kg expected (1.25 to 1.75), {price}"
 
 
 def test_the_command_line_says_what_to_play(said, tmp_path, monkeypatch):
@@ -345,11 +344,11 @@ def test_the_command_line_says_what_to_play(said, tmp_path, monkeypatch):
     world = fieldbo.load_world("cell-growth")
     first = world.domain.axes[[a.name for a in world.domain.axes].index(one["names"][0])]
     set_to = one["site"][[a.name for a in world.domain.axes].index(first.name)]
-    assert f"play set {first.name} {set_to:.4g} {first.unit}" in text
+    assert f"recommended play: set {first.name} {set_to:.4g} {first.unit}" in text
     assert f"{one['expected']:.4g} cm2 expected" in text
-    assert f"at {one['cost']:.3g} EUR a play" in text
+    assert f"{one['cost']:.3g} EUR per play" in text
     assert "with everything set" not in text
-    assert f"to the best expected value, the play to go on with {one['regret']:.3g}" in text
+    assert f"{one['regret']:.3g} for the recommended one" in text
 
 
 def test_the_command_line_names_sets_that_are_as_good_at_a_price_that_nobody_knows(ran):
@@ -359,10 +358,10 @@ def test_the_command_line_names_sets_that_are_as_good_at_a_price_that_nobody_kno
         replace(second, as_good=True),
         replace(third, cost=None),
     )
-    told = _optimum(ran.summary(), replace(ran, best_plays=plays))
-    assert told[0].startswith("play     set heat")
-    assert "salt" in told[0]
-    assert told[1].startswith("as good  heat, all, for all that is known")
+    rows = dict(replace(ran, best_plays=plays).report().rows)
+    assert rows["recommended play"].startswith("set heat")
+    assert "salt" in rows["recommended play"]
+    assert rows["equally good"].startswith("heat, all, as far as is known")
 
 
 # -- pictures --------------------------------------------------------------------------------------------
@@ -390,7 +389,7 @@ def test_orders_that_were_turned_down_leave_a_gap_in_the_path():
         at = np.where(np.isnan(order.site), [5, 0.5, 0], order.site)
         agent.tell(order.observed(1.0, noise_variance=0.01, position=at, cost=0.1))
     figure = plot.path_picture(Result.of(agent))
-    (costs,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
+    (costs,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost per")]
     bars = sorted(round(bar.get_x() + bar.get_width() / 2) for bar in costs.patches)
     assert bars == [0, 1, 3, 4, 5]
 

@@ -169,7 +169,7 @@ def test_each_axis_of_a_chain_shows_its_settings_and_where_they_changed(chain):
 def test_what_was_left_to_chance_is_drawn_apart_from_what_was_set(played):
     figure = plot.path_picture(played)
     rings = labelled(figure, "left to chance")
-    controls = np.array([play.controls for play in played.cell.plays])
+    controls = np.array([play.controls for play in played.cell_runs.plays])
     assert len(rings) == 4
     for axis, ring in enumerate(rings):
         free = ~controls[:, axis]
@@ -182,7 +182,7 @@ def test_many_axes_are_a_strip_of_shares_lighter_where_left_to_chance():
     result = run("sets", 8)
     ax = plot.path_picture(result).axes[0]
     strip, true, reported = (image.get_array() for image in ax.get_images())
-    controls = np.array([play.controls for play in result.cell.plays])
+    controls = np.array([play.controls for play in result.cell_runs.plays])
     assert strip.shape == (8, len(result.sites), 3)
     assert true.shape == reported.shape == (8, 1, 3)
     assert strip[~controls.T].min() >= 0.75 - 1e-9
@@ -193,20 +193,20 @@ def test_many_axes_are_a_strip_of_shares_lighter_where_left_to_chance():
 def test_costs_are_bars_by_the_first_module_that_ran_or_by_the_set(chain, played):
     for result in (chain, played):
         figure = plot.path_picture(result)
-        (ax,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
+        (ax,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost per")]
         bars = {round(bar.get_x() + bar.get_width() / 2): bar for bar in ax.patches}
-        for number, play in enumerate(result.cell.plays):
+        for number, play in enumerate(result.cell_runs.plays):
             assert bars[number].get_y() + bars[number].get_height() == pytest.approx(play.cost)
             assert to_hex(bars[number].get_facecolor()) == to_hex(colour_of(play.kind))
-        (whole,) = labelled(figure, "spent in all")
+        (whole,) = labelled(figure, "total cost")
         assert whole.get_ydata()[-1] == pytest.approx(result.cost)
         assert figure.axes[-1].get_ylim()[1] >= result.cost
     assert labelled(plot.path_picture(chain), "battery")
-    assert labelled(figure, "battery: 500 EUR, far above")
+    assert labelled(figure, "battery: 500 EUR (off scale)")
 
 
 def test_what_was_spent_is_shared_among_the_modules_as_their_runs_are_charged(chain):
-    (ax,) = [ax for ax in plot.path_picture(chain).axes if ax.get_ylabel().startswith("spent")]
+    (ax,) = [ax for ax in plot.path_picture(chain).axes if ax.get_ylabel().startswith("total cost")]
     mix, bake = (area.get_datalim(ax.transData) for area in ax.collections)
     spent = [one["spent"] for one in chain.summary()["modules"]]
     assert mix.y1 == pytest.approx(spent[0])

@@ -27,7 +27,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
-from fieldbo.results.cell_runs import cell_of, judged_by
+from fieldbo.results.cell_runs import cell_runs_of, judged_by
 from fieldbo.results.curve import Step
 from fieldbo.results.expected_truth import ALPHA, expected_truth_of
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
@@ -159,7 +159,7 @@ def test_the_movement_regret_is_that_of_each_sample_and_a_tenth_of_its_movement(
 
 def test_of_a_level_set_no_regret_is_told():
     result = baked(LevelSet(0.3))
-    assert Step.columns(LevelSet(0.3), result.cell.columns)[-1] == "movement"
+    assert Step.columns(LevelSet(0.3), result.cell_runs.columns)[-1] == "movement"
     told = result.summary()
     assert told["modules"][0]["runs"] == 1
     assert "movement_regret" not in told
@@ -283,8 +283,14 @@ def test_a_summary_is_plain_json_also_in_a_live_cell_and_before_anything_was_rea
 
 
 def test_other_worlds_have_none_of_it():
-    cell = cell_of(fieldbo.load_mission("lake-level-set"))
-    assert (cell.columns, cell.described, cell.summary(), cell.scores(), cell.plays) == ((), (), {}, {}, [])
+    cell = cell_runs_of(fieldbo.load_mission("lake-level-set"))
+    assert (cell.columns, cell.reading_columns, cell.summary(), cell.scores(), cell.plays) == (
+        (),
+        (),
+        {},
+        {},
+        [],
+    )
 
 
 def test_a_turned_down_order_is_no_play():
@@ -292,7 +298,7 @@ def test_a_turned_down_order_is_no_play():
     first = agent.ask()
     agent.tell(fieldbo.messages.Rejected(first.id, "door open"))
     result = Result.of(agent)
-    assert result.cell.plays == []
+    assert result.cell_runs.plays == []
     assert result.summary()["modules"][1]["runs"] == 0
 
 

@@ -356,8 +356,8 @@ def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery
     result = run(replace(told, seed=seed, max_steps=15))
 
     assert result.cost <= battery + 1e-9
-    assert limit is None or result.books[0].time_s <= limit + 1e-9
-    assert result.books[0].home
+    assert limit is None or result.accounts[0].time_s <= limit + 1e-9
+    assert result.accounts[0].home
 
 
 def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_black():
@@ -368,8 +368,8 @@ def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_bla
     careless, careful = run(told), run(replace(told, crew=(replace(told.crew[0], margin=0.5),)))
 
     assert careless.cost == 20.5
-    assert any("4.5 s more than the battery had" in note for note in careless.notes)
-    assert any("went home with 0.0 s left" in note for note in careless.notes)
+    assert any("battery overdrawn by 4.5 s" in note for note in careless.notes)
+    assert any("returned home with 0.0 s left" in note for note in careless.notes)
     assert careful.cost == 15.0
     assert not any("more than" in note for note in careful.notes)
 
@@ -379,7 +379,7 @@ def test_of_a_fleet_it_is_said_which_vehicle_went_home():
 
     notes = run(replace(one, crew=(one.crew[0], replace(one.crew[0], battery=30.0)))).notes
 
-    assert [note.split(":")[0] for note in notes if "went home" in note] == ["vehicle 0", "vehicle 1"]
+    assert [note.split(":")[0] for note in notes if "returned home" in note] == ["vehicle 0", "vehicle 1"]
 
 
 def test_a_landing_on_the_reserve_says_what_is_left_of_it():
@@ -387,8 +387,8 @@ def test_a_landing_on_the_reserve_says_what_is_left_of_it():
 
     result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
 
-    assert result.books[0].left == pytest.approx(0.5)
-    assert any("0.5 s (of a reserve of 3.0: orders took more" in note for note in result.notes)
+    assert result.accounts[0].left == pytest.approx(0.5)
+    assert any("0.5 s (of a reserve of 3.0: orders cost more" in note for note in result.notes)
     assert not any("than the battery had" in note for note in result.notes)
 
 
@@ -407,8 +407,8 @@ def test_the_way_home_says_which_limit_it_was(battery, seconds, limit):
     result = Result.of(agent, (), stop.reason)
     (note,) = result.notes
     kept = f"{agent.crafts[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
-    assert note.startswith(f"went home with {kept}")
-    assert note.endswith(f"the {'time limit' if limit == 'time' else 'battery'} pays for no further site")
+    assert note.startswith(f"returned home with {kept}")
+    assert note.endswith(f"not enough {limit} for another site")
     assert (result.summary()["limit"], result.summary()["home"]) == (limit, True)
 
 
@@ -556,9 +556,9 @@ def test_a_run_with_a_small_battery_says_what_is_left_to_a_tenth(said):
     side = "more" if told["planned_cost"] < told["cost"] else "less"
 
     planned = f"{share:.2g}% {side} than the {told['planned_cost']:.1f} planned"
-    assert f"cost {told['cost']:.1f} of 60 Wh, {planned}" in text
-    assert f"note: went home with {told['left']:.1f} Wh left: the battery pays for no further site" in text
-    assert "Battery spent." in text
+    assert f"cost: {told['cost']:.1f} of 60 Wh, {planned}" in text
+    assert f"note: returned home with {told['left']:.1f} Wh left: not enough battery for another site" in text
+    assert "Battery spent after" in text
 
 
 @pytest.mark.usefixtures("small")
@@ -566,9 +566,9 @@ def test_a_time_limit_that_ends_a_run_is_said_to_be_what_ended_it(said):
     text = " ".join(said("run", "m.toml", "--out", "r", "--set", "agent.time_limit_s=30").split())
     told = json.loads(Path("r/summary.json").read_text())
 
-    assert "Time is up." in text
-    assert f"time {told['time_s']:.1f} of 30 s" in text
-    assert "the time limit pays for no further site" in text
+    assert "Time limit reached after" in text
+    assert f"time: {told['time_s']:.1f} of 30 s" in text
+    assert "not enough time for another site" in text
     assert told["limit"] == "time"
     assert told["end_reason"] == "battery spent"
 
@@ -581,7 +581,7 @@ def test_a_time_limit_that_ends_a_run_is_said_to_be_what_ended_it(said):
         (
             ["time_limit_s=1"],
             "time of 1 s pays for no reading at all: the cheapest takes 1.375 s",
-            "time limit",
+            "time",
         ),
         (["battery=60"], None, None),
     ],
@@ -594,7 +594,7 @@ def test_a_limit_that_pays_for_nothing_is_said_by_check_and_by_the_run(said, set
 
     assert ("no reading at all" in checked) == (warned is not None)
     assert (warned or "") in checked
-    assert (f"the {noted} pays for no reading at all" in ran.notes) == (noted is not None)
+    assert (f"not enough {noted} for a single reading" in ran.notes) == (noted is not None)
 
 
 def test_a_vehicle_that_can_pay_only_for_the_way_home_goes_there():
@@ -603,8 +603,8 @@ def test_a_vehicle_that_can_pay_only_for_the_way_home_goes_there():
     result = run(far)
 
     assert [type(o) for o in result.queries] == []
-    assert (result.cost, result.books[0].home) == (5.0, True)
-    assert "the battery pays for no reading at all" in result.notes
+    assert (result.cost, result.accounts[0].home) == (5.0, True)
+    assert "not enough battery for a single reading" in result.notes
 
 
 def test_a_vehicle_that_drifts_into_the_clearance_of_an_obstacle_still_has_a_path_and_its_files(tmp_path):
@@ -630,4 +630,4 @@ def test_a_reserve_that_was_broken_into_is_told():
     while not isinstance(order := agent.ask(), Stop):
         agent.tell(at(order, 1.0, position=[0.0]))
     notes = " ".join(Result.of(agent, reason=order.reason).summary()["notes"])
-    assert "of a reserve of 3.0: orders took more than the margin allows for" in notes
+    assert "of a reserve of 3.0: orders cost more than the margin allows for" in notes

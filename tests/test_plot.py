@@ -181,12 +181,12 @@ def test_start_and_end_are_marked_where_the_path_starts_and_ends(lake):
 def test_the_legend_names_start_end_and_both_levels(lake):
     (legend,) = plot.path_picture(lake).legends
     told = {t.get_text() for t in legend.get_texts()}
-    assert {"start", "end", "path", "true level 1.5", "classified level 1.5"} <= told
+    assert {"start", "end", "path", "true level 1.5", "estimated level 1.5"} <= told
 
 
 def test_each_reading_is_a_dot_and_at_most_twelve_are_numbered_where_they_were_taken(lake):
     figure = plot.path_picture(lake)
-    (dots,) = labelled(figure, "reading (numbers: order)")
+    (dots,) = labelled(figure, "reading (numbered in order)")
     np.testing.assert_array_equal(dots.get_xydata(), lake.sites)
     numbers = {int(t.get_text()): t.xy for t in figure.axes[0].texts}
     assert 0 < len(numbers) <= 12
@@ -207,7 +207,7 @@ def test_the_path_lies_over_the_truth_and_without_one_over_the_posterior_mean(gr
         ax = plot.path_picture(result).axes[0]
         (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
         np.testing.assert_allclose(mesh.get_array().T, values.reshape(shape))
-        assert ("the truth is not known" in ax.get_title()) == (result.truth is None)
+        assert ("truth unknown" in ax.get_title()) == (result.truth is None)
 
 
 def test_cells_outside_an_outline_are_left_empty():
@@ -611,7 +611,7 @@ def test_a_share_of_the_maximum_draws_the_true_level_and_the_classified_one():
     result = fieldbo.run(small_mission(question=ShareOfMaximum(0.9)))
     figure = plot.path_picture(result)
     assert labelled(figure, f"true level {result.answer.truth.threshold:.4g}")
-    assert labelled(figure, f"classified level {result.answer.user_threshold:.4g}")
+    assert labelled(figure, f"estimated level {result.answer.user_threshold:.4g}")
     assert "at or above 90% of its maximum?" in figure.axes[0].get_title()
 
 

@@ -233,10 +233,10 @@ def test_the_cost_to_a_target_is_read_off_the_curve(results):
 
 def test_a_threshold_beyond_all_readings_is_told_with_their_range():
     (note,) = [n for n in fieldbo.run(mission(LevelSet(7.5))).notes if "threshold 7.5" in n]
-    assert "lies above all values that were read, 1." in note
+    assert "lies above all readings, 1." in note
     assert note.endswith(" m")
     (note,) = [n for n in fieldbo.run(mission(LevelSet(0.1))).notes if "threshold 0.1" in n]
-    assert "lies below all values that were read" in note
+    assert "lies below all readings" in note
     assert not [n for n in fieldbo.run(mission(LevelSet(2.0))).notes if "threshold" in n]
     assert not [n for n in fieldbo.run(mission(Optimum())).notes if "threshold" in n]
 
@@ -313,7 +313,7 @@ def test_a_battery_that_paid_for_readings_is_not_said_to_pay_for_none():
     assert "1 readings could not be modelled" in note
     nothing = fieldbo.run(mission(LevelSet(2.0), battery=0.5))
     assert nothing.end_reason is EndReason.BATTERY_SPENT
-    assert "the battery pays for no reading at all" in nothing.notes
+    assert "not enough battery for a single reading" in nothing.notes
 
 
 def test_a_result_of_an_agent_that_has_read_nothing_can_be_told():

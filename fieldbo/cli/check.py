@@ -96,7 +96,8 @@ def _vehicle(file: str) -> list[str]:
 
 
 def _mission(mission: Mission) -> list[str]:
-    from fieldbo.results.answers import ANSWERS, in_words
+    from fieldbo.results.answers import ANSWERS
+    from fieldbo.results.formatting import question_text
 
     crew, unit = mission.crew[0], mission.world.cost_unit
     home = "none: it may end anywhere" if crew.home is None else f"{crew.home.tolist()}"
@@ -111,7 +112,7 @@ def _mission(mission: Mission) -> list[str]:
     fits = "reading" if learns == 1 else f"{learns} readings"
     return [
         f"mission {mission.name}: valid",
-        f"  question  {in_words(mission.question, mission.world.quantity)} "
+        f"  question  {question_text(mission.question, mission.world.quantity)} "
         f"(scored by {ANSWERS[type(mission.question)].score.name})",
         f"  policy    {mission.policy}",
         f"  battery   {crew.battery:g} {unit}, start {crew.start.tolist()}, home {home}",
@@ -237,7 +238,7 @@ def _playable(mission: Mission) -> list[Mask | None]:
 
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning where a simulated world has nothing on one side of the threshold."""
-    from fieldbo.results.answers import amount
+    from fieldbo.results.formatting import amount
     from fieldbo.results.truth import truth_of
 
     truth = truth_of(mission.world, mission.question)
@@ -343,7 +344,7 @@ def _law(axis: Axis, law: Distribution) -> str:
 
 def _sensor(world: World) -> str:
     """Return the noise, and what each setting costs."""
-    from fieldbo.results.answers import amount
+    from fieldbo.results.formatting import amount
 
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""

@@ -15,7 +15,7 @@ from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
-from fieldbo.results.answers import amount
+from fieldbo.results.formatting import amount
 from fieldbo.results.metrics import MIDDLE90
 
 _BECAUSE = {
@@ -64,7 +64,7 @@ def place(domain: Domain, site: Array) -> str:
 
     Examples
     --------
-    >>> from fieldbo.domain.domain.axes import Axis
+    >>> from fieldbo.domain.axes import Axis
     >>> place(Domain.box([Axis("x", "", 0, 1), Axis("t", "K", 0, 9)], 8), np.array([np.nan, 4.0]))
     'x free, t 4 K'
     """
