@@ -144,7 +144,7 @@ def test_the_help_of_run_tells_examples_exit_codes_and_every_file_it_writes(said
         assert example in text
     for option in ("--seed", "--battery", "--out", "--set", "--by-hand"):
         assert option in text
-    for code in ("0: done", "2: something has to be mended first", "130: stopped by Ctrl-C"):
+    for code in ("0: done", "2: invalid input, nothing was started", "130: stopped by Ctrl-C"):
         assert code in text
     for name in FILES:
         assert name in text
@@ -293,7 +293,7 @@ def test_check_warns_where_the_threshold_lies_beyond_the_true_values(said, thres
     assert f"mg m-3: {number} of the sites are at or above it" in text
     said("run", "m.toml", "--out", "r", "--set", "policy.kind=random")
     (note,) = json.loads(Path("r/summary.json").read_text())["notes"]
-    assert f"threshold {threshold} lies {side} all values that were read" in note
+    assert f"threshold {threshold} lies {side} all readings" in note
 
 
 def test_check_tells_a_sensor_s_settings_and_a_box(said):

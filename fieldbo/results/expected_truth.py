@@ -124,7 +124,7 @@ class ExpectedTruth:
         return spread * float(values.max())
 
 
-@lru_cache(maxsize=4)  # a campaign runs many missions in one world
+@lru_cache(maxsize=4)  # a comparison runs many missions in one world
 def expected_truth_of(world: World, question: Question) -> ExpectedTruth | None:
     """Return the truth of a world's control sets; None if the world is live."""
     truth = truth_of(world, question)

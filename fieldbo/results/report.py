@@ -151,6 +151,6 @@ def _cell_runs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "runs", ", ".join(f"{module['name']} {module['runs']}" for module in modules)
     if measured := numbers.get("measured"):
         yield "measured", ", ".join(f"{name} {total:.4g}" for name, total in measured.items())
-    if played := [one for one in numbers.get("control_sets", ()) if one["plays"]]:
+    if played := [s for s in numbers.get("control_sets", ()) if s["plays"]]:
         unit = numbers["cost_unit"]
         yield "plays", "; ".join(f"{s['set']}: {s['plays']} for {s['cost']:.3g} {unit}" for s in played)

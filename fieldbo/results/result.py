@@ -40,7 +40,7 @@ class Result(Outcome):
     >>> import fieldbo
     >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 300}}))
     >>> print(str(result).splitlines()[0])
-    Battery spent after 8 sites.
+    Battery spent after 9 sites.
     """
 
     @classmethod

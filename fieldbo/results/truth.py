@@ -86,7 +86,7 @@ class Truth:
         return float(self.world.truth(point[None])[0])
 
 
-@lru_cache(maxsize=4)  # a campaign runs many missions in one world
+@lru_cache(maxsize=4)  # a comparison runs many missions in one world
 def truth_of(world: World, question: Question) -> Truth | None:
     """Return the truth of a world; None if it is live."""
     if world.live:
