@@ -87,7 +87,7 @@ def ran():
     return fieldbo.run(mission(all_matter))
 
 
-# -- the recommendation --------------------------------------------------------------------------------------------
+# -- the recommendation --------------------------------------------------------------------------------
 
 
 def play(number, value, cost, as_good=True):
@@ -133,7 +133,7 @@ def test_a_play_of_unknown_cost_is_recommended_only_if_no_cost_is_known():
     assert recommended([], 1.0) is None
 
 
-# -- the best settings of each set -----------------------------------------------------------------------
+# -- the best settings of each set ---------------------------------------------------------------------
 
 
 def sampled(result, one):
@@ -240,7 +240,7 @@ def test_rejected_settings_are_not_recommended():
     assert abs(other - best) >= 0.02 * AXES[0].extent
 
 
-# -- what is recommended ---------------------------------------------------------------------------------
+# -- what is recommended -------------------------------------------------------------------------------
 
 
 def test_if_every_variable_matters_all_are_set(ran):
@@ -273,7 +273,7 @@ def test_the_same_run_recommends_the_same_play(ran):
     assert again.summary()["play"] == ran.summary()["play"]
 
 
-# -- summary and report ----------------------------------------------------------------------------------
+# -- summary and report --------------------------------------------------------------------------------
 
 
 def test_the_summary_has_the_set_settings_expected_value_cost_and_truth_of_a_play():
@@ -364,7 +364,7 @@ def test_the_report_names_equally_good_sets_of_unknown_cost(ran):
     assert rows["equally good"].startswith("heat, all, as far as is known")
 
 
-# -- pictures --------------------------------------------------------------------------------------------
+# -- pictures ------------------------------------------------------------------------------------------
 
 
 def rings(figure):

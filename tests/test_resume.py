@@ -826,7 +826,7 @@ def test_where_a_runs_files_can_not_be_written_it_says_so_and_how_to_get_them(fo
         code, _, err = command("resume", folder)
         assert code == 1
         assert f"{folder}/summary.json can't be written: No space left on device" in err
-        assert "the record is whole" in err
+        assert "the record is complete" in err
         assert f"fieldbo resume {folder}" in err
         code, out, err = command("resume", folder)
         assert (code, "has ended (battery spent)" in out) == (1, True)
