@@ -235,13 +235,13 @@ def _policy(question, domain: Domain, rng: np.random.Generator):
 def faults(mission: Mission, result) -> list[tuple[str, str]]:
     """Return the faults of a run, as (kind, description)."""
     wrong: list[tuple[str, str]] = []
-    crew, domain, book = mission.vehicles[0], mission.world.domain, result.books[0]
+    crew, domain, account = mission.vehicles[0], mission.world.domain, result.accounts[0]
     slack = SLACK * crew.battery
     if result.cost > crew.battery - crew.reserve + slack:
         kept = f", {crew.reserve:g} to be kept" if crew.reserve else ""
         wrong.append(("overdrawn", f"{result.cost!r} of {crew.battery!r}{kept}"))
-    if crew.time_limit_s is not None and book.time_s > crew.time_limit_s * (1 + SLACK):
-        wrong.append(("overdrawn", f"{book.time_s!r} of {crew.time_limit_s!r} s"))
+    if crew.time_limit_s is not None and account.time_s > crew.time_limit_s * (1 + SLACK):
+        wrong.append(("overdrawn", f"{account.time_s!r} of {crew.time_limit_s!r} s"))
     if any(step.remaining < crew.reserve - slack for step in result.curve):
         wrong.append(("overdrawn", "the reserve was used"))
     if crew.home is not None and not np.array_equal(result.path[-1], crew.home):

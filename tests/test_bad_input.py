@@ -442,7 +442,7 @@ def test_free_samples_are_fine_for_a_policy_that_does_not_divide_by_the_cost(com
     assert code == 2
     code, out, err = command("run", "m.toml", *overrides, "--out", "r")
     assert (code, err) == (0, "")
-    assert "Step limit. 3 sites visited." in out
+    assert "Step limit reached after 3 sites." in out
 
 
 COMPARE = ("compare", "m.toml", "--jobs", "1", "--starts", "1")

@@ -443,7 +443,7 @@ def test_poses_and_fixes_are_where_the_vehicle_was(log, told):
 
 
 def test_the_battery_is_as_the_books_have_it(log, told):
-    books = told.result.books[0]
+    books = told.result.accounts[0]
     last = log.messages["/battery"][-1]
 
     assert (last["remaining"], last["spent"], last["unit"]) == (books.left, books.spent, "s")

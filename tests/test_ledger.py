@@ -366,8 +366,8 @@ def test_in_simulation_a_margin_of_the_worst_disturbance_guarantees_the_reserve(
     result = run(replace(told, seed=seed, max_steps=15))
 
     assert result.cost <= battery + 1e-9
-    assert limit is None or result.books[0].time_s <= limit + 1e-9
-    assert result.books[0].home
+    assert limit is None or result.accounts[0].time_s <= limit + 1e-9
+    assert result.accounts[0].home
 
 
 def test_without_the_margin_the_same_wind_overdraws_the_battery_on_the_trip_home():
@@ -378,8 +378,8 @@ def test_without_the_margin_the_same_wind_overdraws_the_battery_on_the_trip_home
     careless, careful = run(told), run(replace(told, vehicles=(replace(told.vehicles[0], margin=0.5),)))
 
     assert careless.cost == 20.5
-    assert any("4.5 s more than the battery had" in note for note in careless.notes)
-    assert any("went home with 0.0 s left" in note for note in careless.notes)
+    assert any("battery overdrawn by 4.5 s" in note for note in careless.notes)
+    assert any("returned home with 0.0 s left" in note for note in careless.notes)
     assert careful.cost == 15.0
     assert not any("more than" in note for note in careful.notes)
 
@@ -389,7 +389,7 @@ def test_notes_of_several_vehicles_name_the_one_that_went_home():
 
     notes = run(replace(one, vehicles=(one.vehicles[0], replace(one.vehicles[0], battery=30.0)))).notes
 
-    assert [note.split(":")[0] for note in notes if "went home" in note] == ["vehicle 0", "vehicle 1"]
+    assert [note.split(":")[0] for note in notes if "returned home" in note] == ["vehicle 0", "vehicle 1"]
 
 
 def test_the_note_of_a_landing_on_the_reserve_gives_what_is_left_of_it():
@@ -397,8 +397,8 @@ def test_the_note_of_a_landing_on_the_reserve_gives_what_is_left_of_it():
 
     result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
 
-    assert result.books[0].left == pytest.approx(0.5)
-    assert any("0.5 s (of a reserve of 3.0: orders took more" in note for note in result.notes)
+    assert result.accounts[0].left == pytest.approx(0.5)
+    assert any("0.5 s (of a reserve of 3.0: orders cost more" in note for note in result.notes)
     assert not any("than the battery had" in note for note in result.notes)
 
 
@@ -416,9 +416,9 @@ def test_the_trip_home_records_the_limit_that_was_short(battery, seconds, limit)
     assert agent.issued[orders[-1].id].why["limit"] == agent.endings[0]["limit"] == limit
     result = Result.of(agent, (), stop.reason)
     (note,) = result.notes
-    kept = f"{agent.vehicles[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
-    assert note.startswith(f"went home with {kept}")
-    assert note.endswith(f"the {'time limit' if limit == 'time' else 'battery'} pays for no further site")
+    kept = f"{agent.crafts[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
+    assert note.startswith(f"returned home with {kept}")
+    assert note.endswith(f"not enough {limit} for another site")
     assert (result.summary()["limit"], result.summary()["home"]) == (limit, True)
 
 
@@ -566,9 +566,9 @@ def test_a_run_with_a_small_battery_reports_what_is_left_to_a_tenth(said):
     side = "more" if told["planned_cost"] < told["cost"] else "less"
 
     planned = f"{share:.2g}% {side} than the {told['planned_cost']:.1f} planned"
-    assert f"cost {told['cost']:.1f} of 60 Wh, {planned}" in text
-    assert f"note: went home with {told['left']:.1f} Wh left: the battery pays for no further site" in text
-    assert "Battery spent." in text
+    assert f"cost: {told['cost']:.1f} of 60 Wh, {planned}" in text
+    assert f"note: returned home with {told['left']:.1f} Wh left: not enough battery for another site" in text
+    assert "Battery spent after" in text
 
 
 @pytest.mark.usefixtures("small")
@@ -576,9 +576,9 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
     text = " ".join(said("run", "m.toml", "--out", "r", "--set", "agent.time_limit_s=30").split())
     told = json.loads(Path("r/summary.json").read_text())
 
-    assert "Time is up." in text
-    assert f"time {told['time_s']:.1f} of 30 s" in text
-    assert "the time limit pays for no further site" in text
+    assert "Time limit reached after" in text
+    assert f"time: {told['time_s']:.1f} of 30 s" in text
+    assert "not enough time for another site" in text
     assert told["limit"] == "time"
     assert told["end_reason"] == "battery spent"
 
@@ -594,8 +594,8 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
         ),
         (
             ["time_limit_s=1"],
-            "time limit of 1 s is not enough for any reading: the cheapest reading takes 1.375 s",
-            "time limit",
+            "time of 1 s pays for no reading at all: the cheapest takes 1.375 s",
+            "time",
         ),
         (["battery=60"], None, None),
     ],
@@ -610,7 +610,7 @@ def test_a_limit_that_is_not_enough_for_any_reading_is_reported_by_check_and_by_
 
     assert ("not enough for any reading" in checked) == (warned is not None)
     assert (warned or "") in checked
-    assert (f"the {noted} pays for no reading at all" in ran.notes) == (noted is not None)
+    assert (f"not enough {noted} for a single reading" in ran.notes) == (noted is not None)
 
 
 def test_a_vehicle_that_can_only_afford_the_trip_home_goes_home():
@@ -619,8 +619,8 @@ def test_a_vehicle_that_can_only_afford_the_trip_home_goes_home():
     result = run(far)
 
     assert [type(o) for o in result.queries] == []
-    assert (result.cost, result.books[0].home) == (5.0, True)
-    assert "the battery pays for no reading at all" in result.notes
+    assert (result.cost, result.accounts[0].home) == (5.0, True)
+    assert "not enough battery for a single reading" in result.notes
 
 
 def test_a_vehicle_that_drifts_into_the_clearance_of_an_obstacle_still_has_a_path_and_its_files(tmp_path):
@@ -646,4 +646,4 @@ def test_a_reserve_that_was_used_is_reported():
     while not isinstance(order := agent.ask(), Stop):
         agent.tell(at(order, 1.0, position=[0.0]))
     notes = " ".join(Result.of(agent, reason=order.reason).summary()["notes"])
-    assert "of a reserve of 3.0: orders took more than the margin allows for" in notes
+    assert "of a reserve of 3.0: orders cost more than the margin allows for" in notes

@@ -34,7 +34,7 @@ def test_a_model_that_tests_readings_survives_absurd_ones():
     assert sound.disbelieved == sound.asks // 12
     assert fieldbo.Result.of(sound).f1 > 0.9
     assert fieldbo.Result.of(ruined).f1 < 0.7
-    assert any("taken for outliers" in note for note in fieldbo.Result.of(sound).notes)
+    assert any("classified as outliers" in note for note in fieldbo.Result.of(sound).notes)
 
 
 def test_a_doubted_reading_is_believed_once_another_confirms_it():

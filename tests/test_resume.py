@@ -359,7 +359,7 @@ def test_events_that_came_late_or_twice_or_in_parts_replay_the_same(tmp_path):
     assert again.summary() == result.summary()
     assert repr(again.curve) == repr(result.curve)
     assert np.array_equal(again.surface.mean, result.surface.mean)
-    assert repr([b.lines for b in again.books]) == repr([b.lines for b in result.books])
+    assert repr([b.lines for b in again.accounts]) == repr([b.lines for b in result.accounts])
 
 
 def load_course(mission, file):
@@ -520,7 +520,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_command_goes_on_to_the_same_end_as_an_unbroken_run(folder, command):
     code, out, err = command("resume", folder)
     assert (code, err) == (0, "")
-    assert f"{folder.name} goes on, after 4 orders" in out
+    assert f"Resuming {folder.name} after 4 orders" in out
     command("run", "lake-straddle", "--battery", "900", "--out", f"other/{folder.name}")
     for name in ("observations.csv", "curve.csv", "ledger.csv", "path.csv", "summary.json"):
         assert (folder / name).read_text() == Path("other", folder.name, name).read_text()
@@ -543,7 +543,7 @@ def test_a_run_that_has_ended_says_so_and_gets_its_missing_files(folder, command
     code, out, err = command("resume", folder)
 
     assert (code, err) == (0, "")
-    assert "has ended: battery spent" in out
+    assert "has ended (battery spent)" in out
     assert "map.png, summary.json" in out
     now = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
     assert now == {**kept, "path.csv": b"my own notes"}
@@ -645,7 +645,7 @@ def test_by_hand_the_command_asks_for_what_was_out(folder):
     assert "fieldbo resume h" in first.stdout
     again = hand("resume", "h", typed="\n0.75\n\n")
     assert (again.returncode, "Traceback" in again.stderr) == (130, False)
-    assert "h goes on, after 3 orders" in again.stdout
+    assert "Resuming h after 3 orders" in again.stdout
     assert "h/2: go to" in again.stdout
     with Record(Path("h/run.sqlite")) as record:
         assert record.description["vehicles"] == [{"kind": "by-hand"}]
@@ -826,17 +826,17 @@ def test_where_a_runs_files_can_not_be_written_it_says_so_and_how_to_get_them(fo
         code, _, err = command("resume", folder)
         assert code == 1
         assert f"{folder}/summary.json can't be written: No space left on device" in err
-        assert "the record is whole" in err
+        assert "the record is complete" in err
         assert f"fieldbo resume {folder}" in err
         code, out, err = command("resume", folder)
-        assert (code, "has ended: battery spent" in out) == (1, True)
+        assert (code, "has ended (battery spent)" in out) == (1, True)
         assert "can't be written: No space left on device" in err
     assert not (folder / "summary.json").exists()
 
     code, out, err = command("resume", folder)
 
     assert (code, err) == (0, "")
-    assert "written, as missing: curve.csv" in out
+    assert "missing files written: curve.csv" in out
     assert (folder / "summary.json").exists()
 
 
@@ -859,9 +859,8 @@ def test_a_run_that_an_error_broke_off_was_not_stopped_by_a_person(folder, comma
 
     assert code == 1
     assert "the link is down" in err
-    assert "Broken off. The run folder is complete up to the last observation (3 readings)." in " ".join(
-        out.split()
-    )
+    text = " ".join(out.split())
+    assert "Stopped by an error. The run folder is complete up to the last observation (3 readings)." in text
     assert "Stopped by you" not in out
 
 

@@ -144,8 +144,7 @@ def test_an_overdraft_is_noted_with_its_reason():
     assert isinstance(stop, Stop)
     notes = Result.of(agent, reason=stop.reason).notes
     assert (
-        "0.75 EUR more than the battery had: the last order took more than expected: costs were unknown"
-        in notes
+        "battery overdrawn by 0.75 EUR: the last order cost more than expected (costs were unknown)" in notes
     )
 
 
@@ -157,7 +156,7 @@ def test_the_ledger_has_no_plan_for_an_order_of_unknown_cost():
     assert np.isnan(entries[0].planned)
     assert np.isnan(entries[1].planned)
     assert entries[2].planned == 0.3
-    book = Result.of(agent).books[0]
+    book = Result.of(agent).accounts[0]
     assert book.planned == 0.3
     assert book.spent == pytest.approx(2.8)
 

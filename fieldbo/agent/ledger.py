@@ -202,15 +202,3 @@ class Ledger:
             entry.spent = entry.paid + used * (planned / whole if whole > 0 else 1.0 / len(lost))
             self.reconciled.add(order)
             self.release(order)
-
-
-def rounded(amount: float, whole: float) -> str:
-    """Return an amount as text, to three digits of the whole that it is part of.
-
-    Examples
-    --------
-    >>> rounded(57.1234, 60), rounded(5997.3, 6000), rounded(0.0123, 0.5)
-    ('57.1', '5,997', '0.012')
-    """
-    decimals = max(0, 2 - math.floor(math.log10(whole))) if 0 < whole < math.inf else 0
-    return f"{amount:,.{decimals}f}"

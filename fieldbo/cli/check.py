@@ -61,12 +61,13 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
     from fieldbo.cli.settings import overrides
     from fieldbo.mission.description import describe_mission, describe_world
     from fieldbo.mission.load import load_mission
-    from fieldbo.results.answers import ANSWERS, in_words
+    from fieldbo.results.answers import ANSWERS
+    from fieldbo.results.formatting import question_text
 
     mission = load_mission(name, overrides(pairs))
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name
-    question = f"{in_words(mission.question, mission.world.quantity)} (scored by {score})"
+    question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings]
     return [
         *describe_mission(mission, question),
@@ -77,7 +78,7 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
 
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning if all true values lie on the same side of the threshold."""
-    from fieldbo.results.answers import amount
+    from fieldbo.results.formatting import amount
     from fieldbo.results.truth import truth_of
 
     truth = truth_of(mission.world, mission.question)

@@ -215,7 +215,7 @@ def _cell(name: str, table: CellTable) -> list[str]:
     """Make a cell's world; return what is to be said of it."""
     from fieldbo.mission.description import describe_parts_of_cost
     from fieldbo.mission.new.cell import make_cell
-    from fieldbo.results.answers import in_words
+    from fieldbo.results.formatting import question_text
 
     made = make_cell(name, table)
     field, mission = made.field, made.loaded
@@ -236,7 +236,7 @@ def _cell(name: str, table: CellTable) -> list[str]:
         f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit}; the table says little of "
         f"{made.little_known:.0%} of the settings",
         *costs,
-        f"  mission   {in_words(mission.question, world.quantity)} {mission.policy_kind}, battery "
+        f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
         f"{crew.battery:g} {table.cost_unit}{learnt}",
         f"next: fieldbo run {name}",
     ]

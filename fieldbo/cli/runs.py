@@ -66,7 +66,7 @@ def _told(record: Record) -> list[str]:
     """Return mission, when it was begun, state, orders, readings, and what was spent of the battery."""
     from datetime import datetime
 
-    from fieldbo.agent.ledger import rounded
+    from fieldbo.results.formatting import rounded
     from fieldbo.runs.record.lock import is_being_written
     from fieldbo.runs.record.record import ORDERS
 

@@ -15,7 +15,7 @@ from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
-from fieldbo.results.answers import amount
+from fieldbo.results.formatting import amount
 from fieldbo.results.metrics import MIDDLE90
 
 _BECAUSE = {

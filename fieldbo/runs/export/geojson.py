@@ -61,18 +61,18 @@ def _known_ground(run: Recorded) -> Ground:
 def _path(run: Recorded, ground: Ground) -> list[dict[str, Any]]:
     """Return the way really taken, of each vehicle its own; a point while nothing has moved."""
     features = []
-    for number, book in enumerate(run.result.books):
+    for number, book in enumerate(run.result.accounts):
         way = _positions(ground, _way(run.result, number))
         kind, place = ("LineString", way) if len(way) > 1 else ("Point", way[0])
         told = {"run": run.name, "mission": run.mission.name, "cost": book.spent}
-        told |= {"vehicle": number} if len(run.result.books) > 1 else {}
+        told |= {"vehicle": number} if len(run.result.accounts) > 1 else {}
         features.append(_feature(kind, place, told | {"cost_unit": run.mission.world.cost_unit}))
     return features
 
 
 def _way(result: Result, vehicle: int) -> Array:
     """Return the way (k, d) that one of the vehicles really took."""
-    orders = {order.id for order, _, _ in result.books[vehicle].lines}
+    orders = {order.id for order, _, _ in result.accounts[vehicle].lines}
     own = tuple(event for event in result.observations if event.order in orders)
     alone = replace(result.mission, vehicles=(result.mission.vehicles[vehicle],))
     return replace(result, mission=alone, observations=own).path
