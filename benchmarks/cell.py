@@ -1,4 +1,4 @@
-"""One decision in a manufacturing cell, after 300 readings: which arm, or which variables to control."""
+"""One decision in a factory cell after 300 readings: which arm, or which variables to control."""
 
 from __future__ import annotations
 
@@ -8,24 +8,18 @@ from dataclasses import replace
 import numpy as np
 from timing import Plan, Row, alternate, timed
 
-from fieldbo import Agent, load_world
+from fieldbo import Agent, Mission, Query, World, load_world
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.model import Model
-from fieldbo.belief.question import Optimum
-from fieldbo.messages import Query
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.policies.chains.lambo import LaMBO
-from fieldbo.policies.contract import Policy
-from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.world.world import World
+from fieldbo.belief import Model, Optimum
+from fieldbo.mission import VehicleSpec
+from fieldbo.policies import LaMBO, Policy, Subsets
 
 READINGS = 300
 DECISIONS = 5
 
 
 class Deciding:
-    """An agent that has been told 300 readings at random settings, and is asked again and again.
+    """An agent with 300 readings at random settings, which is asked repeatedly.
 
     Parameters
     ----------
@@ -33,11 +27,11 @@ class Deciding:
     question : Optimum
     policy : Policy
     warm : int
-        Decisions that are carried out first, so that memory is that of a mission under way.
+        Decisions to carry out first, so that the memory is that of a mission under way.
     length : float
-        The model's length scales, in shares of the axes.
+        Length scales of the model, as a fraction of the axes.
     **more
-        Of the mission.
+        Arguments of the mission.
     """
 
     def __init__(
@@ -55,7 +49,7 @@ class Deciding:
             self.carry_out()
 
     def carry_out(self) -> None:
-        """Ask for an order, and tell what it came to."""
+        """Ask for an order, and report its outcome."""
         order = self.agent.ask()
         assert isinstance(order, Query)
         world = self.agent.mission.world
@@ -63,7 +57,7 @@ class Deciding:
         self.agent.tell(replace(seen, values=(seen.values - self.shift) / self.scale))
 
     def seconds(self) -> float:
-        """Return the median time of a decision, each from the same knowledge."""
+        """Return the median time of a decision, all from the same state."""
         taken = []
         for _ in range(DECISIONS):
             agent = deepcopy(self.agent)
@@ -81,7 +75,7 @@ def lambo(name: str, plan: Plan) -> list[Row]:
 
 
 def subsets(name: str, plan: Plan) -> list[Row]:
-    """Time Algorithm 1 at its dearest, with no set ruled out: seven sets of twelve variables, 128 samples."""
+    """Time Algorithm 1 with no set ruled out, its slowest case: 7 sets of 12 variables, 128 samples."""
     with one_blas_thread():
         policy = Subsets(tau=1, alpha=0.9, samples=128)
         world = load_world("cell-hartmann-12-cheap")

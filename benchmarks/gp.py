@@ -1,4 +1,4 @@
-"""The Gaussian process: one reading more, and hyperparameters from data."""
+"""The Gaussian process: one more reading, and a fit of hyperparameters."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from fieldbo.belief.posterior import Belief
 NOISE = 0.01
 LENGTH_SCALES = np.array([0.3, 0.3])
 SAME = 0.01
-"""Log likelihoods that differ by less are equal: a length scale that does not matter may be any."""
+"""Tolerance of log likelihoods; an irrelevant length scale may take any value."""
 
 
 def started(
     stack: ExitStack, plan: Plan, scripts: dict[str, str], data: dict[str, object]
 ) -> dict[str, Peer]:
-    """Return the peers by name, warmed up; none where the plan has none."""
+    """Return the warmed-up peers by name, or none if the plan has none."""
     wanted = scripts if plan.peers else {}
     return {name: stack.enter_context(peer(script, data, plan.threads)) for name, script in wanted.items()}
 
 
 def append(n: int, name: str, plan: Plan) -> list[Row]:
-    """Time how a belief of n readings takes one more in; hyperparameters are known."""
+    """Time adding a reading to a belief of n readings with known hyperparameters."""
     runs = plan.runs or (20 if n <= 2000 else 5)
     rng = np.random.default_rng(0)
     x = rng.random((n + 1 + runs, 2))
@@ -73,7 +73,7 @@ def fitted(n: int, name: str, plan: Plan) -> list[Row]:
 
 
 def _fit(n: int, d: int, runs: int, plan: Plan) -> tuple[Timings, dict[str, float]]:
-    """Return the timings of a fit in d dimensions, and by how much the log likelihood exceeds each peer's."""
+    """Return the timings of a fit in d dimensions, and the gain in log likelihood over each peer."""
     rng = np.random.default_rng(d)
     x = rng.random((n, d))
     scales = np.exp(rng.normal(np.log(0.3 * np.sqrt(d)), 0.5, d))

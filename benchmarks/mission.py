@@ -1,4 +1,4 @@
-"""A whole mission in simulation: TruVaR over 2,500 sites with known hyperparameters, a hundred steps."""
+"""A whole simulated mission: TruVaR over 2,500 sites with known hyperparameters, 100 steps."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def load() -> fieldbo.Mission:
 
 
 def seconds() -> float:
-    """Return how long a run takes, from the first order to the result; loading is left out."""
+    """Return the time of a run from the first order to the result, without loading."""
     mission = load()
     return timed(lambda: fieldbo.run(mission))[0]
 
 
 def recorded_seconds() -> float:
-    """Return the same with a record that every order and event is written to."""
+    """Return the same with a record of every order and event."""
     mission = load()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -38,7 +38,7 @@ def recorded_seconds() -> float:
 
 
 def plain(name: str, plan: Plan) -> list[Row]:
-    """Time a run without a record; the peer is the algorithm as it is printed, given the same readings."""
+    """Time a run without a record; the peer is the algorithm as printed, with the same readings."""
     mission = load()
     result = fieldbo.run(mission)  # the first compiles
     runs = plan.runs or 5
@@ -58,10 +58,10 @@ def plain(name: str, plan: Plan) -> list[Row]:
     with peer("literal_truvar", data, plan.threads, sys.executable) as literal:
         same = int(np.sum(literal.answer == chosen))
         timings = alternate(runs, seconds, {"literal numpy": literal.seconds})
-    return timings.rows(name, plan, {"literal numpy": f"{same} of {len(chosen)} choices are the same"})
+    return timings.rows(name, plan, {"literal numpy": f"{same} of {len(chosen)} choices agree"})
 
 
 def recorded(name: str, plan: Plan) -> list[Row]:
-    """Time a run with a record, on disk before each order leaves; there is no peer."""
+    """Time a run with a record, on disk before each order is issued; there is no peer."""
     recorded_seconds()
     return alternate(plan.runs or 5, recorded_seconds, {}).rows(name, plan)

@@ -1,9 +1,9 @@
-"""What absurd readings do to a map, with and without the test of them.
+"""Effect of absurd readings on a map, with and without the outlier test.
 
-Random 2-d Matern-5/2 fields (length scale 0.15 to 0.5 of the square, variance 1) are read at random
-sites; 5% of the readings are off by ten standard deviations of the values, either way. Of each model:
-root-mean-square error of the posterior mean over a 31 x 31 grid, in standard deviations of the field,
-and F1 of the upper 30% of the field, both averaged over the fields.
+Random 2-d Matern-5/2 fields (length scale 0.15 to 0.5 of the square, variance 1) are read at random sites;
+5% of the readings are off by ten standard deviations of the values, either way. For each model, print the
+root-mean-square error of the posterior mean over a 31 x 31 grid, in standard deviations of the field, and
+F1 of the upper 30% of the field, both averaged over the fields.
 
     python benchmarks/outliers.py [--fields 20] [--readings 50 120] [--noise 0.001 0.1] [--off noise]
 """
@@ -33,7 +33,7 @@ SHARE, SIZE, QUANTILE = 0.05, 10.0, 0.7
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A field over the grid, its readings, and what was added to the bad ones."""
+    """A field over the grid, its readings, and the errors added to the bad ones."""
 
     kernel: Matern52
     truth: Array
@@ -73,7 +73,7 @@ class Trial:
 
 
 class Known:
-    """The hyperparameters that the field was drawn with."""
+    """The true hyperparameters of the field."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
@@ -120,12 +120,12 @@ class Learned(Known):
 
 
 @on_one_blas_thread
-def row(way: type[Known], n: int, noise_sd: float, off: str, fields: int) -> list[float]:
-    """Return errors and F1 of the four models, shares of bad readings found and of good ones dropped."""
+def row(kind: type[Known], n: int, noise_sd: float, off: str, fields: int) -> list[float]:
+    """Return errors and F1 of four models, and fractions of bad readings found and good ones dropped."""
     scores, found, dropped = [], [], []
     for seed in range(fields):
         trial = Trial.draw(seed, n, noise_sd, off)
-        model, dirty, bad = way(trial), trial.clean + trial.error, trial.error != 0
+        model, dirty, bad = kind(trial), trial.clean + trial.error, trial.error != 0
         cases = [(trial.clean, model.plain), (dirty, model.plain), (dirty, model.tested)]
         cases.append((trial.clean, model.tested))
         line = []
@@ -145,21 +145,23 @@ def row(way: type[Known], n: int, noise_sd: float, off: str, fields: int) -> lis
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--fields", type=int, default=20, help="random fields a row")
+    parser.add_argument("--fields", type=int, default=20, help="random fields per row")
     parser.add_argument("--readings", type=int, nargs="+", default=[50, 120])
     parser.add_argument("--noise", type=float, nargs="+", default=[0.001, 0.1], help="standard deviations")
-    parser.add_argument("--off", choices=["values", "noise"], default="values", help="what ten sd are of")
+    parser.add_argument(
+        "--off", choices=["values", "noise"], default="values", help="unit of the ten standard deviations"
+    )
     args = parser.parse_args()
     models = ["clean", "dirty", "tested", "cl.+test"]
     print(f"{'':29}  {'RMSE':^35}  {'F1':^35}  {'bad':>6} {'good dropped':>15}")
     heads = ["hyperp.", "readings", "noise sd", *models, *models, "found", "dirty", "clean"]
     widths = [9, 9, 9, *[8] * 8, 8, 7, 7]
     print(" ".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True)))
-    for way in (Known, Learned):
+    for kind in (Known, Learned):
         for n in args.readings:
             for noise_sd in args.noise:
-                *scores, found, alarms, clean = row(way, n, noise_sd, args.off, args.fields)
-                cells = [f"{way.__name__.lower():>9} {n:9d} {noise_sd:9g}", *(f"{s:8.3f}" for s in scores)]
+                *scores, found, alarms, clean = row(kind, n, noise_sd, args.off, args.fields)
+                cells = [f"{kind.__name__.lower():>9} {n:9d} {noise_sd:9g}", *(f"{s:8.3f}" for s in scores)]
                 print(" ".join(cells), f"{found:8.0%} {alarms:7.2%} {clean:7.2%}", flush=True)
 
 

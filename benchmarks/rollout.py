@@ -36,7 +36,7 @@ def scattered(n: int) -> np.ndarray:
 
 
 class Deciding:
-    """A vehicle that stands where it took the last of 60 readings, and a surface that has taken them in."""
+    """A vehicle at the last of 60 readings, and a surface with these readings."""
 
     def __init__(self, sites: np.ndarray) -> None:
         self.x, self.y = readings(READINGS)
@@ -49,11 +49,11 @@ class Deciding:
         self._noise = np.full(len(sites), NOISE)
 
     def values(self) -> np.ndarray:
-        """Return what each first step (N,) is worth."""
+        """Return the value of each first step (N,)."""
         return rollout_values(self._paths, self.surface, self._noise, self.x[-1]).value
 
     def decide(self) -> int:
-        """Return the best first step: what is timed."""
+        """Return the best first step; this is timed."""
         return int(np.argmax(self.values()))
 
     def seconds(self) -> float:
@@ -61,7 +61,7 @@ class Deciding:
         return float(np.median([timed(self.decide)[0] for _ in range(DECISIONS)]))
 
     def data(self, firsts: np.ndarray) -> dict[str, object]:
-        """Return what peers need; `firsts` says whose values they work out."""
+        """Return the peers' data; `firsts` are the first steps to evaluate."""
         return {
             "x": self.x,
             "y": self.y,
@@ -88,7 +88,7 @@ def alone(sites: np.ndarray, name: str, plan: Plan) -> list[Row]:
 def against_botorch(sites: np.ndarray, all_firsts: bool, name: str, plan: Plan) -> list[Row]:
     """Time a decision; peers are BoTorch's `fantasize`, with the same draws, and its `qMultiStepLookahead`.
 
-    Unless it takes `all_firsts`, the first of them works out 50 first steps, and its time is scaled.
+    Unless `all_firsts` is true, `fantasize` evaluates 50 first steps, and its time is scaled.
     """
     if not plan.peers:
         return alone(sites, name, plan)

@@ -1,4 +1,4 @@
-"""Speed, side by side with peers: ``python benchmarks/run.py NAME... [--no-peers] [--json FILE]``."""
+"""Time fieldbo and its peers: ``python benchmarks/run.py NAME... [--no-peers] [--json FILE]``."""
 
 from __future__ import annotations
 
@@ -52,30 +52,30 @@ def line(row: Row) -> str:
 
 
 def main() -> None:
-    """Run what the command line names; everything, where it names nothing."""
-    parser = argparse.ArgumentParser(description="Time fieldbo side by side with peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which benchmarks (default: all)")
+    """Run the named benchmarks, or all of them."""
+    parser = argparse.ArgumentParser(description="Time fieldbo and its peers.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all)")
     parser.add_argument("--no-peers", action="store_true", help="time fieldbo alone")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to a file")
     parser.add_argument(
-        "--runs", type=int, metavar="N", help="how many runs to time (default: as each sees fit)"
+        "--runs", type=int, metavar="N", help="number of runs to time (default: depends on the benchmark)"
     )
-    parser.add_argument(
-        "--threads", type=int, default=2, metavar="N", help="threads of each side (default: 2)"
-    )
-    told = parser.parse_args()
-    os.environ.update(thread_limits(told.threads))  # before numpy and numba are loaded
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads per side (default: 2)")
+    arguments = parser.parse_args()
+    os.environ.update(thread_limits(arguments.threads))  # before numpy and numba are loaded
     every = benchmarks()
-    for name in told.names:
+    for name in arguments.names:
         if name not in every:
-            parser.error(f"no benchmark is called {name}; there are {', '.join(every)}")
+            parser.error(f"unknown benchmark {name}; the benchmarks are {', '.join(every)}")
     rows: list[Row] = []
-    for name in told.names or every:
-        for row in every[name](name, Plan(not told.no_peers, told.runs, told.threads)):
+    for name in arguments.names or every:
+        for row in every[name](name, Plan(not arguments.no_peers, arguments.runs, arguments.threads)):
             print(line(row), flush=True)
             rows.append(row)
-        if told.json:
-            told.json.write_text(json.dumps([asdict(r) for r in rows], indent=1) + "\n", encoding="utf-8")
+        if arguments.json:
+            arguments.json.write_text(
+                json.dumps([asdict(r) for r in rows], indent=1) + "\n", encoding="utf-8"
+            )
 
 
 if __name__ == "__main__":

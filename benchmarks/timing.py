@@ -1,4 +1,4 @@
-"""What the benchmarks share: a row of the result, and peers in processes of their own."""
+"""Rows of results, and peers in separate processes."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Row:
     Attributes
     ----------
     name : str
-        Of the benchmark.
+        The benchmark.
     fieldbo_s : float
         Median seconds.
     peer : str or None
     peer_s : float or None
         Median seconds.
     ratio : float or None
-        How many times longer the peer takes.
+        The peer's time divided by fieldbo's.
     runs : int
-        As many of each were timed.
+        Number of timed runs of each side.
     threads : int
-        As many each might use.
+        Threads per side.
     note : str
-        What else was found: how the answers compare, or memory.
+        How the answers compare, or peak memory.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Plan:
     peers : bool
         Whether peers are measured, too.
     runs : int or None
-        How many runs to time; None leaves it to each benchmark.
+        Number of runs to time; by default each benchmark's own.
     threads : int
-        How many threads each side may use.
+        Threads per side.
     """
 
     peers: bool
@@ -75,13 +75,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of each run: fieldbo's, and of each peer by its name."""
+    """Seconds of each run, of fieldbo and of each peer by name."""
 
     own_s: list[float]
     peers_s: dict[str, list[float]]
 
     def rows(self, name: str, plan: Plan, notes: Mapping[str, str] | None = None) -> list[Row]:
-        """Return one row for each peer, or one without a peer; `notes` are by peer, "" is fieldbo's own."""
+        """Return one row per peer, or one without a peer; `notes` are by peer, "" for fieldbo."""
         own, runs = float(np.median(self.own_s)), len(self.own_s)
         notes = notes or {}
         if not self.peers_s:
@@ -94,20 +94,20 @@ class Timings:
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Return how many seconds some work takes, and what it returns."""
+    """Return the seconds that `work` takes, and its result."""
     start = perf_counter()
     result = work()
     return perf_counter() - start, result
 
 
 def alternate(runs: int, own: Callable[[], float], peers: Mapping[str, Callable[[], float]]) -> Timings:
-    """Time fieldbo and its peers in turn, so that a busy machine troubles them alike.
+    """Time fieldbo and its peers in turn, so that a busy machine affects both alike.
 
     Parameters
     ----------
     runs : int
     own : Callable
-        Works once, and returns the seconds.
+        Runs once and returns the seconds.
     peers : mapping of str to Callable
         The same for each peer.
     """
@@ -121,12 +121,12 @@ def alternate(runs: int, own: Callable[[], float], peers: Mapping[str, Callable[
 
 
 class Peer:
-    """A peer that works in a process of its own when it is told to, and sleeps in between.
+    """A peer that works in a separate process on request, and sleeps in between.
 
     Attributes
     ----------
     answer : array or float
-        What it found when it warmed up.
+        Its result while warming up.
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -138,10 +138,10 @@ class Peer:
         for line in self._process.stdout:
             if line.startswith('{"seconds"'):  # libraries print what they like
                 return json.loads(line)
-        raise SystemExit(f"the peer {self._process.args} ended early; what it said is above")
+        raise SystemExit(f"the peer {self._process.args} ended early; see its output above")
 
     def seconds(self) -> float:
-        """Let it work once, and return how long that took."""
+        """Let it work once, and return the seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -152,9 +152,9 @@ class Peer:
 def peer(
     script: str, data: Mapping[str, Any], threads: int, python: str | Path = PEERS_PYTHON
 ) -> Iterator[Peer]:
-    """Start a script of `peers/` on `data`; it has warmed up when the block begins."""
+    """Start a script of `peers/` on `data`; it is warm when the block begins."""
     if not Path(python).exists():
-        raise SystemExit(f"there is no {python}: run `make bench-peers`, or add --no-peers")
+        raise SystemExit(f"{python} does not exist: run `make bench-peers`, or add --no-peers")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
         np.savez(file, **data)
@@ -172,7 +172,7 @@ def peer(
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """Return the environment in which libraries use so many threads, and let them sleep while they wait."""
+    """Return environment variables that limit the threads of libraries, which sleep while they wait."""
     counted = (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",

@@ -31,14 +31,14 @@ def grid(side: int) -> np.ndarray:
 
 
 def readings(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n sites (n, 2) and what is read there (n,); the first of more are those of fewer."""
+    """Return n sites (n, 2) and their values (n,): the first n of a fixed sequence."""
     rng = np.random.default_rng(0)
     x = rng.random((1000, 2))[:n]
     return x, np.sin(6 * x[:, 0]) * np.cos(4 * x[:, 1]) + np.sqrt(NOISE) * rng.standard_normal(1000)[:n]
 
 
 class Scoring:
-    """A surface over a grid that has taken in 100 readings; `memory_bytes` is how much it may keep."""
+    """A surface over a grid after 100 readings; `memory_bytes` limits what it keeps."""
 
     def __init__(self, side: int, memory_bytes: int | None = None) -> None:
         x, y = readings(READINGS)
@@ -52,11 +52,11 @@ class Scoring:
         return self.surface.truncated_gains(every, noise, 0.0).value[:, 0]
 
     def seconds(self) -> float:
-        """Score every site: what is timed."""
+        """Return the time of scoring every site."""
         return timed(self.gains)[0]
 
     def step_seconds(self) -> float:
-        """Take in one reading more, and score every site: what each step of a mission does."""
+        """Return the time of a mission's step: add a reading, and score every site."""
         x, y = readings(self.surface.belief.size + 1)
 
         def step() -> np.ndarray:
@@ -66,9 +66,9 @@ class Scoring:
         return timed(step)[0]
 
     def note(self, runs: int) -> str:
-        """Say how long a whole step takes."""
+        """Describe how long a whole step takes."""
         self.step_seconds()  # the first compiles
-        return f"{np.median([self.step_seconds() for _ in range(runs)]) * 1e3:.3g} ms with a reading taken in"
+        return f"{np.median([self.step_seconds() for _ in range(runs)]) * 1e3:.3g} ms with a reading added"
 
 
 def against_trieste(side: int, name: str, plan: Plan) -> list[Row]:
@@ -97,7 +97,7 @@ def against_trieste(side: int, name: str, plan: Plan) -> list[Row]:
 
 
 def against_memory(side: int, name: str, plan: Plan) -> list[Row]:
-    """Score every site; the peer is how long the memory takes to deliver all covariances once."""
+    """Score every site; the peer is the time of reading all covariances from memory once."""
     with one_blas_thread():
         own = Scoring(side)
         own.gains()
@@ -108,19 +108,19 @@ def against_memory(side: int, name: str, plan: Plan) -> list[Row]:
 
 
 class Reading:
-    """Memory read by all threads at once, as fast as it goes."""
+    """Memory read by all threads at once."""
 
     def __init__(self, n_bytes: int) -> None:
         from numba import njit, prange
 
         @njit(parallel=True, fastmath=True)
-        def total(numbers):  # type: ignore[no-untyped-def]
-            found = np.float32(0.0)
+        def summed(numbers):  # type: ignore[no-untyped-def]
+            total = np.float32(0.0)
             for i in prange(len(numbers)):
-                found += numbers[i]
-            return found
+                total += numbers[i]
+            return total
 
-        self._total = total
+        self._total = summed
         self._numbers = np.ones(min(n_bytes, 400_000_000) // 4, dtype=np.float32)  # far beyond every cache
         self._times = n_bytes / self._numbers.nbytes
         self._total(self._numbers)
@@ -131,17 +131,17 @@ class Reading:
 
 
 def in_little_memory(side: int, name: str, plan: Plan) -> list[Row]:
-    """Score every site in a process of its own that may keep 2 GB."""
-    found = subprocess.run(
+    """Score every site in a separate process that may keep 2 GB."""
+    done = subprocess.run(
         [sys.executable, HERE / "truvar.py", str(side), str(plan.runs or 3)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
         env=os.environ | thread_limits(plan.threads),
     )
-    told = json.loads(found.stdout.splitlines()[-1])
-    note = f"peak resident memory {told['peak_gb']:.2f} GB"
-    return Timings(told["seconds"], {}).rows(name, plan, {"": note})
+    measured = json.loads(done.stdout.splitlines()[-1])
+    note = f"peak resident memory {measured['peak_gb']:.2f} GB"
+    return Timings(measured["seconds"], {}).rows(name, plan, {"": note})
 
 
 def _main(side: int, runs: int) -> None:
@@ -154,7 +154,7 @@ def _main(side: int, runs: int) -> None:
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process ever had; `getrusage` would count its parent's, too."""
+    """Return the peak memory of this process; `getrusage` would include its parent's."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
 

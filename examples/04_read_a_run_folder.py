@@ -1,4 +1,4 @@
-"""Write a run folder, then read its record, maps and summary back as any program would."""
+"""Write a run folder, then read its record, maps and summary as any other program would."""
 
 import json
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 import xarray
 
 import fieldbo
-from fieldbo.runs.folder import begin
+from fieldbo.runs import begin
 
 with tempfile.TemporaryDirectory() as place:
     mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 800}})
@@ -19,6 +19,6 @@ with tempfile.TemporaryDirectory() as place:
         for row in record.rows()[:4]:
             print(row.seq, row.kind, row.order)
     summary = json.loads((folder / "summary.json").read_text())
-    print({k: summary[k] for k in ("f1", "cost", "steps", "end_reason")})
+    print({key: summary[key] for key in ("f1", "cost", "steps", "end_reason")})
     with xarray.open_dataset(folder / "map.nc") as maps:
         print(maps["exceedance"].attrs["long_name"], maps["exceedance"].shape)

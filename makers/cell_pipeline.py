@@ -1,11 +1,11 @@
-"""Make scores.csv of the world cell-pipeline: F1 scores at its representers, and the best of a search beyond.
+"""Compute scores.csv of the world cell-pipeline: F1 scores at its representers, and of a search beyond.
 
     python makers/cell_pipeline.py --draws 0 1
     python makers/cell_pipeline.py --seconds
 
-The first takes some seven minutes a draw on two idle cores. It may be interrupted: what the table holds is
-not computed again, so remove it where the stages or the pictures have changed. Called once more, it searches
-on from the best. The second says how long each stage takes, and what to put into world.toml.
+The first takes about seven minutes per draw on two idle cores. You can interrupt it: scores in the table
+are not computed again, so delete the table after changing the stages or the pictures. Run it again to
+continue the search from the best. The second prints how long each stage takes, for the costs in world.toml.
 """
 
 from __future__ import annotations
@@ -42,23 +42,20 @@ from fieldbo.world.fields.gallery.pipeline import (
 WORLD = Path(__file__).parents[1] / "worlds" / "cell-pipeline"
 TABLE = WORLD / "scores.csv"
 KIND = MicrographPipeline()
-AT_ONCE = 64  # scores are written after so many
-AROUND = 8  # of the best points, so many are searched around
-NEAR = 4  # tries around each, a round, of
-INNER = (
-    1,
-    4,
-    4,
-)  # settings of the first stage, of the second for each of those, of the third for each of those
-WIDTHS = (0.15, 0.08, 0.04, 0.02)  # of each round of that search, in shares of the axes
+AT_ONCE = 64  # number of scores per write
+AROUND = 8  # number of best points to search around
+NEAR = 4  # tries around each per round
+# A try has 1 setting of the first stage, 4 of the second for each of those, 4 of the third for each of those.
+INNER = (1, 4, 4)
+WIDTHS = (0.15, 0.08, 0.04, 0.02)  # of each round of the search, as fractions of the axes
 STAGE_OF = np.array([0, 0, 1, 1, 1, 2, 2])  # of each axis
 
 
 def domain() -> Domain:
     """Return the domain as world.toml has it."""
-    told = tomllib.loads((WORLD / "world.toml").read_text(encoding="utf-8"))["domain"]
-    axes = [Axis(a["name"], a["unit"], a["low"], a["high"]) for a in told["axes"]]
-    return Domain.box(axes, told["representers"])
+    table = tomllib.loads((WORLD / "world.toml").read_text(encoding="utf-8"))["domain"]
+    axes = [Axis(a["name"], a["unit"], a["low"], a["high"]) for a in table["axes"]]
+    return Domain.box(axes, table["representers"])
 
 
 @cache
@@ -68,36 +65,36 @@ def pictures(draw: int) -> tuple[Micrograph, ...]:
 
 
 def score(draw: int, state: State) -> float:
-    """Return the F1 score of what the last stage made."""
+    """Return the F1 score of the last stage's output."""
     return f1(state.made[-1], [p.cells for p in pictures(draw)])
 
 
 def whole(draw: int, site: Array) -> float:
-    """Return the score at a site, all stages run."""
+    """Return the score at a site, running all stages."""
     return score(draw, worked(pictures(draw), Settings.at(site))[0])
 
 
 def best_around(draw: int, site: Array, width: float, seed: list[int]) -> tuple[Array, float]:
-    """Return the best point of a search around a site, and its score; kept stages make that cheap."""
+    """Return the best point of a search around a site, and its score; cached stages make it cheap."""
     rng, box = np.random.default_rng(seed), domain()
-    found, best, state = site, -1.0, None
-    at = [site, site, site]  # the point that each stage's tries are made from
+    best_site, best, state = site, -1.0, None
+    at = [site, site, site]  # the point around which each stage tries settings
     for tries in np.ndindex(INNER):
         for k in range(len(INNER)):
             if any(tries[k + 1 :]):
-                continue  # this stage keeps its settings until those after it are through
+                continue  # keep this stage's settings until the later stages have tried all of theirs
             step = width * box.extent * rng.standard_normal(box.dimension) * (k == STAGE_OF)
             before = at[k - 1] if k else site
             at[k] = np.clip(before + step, box.low, box.high)
         state, _ = worked(pictures(draw), Settings.at(at[-1]), state)
         value = score(draw, state)
         if value > best:
-            found, best = at[-1], value
-    return found, best
+            best_site, best = at[-1], value
+    return best_site, best
 
 
 def read() -> list[tuple[int, Array, float]]:
-    """Return the rows that are there: draw, point and score."""
+    """Return the rows of the table: draw, point and score."""
     if not TABLE.exists():
         return []
     with TABLE.open(encoding="utf-8", newline="") as file:
@@ -106,18 +103,18 @@ def read() -> list[tuple[int, Array, float]]:
 
 
 def write(rows: list[tuple[int, Array, float]]) -> None:
-    """Write the table anew: whole, or not at all."""
+    """Replace the table, completely or not at all."""
     draft = TABLE.with_suffix(".part")
     with draft.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["draw", *(a.name for a in domain().axes), VALUE])
-        # all digits of a point, which must be found again
+        # all digits of a point, which must be recognised
         table.writerows([draw, *map(repr, point.tolist()), repr(v)] for draw, point, v in rows)
     draft.replace(TABLE)
 
 
 def fill(draw: int, pool: ProcessPoolExecutor) -> None:
-    """Compute the rows of one draw, and search on from the best of them."""
+    """Compute the rows of a draw, and search around the best of them."""
     sites, rows = domain().sites, read()
     others = [row for row in rows if row[0] != draw]
     known = {tuple(point): value for d, point, value in rows if d == draw}
@@ -141,8 +138,8 @@ def fill(draw: int, pool: ProcessPoolExecutor) -> None:
         ]
         starts, seeds = zip(*tries, strict=True)
         n = len(tries)
-        found = pool.map(best_around, [draw] * n, starts, [width] * n, seeds)
-        for point, value in track(found, f"Draw {draw}: within {width:.0%} of the best", total=n):
+        results = pool.map(best_around, [draw] * n, starts, [width] * n, seeds)
+        for point, value in track(results, f"Draw {draw}: within {width:.0%} of the best", total=n):
             known[tuple(point)] = value
         kept()
         print(
@@ -153,7 +150,7 @@ def fill(draw: int, pool: ProcessPoolExecutor) -> None:
 def seconds(count: int = 64) -> None:
     """Print quartiles of the seconds that each stage takes, over the first representers.
 
-    They are those of a core that has nothing else to do, whatever else runs on the machine.
+    Processor time is measured, so other load on the machine has little influence.
     """
     took_s = []
     for site in track(domain().sites[:count], "Timing"):
@@ -163,23 +160,23 @@ def seconds(count: int = 64) -> None:
             given = [work(each, settings) for each in given]
             row.append(process_time() - begun)
         took_s.append(row)
-    quartiles = np.quantile(took_s[1:], [0.25, 0.5, 0.75], axis=0)  # at first the libraries are loaded
+    quartiles = np.quantile(took_s[1:], [0.25, 0.5, 0.75], axis=0)  # the first loads libraries
     for stage, (low, middle, high) in zip(STAGES, quartiles.T, strict=True):
         print(f"{stage}: median {middle:.3g} s, half of them between {low:.3g} and {high:.3g} s")
 
 
 def main() -> None:
-    """Write the rows of some draws, or print seconds."""
-    told = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    told.add_argument("--draws", type=int, nargs="+", default=[0, 1])
-    told.add_argument("--seconds", action="store_true", help="only say how long the stages take")
-    asked = told.parse_args()
-    if asked.seconds:
+    """Write the rows of some draws, or print the seconds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--seconds", action="store_true", help="only print how long the stages take")
+    arguments = parser.parse_args()
+    if arguments.seconds:
         seconds()
         return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for draw in asked.draws:
+        for draw in arguments.draws:
             fill(draw, pool)
 
 

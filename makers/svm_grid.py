@@ -1,9 +1,8 @@
-"""Make errors.csv of the world svm-grid: the validation error of a support vector machine at every site.
+"""Compute errors.csv of the world svm-grid: the validation error of a support vector machine at every site.
 
     python makers/svm_grid.py
 
-needs scikit-learn (the extra ``test``) and about ten minutes on two cores. Errors come out the same every
-time; fit times are those of the machine at hand.
+takes about ten minutes on two cores. Errors are reproducible; fit times depend on the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 WORLD = Path(__file__).parents[1] / "worlds" / "svm-grid"
-BRIGHTEST = 16.0  # of a pixel: the features then lie in [0, 1]
+BRIGHTEST = 16.0  # value of a pixel; scales features to [0, 1]
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 
 
@@ -42,12 +41,12 @@ def validated(
     machine = make_pipeline(PCA(round(2**log2_components), svd_solver="full"), SVC(C=10.0**log10_C))
     settings = {"svc__gamma": 10.0**log10_gamma}
     search = GridSearchCV(machine, settings, cv=FOLDS, refit=False, n_jobs=jobs)
-    found = search.fit(images / BRIGHTEST, digits).cv_results_
-    return 1.0 - found["mean_test_score"], found["mean_fit_time"]
+    results = search.fit(images / BRIGHTEST, digits).cv_results_
+    return 1.0 - results["mean_test_score"], results["mean_fit_time"]
 
 
 def main() -> None:
-    """Write the table, a row a site, the last axis fastest."""
+    """Write the table, one row per site, the last axis fastest."""
     axes = ticks()
     Cs, gammas, components = axes.values()
     table = np.empty((2, len(Cs), len(gammas), len(components)))

@@ -13,7 +13,6 @@ from fieldbo.errors import InputError
 from fieldbo.policies.chains.arm_tree import (
     arms_of,
     bandit_losses,
-    depth_recipe,
     drawn,
     families,
     first_down,
@@ -27,6 +26,7 @@ from fieldbo.policies.chains.arm_tree import (
     surviving,
     updated,
 )
+from fieldbo.policies.chains.depths import depth_recipe
 from fieldbo.policies.chains.partition import (
     arm_at,
     best_in_box,
@@ -351,7 +351,10 @@ def test_refined_arms_cover_what_the_survivors_covered(shape, seed):
     assert finer.arms.tolist() == sorted(finer.arms.tolist())
     columns = [(m,) for m in range(len(shape) + 1)]
     for point in rng.random((20, len(shape) + 1)):
-        old, new = arm_at(arms[keep], cells, columns, point), arm_at(finer.arms, finer.cells, columns, point)
+        old, new = (
+            arm_at(arms[keep], cells, columns, point),
+            arm_at(finer.arms, finer.regions, columns, point),
+        )
         assert (old is None) == (new is None)
         if old is not None:
             assert finer.parents[new] == keep[old]
@@ -359,7 +362,7 @@ def test_refined_arms_cover_what_the_survivors_covered(shape, seed):
 
 def test_cells_that_no_survivor_uses_are_dropped():
     finer = refined(lines(4), arms_of([4]), np.array([1, 3]))
-    assert finer.cells[0].ravel().tolist() == [0.25, 0.375, 0.375, 0.5, 0.75, 0.875, 0.875, 1.0]
+    assert finer.regions[0].ravel().tolist() == [0.25, 0.375, 0.375, 0.5, 0.75, 0.875, 0.875, 1.0]
     assert finer.arms.ravel().tolist() == [0, 1, 2, 3]
     assert finer.parents.tolist() == [1, 1, 3, 3]
 

@@ -14,8 +14,8 @@ import fieldbo
 from fieldbo.costs.chain import Modular, Module
 from fieldbo.domain.distributions import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
-from fieldbo.mission.new.cell import make_cell
-from fieldbo.mission.new.cell_table import CellTable, fitted_law
+from fieldbo.mission.new.cell import fitted_law, make_cell
+from fieldbo.mission.new.cell_table import CellTable
 from fieldbo.results import maps
 
 N = 48
@@ -241,7 +241,7 @@ def test_control_sets_have_laws_of_their_columns_and_costs_to_be_found_out(said)
     assert heat.variance == pytest.approx(rows[:, 0].var(), rel=1e-3)
     assert isinstance(pressure, Uniform)
     assert minutes is None, "it is always set"
-    assert "pressure spread too wide for a normal law: uniform where left free" in out
+    assert "pressure spread too wide for a normal distribution: uniform where left free" in out
     assert "always    minutes is set" in out
     assert "costs to be found out" in out
     mission = fieldbo.load_mission("oven")
@@ -329,7 +329,7 @@ def bad(*args, said=()):
     ("args", "said"),
     [
         bad("--axis", "heet", said=("unknown column 'heet'", "t.csv, line 1", "did you mean 'heat'?")),
-        bad("--axis", "strength", said=("the column strength is no setting", "--axis")),
+        bad("--axis", "strength", said=("the column strength is not a setting", "--axis")),
         bad("--axis", "heat", "--axis", "heat:C", said=("the column heat is a setting twice", "--axis")),
         bad("--value", "stregth", said=("unknown column 'stregth'", "did you mean 'strength'?")),
         bad("--csv", "none.csv", said=("there is no file none.csv",)),
@@ -362,7 +362,7 @@ def bad(*args, said=()):
         bad("--control-set", "heat:0", said=("costs 0", "above 0", "--control-set")),
         bad("--control-set", "heat:1", "--transform", "log", said=("log", "--transform none")),
         bad(*CHAIN, "--control-set", "heat:1", said=("modules and control sets", "one of the two")),
-        bad("--cost-unit", "", said=("a cost unit without a name", "--cost-unit", "costs are then in EUR")),
+        bad("--cost-unit", "", said=("the cost unit is empty", "--cost-unit", "costs are then in EUR")),
         bad("--sample-cost", "0", said=("a sample costs 0", "above 0", "--sample-cost")),
         bad("--sample-cost", "2", *CHAIN, said=("--sample-cost with modules", "--sample-cost")),
         bad("--x", "heat", said=("--x with --cell", "options of a cell", "leave out --cell")),
@@ -405,7 +405,7 @@ def test_a_survey_needs_a_position(command):
     code, _, err = command("new", "world", "w", "--csv", "t.csv", "--value", "strength")
 
     assert code == 2
-    assert "no column of the first position" in err
+    assert "the column of the first position is missing" in err
     assert "--cell" in err
 
 
@@ -458,7 +458,7 @@ def test_a_column_with_a_comma_in_its_name_can_t_be_named(command, args):
     code, _, err = command("new", "world", "oven", *RUN, *args)
 
     assert code == 2
-    assert "'heat,top' can't be named: it holds a comma" in err
+    assert "'heat,top' can't be named because it contains a comma" in err
     assert "rename the column" in err
     assert args[0] in err
 

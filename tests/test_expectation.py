@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fieldbo.belief.kernels import SquaredExponential, kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError
-from fieldbo.policies.control_sets.expectation import Expected, Precision
+from fieldbo.policies.control_sets.expectation import Expected
+from fieldbo.policies.control_sets.precision import Precision
 
 property_test = settings(deadline=None, max_examples=30, derandomize=True)
 
@@ -67,10 +68,10 @@ def test_a_bound_is_the_mean_over_all_samples(name, mask, kappa, noise):
 def test_gradients_agree_with_differences_and_are_zero_along_free_variables(name, mask):
     over, points = expected(name, mask), points_of(mask)
     forms = {
-        "upper": lambda x: over.bound_rises(x, 2.0),
-        "lower": lambda x: over.bound_rises(x, -2.0),
-        "mean": lambda x: over.bound_rises(x, 0.0),
-        "near": lambda x: over.near_bound_rises(x, 2.0),
+        "upper": lambda x: over.bound_with_gradient(x, 2.0),
+        "lower": lambda x: over.bound_with_gradient(x, -2.0),
+        "mean": lambda x: over.bound_with_gradient(x, 0.0),
+        "near": lambda x: over.cheap_bound_with_gradient(x, 2.0),
         "average": lambda x: (over.average(x).mean, over.average(x).mean_gradient),
         "variance": lambda x: (over.average(x).variance, over.average(x).variance_gradient),
     }
@@ -88,7 +89,7 @@ def test_a_full_control_set_is_one_evaluation_of_the_belief(name):
     assert len(over.samples) == 1
     upper = belief.mean(points) + 2 * np.sqrt(belief.variance(points))
     np.testing.assert_allclose(over.bound(points, 2.0), upper, atol=1e-12)
-    np.testing.assert_allclose(over.near_bound_rises(points, 2.0)[0], upper, atol=1e-12)
+    np.testing.assert_allclose(over.cheap_bound_with_gradient(points, 2.0)[0], upper, atol=1e-12)
     np.testing.assert_allclose(over.average(points).variance, belief.variance(points), atol=1e-12)
 
 
@@ -100,8 +101,8 @@ def test_the_cheap_form_of_a_squared_exponential_is_never_inside_the_exact_one(s
     mask = rng.random(D) < 0.5
     mask[rng.integers(D)] = True
     over, points = Expected(belief, rng.random((S, D)), mask), rng.random((4, D))
-    assert np.all(over.near_bound_rises(points, kappa)[0] >= over.bound(points, kappa) - 1e-9)
-    assert np.all(over.near_bound_rises(points, -kappa)[0] <= over.bound(points, -kappa) + 1e-9)
+    assert np.all(over.cheap_bound_with_gradient(points, kappa)[0] >= over.bound(points, kappa) - 1e-9)
+    assert np.all(over.cheap_bound_with_gradient(points, -kappa)[0] <= over.bound(points, -kappa) + 1e-9)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -119,7 +120,7 @@ def test_before_any_reading_the_prior_speaks(name):
     over = Expected(Belief(kernel(name, [0.5] * D, 4.0)), np.full((S, D), 0.5), np.array(MASKS[0]))
     points = points_of(MASKS[0])
     assert over.bound(points, 2.0).tolist() == [4.0] * 5
-    assert not over.bound_rises(points, 2.0)[1].any()
+    assert not over.bound_with_gradient(points, 2.0)[1].any()
     assert over.mean(points).tolist() == [0.0] * 5
     assert over.average(points).variance == pytest.approx(4.0)
 

@@ -316,7 +316,7 @@ def test_without_a_reading_losses_are_in_units_of_the_prior():
 
 
 def turned(policy, state, memory):
-    return policy._turned(state, BanditState.from_plain(memory))
+    return policy._maintained(state, BanditState.from_plain(memory))
 
 
 def a_memory(**changes):
@@ -363,11 +363,11 @@ def test_a_refinement_bisects_the_cells_of_survivors_and_stays_where_the_system_
     assert (after.h, after.depths, after.refinements) == (2, (3, 1), 1)
     assert after.arm is not None
     for m, own in enumerate([(1, 2), (0,)]):
-        low, high = after.cells[m][after.arms[after.arm, m]]
+        low, high = after.regions[m][after.arms[after.arm, m]]
         place = state.position[list(own)]
         assert np.all((low <= place) & (place <= high))
     # the longest side is in shares of the axes: b is whole, c was halved
-    assert after.cells[0][0].tolist() == [[-1.0, 0.0], [0.0, 0.5]]
+    assert after.regions[0][0].tolist() == [[-1.0, 0.0], [0.0, 0.5]]
 
 
 def test_where_the_arm_is_dropped_the_next_step_moves_every_module():
@@ -426,7 +426,7 @@ def test_after_a_query_that_came_to_nothing_it_goes_on_from_where_the_system_is(
         for own in state.cost.columns[:first]:
             np.testing.assert_array_equal(site[list(own)], state.position[list(own)])
         if before["cells"] == after["cells"] and after["arm"] is not None:
-            held = BanditState.from_plain(before).standing(state.cost.columns, state.position)
+            held = BanditState.from_plain(before).current_arm(state.cost.columns, state.position)
             if held is not None and after["arms"][after["arm"]] == before["arms"][held]:
                 assert first == 2  # its cells are the same: only the last module moves
 
@@ -445,10 +445,10 @@ def test_the_arm_follows_a_system_that_was_moved():
     state, memory = a_memory(arm=0)
     told = BanditState.from_plain(memory)
     columns = state.cost.columns
-    assert told.standing(columns, state.position) == 0
-    assert told.standing(columns, np.array([3.0, 0.3, 0.8, 0.9])) == 3
-    assert told.standing(columns, np.array([2.0, 0.3, 0.5, 0.9])) == 0  # cells are closed: the arm stays
-    assert replace(told, arm=None).standing(columns, state.position) is None
+    assert told.current_arm(columns, state.position) == 0
+    assert told.current_arm(columns, np.array([3.0, 0.3, 0.8, 0.9])) == 3
+    assert told.current_arm(columns, np.array([2.0, 0.3, 0.5, 0.9])) == 0  # cells are closed: the arm stays
+    assert replace(told, arm=None).current_arm(columns, state.position) is None
 
 
 # -- what it says ----------------------------------------------------------------------------------------

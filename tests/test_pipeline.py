@@ -276,10 +276,10 @@ def test_two_cells_keep_each_their_own(small):
 
 
 def test_no_more_than_some_cells_are_kept(small):
-    sites = [moved(GOOD, strength=0.5 + 0.1 * k) for k in range(pipeline._CELLS + 1)]
+    sites = [moved(GOOD, strength=0.5 + 0.1 * k) for k in range(pipeline._CACHED + 1)]
     for site in sites:
         small.sampled(site, FEW.middle)
-    assert len(small._at_hand) == pipeline._CELLS
+    assert len(small._at_hand) == pipeline._CACHED
     assert small.sampled(moved(sites[0], area=10.0), sites[0])[1]["stages_run"] == [3.0]
     assert small.sampled(moved(sites[-1], area=10.0), sites[-1])[1]["stages_run"] == [1.0]
 

@@ -21,8 +21,18 @@ from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Lost, Query, Rejected
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import Policy
+from fieldbo.policies.control_sets.base import gain
+from fieldbo.policies.control_sets.bounds import (
+    another_round,
+    cheapest,
+    cost_bounds,
+    most_promising,
+    tolerance,
+    updated_bounds,
+)
 from fieldbo.policies.control_sets.expectation import Expected
 from fieldbo.policies.control_sets.front import SubsetFront, doubting, dues, front
+from fieldbo.policies.control_sets.plays import PlayCounts
 from fieldbo.policies.control_sets.rivals import (
     ETC,
     TSPSQ,
@@ -33,16 +43,8 @@ from fieldbo.policies.control_sets.rivals import (
     groups_by_size,
     within,
 )
-from fieldbo.policies.control_sets.search import ControlSetSearch, PlayCounts, free_samples, gain
-from fieldbo.policies.control_sets.subsets import (
-    Subsets,
-    another_round,
-    cheapest,
-    cost_bounds,
-    most_promising,
-    tolerance,
-    updated_bounds,
-)
+from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
+from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 
@@ -219,10 +221,10 @@ def test_samples_are_the_same_halton_points_through_each_variables_quantiles():
 
 def test_books_count_what_was_carried_out_initial_readings_as_the_full_set():
     state = state_after(ETC(**FEW, plays=3), orders=6)
-    books = PlayCounts.of(state)
-    assert books.plays.tolist() == [3, 1, 2]
-    np.testing.assert_allclose(books.mean_costs(), [0.25, 0.5, 1.0])
-    assert books.since(PlayCounts.of(state).plain()).total == 0
+    counts = PlayCounts.of(state)
+    assert counts.plays.tolist() == [3, 1, 2]
+    np.testing.assert_allclose(counts.mean_costs(), [0.25, 0.5, 1.0])
+    assert counts.since(PlayCounts.of(state).plain()).total == 0
 
 
 @pytest.mark.parametrize("turned_down", [Rejected, Lost])
@@ -237,9 +239,9 @@ def test_what_was_turned_down_or_lost_is_no_play_and_not_asked_for_again(turned_
 
     policy = Subsets(**FEW)
     agent, orders, _ = drive(mission(policy), every_second)
-    books = PlayCounts.of(agent._asked(0))
+    counts = PlayCounts.of(agent._asked(0))
     assert refused
-    assert books.total == len(orders) - len(refused)
+    assert counts.total == len(orders) - len(refused)
     if turned_down is Rejected:
         for order in refused:
             later = orders[orders.index(order) + 1 :]
@@ -253,19 +255,19 @@ def test_the_search_finds_the_highest_bound_of_a_grid(kernel):
     if kernel != "se":
         belief = Belief(belief.kernel).condition_on(belief.sites, belief.values, belief.noise_variances)
     surface = SimpleNamespace(belief=belief)
-    cell = ControlSetSearch(replace(state, surface=surface), 8, 64)
+    search = ControlSetSearch(replace(state, surface=surface), 8, 64)
     ticks = np.linspace(0, 5, 60)
     lowest = -np.inf
-    for i, mask in enumerate(cell.masks[:2]):
+    for i, mask in enumerate(search.masks[:2]):
         grids = np.meshgrid(*[ticks if on else [np.nan] for on in mask], indexing="ij")
         grid = np.stack(grids, axis=-1).reshape(-1, 3)
         over = Expected(belief, free_samples(state.domain, 8), mask)
-        found = cell.upper(2.0, [i])[i]
+        found = search.upper(2.0, [i])[i]
         assert found.value >= over.bound(grid, 2.0).max() - 1e-3
         assert found.value == pytest.approx(over.bound(found.site, 2.0)[0], abs=1e-9)
         assert np.isnan(found.site[~mask]).all()
         lowest = max(lowest, over.bound(grid, -2.0).max())
-    assert cell.lower(2.0)[0].value >= lowest - 1e-3
+    assert search.lower(2.0)[0].value >= lowest - 1e-3
 
 
 def test_values_are_counted_from_the_worst_whichever_way_the_question_goes():

@@ -1,14 +1,13 @@
-"""Simple regret at equal cost, where variables may be left to chance: after Hoang, Hoang and Tran (2025).
+"""Simple regret at equal cost, where variables may be left to chance, after Hoang, Hoang and Tran (2025).
 
-Every rule goes on from the same five readings, all variables set, and spends 100 after them. The value of a
-play is the true expectation over what it leaves to chance, by 512 quasi-random points; the best one over all
-sets is that of the full set.
+All policies start from the same five readings with all variables set, and then spend 100. The value of a play
+is the true expectation over its free variables, by 512 quasi-random points; the full set has the best one.
 
 =====================  ==================================================================================
-regret_10 ... _100     what the best play so far lacks to the best expected value, when so much is spent
+regret_10 ... _100     regret of the best play so far in expected value, by budget spent
 evaluations            plays after the first readings
-best_share             share of them on the cheapest set that holds the optimum: the first six variables
-full_share             share of them on the set of all variables
+best_share             fraction of plays on the cheapest set that reaches the optimum: the first six variables
+full_share             fraction of plays on the set of all variables
 =====================  ==================================================================================
 """
 
@@ -79,7 +78,7 @@ _COLOURS = (SKY, PINK, RED, ORANGE, BLUE, GREEN)
 
 @dataclass(frozen=True)
 class Outcome(Line):
-    """What came of a run: a line of the file."""
+    """The result of a run: a line of the file."""
 
     figures: ClassVar[tuple[str, ...]] = (
         *(f"regret_{spent}" for spent in SPENT),
@@ -107,8 +106,8 @@ class Outcome(Line):
     digest: str
 
 
-def _told(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
-    """Return a cell's mission and what is laid over it."""
+def _overrides(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
+    """Return a cell's mission and its overrides."""
     world, _ = WORLDS[cell.world]
     agent: dict[str, Any] = {"costs": "declared" if cell.rule.endswith("known") else "unknown"}
     if steps is not None:
@@ -118,14 +117,14 @@ def _told(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
 
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
-    name, told = _told(cell, steps)
-    return digest(Case(name, 0, 0), {**told, "title": str(WORLDS[cell.world])})
+    name, overrides = _overrides(cell, steps)
+    return digest(Case(name, 0, 0), {**overrides, "title": str(WORLDS[cell.world])})
 
 
 def mission(cell: Cell, steps: int | None) -> Mission:
     """Return a cell's mission: five readings of all variables, at 1 each, on top of the budget."""
-    (name, told), (_, variance) = _told(cell, steps), WORLDS[cell.world]
-    made = prepared(Case(name, 0, _SEEDS + cell.repeat), told)
+    (name, overrides), (_, variance) = _overrides(cell, steps), WORLDS[cell.world]
+    made = prepared(Case(name, 0, _SEEDS + cell.repeat), overrides)
     domain, crew = made.world.domain, made.vehicles[0]
     law = TruncatedNormal(0.5, variance)
     controls = Controls(domain.control_sets, (law,) * domain.dimension)
@@ -189,7 +188,7 @@ def markdown(found: Sequence[Outcome]) -> str:
     every, at = figures(found), [SPENT.index(s) for s in (10, 20, 40, 60, 100)]
     heads = " | ".join(f"at {SPENT[k]}" for k in at)
     lines = [
-        f"| world | rule | simple regret {heads} | median at 100 | evaluations | on the best cheap set "
+        f"| world | policy | simple regret {heads} | median at 100 | evaluations | on the best cheap set "
         "| on all | runs |",
         "|---" * (len(at) + 7) + "|",
     ]
@@ -207,7 +206,7 @@ def markdown(found: Sequence[Outcome]) -> str:
             lines.append(f"| {' | '.join([world, rule, *regrets, *rest])} |")
     lines += [
         "",
-        f"{OURS} less its rival, over the repeats that both have done, when so much is spent:",
+        f"{OURS} minus its rival, over the repeats that both have completed, by budget spent:",
         "",
         *differences(every, OURS, [str(spent) for spent in SPENT]),
     ]
@@ -240,17 +239,17 @@ def picture(found: Sequence[Outcome], file: Path) -> None:
 
 
 def main() -> None:
-    """Run what is still missing, and print the table."""
-    told = options(
+    """Run what is missing, and print the table."""
+    arguments = options(
         "Simple regret where variables may be left to chance.", OUT, REPEATS, WORLDS, RULES
     ).parse_args()
-    rules = told.rules or ([*RULES] if told.table_only else STUDIED)
-    cells = [Cell(w, rule, k) for k in range(told.repeats) for w in told.only for rule in rules]
-    by_steps = {"steps": told.steps}
-    found = carried_out(told, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
+    rules = arguments.rules or ([*RULES] if arguments.table_only else STUDIED)
+    cells = [Cell(w, rule, k) for k in range(arguments.repeats) for w in arguments.only for rule in rules]
+    by_steps = {"steps": arguments.steps}
+    found = carried_out(arguments, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
     print(markdown(found))
-    if told.picture is not None:
-        picture(found, told.picture)
+    if arguments.picture is not None:
+        picture(found, arguments.picture)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Loss at equal cost in chains of modules: after Lin, Miano and Dyer (2021), section 5.
+"""Loss at equal cost in chains of modules, after Lin, Miano and Dyer (2021), section 5.
 
-Every rule goes on from the same 15 readings, and spends the same budget after them. The loss is what the best
-setting sampled so far lacks to the least value, true values throughout, over the largest absolute value of
-the function.
+All policies start from the same 15 readings, and then spend the same budget. The loss is the true regret of
+the best setting sampled so far, divided by the largest absolute value of the function.
 
 ===========================  =================================================================
 loss_25, loss_50, loss_100   when a quarter, half, all of the budget is spent
@@ -115,7 +114,7 @@ _COLOURS = (SKY, RED, ORANGE, BLUE, "navy", GREEN, PINK, "0.2", "0.5", "0.75")
 
 @dataclass(frozen=True)
 class Outcome(Line):
-    """What came of a run: a line of the file."""
+    """The result of a run: a line of the file."""
 
     figures: ClassVar[tuple[str, ...]] = (
         "loss_25",
@@ -137,7 +136,7 @@ class Outcome(Line):
     digest: str
 
 
-def _told(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
+def _overrides(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
     """Return a cell's mission and what is laid over it."""
     first, chain = 15, CHAINS[cell.world]
     policy = {k: chain.largest if v is LARGEST else v for k, v in RULES[cell.rule].items()}
@@ -151,14 +150,14 @@ def _told(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
 
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
-    name, told = _told(cell, steps)
-    return digest(Case(name, 0, 0), {**told, "title": f"{CHAINS[cell.world]}"})
+    name, overrides = _overrides(cell, steps)
+    return digest(Case(name, 0, 0), {**overrides, "title": f"{CHAINS[cell.world]}"})
 
 
 def mission(cell: Cell, steps: int | None) -> Mission:
     """Return a cell's mission: the first readings are paid on top of the budget."""
-    chain, (name, told) = CHAINS[cell.world], _told(cell, steps)
-    made = prepared(Case(name, 0, _SEEDS + cell.repeat), told)
+    chain, (name, overrides) = CHAINS[cell.world], _overrides(cell, steps)
+    made = prepared(Case(name, 0, _SEEDS + cell.repeat), overrides)
     cost, crew = made.world.cost, made.vehicles[0]
     assert isinstance(cost, Modular)
     if chain.costs is not None:
@@ -218,7 +217,7 @@ def markdown(found: Sequence[Outcome]) -> str:
     heads = (
         "loss at 25% | 50% | 100% of the budget | samples | of them change the first module | movement regret"
     )
-    lines = [f"| chain | rule | {heads} | runs |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = [f"| chain | policy | {heads} | runs |", "|---|---|---|---|---|---|---|---|---|"]
     for world in dict.fromkeys(w for w, _ in every):
         means = {rule: mean_and_error(f.values()) for (w, rule), f in every.items() if w == world}
         least = np.min([mean for mean, _ in means.values()], axis=0)
@@ -229,7 +228,7 @@ def markdown(found: Sequence[Outcome]) -> str:
             lines.append(f"| {' | '.join([world, rule, *losses, *rest, str(len(every[world, rule]))])} |")
     lines += [
         "",
-        f"{OURS} less its rival, over the repeats that both have done:",
+        f"{OURS} minus its rival, over the repeats that both have completed:",
         "",
         *differences(every, OURS, ["loss at 25%", "50%", "100% of the budget"]),
     ]
@@ -256,16 +255,16 @@ def picture(found: Sequence[Outcome], file: Path) -> None:
 
 
 def main() -> None:
-    """Run what is still missing, and print the table."""
-    told = options("Loss at equal cost in chains of modules.", OUT, REPEATS, CHAINS, RULES).parse_args()
-    rules = told.rules or ([*RULES] if told.table_only else RIVALS)
-    worlds = told.only if told.table_only or len(told.only) < len(CHAINS) else STUDIED
-    cells = [Cell(w, rule, k) for k in range(told.repeats) for w in worlds for rule in rules]
-    by_steps = {"steps": told.steps}
-    found = carried_out(told, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
+    """Run what is missing, and print the table."""
+    arguments = options("Loss at equal cost in chains of modules.", OUT, REPEATS, CHAINS, RULES).parse_args()
+    rules = arguments.rules or ([*RULES] if arguments.table_only else RIVALS)
+    worlds = arguments.only if arguments.table_only or len(arguments.only) < len(CHAINS) else STUDIED
+    cells = [Cell(w, rule, k) for k in range(arguments.repeats) for w in worlds for rule in rules]
+    by_steps = {"steps": arguments.steps}
+    found = carried_out(arguments, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
     print(markdown(found))
-    if told.picture is not None:
-        picture(found, told.picture)
+    if arguments.picture is not None:
+        picture(found, arguments.picture)
 
 
 if __name__ == "__main__":

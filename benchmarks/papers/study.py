@@ -1,6 +1,6 @@
 """A study: the same repeats for every rule in every world, each run one line of a CSV file.
 
-A line is written, and on disk, as soon as its run is done; a study that was broken off goes on where it was.
+Each line is on disk as soon as its run is done; an interrupted study continues where it stopped.
 """
 
 from __future__ import annotations
@@ -213,9 +213,9 @@ def differences(
 # -- the command line ------------------------------------------------------------------------------------
 
 
-def _count(told: str) -> int:
-    """Return a number of things, at least one, that was told on the command line."""
-    number = int(told)
+def _count(text: str) -> int:
+    """Return a number of things, at least one, from the text of an option."""
+    number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("at least 1")
     return number
@@ -240,7 +240,7 @@ def options(
 
 
 def carried_out(
-    told: argparse.Namespace,
+    arguments: argparse.Namespace,
     cells: Sequence[Cell],
     kind: type[Line],
     measured: Callable[[Cell], Line],
@@ -255,12 +255,12 @@ def carried_out(
     os.environ["NUMBA_NUM_THREADS"] = "1"  # inherited by the processes, which share the cores already
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     try:
-        if not told.table_only:
-            study(cells, told.out, told.jobs, kind, measured, marked, report)
+        if not arguments.table_only:
+            study(cells, arguments.out, arguments.jobs, kind, measured, marked, report)
         wanted = {(c.world, c.rule) for c in cells}
-        found = [line for line in kind.all_of(told.out) if (line.world, line.rule) in wanted]
+        found = [line for line in kind.all_of(arguments.out) if (line.world, line.rule) in wanted]
     except InputError as error:
         sys.exit(str(error))
     if not found:
-        sys.exit(f"{told.out} holds nothing of {', '.join(told.only)} yet")
+        sys.exit(f"{arguments.out} holds nothing of {', '.join(arguments.only)} yet")
     return found

@@ -1,10 +1,10 @@
 """Regret against the cost of moving: the table of Liu, Wang and Wei (2023), section 5.
 
 Each rule starts from the same design in the same world and takes the same number of steps after it. A run is
-one line of a CSV file, written as soon as it is done; a study that was broken off goes on where it was.
+one line of a CSV file, written as soon as it is done; an interrupted study continues where it stopped.
 
 ==========================  ====================================================================
-cumulative regret           sum over the steps of what the true value there lacks to the true optimum
+cumulative regret           sum of the true regrets of all steps
 simple regret               the same of the best site read at all, the design counted in
 switching cost              travel summed over the steps, from the last site of the design on
 ==========================  ====================================================================
@@ -86,22 +86,22 @@ class Outcome(Line):
 def settings(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
     """Return a cell's mission and what is laid over it; `steps` after the design, None: as it has them."""
     mission = f"{cell.world}-ei"  # nothing but a kind in its table of the policy
-    told: dict[str, Any] = {"policy": RULES[cell.rule]}
+    overrides: dict[str, Any] = {"policy": RULES[cell.rule]}
     if steps is not None:
-        told["agent"] = {"max_steps": load_mission(mission).initial + steps}
-    return mission, told
+        overrides["agent"] = {"max_steps": load_mission(mission).initial + steps}
+    return mission, overrides
 
 
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
-    mission, told = settings(cell, steps)
-    return digest(Case(mission, 0, 0), told)
+    mission, overrides = settings(cell, steps)
+    return digest(Case(mission, 0, 0), overrides)
 
 
 def measured(cell: Cell, steps: int | None) -> Outcome:
     """Run a cell; called in a process of its own."""
-    name, told = settings(cell, steps)
-    mission = prepared(Case(name, 0, cell.repeat), told)
+    name, overrides = settings(cell, steps)
+    mission = prepared(Case(name, 0, cell.repeat), overrides)
     begun = perf_counter()
     result = run(mission)
     seconds = perf_counter() - begun
@@ -137,19 +137,21 @@ def markdown(found: Sequence[Outcome]) -> str:
     """
     every = figures(found)
     names = " | ".join(name.replace("_", " ") for name in Outcome.figures)
-    lines = [f"| world | rule | {names} | runs |", "|---|---|---|---|---|---|"]
+    lines = [f"| world | policy | {names} | runs |", "|---|---|---|---|---|---|"]
     steps = {o.world: o.steps for o in found}
     for world, taken in steps.items():
         means = {rule: mean_and_error(f.values()) for (w, rule), f in every.items() if w == world}
         least = np.min([mean for mean, _ in means.values()], axis=0)
         for rule, (mean, error) in means.items():
             cells = [in_digits(m, e) for m, e in zip(mean, error, strict=True)]
-            told = [f"**{c}**" if m == best else c for c, m, best in zip(cells, mean, least, strict=True)]
-            row = [f"{world}, {taken} steps", rule, *told, str(len(every[world, rule]))]
+            cells_bold = [
+                f"**{c}**" if m == best else c for c, m, best in zip(cells, mean, least, strict=True)
+            ]
+            row = [f"{world}, {taken} steps", rule, *cells_bold, str(len(every[world, rule]))]
             lines.append(f"| {' | '.join(row)} |")
     lines += [
         "",
-        f"{OURS} less its rival, over the repeats that both have done:",
+        f"{OURS} minus its rival, over the repeats that both have completed:",
         "",
         *differences(every, OURS, [name.replace("_", " ") for name in Outcome.figures]),
     ]
@@ -179,15 +181,15 @@ def picture(found: Sequence[Outcome], file: Path) -> None:
 
 
 def main() -> None:
-    """Run what is still missing, and print the table."""
-    told = options("Regret against the cost of moving.", OUT, REPEATS, WORLDS, RULES).parse_args()
-    rules = told.rules or ([*RULES] if told.table_only else STUDIED)
-    cells = [Cell(w, rule, k) for k in range(told.repeats) for w in told.only for rule in rules]
-    by_steps = {"steps": told.steps}
-    found = carried_out(told, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
+    """Run what is missing, and print the table."""
+    arguments = options("Regret against the cost of moving.", OUT, REPEATS, WORLDS, RULES).parse_args()
+    rules = arguments.rules or ([*RULES] if arguments.table_only else STUDIED)
+    cells = [Cell(w, rule, k) for k in range(arguments.repeats) for w in arguments.only for rule in rules]
+    by_steps = {"steps": arguments.steps}
+    found = carried_out(arguments, cells, Outcome, partial(measured, **by_steps), partial(marked, **by_steps))
     print(markdown(found))
-    if told.picture is not None:
-        picture(found, told.picture)
+    if arguments.picture is not None:
+        picture(found, arguments.picture)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``fieldbo new``: worlds of one's own."""
+"""``fieldbo new``: make a world or a vehicle file of your own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import typer
 from fieldbo.cli import new_vehicle
 
 if TYPE_CHECKING:
-    from fieldbo.mission.new.cell import NewCell
-    from fieldbo.mission.new.cell_table import CellTable
-    from fieldbo.mission.new.survey import Survey
+    from fieldbo.mission.new.writer import NewWorld
 
 app = typer.Typer(help="Make a world, or a vehicle file, of your own.", no_args_is_help=True)
 app.command("vehicle", epilog=new_vehicle.EXAMPLES)(new_vehicle.vehicle)
@@ -24,23 +22,23 @@ EXAMPLES = """
 `fieldbo new world bay --csv survey.csv --x east --y north --value zinc` - the survey of a place
 
 `fieldbo new world oven --cell --csv trials.csv --value strength --goal maximise --axis heat:C` -
-a cell's settings, a sample costing the same whatever is set
+trials of a factory cell, where every sample costs the same
 
-`... --module "mix=ratio,speed:40" --module "bake=heat,time:10"` - what changes runs anew, with all after it
+`... --module "mix=ratio,speed:40" --module "bake=heat,time:10"` - a changed module reruns all later ones
 
-`... --control-set "heat,time:1" --control-set "heat:0.1"` - what is not set is left to chance
+`... --control-set "heat,time:1" --control-set "heat:0.1"` - settings outside the set are left to chance
 """
 
 
 class Transform(StrEnum):
-    """Of the values, before they are modelled."""
+    """Transform of the values before they are modelled."""
 
     none = "none"
     log = "log"
 
 
 class Goal(StrEnum):
-    """Of a cell's first mission."""
+    """Goal of a cell's first mission."""
 
     minimise = "minimise"
     maximise = "maximise"
@@ -53,197 +51,169 @@ def new() -> None:
 
 @app.command("world", epilog=EXAMPLES)
 def world(
-    name: Annotated[str, typer.Argument(help="Name of the world, and of its first mission.")],
-    csv: Annotated[Path, typer.Option(help="Readings, one a line; the first line names the columns.")],
+    name: Annotated[str, typer.Argument(help="Name of the world and of its first mission.")],
+    csv: Annotated[
+        Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
+    ],
     value: Annotated[str, typer.Option(help="Column of the value.")],
     x: Annotated[str | None, typer.Option(help="Column of the first position, in metres.")] = None,
     y: Annotated[
         str | None,
-        typer.Option(help="Column of the second position, in metres; *depth* makes the world a transect."),
+        typer.Option(help="Column of the second position, in metres. A *depth* makes the world a transect."),
     ] = None,
     noise: Annotated[
-        str | None, typer.Option(help="Column of the readings' standard deviations; else noise is fitted.")
+        str | None, typer.Option(help="Column of the readings' standard deviations. [default: fit the noise]")
     ] = None,
     channel: Annotated[
-        list[str] | None, typer.Option(help="Column of another quantity; may be given often.")
+        list[str] | None, typer.Option(help="Column of another quantity. Repeat the option for several.")
     ] = None,
-    transform: Annotated[Transform, typer.Option(help="*log* for skewed, positive values.")] = Transform.none,
+    transform: Annotated[
+        Transform, typer.Option(help="Use *log* for skewed, positive values.")
+    ] = Transform.none,
     unit: Annotated[str, typer.Option(help="Unit of the value.")] = "1",
     quantile: Annotated[
         float | None,
         typer.Option(help="Threshold of the mission, as a quantile of the readings.  [default: 0.7]"),
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="The threshold itself, instead.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Threshold of the mission, in the value's unit, instead of a quantile."),
+    ] = None,
     cell: Annotated[
-        bool, typer.Option("--cell", help="Rows are samples of a cell: its settings, and what came of them.")
+        bool, typer.Option("--cell", help="Make a factory cell: each row holds settings and their outcome.")
     ] = False,
     axis: Annotated[
         list[str] | None,
-        typer.Option(help="Cell: column of a setting, with its unit; by default all.", metavar="COL[:UNIT]"),
+        typer.Option(
+            help="Cell: column of a setting, and its unit. [default: all columns]", metavar="COL[:UNIT]"
+        ),
     ] = None,
     module: Annotated[
         list[str] | None,
         typer.Option(
-            help="Cell: a stage, its settings and its cost, in the order in which they run.",
+            help="Cell: a stage with its settings and cost. List stages in the order in which they run.",
             metavar="NAME=COL,COL:COST",
         ),
     ] = None,
     control_set: Annotated[
         list[str] | None,
-        typer.Option(help="Cell: settings that can be set together, and its cost.", metavar="COL,COL:COST"),
+        typer.Option(
+            help="Cell: settings that can be set together, and what that costs.", metavar="COL,COL:COST"
+        ),
     ] = None,
     sample_cost: Annotated[
-        float | None, typer.Option(help="Cell: of every sample, where it has neither.  [default: 1]")
+        float | None,
+        typer.Option(help="Cell: cost of a sample, without modules and control sets.  [default: 1]"),
     ] = None,
     cost_unit: Annotated[str | None, typer.Option(help="Cell: unit of costs.  [default: EUR]")] = None,
-    goal: Annotated[Goal | None, typer.Option(help="Cell: of its mission.  [default: minimise]")] = None,
+    goal: Annotated[Goal | None, typer.Option(help="Cell: goal of the mission.  [default: minimise]")] = None,
 ) -> None:
-    """Make a world, and its first mission, from the CSV of a survey, or of a cell's settings and outcomes.
+    """Make a world and its first mission from the CSV of a survey, or of a factory cell's trials.
 
-    Writes *worlds/NAME* and *missions/NAME.toml* here; the truth is the Gaussian process fitted to the
-    readings.
+    Writes *worlds/NAME* and *missions/NAME.toml* below the working folder. The truth is a Gaussian process
+    fitted to the table.
     """
     from fieldbo.errors import InputError
 
-    surveys: dict[str, object] = {
-        "x": x,
-        "y": y,
-        "channel": channel,
-        "quantile": quantile,
-        "threshold": threshold,
-    }
-    cells: dict[str, object] = {
-        "axis": axis,
-        "module": module,
-        "control-set": control_set,
-        "sample-cost": sample_cost,
-    }
-    cells |= {"cost-unit": cost_unit, "goal": goal}
-    for option, given in (surveys if cell else cells).items():
+    of_survey: dict[str, object] = {"x": x, "y": y, "channel": channel, "quantile": quantile}
+    of_survey |= {"threshold": threshold}
+    of_cell: dict[str, object] = {"axis": axis, "module": module, "control-set": control_set}
+    of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
+    for option, given in (of_survey if cell else of_cell).items():
         if given is not None:
             raise InputError(
                 f"--{option} {'with' if cell else 'without'} --cell",
                 expected="options of a cell" if cell else "options of a survey",
                 where=f"--{option}",
-                fix="leave out --cell, or this option" if cell else "add --cell, or leave this option out",
+                fix=f"{'leave out' if cell else 'add'} --cell, or leave this option out",
             )
     if cell:
-        from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of
+        from fieldbo.mission.new.cell import make_cell
+        from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of, setting_of
         from fieldbo.world.fields.table import column_names
 
-        columns = [_column_and_unit(one, column_names(csv)) for one in axis or ()]
+        if sample_cost is not None and (module or control_set):
+            raise InputError(
+                "--sample-cost with modules or control sets, which have their own costs",
+                expected="one or the other",
+                where="--sample-cost",
+            )
+        settings = [setting_of(text, column_names(csv)) for text in axis or ()]
         table = CellTable(
             csv,
             value,
-            tuple(column for column, _ in columns),
-            tuple(one for _, one in columns),
-            tuple(module_of(one) for one in module or ()),
-            tuple(control_set_of(one) for one in control_set or ()),
-            _sample_cost(sample_cost, bool(module or control_set)),
-            noise,
-            transform.value,
-            unit,
-            "EUR" if cost_unit is None else cost_unit,
-            "minimise" if goal is None else goal.value,
+            axes=tuple(column for column, _ in settings),
+            units=tuple(its_unit for _, its_unit in settings),
+            modules=tuple(module_of(text) for text in module or ()),
+            control_sets=tuple(control_set_of(text) for text in control_set or ()),
+            sample_cost=1.0 if sample_cost is None else sample_cost,
+            noise_sd=noise,
+            transform=transform.value,
+            value_unit=unit,
+            cost_unit="EUR" if cost_unit is None else cost_unit,
+            goal="minimise" if goal is None else goal.value,
         )
-        typer.echo("\n".join(_cell(name, table)))
+        typer.echo("\n".join(_report(make_cell(name, table), "rows")))
         return
     if x is None:
         raise InputError(
-            "no column of the first position",
+            "the column of the first position is missing",
             expected="--x COLUMN, for a survey",
             where="--x",
-            fix="or add --cell, where the table holds settings and what came of them",
+            fix="give --x, or add --cell if the table holds settings and their outcomes",
         )
-    from fieldbo.mission.new.survey import Survey
+    from fieldbo.mission.new.survey import Survey, make_world
 
-    threshold_at = 0.7 if quantile is None else quantile
-    channels = tuple(channel or ())
-    survey = Survey(csv, x, value, y, noise, channels, transform.value, unit, threshold_at, threshold)
-    typer.echo("\n".join(_survey(name, survey)))
+    survey = Survey(
+        csv,
+        x,
+        value,
+        y=y,
+        noise_sd=noise,
+        channels=tuple(channel or ()),
+        transform=transform.value,
+        value_unit=unit,
+        quantile=0.7 if quantile is None else quantile,
+        threshold=threshold,
+    )
+    typer.echo("\n".join(_report(make_world(name, survey), "readings")))
 
 
-def _survey(name: str, survey: Survey) -> list[str]:
-    """Make a survey's world; return what is to be said of it."""
+def _report(made: NewWorld, rows: str) -> list[str]:
+    """Return what was made, as lines."""
     import numpy as np
 
-    from fieldbo.mission.new.survey import make_world
-
-    made = make_world(name, survey)
-    field, sites = made.field, made.loaded.world.domain.sites
-    truth, sensor, unit = field.values(sites), made.loaded.world.sensor, survey.value_unit
-    kernel = ", ".join(f"{c} {v:.4g} m" for c, v in zip(survey.columns, field.length_scales, strict=True))
-    return [
-        f"world in {made.world}, mission in {made.mission}",
-        f"  readings   {len(field.readings.values)}, {field.readings.values.min():g} to "
-        f"{field.readings.values.max():g} {unit}",
-        *(f"  note       {n}" for n in field.notes),
-        f"  fitted     length scales {kernel}; noise sd {field.noise_sd:.3g}"
-        + (" of the log" if survey.transform == "log" else f" {unit}"),
-        f"  quality    leave-one-out error {field.loo_rmse:.4g} {unit}; 90% intervals hold "
-        f"{field.loo_coverage:.0%} of the readings",
-        f"  truth      {truth.min():.4g} to {truth.max():.4g} {unit} on {len(truth)} sites; "
-        f"{np.mean(truth >= made.threshold):.0%} of them at or above the threshold",
-        f"  sensor     noise sd {sensor.noise_sd:g} {unit}; put your instrument's into [sensor]",
-        f"  mission    where is {survey.value} >= {made.threshold:g}? "
-        f"battery {made.loaded.vehicles[0].battery:g} s",
-        f"next: fieldbo run {name}",
-    ]
-
-
-def _column_and_unit(text: str, header: list[str]) -> tuple[str, str]:
-    """Return the column and the unit of a setting, told as ``heat:C`` or ``heat``."""
-    if text.strip() in header:  # its name may hold a colon
-        return text.strip(), ""
-    column, _, unit = text.rpartition(":") if ":" in text else (text, "", "")
-    return column.strip(), unit.strip()
-
-
-def _sample_cost(given: float | None, priced: bool) -> float:
-    from fieldbo.errors import InputError
-
-    if given is not None and priced:
-        raise InputError(
-            "--sample-cost with modules or control sets, which have costs of their own",
-            expected="one or the other",
-            where="--sample-cost",
-        )
-    return 1.0 if given is None else given
-
-
-def _cell(name: str, table: CellTable) -> list[str]:
-    """Make a cell's world; return what is to be said of it."""
+    from fieldbo.belief.question import LevelSet
     from fieldbo.mission.description import describe_parts_of_cost
-    from fieldbo.mission.new.cell import make_cell
     from fieldbo.results.formatting import question_text
 
-    made = make_cell(name, table)
-    field, mission = made.field, made.loaded
-    world, crew, values = mission.world, mission.vehicles[0], field.readings.values
-    truth = world.truth(world.domain.sites)
-    unit = "" if table.value_unit in ("", "1") else f" {table.value_unit}"
-    noise = f"{field.noise_sd:.3g}" + (" of the log" if table.transform == "log" else unit)
-    costs = describe_parts_of_cost(world) or [f"  cost      {table.sample_cost:g} {table.cost_unit} a sample"]
-    learnt = ", costs to be found out" if mission.costs == "unknown" else ""
+    field, mission, world = made.field, made.loaded, made.loaded.world
+    values, truth = field.readings.values, world.truth(world.domain.sites)
+    unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
+    if isinstance(mission.question, LevelSet):
+        above = np.mean(truth >= mission.question.threshold)
+        scales = [f"{a.name} {v:.4g} m" for a, v in zip(world.domain.axes, field.length_scales, strict=True)]
+        details = f"on {len(truth)} sites; {above:.0%} of them at or above the threshold"
+        costs = [f"  sensor    noise sd {world.sensor.noise_sd:g}{unit}; set your instrument's in [sensor]"]
+    else:  # length scales in ranges show which settings matter: those with a short one
+        ranges = zip(world.domain.axes, field.length_scales / field.extent, strict=True)
+        scales = [f"in ranges: {', '.join(f'{axis.name} {scale:.2g}' for axis, scale in ranges)}"]
+        details = f"over the settings; the table says little about {made.little_known:.0%} of them"
+        sample = world.cost.least_sampling_cost(world.domain.sites)
+        costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
+    noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
+    unknown = ", costs to be found out" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
-        f"  rows      {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *(f"  note      {n}" for n in [*field.notes, *made.notes]),
-        f"  fitted    {_scales(made)}; noise sd {noise}",
+        f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
+        *(f"  note      {note}" for note in [*field.notes, *made.notes]),
+        f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
-        "of the rows",
-        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit}; the table says little of "
-        f"{made.little_known:.0%} of the settings",
+        f"of the {rows}",
+        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
         *costs,
         f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
-        f"{crew.battery:g} {table.cost_unit}{learnt}",
-        f"next: fieldbo run {name}",
+        f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
+        f"next: fieldbo run {world.name}",
     ]
-
-
-def _scales(made: NewCell) -> str:
-    """Return the fitted length scales, in shares of each setting's range: what matters has a short one."""
-    shares = made.field.length_scales / made.field.extent
-    told = zip(made.loaded.world.domain.axes, shares, strict=True)
-    return "length scales in ranges: " + ", ".join(f"{axis.name} {share:.2g}" for axis, share in told)

@@ -15,7 +15,6 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.pooling import NOISE_FLOOR
 from fieldbo.belief.surface import Surface
 from fieldbo.domain.search import around, polished
-from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import leading
 from fieldbo.policies.contract import Decision, Memory, State
@@ -48,12 +47,6 @@ def reading_noise(state: State, level: int, surface: Surface | None = None) -> A
     """
     over = state.surface if surface is None else surface
     return np.maximum(state.noise(level, over), NOISE_FLOOR * over.belief.kernel.diagonal(over.candidates))
-
-
-def needs_candidates(candidates: int) -> None:
-    """Raise an `InputError` unless there is a candidate to choose."""
-    if candidates < 1:
-        raise InputError(f"candidates = {candidates}", expected="at least 1", where="policy.candidates")
 
 
 def over_candidates(state: State, candidates: int) -> Surface | None:

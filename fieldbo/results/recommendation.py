@@ -28,15 +28,10 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
-from fieldbo.policies.control_sets.expectation import Expected, Rises
+from fieldbo.policies.control_sets.expectation import Expected, WithGradient
 from fieldbo.policies.control_sets.front import ALIKE
-from fieldbo.policies.control_sets.search import (
-    ControlSetSearch,
-    PlayCounts,
-    Proposal,
-    free_samples,
-    settings_plain,
-)
+from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
+from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
 from fieldbo.results.expected_truth import ExpectedTruth
 from fieldbo.results.formatting import amount, interval
@@ -167,9 +162,9 @@ def recommended(plays: Sequence[BestPlay], sign: float) -> BestPlay | None:
     return max(good, key=lambda play: sign * play.expected.value, default=None)
 
 
-def _means(over: Expected) -> Callable[[Array], Rises]:
-    """Return a function from points (P, d) to E[mu] and its gradient."""
-    return lambda x: over.bound_rises(x, 0.0)
+def _means(over: Expected) -> Callable[[Array], WithGradient]:
+    """Return E[mu] of points (P, d), with its gradient."""
+    return lambda x: over.bound_with_gradient(x, 0.0)
 
 
 def _evaluated(sets: ControlSetSearch, settings: Sequence[Proposal]) -> tuple[Array, Array, Array]:
@@ -190,11 +185,6 @@ def _evaluated(sets: ControlSetSearch, settings: Sequence[Proposal]) -> tuple[Ar
 
 def _costs(state: State) -> Array:
     """Return c (m,), NaN if unknown."""
-    paid, at = PlayCounts.of(state).mean_costs(), state.position
-    if state.cost is None:
-        return paid
-    declared = [
-        float(state.cost.to(at, at[None], control_set.controls, time_s=state.time_s)[0])
-        for control_set in state.domain.control_sets
-    ]
-    return np.where(np.isnan(paid), declared, paid)
+    paid = PlayCounts.of(state).mean_costs()
+    declared = [declared_cost(state, i) for i in range(len(paid))]
+    return np.where(np.isnan(paid), np.array(declared, dtype=float), paid)

@@ -27,10 +27,10 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import acquisition
 from fieldbo.policies.chains import arm_tree as tree
-from fieldbo.policies.chains import lambo
+from fieldbo.policies.chains import depths, lambo
 from fieldbo.policies.chains import partition as cells
+from fieldbo.policies.control_sets import bounds as subset_bounds
 from fieldbo.policies.control_sets import rivals as subset_rivals
-from fieldbo.policies.control_sets import subsets
 from fieldbo.policies.control_sets.expectation import Expected
 from fieldbo.policies.level_set import confidence_sets as sets
 from fieldbo.policies.level_set import reduction
@@ -482,7 +482,7 @@ def _movement_regret(case: Case) -> Answer:
 
 def _depth_recipe(case: Case) -> Answer:
     given = case["inputs"]
-    told = tree.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
+    told = depths.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
     return {"raw": told.raw, "ints": told.depths}
 
 
@@ -499,7 +499,7 @@ def _refine_arms(case: Case) -> Answer:
     found = cells.refined(
         [_array(own) for own in given["boxes"]], np.array(given["arms"]), np.array(given["keep"])
     )
-    return {"arms": found.arms, "boxes": [own.tolist() for own in found.cells]}
+    return {"arms": found.arms, "boxes": [own.tolist() for own in found.regions]}
 
 
 def _lcb_acquisition(case: Case) -> Answer:
@@ -547,26 +547,26 @@ def _expected_over_random(case: Case) -> Answer:
 
 def _cvs_bounds_update(case: Case) -> Answer:
     i = case["inputs"]
-    found = subsets.updated_bounds(i["lcb"], i["ucb"], i["lcb_now"], i["ucb_now"], i["alpha"])
+    found = subset_bounds.updated_bounds(i["lcb"], i["ucb"], i["lcb_now"], i["ucb_now"], i["alpha"])
     return {"lcb": found.lcb, "ucb": found.ucb.tolist(), "S1": found.plausible, "reset": found.reset}
 
 
 def _cvs_cost_lcb(case: Case) -> Answer:
     i = case["inputs"]
-    prices = subsets.cost_bounds(i["cost_sums"], i["counts"], i["T"])
-    among = subsets.cheapest(prices.lower, i["S1"])
+    prices = subset_bounds.cost_bounds(i["cost_sums"], i["counts"], i["T"])
+    among = subset_bounds.cheapest(prices.lower, i["S1"])
     return {
         "chat": prices.mean.tolist(),
         "beta": prices.width.tolist(),
         "clcb": prices.lower.tolist(),
         "S3": among,
-        "i": subsets.most_promising(i["Eu"], among),
+        "i": subset_bounds.most_promising(i["Eu"], among),
     }
 
 
 def _cvs_alpha(case: Case) -> Answer:
     i = case["inputs"]
-    return {"alpha": subsets.tolerance(i["k"], i["d"], i["alpha0"]).tolist()}
+    return {"alpha": subset_bounds.tolerance(i["k"], i["d"], i["alpha0"]).tolist()}
 
 
 def _regrets(case: Case) -> Answer:

@@ -1,1 +1,1 @@
-"""Write a new world and mission: from a survey, or from a table of a cell's trials."""
+"""Write a new world and its first mission, from a survey or from a table of trials."""

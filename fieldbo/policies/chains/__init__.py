@@ -1,1 +1,1 @@
-"""An optimum in a chain of modules, where changing an early setting is expensive: LaMBO and its rivals."""
+"""Policies that seek an optimum in a chain of modules, where changing an early setting is expensive."""

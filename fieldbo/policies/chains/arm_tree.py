@@ -1,46 +1,41 @@
-"""The tree of a lazy rule's arms: who shares which branch, how arms are drawn, and what they learn.
+"""The tree of arms of a slowly moving bandit: which arms share a branch, how one is drawn, what they learn.
 
 ==============  ==========================================================================================
-``N``           number of modules; the last has no cells
-``K``           number of arms; an arm is a cell of each of the first N - 1 modules
-``p``, log_p    probabilities of the arms, and their logarithms, (K,)
-``d_m``         depth of module m = 1 .. N - 1: so many branchings lie between its level and the next one's
+``N``           number of modules; the last has no regions
+``K``           number of arms; an arm is one region of each of the first N - 1 modules
+``p``, log_p    probabilities of the arms and their logarithms, (K,)
+``d_m``         depth of module m = 1 .. N - 1: the number of branchings between its level and the next
 ``s_m``         height above the leaves at which module m branches, ``d_m + ... + d_{N-1}``
 ``H``           height of the tree, ``s_1``
 ``A_h(i)``      arms that agree with arm i on every module with ``s_m > h``; ``A_0`` = {i}, ``A_H`` = all
-``sigma_h``     -1 or 1, a coin for each height h = 0 .. H - 1
-``l_0``         losses of the arms, (K,); ``l_h`` those smoothed up to height h; eta the learning rate
+``sigma_h``     a coin, -1 or 1, for each height h = 0 .. H - 1
+``l_0``         losses of the arms, (K,); ``l_h`` those smoothed up to height h; eta is the learning rate
 ==============  ==========================================================================================
 
 Lin, Miano and Dyer (2021), *Bayesian optimization for modular black-box systems with switching costs*,
-sections 2.2 and 3 and appendices A, B and D: slowly moving bandits over such a tree. Only logarithms of
-probabilities are kept, so that nothing ever underflows.
+sections 2.2 and 3 and appendices A, B and D. Probabilities are kept as logarithms, so they never underflow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.errors import InputError
 
 Integers = NDArray[np.intp]
 
-Recipe = Literal["eq17", "eq20"]
-"""The two that the paper prints: one rounds up, one down."""
-
 
 def arms_of(sizes: Sequence[int]) -> Integers:
-    """Return all products of cells, (K, N - 1), in lexicographic order.
+    """Return all combinations of regions, (K, N - 1), in lexicographic order.
 
     Parameters
     ----------
     sizes : sequence of N - 1 int
-        Number of cells of each module but the last.
+        Number of regions of each module but the last.
 
     Examples
     --------
@@ -51,7 +46,7 @@ def arms_of(sizes: Sequence[int]) -> Integers:
 
 
 def heights(depths: Sequence[int]) -> Integers:
-    """Return the heights (N - 1,) at which modules branch: ``s_m = d_m + ... + d_{N-1}``.
+    """Return the height (N - 1,) at which each module branches, ``s_m = d_m + ... + d_{N-1}``.
 
     Examples
     --------
@@ -62,7 +57,7 @@ def heights(depths: Sequence[int]) -> Integers:
 
 
 def families(arms: Integers, depths: Sequence[int], h: int) -> Integers:
-    """Return which family (K,) each arm belongs to at height h: arm i's family is ``A_h(i)``.
+    """Return the number (K,) of each arm's family ``A_h(i)`` at height h.
 
     Parameters
     ----------
@@ -70,14 +65,14 @@ def families(arms: Integers, depths: Sequence[int], h: int) -> Integers:
     depths : sequence of N - 1 int
         Each at least 1.
     h : int
-        From 0, every arm its own family, to H, all one family.
+        From 0 (each arm is a family) to H (all arms are one family).
 
     Examples
     --------
     >>> families(arms_of([2, 3]), [2, 1], 1).tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    shared = int(np.sum(heights(depths) > h))  # heights fall from module to module: the first so many
+    shared = int(np.sum(heights(depths) > h))  # heights decrease from module to module
     if shared == arms.shape[1]:
         return np.arange(len(arms))
     if not shared:
@@ -86,7 +81,7 @@ def families(arms: Integers, depths: Sequence[int], h: int) -> Integers:
 
 
 def log_total(log_p: Array, family: Integers) -> Array:
-    """Return the logarithm of each family's total probability, (F,), given arms' log_p (K,).
+    """Return the logarithm of each family's total probability, (F,).
 
     Examples
     --------
@@ -101,12 +96,12 @@ def log_total(log_p: Array, family: Integers) -> Array:
 
 
 def normalised(log_p: Array) -> Array:
-    """Return log_p (K,) shifted so that the probabilities add up to 1."""
+    """Return log_p (K,), shifted so that the probabilities sum to 1."""
     return np.asarray(log_p - log_total(log_p, np.zeros(len(log_p), dtype=np.intp))[0])
 
 
 def log_conditional(log_p: Array, family: Integers, i: int) -> Array:
-    """Return the log of ``p( . | A_h(i))``, (K,): minus infinity outside of arm i's family.
+    """Return the logarithm of ``p( . | A_h(i))``, (K,); minus infinity outside arm i's family.
 
     Lin et al. (2021), algorithm 1, line 5.
 
@@ -114,7 +109,7 @@ def log_conditional(log_p: Array, family: Integers, i: int) -> Array:
     ----------
     log_p : (K,) array
     family : (K,) int array
-        Of height h, as `families` returns them.
+        Families at height h, from `families`.
     i : int
 
     Examples
@@ -127,9 +122,9 @@ def log_conditional(log_p: Array, family: Integers, i: int) -> Array:
 
 
 def drawn(log_q: Array, u: float) -> int:
-    """Return the arm that a uniform number u in [0, 1) draws from log probabilities (K,), normalised or not.
+    """Return the arm that a uniform number u in [0, 1) draws from log probabilities (K,).
 
-    An arm of minus infinity is never drawn.
+    They need not be normalised. An arm at minus infinity is never drawn.
 
     Examples
     --------
@@ -141,7 +136,7 @@ def drawn(log_q: Array, u: float) -> int:
 
 
 def first_down(sigma: ArrayLike) -> int:
-    """Return h_t, the first height h whose coin ``sigma_h`` is -1; H, their number, if none is.
+    """Return h_t, the lowest height whose coin ``sigma_h`` is -1, or H if there is none.
 
     Examples
     --------
@@ -153,7 +148,7 @@ def first_down(sigma: ArrayLike) -> int:
 
 
 class Losses(NamedTuple):
-    """Smoothed losses: ``levels`` (H, K), of the heights 0 .. H - 1, and ``total`` (K,), which is learned."""
+    """Smoothed losses: ``levels`` (H, K) for heights 0 .. H - 1, and ``total`` (K,), which the arms learn."""
 
     levels: Array
     total: Array
@@ -162,27 +157,27 @@ class Losses(NamedTuple):
 def smoothed(
     log_p: Array, losses: Array, sigma: ArrayLike, arms: Integers, depths: Sequence[int], eta: float
 ) -> Losses:
-    """Return the losses that slowly moving bandits learn from (Lin et al. 2021, eqs. 4 and 5).
+    """Return the losses that a slowly moving bandit learns from (Lin et al. 2021, eqs. 4 and 5).
 
     ``l_h(i) = -1/eta log( sum over j in A_h(i) of p(j) exp(-eta (1 + sigma_{h-1}) l_{h-1}(j)) / p(A_h(i)) )``
-    and ``total = l_0 + sum over h < H of sigma_h l_h``. Above the first -1 all are 0.
+    and ``total = l_0 + sum over h < H of sigma_h l_h``. All levels above the first -1 are 0.
 
     Parameters
     ----------
     log_p : (K,) array
     losses : (K,) array
-        Of all arms, ``l_0``.
+        Losses of all arms, ``l_0``.
     sigma : (H,) array
-        The coins.
+        Coins, -1 or 1.
     arms : (K, N - 1) int array
     depths : sequence of N - 1 int
     eta : float
-        Above 0.
+        Learning rate, above 0.
 
     Examples
     --------
-    >>> told = smoothed(np.log([0.5, 0.5]), np.array([0.3, 0.8]), [1], arms_of([2]), [1], eta=1.0)
-    >>> told.total.round(4).tolist()
+    >>> losses = smoothed(np.log([0.5, 0.5]), np.array([0.3, 0.8]), [1], arms_of([2]), [1], eta=1.0)
+    >>> losses.total.round(4).tolist()
     [0.6, 1.6]
     """
     coins = np.asarray(sigma, dtype=float)
@@ -191,18 +186,21 @@ def smoothed(
     total = losses + coins[0] * losses
     for h in range(1, min(len(coins), first_down(coins) + 1)):
         family = families(arms, depths, h)
-        lost = log_p - eta * 2.0 * levels[h - 1]  # all coins below are 1
-        whole = log_total(log_p, family)
-        there = np.isfinite(whole)  # a family that can't be drawn learns nothing
+        weighted = log_p - eta * 2.0 * levels[h - 1]  # all coins below are 1
+        log_family = log_total(log_p, family)
+        possible = np.isfinite(log_family)  # a family that can't be drawn learns nothing
         levels[h] = (
-            np.subtract(whole, log_total(lost, family), out=np.zeros_like(whole), where=there) / eta
+            np.subtract(
+                log_family, log_total(weighted, family), out=np.zeros_like(log_family), where=possible
+            )
+            / eta
         )[family]
         total = total + coins[h] * levels[h]
     return Losses(levels, total)
 
 
 def updated(log_p: Array, losses: Array, eta: float) -> Array:
-    """Return the log probabilities (K,) after a multiplicative update, ``p(i) exp(-eta l(i))``, normalised.
+    """Return the log probabilities (K,) after the multiplicative update ``p(i) exp(-eta l(i))``, normalised.
 
     Examples
     --------
@@ -213,7 +211,7 @@ def updated(log_p: Array, losses: Array, eta: float) -> Array:
 
 
 def bandit_losses(log_p: Array, i: int, loss: float) -> Array:
-    """Return estimates (K,) of all losses where only arm i's is seen: ``loss / p(i)``, and 0 elsewhere.
+    """Estimate all losses (K,) from arm i's alone: ``loss / p(i)`` for arm i, 0 for the others.
 
     Lin et al. (2021), algorithm 2, line 7.
 
@@ -228,12 +226,12 @@ def bandit_losses(log_p: Array, i: int, loss: float) -> Array:
 
 
 def steps_below(below: ArrayLike, log_p: Array, factor: float) -> Integers:
-    """Return for how many steps in a row, (K,), each arm has been below ``factor / K``.
+    """Return the number of consecutive steps, (K,), that each arm has been below ``factor / K``.
 
     Parameters
     ----------
     below : (K,) int array
-        The same after the step before.
+        The same count after the previous step.
     log_p : (K,) array
     factor : float
 
@@ -246,91 +244,35 @@ def steps_below(below: ArrayLike, log_p: Array, factor: float) -> Integers:
 
 
 def surviving(below: ArrayLike, window: int) -> Mask:
-    """Return which arms (K,) stay: not those that were below for `window` steps in a row.
+    """Return which arms (K,) survive: those below for fewer than `window` consecutive steps.
 
     Examples
     --------
     >>> surviving([0, 10, 9], 10).tolist()
     [True, False, True]
     """
-    stays: Mask = np.asarray(below) < window
-    return stays
-
-
-class Depths(NamedTuple):
-    """What a recipe says: ``raw``, whole numbers but for the last, and the ``depths`` to take."""
-
-    raw: tuple[float, ...]
-    depths: tuple[int, ...]
-
-
-def depth_recipe(
-    costs: Sequence[float], lam: float, steps: int, arms: int, recipe: Recipe = "eq17"
-) -> Depths:
-    """Return the depths that keep the cost of moving in bounds (Lin et al. 2021, eqs. 17 and 20).
-
-    ``d_m = b_m - d_1 - ... - d_{m-1}`` for m up to N - 2, where b_m is
-    ``-log2( (c_{m+1} + ... + c_{N-1}) / (c_1 + ... + c_{N-1}) ) - log2(lam)/2``, rounded down (eq. 20). In
-    eq. 17 it is ``+ log2(lam)/2``, and rounded up. The last is ``log2(T^(1/3) / log K)`` less the others,
-    with a natural log. What is taken is at least 1, and whole.
-
-    Parameters
-    ----------
-    costs : sequence of N - 1 floats
-        Of running each module but the last; above 0.
-    lam : float
-        What a unit of cost weighs against a unit of value; above 0.
-    steps : int
-        T, for how many steps.
-    arms : int
-        K; of a single arm the last depth is 1.
-    recipe : {"eq17", "eq20"}
-
-    Raises
-    ------
-    InputError
-        A cost or `lam` is not above 0.
-
-    Examples
-    --------
-    >>> depth_recipe([40, 10, 5], lam=0.1, steps=200, arms=8, recipe="eq20").depths
-    (3, 2, 1)
-    """
-    c = np.asarray(costs, dtype=float)
-    if not (np.all(c > 0) and lam > 0):
-        raise InputError(
-            f"depths by {recipe} for costs {c.tolist()} and lam = {lam:g}",
-            expected="costs above 0 of all modules but the last, and lam above 0",
-            where="policy.depths",
-            fix="give the depths themselves, for example depths = [1]",
-        )
-    sign, rounded = (0.5, np.ceil) if recipe == "eq17" else (-0.5, np.floor)
-    raw: list[float] = []
-    for m in range(1, len(c)):
-        raw.append(float(rounded(-np.log2(c[m:].sum() / c.sum()) + sign * np.log2(lam))) - sum(raw))
-    last = np.log2(steps ** (1 / 3) / np.log(arms)) - sum(raw) if arms > 1 else 1.0
-    raw.append(float(last))
-    return Depths(tuple(raw), tuple(max(1, int(np.ceil(d))) for d in raw))
+    survives: Mask = np.asarray(below) < window
+    return survives
 
 
 def movement_regret(values: ArrayLike, best: float, movement: ArrayLike, lam: float) -> float:
-    """Return ``sum over t of f(x_t) - f* + lam Gamma_t`` (Lin et al. 2021, eq. 7), of a minimisation.
+    """Return ``sum over t of f(x_t) - f* + lam Gamma_t`` of a minimisation (Lin et al. 2021, eq. 7).
 
     Parameters
     ----------
     values : (T,) array
-        The function at the points sampled.
+        Function values at the sampled points.
     best : float
-        Its least value.
+        Minimum of the function, ``f*``.
     movement : (T,) array
-        What each move cost.
+        Cost of each move, ``Gamma_t``.
     lam : float
-        What a unit of cost weighs against a unit of value.
+        Weight of a unit of cost relative to a unit of value.
 
     Examples
     --------
     >>> round(movement_regret([0.5, 0.4, 0.2], 0.1, [50, 10, 0], lam=0.1), 9)
     6.8
     """
-    over = np.asarray(values, dtype=float) - best
-    return float(np.sum(over + lam * np.asarray(movement, dtype=float)))
+    regrets = np.asarray(values, dtype=float) - best
+    return float(np.sum(regrets + lam * np.asarray(movement, dtype=float)))

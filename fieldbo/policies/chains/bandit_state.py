@@ -1,9 +1,9 @@
-"""What LaMBO remembers from step to step: cells, the arms over them, and how each has fared.
+"""What LaMBO remembers from step to step: regions, the arms over them, and how each has fared.
 
 ==============  ========================================================================================
-``N``           number of modules; all but the last are cut into cells, whose products are the K arms
-``p``, log_p    probabilities of the arms, and their logarithms, (K,)
-``h``           up to this height of the tree the next arm may differ from the last one
+``N``           number of modules; all but the last are cut into regions, whose products are the K arms
+``p``, log_p    probabilities of the arms and their logarithms, (K,)
+``h``           height of the tree up to which the next arm may differ from the last
 ``d_m``         depth of module m in the tree
 ==============  ========================================================================================
 """
@@ -23,33 +23,33 @@ from fieldbo.policies.chains.partition import Columns, arm_at, refined
 
 @dataclass(frozen=True, eq=False)
 class BanditState:
-    """What LaMBO remembers.
+    """LaMBO's memory.
 
     Attributes
     ----------
-    cells : list of (n_m, 2, D_m) arrays
-        Of each module but the last.
+    regions : list of (n_m, 2, D_m) arrays
+        Regions of each module but the last.
     arms : (K, N - 1) int array
     log_p : (K,) array
     below : (K,) int array
-        For how many steps in a row each arm was improbable.
+        Number of consecutive steps that each arm was improbable.
     depths : tuple of N - 1 int
     value_scale : float
-        In model units: what a loss of 1 stands for.
+        Value that a loss of 1 corresponds to, in model units.
     arm : int or None
-        The last one; None before the first, and where its cells are gone.
+        The last arm; None before the first step, and once the arm's regions are dropped.
     h : int
     step : int
-        How many were taken.
+        Number of steps taken.
     refinements : int
-        How often cells were bisected.
+        Number of times the regions were bisected.
     moves : int
-        How often the first module changed in this period.
+        Number of changes of the first module in the current period.
     moved : bool
-        Whether it did with the last query.
+        Whether the last query changed the first module.
     """
 
-    cells: list[Array]
+    regions: list[Array]
     arms: Integers
     log_p: Array
     below: Integers
@@ -64,55 +64,57 @@ class BanditState:
 
     @classmethod
     def over(
-        cls, cells: list[Array], arms: Integers, depths: tuple[int, ...], value_scale: float
+        cls, regions: list[Array], arms: Integers, depths: tuple[int, ...], value_scale: float
     ) -> BanditState:
-        """Return the memory before the first step: all arms alike, and free to go to any."""
+        """Return the state before the first step: all arms equally probable, and free to go to any."""
         K = len(arms)
-        even, none = np.full(K, -np.log(K)), np.zeros(K, dtype=np.intp)
-        return cls(cells, arms, even, none, depths, value_scale, h=sum(depths))
+        uniform, below = np.full(K, -np.log(K)), np.zeros(K, dtype=np.intp)
+        return cls(regions, arms, uniform, below, depths, value_scale, h=sum(depths))
 
-    def evened(self) -> BanditState:
-        """Return it with all arms alike again."""
+    def restarted(self) -> BanditState:
+        """Return the state with all arms equally probable again."""
         K = len(self.arms)
         return replace(self, log_p=np.full(K, -np.log(K)), below=np.zeros(K, dtype=np.intp))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as numbers and lists."""
-        plain = {**vars(self), "cells": [own.tolist() for own in self.cells], "depths": list(self.depths)}
-        return {**plain, **{name: getattr(self, name).tolist() for name in ("arms", "log_p", "below")}}
+        """Return the state as numbers and lists."""
+        plain = {**vars(self), "depths": list(self.depths)}
+        plain |= {name: plain[name].tolist() for name in ("arms", "log_p", "below")}
+        return {"cells": [boxes.tolist() for boxes in plain.pop("regions")], **plain}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> BanditState:
-        """Return what `to_plain` wrote."""
-        told = dict(plain)
-        told["cells"] = [np.asarray(own, dtype=float) for own in plain["cells"]]
-        told["arms"] = np.asarray(plain["arms"], dtype=np.intp)
-        told["below"] = np.asarray(plain["below"], dtype=np.intp)
-        told["log_p"] = np.asarray(plain["log_p"], dtype=float)
-        return cls(**{**told, "depths": tuple(plain["depths"])})
+        """Return the state that `to_plain` wrote."""
+        fields = {name: value for name, value in plain.items() if name != "cells"}
+        fields["regions"] = [np.asarray(boxes, dtype=float) for boxes in plain["cells"]]
+        fields["arms"] = np.asarray(plain["arms"], dtype=np.intp)
+        fields["below"] = np.asarray(plain["below"], dtype=np.intp)
+        fields["log_p"] = np.asarray(plain["log_p"], dtype=float)
+        return cls(**{**fields, "depths": tuple(plain["depths"])})
 
-    def standing(self, columns: Columns, position: Array) -> int | None:
-        """Return the arm that a system at `position` (d,) stands in; None before the first step.
+    def current_arm(self, columns: Columns, position: Array) -> int | None:
+        """Return the arm that holds the system's `position` (d,), or None before the first step.
 
-        The last one drawn while its cells hold the position: otherwise its query came to nothing.
+        The last arm, as long as its regions hold the position; otherwise its query was not carried out.
         """
-        if self.arm is None or arm_at(self.arms[[self.arm]], self.cells, columns, position) is not None:
+        if self.arm is None or arm_at(self.arms[[self.arm]], self.regions, columns, position) is not None:
             return self.arm
-        return arm_at(self.arms, self.cells, columns, position)
+        return arm_at(self.arms, self.regions, columns, position)
 
     def refined(self, keep: Integers, domain: Domain, columns: Columns, position: Array) -> BanditState:
-        """Return it over the halves of the cells that the arms to keep use, all arms alike.
+        """Bisect the regions that the arms in `keep` use, and make all arms equally probable.
 
-        The last arm is the new one that a system at `position` (d,) stands in, if its old one is kept.
+        The last arm becomes the new arm that holds `position` (d,), if its predecessor is kept.
         """
-        units = [domain.extent[list(own)] for own in columns[:-1]]
-        finer = refined(self.cells, self.arms, keep, units)
-        stays = self.standing(columns, position) in keep.tolist()
-        arm = arm_at(finer.arms, finer.cells, columns, position) if stays else None
-        told = replace(self, cells=finer.cells, arms=finer.arms, arm=arm, refinements=self.refinements + 1)
-        return told.evened()
+        units = [domain.extent[list(axes)] for axes in columns[:-1]]
+        finer = refined(self.regions, self.arms, keep, units)
+        stays = self.current_arm(columns, position) in keep.tolist()
+        arm = arm_at(finer.arms, finer.regions, columns, position) if stays else None
+        return replace(
+            self, regions=finer.regions, arms=finer.arms, arm=arm, refinements=self.refinements + 1
+        ).restarted()
 
     def deepened(self, often: int) -> BanditState:
-        """Return it at the end of a period: d_1 grows if the first module changed more than `often` times."""
+        """End a period: d_1 grows by 1 if the first module changed more than `often` times."""
         first, *rest = self.depths
         return replace(self, depths=(first + (self.moves > often), *rest), moves=0)

@@ -1,14 +1,14 @@
-"""The best points of boxes in which some coordinates stay where they are.
+"""Search boxes for the point of the highest score, where some coordinates may be held.
 
 ===========  ==========================================================================================
 ``mu, s``    posterior mean and standard deviation, (P,), in model units
-``K``        number of boxes: lower and upper ends (K, d); where both are equal a coordinate is held
-``kappa``    a plain multiplier, ``kappa s``
+``K``        number of boxes, with lower and upper ends (K, d); a coordinate with equal ends is held
+``kappa``    multiplier of the standard deviation, ``kappa s``
 ``z``        ``(mu - best) / s``
 ===========  ==========================================================================================
 
-What moves only part of a system's settings looks for its next point here: candidates in all boxes are scored
-at once, and the best of each climbed from together, along the score's gradient.
+Policies that move only some of a system's settings find their next point here. Candidates in all boxes are
+scored at once; then all climbs run together along the score's gradient.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from fieldbo.policies.chains.partition import Boxes, Columns, pinned
 from fieldbo.policies.contract import State
 
 _PLACES = 4
-"""So many of the sites that were read, those of the largest mean, have candidates about them."""
+"""Number of observed sites, those of the largest mean, to place candidates around."""
 
 _SPREAD = 0.2 * 0.3 ** np.arange(4)
-"""Standard deviations of those candidates, in shares of the axes' lengths: 0.2 down to 0.005."""
+"""Standard deviations of those candidates, as fractions of the axes' lengths: 0.2 down to 0.005."""
 
 _MOVED = 3.0
-"""So many coordinates of such a place are changed on average."""
+"""Mean number of coordinates changed in such a candidate."""
 
 _LEAST_SD = 1e-12
 
 
 class Slopes(NamedTuple):
-    """A score (P,) and how it changes with mean and with standard deviation, (P,) each."""
+    """A score (P,) and its derivatives with respect to mean and standard deviation, (P,) each."""
 
     score: Array
     by_mean: Array
@@ -51,7 +51,7 @@ class Slopes(NamedTuple):
 
 
 Scoring = Callable[[Array, Array], Slopes]
-"""Of means and standard deviations (P,)."""
+"""A function of means and standard deviations, (P,) each."""
 
 
 def upper_bound(kappa: float) -> Scoring:
@@ -72,13 +72,13 @@ def upper_bound(kappa: float) -> Scoring:
 def log_expected_improvement(best: float) -> Scoring:
     """Return the score ``log E max(f - best, 0) = log s + log(phi(z) + z Phi(z))``.
 
-    Finite far below the best, too: the same order as the expected improvement's, with slopes to climb along
-    where that is all but 0.
+    It ranks points as the expected improvement does, and keeps a finite value and useful slopes far below the
+    best, where the expected improvement underflows.
 
     Examples
     --------
-    >>> told = log_expected_improvement(0.0)(np.array([0.0, -60.0]), np.array([1.0, 1.0]))
-    >>> told.score.round(3).tolist()
+    >>> slopes = log_expected_improvement(0.0)(np.array([0.0, -60.0]), np.array([1.0, 1.0]))
+    >>> slopes.score.round(3).tolist()
     [-0.919, -1809.108]
     """
 
@@ -95,8 +95,8 @@ def log_expected_improvement(best: float) -> Scoring:
 
 
 def _log_excess(z: Array) -> Array:
-    """Return ``log(1 + z Phi(z) / phi(z))`` (P,), at any z."""
-    far = z < -1e4  # where 1 + z Phi / phi has lost its digits to 1 / z^2
+    """Return ``log(1 + z Phi(z) / phi(z))`` (P,), accurately at any z."""
+    far = z < -1e4  # here 1 + z Phi / phi loses its digits; it tends to 1 / z^2
     near = np.where(far, -1.0, z)
     high = near > 10.0
     mills = np.sqrt(np.pi / 2.0) * erfcx(-np.where(high, 10.0, near) / np.sqrt(2.0))
@@ -106,14 +106,14 @@ def _log_excess(z: Array) -> Array:
 
 
 class BoxOptima(NamedTuple):
-    """The best point of each box, (K, d), its score (K,), minus infinity where all of a box was rejected."""
+    """The best point of each box, (K, d), and its score (K,), minus infinity if all of it was rejected."""
 
     points: Array
     scores: Array
 
 
 def allowed(state: State, points: Array) -> Mask:
-    """Return which points (n, d) lie in the domain, and not about a place that was turned down."""
+    """Return which points (n, d) lie in the domain and away from rejected sites."""
     able = state.domain.contains(points)
     if state.rejected.any():
         able &= ~state.rejected[[state.domain.nearest(point) for point in points]]
@@ -121,7 +121,7 @@ def allowed(state: State, points: Array) -> Mask:
 
 
 def places_of_interest(state: State) -> Array:
-    """Return where the system stands, and the sites of the largest mean that were read, (k, d)."""
+    """Return the present position and the observed sites of the largest mean, (k, d)."""
     belief = state.belief
     best = np.argsort(-belief.mean_at_sites(), kind="stable")[:_PLACES]
     return np.concatenate([state.position[None], belief.sites[best].reshape(-1, state.domain.dimension)])
@@ -130,9 +130,10 @@ def places_of_interest(state: State) -> Array:
 def candidates_in(
     domain: Domain, rng: np.random.Generator, boxes: Boxes, far: int, near: int, places: Array
 ) -> Array:
-    """Return candidates in each box: quasi-random ones, then some about places of interest, moved into it.
+    """Return candidates in each box: quasi-random ones, then some around places of interest.
 
-    Of a place only some of the coordinates are changed: its others are good already.
+    Around a place only some of the coordinates change, as the others are good already. Candidates outside the
+    box are clipped to it.
 
     Parameters
     ----------
@@ -140,9 +141,9 @@ def candidates_in(
     rng : numpy.random.Generator
     boxes : Boxes
     far, near : int
-        How many of each kind in a box; at least 1.
+        Number of quasi-random candidates, and of those around places, in each box; at least 1.
     places : (k, d) array
-        At least one.
+        Places of interest, at least one.
 
     Returns
     -------
@@ -161,7 +162,7 @@ def candidates_in(
 
     d = domain.dimension
     low, high = boxes.low[:, None], boxes.high[:, None]
-    shares = qmc.Sobol(d, rng=rng).random(1 << (far - 1).bit_length())[:far]  # even in powers of two
+    shares = qmc.Sobol(d, rng=rng).random(1 << (far - 1).bit_length())[:far]  # balanced at powers of two
     anywhere = low + shares * (high - low)
     turn = np.arange(near)
     scale = np.where(turn < len(places), 0.0, _SPREAD[turn // len(places) % len(_SPREAD)])
@@ -175,7 +176,7 @@ def candidates_in(
 def best_of_boxes(
     state: State, scoring: Scoring, boxes: Boxes, candidates: int = 1000, climbs: int = 2
 ) -> BoxOptima:
-    """Return the point of each box with the highest score of mean and standard deviation.
+    """Return the point of the highest score in each box.
 
     Parameters
     ----------
@@ -183,9 +184,9 @@ def best_of_boxes(
     scoring : Scoring
     boxes : Boxes
     candidates : int
-        Of all boxes together, drawn anew; at least 32 a box.
+        Number of candidates in all boxes together; each box gets at least 32.
     climbs : int
-        From so many of each box, half of them from its quasi-random candidates.
+        Number of climbs in each box, half of them from its quasi-random candidates.
 
     Returns
     -------
@@ -198,8 +199,8 @@ def best_of_boxes(
     points = candidates_in(state.domain, state.rng, boxes, each - near, near, places)
     flat = points.reshape(-1, d)
     able = allowed(state, flat)
-    there = Surface(state.belief, flat)
-    scores = np.where(able, scoring(there.mean, there.sd).score, -np.inf).reshape(K, each)
+    surface = Surface(state.belief, flat)
+    scores = np.where(able, scoring(surface.mean, surface.sd).score, -np.inf).reshape(K, each)
     starts = _leading_of(scores, each - near, climbs)
     which = np.repeat(np.arange(K), starts.shape[1])
     rising = _rising(state, scoring)
@@ -213,7 +214,7 @@ def best_of_boxes(
 
 
 def _leading_of(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
-    """Return the columns (K, climbs) to climb from: the best of the first `far`, and the best of the rest."""
+    """Return the columns (K, climbs) to climb from: the best of the first `far`, and of the rest."""
     half = max(1, climbs // 2)
     first = np.argsort(-scores[:, :far], axis=1, kind="stable")[:, :half]
     if climbs == 1:
@@ -223,7 +224,7 @@ def _leading_of(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
 
 
 def _rising(state: State, scoring: Scoring) -> Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]:
-    """Return the score of points and its gradient; minus infinity where a point is not allowed."""
+    """Return a function for the score of points and its gradient; minus infinity where not allowed."""
     guarded = bool(state.rejected.any()) or bool(state.domain.obstacles)
 
     def rising(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -240,7 +241,7 @@ def _rising(state: State, scoring: Scoring) -> Callable[[Array, NDArray[np.intp]
 
 
 def lazy_boxes(domain: Domain, columns: Columns, position: Array) -> Boxes:
-    """Return a box for each module m, (N, d): the modules before m held where they are, the others free.
+    """Return one box per module m, (N, d), in which the modules before m are held and the others free.
 
     Examples
     --------
@@ -254,27 +255,27 @@ def lazy_boxes(domain: Domain, columns: Columns, position: Array) -> Boxes:
 
 
 def needs_modules(policy: str, cost: CostModel | None, domain: Domain) -> Modular:
-    """Return the costs; raise an `InputError` unless they are those of modules, not all free, over a box."""
+    """Return the modular costs; raise an `InputError` unless some module costs something, over a box."""
     if not isinstance(cost, Modular):
-        came = "unknown costs" if cost is None else f"costs of kind {type(cost).__name__}"
+        received = "unknown costs" if cost is None else f"costs of kind {type(cost).__name__}"
         raise InputError(
-            f"{policy} with {came}",
+            f"{policy} with {received}",
             expected='a world whose [cost] has kind = "modular"',
             where="policy.kind",
         )
     if len(cost.modules) < 2:
         raise InputError(
-            f"{policy} with a single module: there is nothing to be lazy about",
+            f"{policy} with a single module, which it can never keep unchanged",
             expected="at least two modules",
             where="cost.modules",
-            fix='choose another rule, for example kind = "gp-ucb"',
+            fix='choose another policy, for example kind = "gp-ucb"',
         )
     if not (cost.prices.any() or cost.least_sampling_cost(domain.sites)):
         raise InputError(
-            f"{policy} where all modules are free: it goes by what changes of settings cost",
-            expected="a cost above 0 of a module",
+            f"{policy} with modules that are all free; it needs the costs of changing settings",
+            expected="at least one module with a cost above 0",
             where="cost.modules",
-            fix='give the modules their costs, or choose another rule, for example kind = "gp-ucb"',
+            fix='give the modules their costs, or choose another policy, for example kind = "gp-ucb"',
         )
     if not domain.continuous:
         raise InputError(

@@ -1,1 +1,1 @@
-"""An optimum when some variables may be left to chance, at unknown costs."""
+"""Policies that seek an optimum where some variables may be left to chance, at unknown or declared costs."""

@@ -1,17 +1,19 @@
-"""What every rule is that chooses a control set, and values for its variables.
+"""Base classes of policies that choose a control set and values for its variables.
 
-It needs control sets, a distribution of each variable that some set leaves free, and a box: what is left free
-takes any value. What a play is reckoned to cost is what is declared or, where costs are unknown, the mean of
-what that set has cost so far.
+They need control sets, a distribution of each variable that some set leaves free, and a box, as a free
+variable takes any value. The expected cost of a play is the declared cost or, where costs are unknown, the
+mean cost of the set's plays so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import PositiveFloat, PositiveInt
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum
@@ -21,46 +23,31 @@ from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import LEADING
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.control_sets.search import PlayCounts, Proposal, gain, settings_plain, worst_read
+from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
+from fieldbo.validation import settings
 
-TURNED_DOWN = 20
-"""After so many queries in a row that were turned down nothing more is asked for."""
+MOST_REJECTIONS = 20
+"""Number of consecutive rejections after which a policy stops."""
 
 
-@dataclass(frozen=True)
-class OverSets(Policy):
-    """A rule that chooses a control set, and values for its variables.
-
-    Parameters
-    ----------
-    kappa : float
-        Multiplier of the confidence bounds, above 0.
-    samples : int
-        Fixed quasi-random points that stand for what is left to chance.
-    candidates : int
-        Among how many points, drawn anew for each decision, climbs begin.
-    """
+@settings("policy")
+class ControlSetPolicy(Policy):
+    """A policy that chooses a control set and values for its variables."""
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
     leaves_free: ClassVar[bool] = True
-    bounds_are: ClassVar[str] = "by the model as it was when the rule last looked at the set"
-    """Which bounds of control sets a decision's `why` tells, for whoever reads them."""
+    bounds_are: ClassVar[str] = "from the model as it was when the policy last searched the set"
+    """Where the bounds of control sets in a decision's `why` come from, for explanations."""
 
-    kappa: float = 2.0
-    samples: int = 128
-    candidates: int = 64
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.kappa) and self.kappa > 0):
-            raise InputError(f"kappa = {self.kappa}", expected="a number above 0", where="policy.kappa")
-        for name in ("samples", "candidates"):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"{name} = {getattr(self, name)}", expected="at least 1", where=f"policy.{name}"
-                )
+    kappa: PositiveFloat = 2.0
+    """Multiplier of the standard deviation in confidence bounds."""
+    samples: PositiveInt = 128
+    """Number of fixed quasi-random samples of the variables left to chance."""
+    candidates: PositiveInt = 64
+    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` unless the domain has control sets, and any point of it can be sampled."""
+        """Raise an `InputError` unless the domain is a box with control sets and distributions."""
         name = type(self).__name__
         if not domain.control_sets:
             raise InputError(
@@ -68,12 +55,12 @@ class OverSets(Policy):
                 expected="control_sets, and distributions of the variables that they leave free",
                 where="domain.control_sets",
                 fix='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
-                "that some set leaves out, or take another policy",
+                "that some set leaves out, or choose another policy",
             )
-        for axis, law, ever in zip(domain.axes, domain.distributions, _ever_free(domain), strict=True):
-            if ever and law is None:
+        for axis, law, free in zip(domain.axes, domain.distributions, _ever_free(domain), strict=True):
+            if free and law is None:
                 raise InputError(
-                    f"{axis.name} is left free by a control set, and has no distribution",
+                    f"{axis.name} is left free by a control set, but has no distribution",
                     expected="a distribution of every variable that a set leaves free",
                     where="domain.axes",
                     fix=f'add free = {{ kind = "uniform" }} to the axis {axis.name}',
@@ -81,74 +68,72 @@ class OverSets(Policy):
         if not domain.continuous:
             raise InputError(
                 f"{name} in a domain of given sites",
-                expected="a box: what is left free takes any value",
+                expected="a box, as a free variable takes any value",
                 where="domain.kind",
             )
 
-    # -- what they share ---------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------
 
     def nothing_left(self, state: State, memory: Memory) -> Decision | None:
-        """Return a Stop where every site was turned down, or all that was asked for of late."""
+        """Return a Stop if every site, or each of the latest queries, was rejected."""
         in_a_row = 0
         for event in reversed(state.history):
             if isinstance(event, Observation):
                 break
             in_a_row += isinstance(event, Rejected)
-        if in_a_row >= TURNED_DOWN or (len(state.rejected) and state.rejected.all()):
+        if in_a_row >= MOST_REJECTIONS or (len(state.rejected) and state.rejected.all()):
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         return None
 
-    def price(self, state: State, books: PlayCounts, i: int, site: Array) -> float | None:
-        """Return what playing set `i` is reckoned to cost: as declared, or its mean; None: not known yet."""
-        if state.cost is not None:
-            controls = state.domain.control_sets[i].controls
-            priced = state.cost.to(
-                state.position, site[None], controls=controls, level=0, time_s=state.time_s
-            )
-            return float(priced[0])
-        return float(books.mean_costs()[i]) if books.plays[i] else None
+    def price(self, state: State, counts: PlayCounts, i: int, site: Array) -> float | None:
+        """Return the expected cost of playing set i: declared, or its mean so far; None if not known yet."""
+        declared = declared_cost(state, i, site)
+        if declared is not None:
+            return declared
+        return float(counts.mean_costs()[i]) if counts.plays[i] else None
 
     def play(
         self,
         state: State,
-        books: PlayCounts,
-        ranked: Sequence[Proposal],
+        counts: PlayCounts,
+        proposals: Sequence[Proposal],
         memory: Memory,
         **why: Any,
     ) -> Decision:
-        """Return the decision for the first of the best settings, or a Stop where that no longer fits.
+        """Return the decision for the first proposal, or a Stop if it does not fit in what is left.
 
         Parameters
         ----------
         state : State
-        books : PlayCounts
-        ranked : sequence of Proposal
+        counts : PlayCounts
+        proposals : sequence of Proposal
             The best first.
         memory : plain data
         **why
             Added to the decision's `why`.
         """
-        if not ranked:
+        if not proposals:
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory, why)
-        best = [self._told(state, books, one) for one in ranked[:LEADING]]
-        first, price = ranked[0], best[0]["cost"]
+        best = [self._described(state, counts, proposal) for proposal in proposals[:LEADING]]
+        first, price = proposals[0], best[0]["cost"]
         controls = state.domain.control_sets[first.number].controls
         why = {"set": first.number, "score": first.value, "best": best, **why}
         if (worst := getattr(self, "worst", None)) is not None:
-            why["worst"] = worst  # values of settings and of sets are told as gains on it
+            why["worst"] = worst  # values of settings and sets are given as gains on it
         fits = bool(state.affordable(np.nan_to_num(first.site)[None], controls)[0])
-        if state.cost is None:  # then it says only whether anything is left
+        if state.cost is None:  # `affordable` then says only whether anything is left
             fits = fits and (price is None or price <= state.spendable)
         if not fits:
             return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return Decision(Query(first.site, controls=controls, expected_cost=price), memory, why)
 
-    def _told(self, state: State, books: PlayCounts, one: Proposal) -> dict[str, Any]:
-        price = self.price(state, books, one.number, one.site)
+    def _described(self, state: State, counts: PlayCounts, proposal: Proposal) -> dict[str, Any]:
+        """Return a proposal with its cost and what it would leave, as plain data."""
+        price = self.price(state, counts, proposal.number, proposal.site)
         return {
-            "set": one.number,
-            "site": settings_plain(one.site),
-            "value": one.value,
+            "set": proposal.number,
+            "site": settings_plain(proposal.site),
+            "value": proposal.value,
             "cost": price,
             "left": None if price is None else max(0.0, state.spendable - price),
         }
@@ -156,40 +141,72 @@ class OverSets(Policy):
 
 def _ever_free(domain: Domain) -> Mask:
     """Return which variables (d,) some control set leaves free."""
-    return np.asarray(~np.all([one.controls for one in domain.control_sets], axis=0))
+    return np.asarray(~np.all([control_set.controls for control_set in domain.control_sets], axis=0))
 
 
-def needs_plain_values(state: State) -> None:
-    """Raise a `PolicyError` where the model is of the values' log: expectations are of the values."""
-    if state.scale.transform != "none":
-        raise PolicyError(
-            "expectations over free variables are taken of the values themselves, and the model is of their "
-            'log: set transform = "none" in [model]'
-        )
+class GainPolicy(ControlSetPolicy):
+    """A policy that counts values from the worst that the field can take, in the user's unit.
 
-
-def from_worst_read(policy: Any, state: State, memory: Memory, gains: Sequence[str]) -> Decision:
-    """Return what a rule decides that counts values from the worst that was read so far.
-
-    Parameters
-    ----------
-    policy : OverSets
-        With a setting ``worst``.
-    state : State
-    memory : plain data
-    gains : sequence of str
-        What in its memory is counted from there: moved along when something worse is read.
+    Where its setting `worst` is None, it uses the worst value read so far.
     """
-    worst = worst_read(state)
-    if memory is not None:
-        more = gain(state, state.scale.to_model([memory["worst"]])[0], worst)
-        memory = {**memory, **{key: _raised(memory[key], more) for key in gains}}
-    decision: Decision = replace(policy, worst=worst).suggest(state, memory)
-    kept = None if decision.memory is None else {**decision.memory, "worst": worst}
-    return replace(decision, memory=kept)
+
+    worst: float | None
+    gains_in_memory: ClassVar[tuple[str, ...]] = ()
+    """Memory keys that hold gains; they move along when a worse value is read."""
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the next settings of a control set, or a Stop when they no longer fit."""
+        if self.worst is None:
+            return self._from_worst_read(state, memory)
+        if stop := self.nothing_left(state, memory):
+            return stop
+        if state.scale.transform != "none":
+            raise PolicyError(
+                "this policy averages values over free variables, but the model is of the values' log: "
+                'set transform = "none" in [model]'
+            )
+        return self.decide(state, memory)
+
+    @abstractmethod
+    def decide(self, state: State, memory: Memory) -> Decision:
+        """Return the next settings of a control set; `worst` is known."""
+
+    def _from_worst_read(self, state: State, memory: Memory) -> Decision:
+        """Decide with the worst value read so far, and remember it."""
+        worst = worst_read(state)
+        if memory is not None:
+            more = gain(state, state.scale.to_model([memory["worst"]])[0], worst)
+            memory = {**memory, **{key: _raised(memory[key], more) for key in self.gains_in_memory}}
+        decision: Decision = replace(self, worst=worst).suggest(state, memory)  # type: ignore[call-arg]
+        kept = None if decision.memory is None else {**decision.memory, "worst": worst}
+        return replace(decision, memory=kept)
+
+    def gain(self, state: State, value: float) -> float:
+        """Return how much better than the worst a value in model units is, in the user's unit."""
+        assert self.worst is not None
+        return gain(state, value, self.worst)
+
+    def in_gains(self, state: State, proposals: Iterable[Proposal]) -> list[Proposal]:
+        """Return proposals with their values as gains, in the user's unit."""
+        return [Proposal(p.number, p.site, self.gain(state, p.value)) for p in proposals]
 
 
-def _raised(told: Any, by: float) -> Any:
-    if isinstance(told, list):
-        return [_raised(one, by) for one in told]
-    return None if told is None else told + by
+def worst_read(state: State) -> float:
+    """Return the worst value read so far, in the user's unit; 0 before any."""
+    read = [e.values[np.isfinite(e.values)] for e in state.history if isinstance(e, Observation)]
+    values = np.concatenate([np.empty(0), *read])
+    sign = 1.0 if state.scale.scale > 0 else -1.0
+    return float(sign * np.min(sign * values)) if len(values) else 0.0
+
+
+def gain(state: State, value: float, worst: float) -> float:
+    """Return how much better than `worst` a value in model units is, in the user's unit."""
+    sign = 1.0 if state.scale.scale > 0 else -1.0
+    return float(sign * (state.scale.to_user([value])[0] - worst))
+
+
+def _raised(gains: Any, by: float) -> Any:
+    """Add to a gain, or to each of a list; None stays None."""
+    if isinstance(gains, list):
+        return [_raised(each, by) for each in gains]
+    return None if gains is None else gains + by

@@ -1,20 +1,20 @@
-"""What a belief says of a field where some variables are set and the others are left to chance.
+"""Expectations under a belief where some variables are set and the others are left to chance.
 
 =============  ===========================================================================================
-``x``          a point, (d,), of which the controlled coordinates count
+``x``          a point, (d,), of which only the controlled coordinates matter
 ``xi_s``       sample s of all variables, (d,): S fixed quasi-random points, common to all control sets
 ``E``          the mean over samples whose controlled coordinates are those of x
 ``mu``, ``s``  posterior mean and standard deviation
-``kappa``      multiplier of a confidence bound, ``mu + kappa s``; below 0 for a lower one
+``kappa``      multiplier of a confidence bound, ``mu + kappa s``; negative for a lower bound
 ``X``          observed sites, (n, d); ``A`` the inverse of their noisy covariance, ``alpha = A y``
-``a``, ``b``   the two factors of a squared-exponential covariance with X: of controlled, of free variables
+``a``, ``b``   the factors of a squared-exponential covariance with X over controlled and over free variables
 =============  ===========================================================================================
 
-Everything is exact but for the samples. ``E[mu]`` takes no quadratic form: ``a . (alpha E[b])``, O(n) a
-point. ``E[s]`` takes one for each sample. With gradients that is ``2 S n^2`` operations a point, nearly all
-of them in one product of matrices: at S = 128 and n = 300, 23 million, 0.3 ms on a core of 70 GFlop/s. What
-comes near it is cheap for a squared exponential: by Jensen's inequality ``E[s] <= sqrt(E[s^2])``, and
-``E[s^2]`` is one quadratic form, ``v - a . (A * E[b b^T]) a``; climbs begin with it.
+Everything is exact but for the sampling. ``E[mu]`` takes no quadratic form: ``a . (alpha E[b])``, O(n) per
+point. ``E[s]`` takes one per sample. With gradients that is ``2 S n^2`` operations per point, nearly all of
+them in one matrix product: at S = 128 and n = 300, 23 million, or 0.3 ms on a core of 70 GFlop/s. For a
+squared exponential a close bound is cheap: by Jensen's inequality ``E[s] <= sqrt(E[s^2])``, and ``E[s^2]``
+is a single quadratic form, ``v - a . (A * E[b b^T]) a``. Climbs begin with it.
 """
 
 from __future__ import annotations
@@ -25,92 +25,41 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotri
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.kernels import SquaredExponential
 from fieldbo.belief.posterior import Belief, Moments
 from fieldbo.errors import InputError
+from fieldbo.policies.control_sets.precision import Precision
 
-Rises = tuple[Array, Array]
-"""Values (P,) and gradients (P, d), which are 0 along variables that are left free."""
-
-_SAFE = 1e9
-"""Condition number up to which a product with the inverse keeps six digits of a variance."""
+WithGradient = tuple[Array, Array]
+"""Values (P,) and gradients (P, d); gradients are 0 along variables left free."""
 
 _AT_ONCE = 1_000_000
-"""Covariances that are held at once: 8 MB."""
+"""Number of covariances in memory at once: 8 MB."""
 
 _FEW = 16
-"""Samples that stand for all where no cheaper form is known."""
-
-
-@dataclass(frozen=True, eq=False)
-class Precision:
-    """Products with the inverse of the noisy covariance of a belief's readings.
-
-    By the inverse itself, one product of matrices, where the noise makes that safe; otherwise by the factor.
-
-    Parameters
-    ----------
-    belief : Belief
-        With at least one reading.
-    """
-
-    belief: Belief
-
-    @cached_property
-    def alpha(self) -> Array:
-        """``A y``, (n,)."""
-        w = self.belief.weights
-        return solve_triangular(self.belief.factor, w, lower=True, trans="T", check_finite=False)
-
-    @cached_property
-    def inverse(self) -> Array | None:
-        """``A``, (n, n); None where it would lose too many digits."""
-        belief = self.belief
-        most = belief.size * float(belief.kernel.diagonal(belief.sites).max())
-        if most > _SAFE * float(belief.noise_variances.min()):
-            return None
-        upper, failed = dpotri(belief.factor.T, lower=0)  # the transpose is as LAPACK wants it
-        if failed:
-            return None
-        whole: Array = np.triu(upper)
-        whole += np.triu(upper, 1).T
-        return whole
-
-    def times(self, rows: Array) -> Array:
-        """Return ``rows A`` for `rows` (m, n)."""
-        if self.inverse is not None:
-            return np.asarray(rows @ self.inverse)
-        factor = self.belief.factor
-        half = solve_triangular(factor, rows.T, lower=True, check_finite=False)
-        return solve_triangular(factor, half, lower=True, trans="T", check_finite=False).T
-
-    def weighted(self, moment: Array) -> Array | None:
-        """Return ``A * moment``, entry by entry, (n, n); None where there is no inverse."""
-        return None if self.inverse is None else self.inverse * moment
+"""Number of samples to approximate all by, where no cheaper form is known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Expectations over the free variables, under a belief, of what is set in the others.
+    """Expectations over the free variables, as functions of the controlled ones.
 
     Parameters
     ----------
     belief : Belief
     samples : (S, d) array
-        Of all variables; the columns of controlled ones are not looked at.
+        Samples of all variables; the columns of controlled ones are ignored.
     controls : (d,) bool array
-        Which variables are set. If all are, one evaluation stands for all samples.
+        Which variables are controlled. If all are, a single evaluation is exact.
     precision : Precision, optional
-        Of the same belief, so that several control sets share it.
+        Precision of the same belief, to share it among control sets.
 
     Raises
     ------
     InputError
-        The shapes differ, or no variable is controlled.
+        If the shapes differ, or no variable is controlled.
 
     Examples
     --------
@@ -134,7 +83,7 @@ class Expected:
         samples = np.atleast_2d(np.asarray(self.samples, dtype=float))
         if samples.shape[1] != len(controls) or not controls.any():
             raise InputError(
-                f"samples of {samples.shape[1]} variables, and {int(controls.sum())} of {len(controls)} set",
+                f"samples of {samples.shape[1]} variables, {controls.sum()} of {len(controls)} controlled",
                 expected="samples of all variables, and at least one that is controlled",
             )
         object.__setattr__(self, "controls", controls)
@@ -142,16 +91,16 @@ class Expected:
         if self.precision is None and self.belief.size:
             object.__setattr__(self, "precision", Precision(self.belief))
 
-    # -- what does not depend on the point ---------------------------------------------------------------
+    # -- independent of the point ------------------------------------------------------------------------
 
     @property
     def full(self) -> bool:
-        """Whether nothing is left free."""
+        """Whether all variables are controlled."""
         return bool(self.controls.all())
 
     @property
     def quick(self) -> Expected:
-        """What climbs go by: itself, or the first few samples where a covariance has no two factors."""
+        """A form that is quick to climb: itself or, if the covariance does not factorise, a few samples."""
         return self if self._split else self._few
 
     @property
@@ -159,21 +108,21 @@ class Expected:
         return isinstance(self.belief.kernel, SquaredExponential)
 
     @cached_property
-    def _own(self) -> SquaredExponential:
-        """The factor of controlled variables; it carries the variance."""
+    def _controlled(self) -> SquaredExponential:
+        """The kernel's factor over controlled variables; it carries the variance."""
         kernel = self.belief.kernel
         assert isinstance(kernel, SquaredExponential)
         return SquaredExponential(kernel.length_scales[self.controls], kernel.variance)
 
     @cached_property
     def _b(self) -> Array:
-        """The factor of free variables, (S, n)."""
+        """The covariance's factor over free variables, (S, n)."""
         kernel, free = self.belief.kernel, ~self.controls
         if self.full:
             return np.ones((1, self.belief.size))
         assert isinstance(kernel, SquaredExponential)
-        other = SquaredExponential(kernel.length_scales[free])
-        return other(self.samples[:, free], self.belief.sites[:, free])
+        factor = SquaredExponential(kernel.length_scales[free])
+        return factor(self.samples[:, free], self.belief.sites[:, free])
 
     @cached_property
     def _mean_b(self) -> Array:
@@ -194,7 +143,7 @@ class Expected:
 
     @cached_property
     def _prior_of_average(self) -> float:
-        """Prior variance of E[f]: the mean covariance of samples that agree in what is controlled."""
+        """Prior variance of E[f]: the mean covariance of samples with equal controlled variables."""
         alike = np.where(self.controls, self.samples[0], self.samples)
         return float(self.belief.kernel(alike, alike).mean())
 
@@ -207,37 +156,37 @@ class Expected:
 
     def mean(self, points: ArrayLike) -> Array:
         """Return E[mu] (P,) at points (P, d)."""
-        return self._mean_rises(points)[0]
+        return self._mean_with_gradient(points)[0]
 
     def bound(self, points: ArrayLike, kappa: float) -> Array:
         """Return ``E[mu + kappa s]`` (P,) at points (P, d)."""
-        return self.bound_rises(points, kappa)[0]
+        return self.bound_with_gradient(points, kappa)[0]
 
-    def bound_rises(self, points: ArrayLike, kappa: float) -> Rises:
+    def bound_with_gradient(self, points: ArrayLike, kappa: float) -> WithGradient:
         """Return ``E[mu + kappa s]`` (P,) at points (P, d), and its gradient; O(P S n^2)."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
         if not self.belief.size:
-            return self._nothing(x, kappa * float(np.sqrt(self._prior)))
+            return self._constant(x, kappa * float(np.sqrt(self._prior)))
         if kappa == 0.0:
-            return self._mean_rises(x)
+            return self._mean_with_gradient(x)
         size = max(1, _AT_ONCE // (len(self.samples) * self.belief.size))
         form = self._bound_by_factors if self._split else self._bound_by_points
         parts = [form(x[k : k + size], kappa) for k in range(0, len(x), size)]
         return np.concatenate([value for value, _ in parts]), np.concatenate([slope for _, slope in parts])
 
-    def near_bound_rises(self, points: ArrayLike, kappa: float) -> Rises:
-        """Return what comes near ``E[mu + kappa s]`` (P,), with its gradient, for a fraction of the price.
+    def cheap_bound_with_gradient(self, points: ArrayLike, kappa: float) -> WithGradient:
+        """Return a cheap approximation of ``E[mu + kappa s]`` (P,), with its gradient.
 
-        For a squared exponential ``E[mu] + kappa sqrt(E[s^2])``, which is never below it (for kappa below 0:
-        never above); otherwise the same with the first few samples only.
+        For a squared exponential, ``E[mu] + kappa sqrt(E[s^2])``, which is never below it (never above it if
+        kappa is negative); for other kernels, the bound over the first few samples.
         """
         x = np.atleast_2d(np.asarray(points, dtype=float))
         if kappa == 0.0 or not self.belief.size or (self.full and self._second is None):
-            return self.bound_rises(x, kappa)
+            return self.bound_with_gradient(x, kappa)
         if not self._split or self._second is None:
-            return self._few.bound_rises(x, kappa)
+            return self._few.bound_with_gradient(x, kappa)
         assert self.precision is not None
-        a, slopes = self._own.with_slopes(x[:, self.controls], self.belief.sites[:, self.controls])
+        a, slopes = self._controlled.with_slopes(x[:, self.controls], self.belief.sites[:, self.controls])
         towards = self.precision.alpha * self._mean_b
         second = a @ self._second
         s = np.sqrt(np.maximum(self._prior - np.einsum("pn,pn->p", second, a), 1e-12 * self._prior))
@@ -246,7 +195,7 @@ class Expected:
     def average(self, points: ArrayLike) -> Moments:
         """Return mean and variance (P,) of E[f] itself at points (P, d), and their gradients; O(P n^2).
 
-        What is not known of the free variables' effect averages out: the deviation is below E[s].
+        The deviation is below E[s], as the unknown effect of the free variables averages out.
         """
         x = np.atleast_2d(np.asarray(points, dtype=float))
         prior = self._prior_of_average
@@ -263,8 +212,8 @@ class Expected:
             -2.0 * slopes(towards),
         )
 
-    def weighted(self, points: ArrayLike, weights: Array) -> Rises:
-        """Return ``E[k(x, X)] . weights`` (P,) for `weights` (n,), and its gradient; E[mu] has ``alpha``."""
+    def weighted(self, points: ArrayLike, weights: Array) -> WithGradient:
+        """Return ``E[k(x, X)] . weights`` (P,) for `weights` (n,), with its gradient; alpha gives E[mu]."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
         covariances, slopes = self._average_covariances(x)
         return covariances @ weights, slopes(np.broadcast_to(weights, covariances.shape))
@@ -275,26 +224,26 @@ class Expected:
     def _few(self) -> Expected:
         return self if len(self.samples) <= _FEW else replace(self, samples=self.samples[:_FEW])
 
-    def _nothing(self, x: Array, value: float) -> Rises:
+    def _constant(self, x: Array, value: float) -> WithGradient:
         return np.full(len(x), value), np.zeros_like(x)
 
     def _whole(self, slopes: Array) -> Array:
-        """Return gradients (P, c) of the controlled variables as (P, d)."""
+        """Expand gradients (P, c) along the controlled variables to (P, d)."""
         out = np.zeros((len(slopes), len(self.controls)))
         out[:, self.controls] = slopes
         return out
 
-    def _mean_rises(self, points: ArrayLike) -> Rises:
+    def _mean_with_gradient(self, points: ArrayLike) -> WithGradient:
         x = np.atleast_2d(np.asarray(points, dtype=float))
         if self.precision is None:
-            return self._nothing(x, 0.0)
+            return self._constant(x, 0.0)
         return self.weighted(x, self.precision.alpha)
 
     def _average_covariances(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return ``E[k(x, X)]`` (P, n), and from weights (P, n) its weighted sums' gradients (P, d)."""
+        """Return ``E[k(x, X)]`` (P, n), and a function from weights (P, n) to gradients (P, d)."""
         if self._split:
-            a, own = self._own.with_slopes(x[:, self.controls], self.belief.sites[:, self.controls])
-            return a * self._mean_b, lambda weights: self._whole(own(weights * self._mean_b))
+            a, slopes = self._controlled.with_slopes(x[:, self.controls], self.belief.sites[:, self.controls])
+            return a * self._mean_b, lambda weights: self._whole(slopes(weights * self._mean_b))
         S, n = len(self.samples), self.belief.size
         K, slopes = self.belief.kernel.with_slopes(self.at(x).reshape(len(x) * S, -1), self.belief.sites)
 
@@ -304,10 +253,10 @@ class Expected:
 
         return K.reshape(len(x), S, n).mean(axis=1), pulled
 
-    def _bound_by_factors(self, x: Array, kappa: float) -> Rises:
-        """Return the bound and its gradient for a squared exponential."""
+    def _bound_by_factors(self, x: Array, kappa: float) -> WithGradient:
+        """Return the bound and its gradient, for a squared exponential."""
         assert self.precision is not None
-        a, slopes = self._own.with_slopes(x[:, self.controls], self.belief.sites[:, self.controls])
+        a, slopes = self._controlled.with_slopes(x[:, self.controls], self.belief.sites[:, self.controls])
         S, n = self._b.shape
         K = a[:, None] * self._b
         towards = self.precision.times(K.reshape(-1, n)).reshape(K.shape)
@@ -316,18 +265,18 @@ class Expected:
         mean = self.precision.alpha * self._mean_b
         return a @ mean + kappa * s.mean(axis=1), self._whole(slopes(mean - kappa / S * away))
 
-    def _bound_by_points(self, x: Array, kappa: float) -> Rises:
-        """Return the bound and its gradient for any kernel."""
+    def _bound_by_points(self, x: Array, kappa: float) -> WithGradient:
+        """Return the bound and its gradient, for any kernel."""
         assert self.precision is not None
         S = len(self.samples)
         K, slopes = self.belief.kernel.with_slopes(self.at(x).reshape(len(x) * S, -1), self.belief.sites)
         towards = self.precision.times(K)
         s = self._deviations(towards, K)
         values = K @ self.precision.alpha + kappa * s
-        rises = slopes(self.precision.alpha - kappa / s[:, None] * towards).reshape(len(x), S, -1)
-        return values.reshape(len(x), S).mean(axis=1), np.where(self.controls, rises.mean(axis=1), 0.0)
+        gradients = slopes(self.precision.alpha - kappa / s[:, None] * towards).reshape(len(x), S, -1)
+        return values.reshape(len(x), S).mean(axis=1), np.where(self.controls, gradients.mean(axis=1), 0.0)
 
     def _deviations(self, towards: Array, K: Array) -> Array:
-        """Return s, never quite 0, of covariances (..., n) and their products with A."""
+        """Return s, never quite 0, from covariances (..., n) and their products with A."""
         explained = np.einsum("...n,...n->...", towards, K)
         return np.asarray(np.sqrt(np.maximum(self._prior - explained, 1e-12 * self._prior)))

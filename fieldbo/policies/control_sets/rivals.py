@@ -7,95 +7,90 @@
 ``g``           a function drawn from the posterior
 ==============  ==========================================================================================
 
-Hayashi, Honda and Kashima 2022 ("partially specified queries", PSQ) choose ``argmax_(i,x) E[u]``, or the same
-of a posterior draw. As more control never lowers the best, they end up with the full set whatever it costs.
-Tay et al. 2023 ("cost-varying variable subsets", CVS) take the cheapest of the sets whose best comes near the
-highest, or, to explore then commit (ETC), play small sets first.
+Hayashi, Honda and Kashima (2022; "partially specified queries", PSQ) choose ``argmax_(i,x) E[u]``, or the
+same of a posterior draw. As more control never lowers the best value, they end up with the full set
+whatever it costs. Tay et al. (2023; "cost-varying variable subsets", CVS) play the cheapest of the sets
+whose best comes close to the highest or, to explore then commit (ETC), play small sets first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential, Stationary
 from fieldbo.belief.posterior import Belief
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, PolicyError
+from fieldbo.errors import PolicyError
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.control_sets.base import OverSets
-from fieldbo.policies.control_sets.expectation import Expected, Precision, Rises
-from fieldbo.policies.control_sets.search import ControlSetSearch, PlayCounts, Proposal, kept, ranked, warm
+from fieldbo.policies.control_sets.base import ControlSetPolicy
+from fieldbo.policies.control_sets.expectation import Expected, WithGradient
+from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, by_set, ranked, remember
+from fieldbo.policies.control_sets.precision import Precision
+from fieldbo.policies.control_sets.search import ControlSetSearch
+from fieldbo.validation import settings
 
 _DEGREES = {SquaredExponential: np.inf, Matern32: 3.0, Matern52: 5.0}
-"""Degrees of freedom of the kernels' spectral densities: normal, or Student's t."""
+"""Degrees of freedom of the kernels' spectral densities: Student's t, normal if infinite."""
 
 
-class _Bounds(OverSets):
-    """A rule that goes by the largest E[u] of each control set."""
+class _BoundPolicy(ControlSetPolicy):
+    """A policy that compares control sets by their largest E[u]."""
 
     def begun(self, state: State, memory: Memory) -> tuple[Memory, PlayCounts, int]:
-        """Return the memory from the first decision on, the books, and how many plays were chosen so far."""
-        books = PlayCounts.of(state)
-        memory = {"begun": books.plain(), "upper": {}} if memory is None else memory
-        return memory, books, books.since(memory["begun"]).total
+        """Return the memory, the counts, and the number of plays that this policy has chosen so far."""
+        counts = PlayCounts.of(state)
+        memory = {"begun": counts.plain(), "upper": {}} if memory is None else memory
+        return memory, counts, counts.since(memory["begun"]).total
 
     def bounds(self, state: State, sets: Sequence[int], memory: Memory) -> tuple[dict[int, Proposal], Memory]:
-        """Return the best settings of some sets, and the memory of where they were."""
-        cell = ControlSetSearch(state, self.samples, self.candidates)
-        found = cell.upper(self.kappa, sets, warm(memory["upper"]))
-        return found, {**memory, "upper": kept(memory["upper"], found)}
+        """Return the best settings of some sets, and the memory with these settings."""
+        search = ControlSetSearch(state, self.samples, self.candidates)
+        proposals = search.upper(self.kappa, sets, by_set(memory["upper"]))
+        return proposals, {**memory, "upper": remember(memory["upper"], proposals)}
 
 
-@dataclass(frozen=True)
-class UCBPSQ(_Bounds):
+@settings("policy")
+class UCBPSQ(_BoundPolicy):
     """Play the control set and the values of the largest E[u], whatever they cost (Hayashi et al. 2022)."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the settings of the largest E[u] over all control sets."""
         if stop := self.nothing_left(state, memory):
             return stop
-        memory, books, _ = self.begun(state, memory)
-        found, memory = self.bounds(state, range(len(state.domain.control_sets)), memory)
-        return self.play(state, books, ranked(found.values()), memory)
+        memory, counts, _ = self.begun(state, memory)
+        proposals, memory = self.bounds(state, range(len(state.domain.control_sets)), memory)
+        return self.play(state, counts, ranked(proposals.values()), memory)
 
 
-@dataclass(frozen=True)
-class TSPSQ(OverSets):
+@settings("policy")
+class TSPSQ(ControlSetPolicy):
     """Play the control set and the values where a posterior draw is highest on average (Hayashi et al. 2022).
 
-    The draw is one of the prior, by random Fourier features, moved by the readings (Matheron's rule).
-
-    Parameters
-    ----------
-    features : int
-        Random Fourier features of a draw.
+    The draw is a prior draw by random Fourier features, corrected by the readings (Matheron's rule).
     """
 
-    features: int = 512
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.features < 1:
-            raise InputError(f"features = {self.features}", expected="at least 1", where="policy.features")
+    features: PositiveInt = 512
+    """Number of random Fourier features of a draw."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the settings where the draw's expectation is highest over all control sets."""
         if stop := self.nothing_left(state, memory):
             return stop
-        cell = ControlSetSearch(state, self.samples, self.candidates)
-        drawn = Draw.of(state.belief, self.features, state.rng)
-        found = cell.highest(drawn.averaged, range(len(cell.expected)))
-        return self.play(state, PlayCounts.of(state), ranked(found.values()), memory)
+        search = ControlSetSearch(state, self.samples, self.candidates)
+        draw = Draw.of(state.belief, self.features, state.rng)
+        proposals = search.highest(draw.averaged, range(len(search.expected)))
+        return self.play(state, PlayCounts.of(state), ranked(proposals.values()), memory)
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """A function drawn from a posterior: a prior draw by random Fourier features, moved by the readings.
+    """A function drawn from a posterior: a prior draw by random Fourier features, corrected by the readings.
 
     ``g(x) = phi(x) . w + k(x, X) A (y - phi(X) w - e)``, ``phi_j(x) = sqrt(2 v / D) cos(omega_j . x + b_j)``,
     with w standard normal and e drawn from the readings' noise (Rahimi and Recht 2007; Wilson et al. 2020).
@@ -119,7 +114,7 @@ class Draw:
 
     @classmethod
     def of(cls, belief: Belief, features: int, rng: np.random.Generator) -> Draw:
-        """Draw one from the posterior of a stationary kernel.
+        """Draw a function from the posterior of a stationary kernel.
 
         Examples
         --------
@@ -129,7 +124,7 @@ class Draw:
         """
         kernel = belief.kernel
         if not isinstance(kernel, Stationary) or type(kernel) not in _DEGREES:
-            raise PolicyError(f"no random features are known of the kernel {kernel}")
+            raise PolicyError(f"random Fourier features of the kernel {kernel} are not available")
         nu, d = _DEGREES[type(kernel)], len(kernel.length_scales)
         omega = rng.standard_normal((features, d)) / kernel.length_scales
         if np.isfinite(nu):
@@ -150,82 +145,67 @@ class Draw:
         return np.asarray(prior + belief.kernel(x, belief.sites) @ self.weights if belief.size else prior)
 
     def averaged(self, over: Expected) -> _Average:
-        """Return its expectation over free variables."""
+        """Return the draw's expectation over the free variables."""
         free = ~over.controls
         angles = over.samples[:, free] @ self.frequencies[:, free].T + self.phases
-        # E[cos(a + b)] = Re exp(ia) E[exp(ib)]: the free variables' part does not depend on the point.
+        # E[cos(a + b)] = Re exp(ia) E[exp(ib)]: the factor of the free variables is the same at all points.
         mean = np.exp(1j * angles).mean(axis=0)
         return _Average(self, over, self.amplitudes * np.abs(mean), np.angle(mean))
 
 
 @dataclass(frozen=True, eq=False)
 class _Average:
-    """The expectation of a draw over free variables, with its gradient."""
+    """The expectation of a draw over the free variables, with its gradient."""
 
-    drawn: Draw
+    draw: Draw
     over: Expected
     amplitudes: Array
     phases: Array
 
-    def __call__(self, points: Array) -> Rises:
+    def __call__(self, points: Array) -> WithGradient:
         x, mask = np.atleast_2d(points), self.over.controls
-        omega = self.drawn.frequencies[:, mask]
+        omega = self.draw.frequencies[:, mask]
         angles = x[:, mask] @ omega.T + self.phases
-        values, slopes = np.cos(angles) @ self.amplitudes, np.zeros_like(x)
-        slopes[:, mask] = -(np.sin(angles) * self.amplitudes) @ omega
+        values, gradients = np.cos(angles) @ self.amplitudes, np.zeros_like(x)
+        gradients[:, mask] = -(np.sin(angles) * self.amplitudes) @ omega
         if self.over.belief.size:
-            moved, rises = self.over.weighted(x, self.drawn.weights)
-            values, slopes = values + moved, slopes + rises
-        return values, slopes
+            correction, its_gradient = self.over.weighted(x, self.draw.weights)
+            values, gradients = values + correction, gradients + its_gradient
+        return values, gradients
 
 
-@dataclass(frozen=True)
-class UCBCVS(_Bounds):
+@settings("policy")
+class UCBCVS(_BoundPolicy):
     """Play the cheapest control set whose largest E[u] comes within epsilon of the highest (Tay et al. 2023).
 
-    Of sets of one price the one of the largest E[u]. Epsilon is ``epsilon decay^t`` at play t, counted from
+    Among sets of equal price, take the largest E[u]. Epsilon is ``epsilon decay^t`` at play t, counted from
     0, and 0 from play `plays` on.
-
-    Parameters
-    ----------
-    epsilon : float
-        At the beginning, in the user's unit.
-    decay : float
-        From one play to the next; above 0, at most 1.
-    plays : int
-        After so many it is 0.
     """
 
     costs: ClassVar[tuple[str, ...]] = ("declared",)
 
-    epsilon: float = 1.0
-    decay: float = 0.99
-    plays: int = 200
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (np.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise InputError(f"epsilon = {self.epsilon}", expected="at least 0", where="policy.epsilon")
-        if not 0 < self.decay <= 1:
-            raise InputError(f"decay = {self.decay}", expected="above 0 and at most 1", where="policy.decay")
-        if self.plays < 0:
-            raise InputError(f"plays = {self.plays}", expected="at least 0", where="policy.plays")
+    epsilon: NonNegativeFloat = 1.0
+    """Initial tolerance, in the user's unit."""
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.99
+    """Factor of the tolerance from one play to the next."""
+    plays: NonNegativeInt = 200
+    """Number of plays after which the tolerance is 0."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the settings of the largest E[u] in the cheapest sets that come near the highest."""
+        """Return the settings of the largest E[u] in the cheapest sets that come close to the highest."""
         if stop := self.nothing_left(state, memory):
             return stop
-        memory, books, chosen = self.begun(state, memory)
-        found, memory = self.bounds(state, range(len(state.domain.control_sets)), memory)
-        if not found:
-            return self.play(state, books, [], memory)
+        memory, counts, chosen = self.begun(state, memory)
+        proposals, memory = self.bounds(state, range(len(state.domain.control_sets)), memory)
+        if not proposals:
+            return self.play(state, counts, [], memory)
         epsilon = self.epsilon * self.decay**chosen if chosen < self.plays else 0.0
-        prices = {i: self.price(state, books, i, np.nan_to_num(one.site)) for i, one in found.items()}
-        values = {i: one.value * abs(state.scale.scale) for i, one in found.items()}
+        prices = {i: self.price(state, counts, i, np.nan_to_num(p.site)) for i, p in proposals.items()}
+        values = {i: p.value * abs(state.scale.scale) for i, p in proposals.items()}
         near = within(values, epsilon)
         least = min(prices[i] or 0.0 for i in near)
-        good = [found[i] for i in near if (prices[i] or 0.0) <= least]
-        return self.play(state, books, ranked(good), memory, epsilon=epsilon, plausible=near)
+        good = [proposals[i] for i in near if (prices[i] or 0.0) <= least]
+        return self.play(state, counts, ranked(good), memory, epsilon=epsilon, plausible=near)
 
 
 def within(values: dict[int, float], epsilon: float) -> list[int]:
@@ -241,13 +221,13 @@ def within(values: dict[int, float], epsilon: float) -> list[int]:
 
 
 def group_at(play: int, plays: Sequence[int]) -> int | None:
-    """Return which group's turn it is at a play, counted from 0; None once all groups had theirs.
+    """Return the group whose turn it is at a play, counted from 0; None once all groups had theirs.
 
     Parameters
     ----------
     play : int
     plays : sequence of int
-        How many each group has, in order.
+        Number of plays of each group, in order.
 
     Examples
     --------
@@ -262,36 +242,27 @@ def group_at(play: int, plays: Sequence[int]) -> int | None:
 
 
 def groups_by_size(domain: Domain) -> list[list[int]]:
-    """Return the control sets by how many variables they set, the smallest first."""
-    sizes = [int(one.controls.sum()) for one in domain.control_sets]
-    return [[i for i, size in enumerate(sizes) if size == one] for one in sorted(set(sizes))]
+    """Return the control sets grouped by the number of variables that they set, smallest first."""
+    sizes = [int(control_set.controls.sum()) for control_set in domain.control_sets]
+    return [[i for i, size in enumerate(sizes) if size == common] for common in sorted(set(sizes))]
 
 
-@dataclass(frozen=True)
-class ETC(_Bounds):
-    """Explore then commit: some plays for each group of sets of one size, then any (Tay et al. 2023).
+@settings("policy")
+class ETC(_BoundPolicy):
+    """Explore then commit: play groups of sets of one size, smallest first, then any set (Tay et al. 2023).
 
-    The smallest sets first. Within a group, and afterwards over all sets, the largest E[u].
-
-    Parameters
-    ----------
-    plays : int
-        For each group.
+    Within a group, and later over all sets, it plays the largest E[u].
     """
 
-    plays: int = 50
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.plays < 1:
-            raise InputError(f"plays = {self.plays}", expected="at least 1", where="policy.plays")
+    plays: PositiveInt = 50
+    """Number of plays of each group."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the settings of the largest E[u] in the group whose turn it is."""
         if stop := self.nothing_left(state, memory):
             return stop
-        (memory, books, chosen), groups = self.begun(state, memory), groups_by_size(state.domain)
+        (memory, counts, chosen), groups = self.begun(state, memory), groups_by_size(state.domain)
         group = group_at(chosen + len(state.pending), [self.plays] * len(groups))
         sets = range(len(state.domain.control_sets)) if group is None else groups[group]
-        found, memory = self.bounds(state, sets, memory)
-        return self.play(state, books, ranked(found.values()), memory, group=group)
+        proposals, memory = self.bounds(state, sets, memory)
+        return self.play(state, counts, ranked(proposals.values()), memory, group=group)

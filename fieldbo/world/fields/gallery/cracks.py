@@ -1,33 +1,38 @@
 """Damage along branching cracks in a wall with openings.
 
-How cracks are grown, so that the same draw is always the same wall:
+Cracks grow as follows; the same draw is always the same wall:
 
-1. A crack starts at a corner of an opening or at the wall's edge, where stresses concentrate. Corners are
-   where the wall's outline turns by more than 30 degrees around something cut out of it; each starts at most
-   one. A crack sets out along the corner's bisector, or square to the edge, give or take some 15 degrees.
-2. It grows in steps of 0.1. Its heading ``a`` keeps to its main direction ``m`` and is turned at random,
+1. A crack starts where stresses concentrate: at a corner of an opening or at the wall's edge. Corners are
+   where the wall's outline turns by more than 30 degrees around a cutout; each starts at most one crack. The
+   crack sets out along the corner's bisector, or at a right angle to the edge, with a deviation of about 15
+   degrees.
+2. It grows in steps of 0.1. Its heading ``a`` returns to its main direction ``m`` and turns at random,
    ``a += PULL (m - a) STEP + turn sqrt(STEP) z`` with ``z`` standard normal. This Ornstein-Uhlenbeck process
-   wanders like a crack through mortar: it neither runs straight nor curls.
-3. Its opening tapers with the way ``s`` along its length ``L``, as ``w(s) = w0 sqrt(1 - s/L)``. One crack is
-   the worst, with ``w0`` in 0.9 to 1; the others have 0.3 to 0.7. The wider a crack, the longer it is.
-4. It branches at random, by default once in four metres. A branch leaves at 25 to 60 degrees to either side,
-   has 0.5 to 0.8 of the crack's opening there and 0.4 to 0.8 of the length that is left, and branches once
-   more at most.
-5. It ends at its length, or where its next step would leave the wall or run into an opening. Where not even
-   half of its length finds room, another start is tried.
+   wanders like a crack through mortar, which neither runs straight nor curls.
+3. Its opening tapers with the distance ``s`` along its length ``L``, as ``w(s) = w0 sqrt(1 - s/L)``. One
+   crack is the worst, with ``w0`` in 0.9 to 1; the others have 0.3 to 0.7. The wider a crack, the longer it
+   is.
+4. It branches at random, by default once in four metres. A branch leaves at 25 to 60 degrees to either
+   side, has 0.5 to 0.8 of the crack's opening there and 0.4 to 0.8 of the remaining length, and may branch
+   once more.
+5. It ends at its length, or where its next step would leave the wall or enter an opening. If not even half of
+   its length fits, another start is tried.
 
-The damage at a place is that of the crack that shows most there, ``max_p w_p g(d_p)`` over all points
-``p`` of cracks, at distances ``d_p``. ``g(d) = (1 - h) exp(-(d/l)^2 / 2) + h exp(-(d/4l)^2 / 2)`` has a core
-as wide as a camera's footprint, and around it a halo of fine cracks and damp. 0 is sound, 1 is wide open.
+The damage at a point is that of the most visible crack there, ``max_p w_p g(d_p)`` over all points ``p`` of
+cracks, at distances ``d_p``. ``g(d) = (1 - h) exp(-(d/l)^2 / 2) + h exp(-(d/4l)^2 / 2)`` has a core as wide
+as a camera's footprint, and a halo of fine cracks and damp around it. 0 is sound, 1 is wide open.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import pydantic
 import shapely
+from pydantic import NonNegativeFloat, PositiveFloat
 from scipy.spatial.distance import cdist
 from shapely.geometry.polygon import orient
 
@@ -35,15 +40,16 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Region
-from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.gallery.axes import check_axes
 
 STEP = 0.1
 PULL = 0.5
-_CORNER = np.radians(30)  # an outline that turns by more has a corner
-_ROUNDING = 0.15  # an outline is straightened by so much before its corners are looked for
+_CORNER = np.radians(30)  # an outline that turns by more than this has a corner
+_ROUNDING = 0.15  # tolerance of straightening an outline before its corners are detected
 _GENERATIONS = 2  # of branches
-_TRIES = 40
+_TRIES = 40  # starts of a crack
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +59,9 @@ class Crack:
     Attributes
     ----------
     points : (k, 2) array
-        Where it runs, `STEP` apart, in the axes' unit.
+        Its course, `STEP` apart, in the axes' unit.
     openings : (k,) array
-        How far it is open there, 0 to 1.
+        Its opening at each point, 0 to 1.
     """
 
     points: Array
@@ -72,7 +78,7 @@ class CrackedWall(Field):
     footprint : float
         Standard deviation of the core, in the axes' unit.
     halo : float
-        Share of the damage that shows around it.
+        Fraction of the damage in the halo.
     """
 
     cracks: tuple[Crack, ...]
@@ -89,24 +95,9 @@ class CrackedWall(Field):
         return worst
 
 
-@dataclass(frozen=True)
+@settings("field")
 class Cracks(FieldKind):
-    """A seeded wall with cracks; every draw is another one. Axes along the wall and up it.
-
-    Parameters
-    ----------
-    cracks : int
-        How many there are, branches not counted.
-    length : float
-        Of a crack of middling opening, in the axes' unit.
-    turn : float
-        How strongly a crack is turned, in radians per root of the axes' unit.
-    branching : float
-        Branches per unit of length.
-    footprint : float
-        How far the damage shows on either side, in the axes' unit.
-    halo : float
-        Share of it that shows four times as far.
+    """A seeded wall with cracks, another one for every draw. Its axes run along the wall and up.
 
     Examples
     --------
@@ -117,29 +108,22 @@ class Cracks(FieldKind):
     (True, True)
     """
 
-    cracks: int = 6
-    length: float = 6.0
-    turn: float = 0.6
-    branching: float = 0.25
-    footprint: float = 0.4
-    halo: float = 0.3
-
-    def __post_init__(self) -> None:
-        for name, good, expected in (
-            ("cracks", 1 <= self.cracks <= 1000, "1 to 1000"),
-            ("length", STEP <= self.length < np.inf, f"a finite number of at least {STEP}"),
-            ("turn", 0 <= self.turn < np.inf, "a finite number of at least 0"),
-            ("branching", 0 <= self.branching <= 1 / STEP, f"0 to {1 / STEP:g}"),
-            ("footprint", 0 < self.footprint < np.inf, "a finite number above 0"),
-            ("halo", 0 <= self.halo <= 1, "0 to 1"),
-        ):
-            if not good:
-                raise InputError(f"{name} = {getattr(self, name)}", expected=expected, where=f"field.{name}")
+    cracks: Annotated[int, pydantic.Field(ge=1, le=1000)] = 6
+    """Number of cracks, without branches."""
+    length: Annotated[float, pydantic.Field(ge=STEP)] = 6.0
+    """Length of a crack of medium opening, in the axes' unit."""
+    turn: NonNegativeFloat = 0.6
+    """Strength of the random turns, in radians per square root of the axes' unit."""
+    branching: Annotated[float, pydantic.Field(ge=0, le=1 / STEP)] = 0.25
+    """Branches per unit of length."""
+    footprint: PositiveFloat = 0.4
+    """Distance to either side at which the damage shows, in the axes' unit."""
+    halo: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.3
+    """Fraction of the damage that shows four times as far."""
 
     def make(self, domain: Domain, draw: int, folder: Path | None = None) -> CrackedWall:
-        """Return wall number `draw`; the domain's region is the wall, its sites do not change it."""
-        if domain.dimension != 2:
-            raise InputError(f"cracks over {domain.dimension} axes", expected="two: along the wall and up it")
+        """Return wall number `draw`. The domain's region is the wall; its sites have no influence."""
+        check_axes("cracks", domain, {"distance along the wall": -np.inf, "height": -np.inf})
         wall = shapely.box(*domain.low, *domain.high) if domain.region is None else domain.region
         shapely.prepare(wall)
         rng = stream(draw, "field")
@@ -153,26 +137,26 @@ class Cracks(FieldKind):
     def _crack(
         self, wall: Region, corners: list[Array], opening: float, rng: np.random.Generator
     ) -> list[Crack]:
-        """Return one crack with its branches, from the first start of some where it finds room."""
+        """Return a crack with its branches, from the first start where it has room."""
         length = self.length * (0.5 + opening) * rng.uniform(0.7, 1.3)
-        found: Crack | None = None
+        longest: Crack | None = None
         for _ in range(_TRIES):
-            # three of four start at an opening, as long as there are such corners
+            # three of four start at an opening, as long as corners are left
             at_corner = len(corners) > 0 and rng.uniform() < 0.75
             start = corners.pop() if at_corner else _on_edge(wall, rng)
             start[2] += np.radians(15) * rng.standard_normal()
             crack = self._grown(wall, start, opening, length, rng)
-            if found is None or len(crack.points) > len(found.points):
-                found = crack
+            if longest is None or len(crack.points) > len(longest.points):
+                longest = crack
             if len(crack.points) * STEP >= length / 2:
                 break
-        assert found is not None
-        return [found, *self._branches(wall, found, length, _GENERATIONS, rng)]
+        assert longest is not None
+        return [longest, *self._branches(wall, longest, length, _GENERATIONS, rng)]
 
     def _grown(
         self, wall: Region, start: Array, opening: float, length: float, rng: np.random.Generator
     ) -> Crack:
-        """Return what grows from `start`, (x, y, heading), until its length or the wall ends."""
+        """Grow a crack from `start`, (x, y, heading), until its length or the wall ends."""
         *at, main = start
         steps = max(1, int(length / STEP))
         kicks = self.turn * np.sqrt(STEP) * rng.standard_normal(steps)
@@ -189,10 +173,10 @@ class Cracks(FieldKind):
     def _branches(
         self, wall: Region, crack: Crack, length: float, more: int, rng: np.random.Generator
     ) -> list[Crack]:
-        """Return the branches of a crack, and theirs."""
-        found: list[Crack] = []
+        """Return the branches of a crack, and their branches."""
+        branches: list[Crack] = []
         if not more:
-            return found
+            return branches
         for k in np.flatnonzero(rng.uniform(size=len(crack.points) - 1) < self.branching * STEP):
             heading = np.arctan2(*(crack.points[k + 1] - crack.points[k])[::-1])
             aside = rng.choice([-1.0, 1.0]) * np.radians(rng.uniform(25, 60))
@@ -200,13 +184,13 @@ class Cracks(FieldKind):
             opening = crack.openings[k] * rng.uniform(0.5, 0.8)
             rest = (length - k * STEP) * rng.uniform(0.4, 0.8)
             branch = self._grown(wall, start, opening, rest, rng)
-            found += [branch, *self._branches(wall, branch, rest, more - 1, rng)]
-        return found
+            branches += [branch, *self._branches(wall, branch, rest, more - 1, rng)]
+        return branches
 
 
 def _corners(wall: Region) -> Array:
-    """Return the corners of what is cut out of the wall, (n, 3): x, y and the heading away from it."""
-    found = []
+    """Return the corners of cutouts of the wall, (n, 3): x, y, and the heading away from the cutout."""
+    corners = []
     for part in shapely.get_parts(wall):
         plain = orient(part.simplify(_ROUNDING))  # the wall is to the left of all its rings
         for ring in (plain.exterior, *plain.interiors):
@@ -215,12 +199,12 @@ def _corners(wall: Region) -> Array:
             before, after = np.arctan2(to[:, 1], to[:, 0]), np.arctan2(on[:, 1], on[:, 0])
             turned = (after - before + np.pi) % (2 * np.pi) - np.pi
             away = before + turned / 2 + np.pi / 2
-            found.append(np.column_stack([corner, away])[turned < -_CORNER])
-    return np.concatenate(found)
+            corners.append(np.column_stack([corner, away])[turned < -_CORNER])
+    return np.concatenate(corners)
 
 
 def _on_edge(wall: Region, rng: np.random.Generator) -> Array:
-    """Return a place on the wall's outer edge, and the heading into the wall."""
+    """Return a point on the wall's outer edge, and the heading into the wall."""
     part = max(shapely.get_parts(wall), key=lambda p: float(p.area))
     ring = orient(part).exterior
     at = rng.uniform(0.0, ring.length)

@@ -1,18 +1,18 @@
-"""How large a plant grows on five things that are set in its medium: a made-up plant under known laws.
+"""Size of a made-up plant over five properties of its medium, by known laws of plant nutrition.
 
-Its axes are those of a growth chamber for liverworts (*Marchantia*), in this order: calcium (mmol/L), boron
-(umol/L), ammonium (mmol/L), potassium (mmol/L) and pH. The numbers are round ones of the size that plant
-media have (Hoagland and Arnon 1950; Gamborg, Miller and Ojima 1968), and fitted to no data. The laws:
+The axes are those of a growth chamber for liverworts (*Marchantia*), in this order: calcium (mmol/L), boron
+(umol/L), ammonium (mmol/L), potassium (mmol/L) and pH. The numbers are round and of the order found in plant
+media (Hoagland and Arnon 1950; Gamborg, Miller and Ojima 1968), not fitted to data. The laws:
 
-- A nutrient limits growth as in Mitscherlich's second approximation (1928), ``1 - exp(-c u)`` for scarcity
-  and ``exp(-k l^2)`` for excess, and the factors multiply (Baule 1918): growth stays below what the scarcest
-  nutrient alone allows, as Liebig's law of the minimum has it, but smoothly.
+- A nutrient limits growth as in Mitscherlich's second approximation (1928), by ``1 - exp(-c u)`` if scarce
+  and ``exp(-k l^2)`` in excess. The factors multiply (Baule 1918), so growth stays below what the scarcest
+  nutrient alone allows: a smooth form of Liebig's law of the minimum.
 - Ions compete for the carriers that take them up (Epstein and Hagen 1952): ammonium keeps potassium out,
-  potassium keeps calcium out. ``u = x / (1 + rival / K)`` is what is taken up; the load is ``l = x``.
-- In an alkaline medium ammonium turns into ammonia, to the share ``1 / (1 + 10^(9.25 - pH))`` (Emerson and
-  others 1975), which is more poisonous (Britto and Kronzucker 2002): its load is ``l = x (1 + 20 share)``.
-- Acidity acts by the cardinal model of Rosso and others (1995), made for microbes and taken here for its
-  bell between two ends: ``b = a / (a - (pH - best)^2)`` with ``a = (pH - least) (pH - most)``.
+  potassium keeps calcium out. The uptake is ``u = x / (1 + rival / K)``, the load ``l = x``.
+- In an alkaline medium the fraction ``q = 1 / (1 + 10^(9.25 - pH))`` of ammonium turns into ammonia
+  (Emerson et al. 1975), which is more toxic (Britto and Kronzucker 2002): the load is ``l = x (1 + 20 q)``.
+- Acidity acts by the cardinal model of Rosso et al. (1995), which was made for microbes and serves here for
+  its bell shape between two ends: ``b = a / (a - (pH - best)^2)`` with ``a = (pH - least) (pH - most)``.
 
 =========  ====  =======  =====================
 nutrient   c     k        rival, K
@@ -23,7 +23,7 @@ ammonium   1.2   0.05
 potassium  0.5   0.005    ammonium, 3 mmol/L
 =========  ====  =======  =====================
 
-Of pH the least is 3.5, the best 5.8 and the most 9. The area is 10 cm2 where nothing limits growth.
+The least, best and largest pH are 3.5, 5.8 and 9. The area is 10 cm2 where nothing limits growth.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.gallery.axes import check_axes
 
 _FULL_AREA_CM2 = 10.0
 _SCARCITY = frozen_array([1.0, 0.08, 1.2, 0.5])  # c: calcium, boron, ammonium, potassium
@@ -44,6 +45,7 @@ _EXCESS = frozen_array([0.004, 0.00015, 0.05, 0.005])  # k
 _POTASSIUM_ON_CALCIUM, _AMMONIUM_ON_POTASSIUM = 10.0, 3.0  # K, mmol/L
 _AMMONIA_WEIGHT, _AMMONIA_PKA = 20.0, 9.25
 _PH = 3.5, 5.8, 9.0  # least, best, most
+_LEAST = {"calcium": 0.0, "boron": 0.0, "ammonium": 0.0, "potassium": 0.0, "pH": -np.inf}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class Plant(Field):
     """The plant's area over the five axes of its medium."""
 
     def limits(self, sites: Array) -> Array:
-        """Return by what share each thing alone keeps growth down, (N, 5), from 0 to 1.
+        """Return the factor (N, 5), from 0 to 1, by which each property alone reduces growth.
 
         Parameters
         ----------
@@ -78,11 +80,11 @@ def _acidity(ph: Array) -> Array:
     return np.asarray(np.where(inside, gap / (gap - np.where(inside, ph - best, 1.0) ** 2), 0.0))
 
 
-@dataclass(frozen=True)
+@settings("field")
 class Growth(FieldKind):
-    """A plant's area in cm2 over calcium, boron, ammonium, potassium and pH; the same for every draw.
+    """The area of a plant in cm2 over calcium, boron, ammonium, potassium and pH, the same for every draw.
 
-    The amounts are in mmol/L, boron's in umol/L. It is at least 0 and to be maximised.
+    Amounts are in mmol/L, boron in umol/L. The area is at least 0; maximise it.
 
     Examples
     --------
@@ -97,17 +99,5 @@ class Growth(FieldKind):
 
     def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Plant:
         """Return the plant over a domain of five axes, amounts of at least 0."""
-        if domain.dimension != 5:
-            raise InputError(
-                f"growth over {domain.dimension} axes",
-                expected="5 axes: calcium, boron, ammonium, potassium, pH",
-                where="field.kind",
-            )
-        if (domain.low[:4] < 0).any():
-            axis = domain.axes[int(np.argmax(domain.low[:4] < 0))]
-            raise InputError(
-                f"axis {axis.name!r} starts at {axis.low:g}",
-                expected="an amount of at least 0",
-                where="domain.axes",
-            )
+        check_axes("growth", domain, _LEAST)
         return Plant()

@@ -1,18 +1,18 @@
 """Chlorophyll in a vertical transect of a stratified lake, with a deep maximum.
 
-Where its shape comes from:
+Its shape follows the literature:
 
 - The vertical profile is a Gaussian layer on a background, as Lewis, Cullen and Platt (1983, J. Geophys.
   Res. 88) describe chlorophyll profiles and Platt and Sathyendranath (1988, Science 241) use them. The
   background fades below the layer, where light is too weak to grow.
-- The layer sits a little below the thermocline, whose upper end leans with the wind's set-up and is bent
-  by the first two horizontal modes of an internal seiche, ``cos(pi x / L)`` and ``cos(2 pi x / L)``.
+- The layer lies slightly below the thermocline, which is tilted by the wind's set-up and bent by the first
+  two horizontal modes of an internal seiche, ``cos(pi x / L)`` and ``cos(2 pi x / L)``.
 - Patches: the log of the layer's strength varies along the track with a spectrum that falls as a power of
-  the wavenumber, as Denman and Platt (1976, J. Mar. Res. 34) found for phytoplankton; single patches,
-  elongated along the track as shear draws them out, lie about the layer.
+  the wavenumber, as Denman and Platt (1976, J. Mar. Res. 34) found for phytoplankton. Single patches around
+  the layer are elongated along the track by shear.
 
-Amplitudes, depths and widths are drawn in ranges that one meets in a mesotrophic lake in summer. Draw
-number k is always the same lake.
+Amplitudes, depths and widths are drawn from ranges typical of a mesotrophic lake in summer. Draw number k is
+always the same lake.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import NonNegativeInt
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.gallery.axes import check_axes
 
-_MODES = 6  # wavelengths of the patchiness, from the transect's length down to a sixth of it
-_SLOPE = 1.0  # of the amplitude spectrum, so 2 of the power spectrum
+_MODES = 6  # of the patchiness: wavelengths from the transect's length to a sixth of it
+_SLOPE = 1.0  # exponent of the amplitude spectrum; 2 for the power spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +70,9 @@ class Lake(Field):
         return np.asarray(total)
 
 
-@dataclass(frozen=True)
+@settings("field")
 class LakeChlorophyll(FieldKind):
     """A seeded lake; every draw is another summer day.
-
-    Parameters
-    ----------
-    patches : int
-        How many single patches lie about the layer.
 
     Examples
     --------
@@ -86,14 +83,12 @@ class LakeChlorophyll(FieldKind):
     True
     """
 
-    patches: int = 5
+    patches: NonNegativeInt = 5
+    """Number of single patches around the layer."""
 
     def make(self, domain: Domain, draw: int, folder: Path | None = None) -> Lake:
         """Return lake number `draw` over a domain of two axes, along the track and depth."""
-        if domain.dimension != 2:
-            raise InputError(
-                f"a lake transect of {domain.dimension} axes", expected="two: along the track, and depth"
-            )
+        check_axes("a lake", domain, {"distance along the track": -np.inf, "depth": -np.inf})
         rng = stream(draw, "field")
         length, bottom = float(domain.extent[0]), float(domain.high[1])
         tilt = rng.choice([-1.0, 1.0]) * rng.uniform(0.10, 0.22) * bottom

@@ -1,16 +1,16 @@
-"""Micrographs of which everything is known: made-up pictures of cells, and how well some were found in them.
+"""Synthetic micrographs with known cells, and a score of how well a segmentation finds them.
 
-How a picture is made, so that the same draw always has the same ones:
+A picture is made as follows; the same draw always gives the same pictures:
 
-1. Cells are ellipses, with half axes of 6 to 12 pixels. A third lie anywhere, the others at the side of one
-   that is there already, so that they touch. Where two overlap a little, a pixel belongs to the one whose
-   middle is nearer, in shares of the half axes. Each has its own brightness, and fades towards its rim.
-2. Other things are no cells: debris, round and small, and fibres, thin and winding, nearly as bright.
-3. The lens blurs all of it. A glow lies underneath, brighter to one side, and in broad patches.
-4. The camera counts photons (Poisson), and its own noise comes on top (normal).
+1. Cells are ellipses with half axes of 6 to 12 pixels. A third lie anywhere, the others next to an existing
+   one, so that they touch. Where two overlap slightly, a pixel belongs to the cell whose middle is nearer,
+   relative to the half axes. Each cell has its own brightness and fades towards its rim.
+2. Distractors are nearly as bright: small round debris, and thin winding fibres.
+3. The lens blurs everything. A glow lies underneath, brighter to one side and in broad patches.
+4. The camera counts photons (Poisson) and adds its own noise (normal).
 
-Brightness is in shares of that of the brightest cell. What was found is scored object by object, see `f1`:
-whether two cells that touch were told apart shows there, and would hardly show pixel by pixel.
+Brightness is relative to the brightest cell. The score, `f1`, goes by objects: it shows whether touching
+cells were separated, which a score by pixels would hardly do.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 
 Labels = NDArray[np.int32]
-"""Which object a pixel belongs to, from 1 on; 0 is none."""
+"""Number of the object that each pixel belongs to, from 1; 0 is background."""
 
 PHOTONS = 15.0
-"""So many the camera counts in a pixel of brightness 1."""
+"""Mean photon count of a pixel of brightness 1."""
 READ_SD = 0.08
 """Standard deviation of the camera's own noise, in brightness."""
 OVERLAPS = (0.5, 0.6, 0.7)
-"""F1 is the mean of those with each of these as the least overlap of a pair."""
+"""Least overlaps of a matching pair; F1 is the mean over them."""
 
-_PIXELS_A_CELL = 1300  # a picture has a cell for so many pixels
+_PIXELS_A_CELL = 1300  # picture area per cell
 _PIXELS_A_DEBRIS = 2500
 _PIXELS_A_FIBRE = 6000
-_LENS = 1.2  # standard deviation of its blur, in pixels
-_SHARED = 0.1  # of a new cell's pixels, so many may belong to another
-_TRIES = 100  # a cell, on average
-_EDGE = 6.0  # from there to a picture's edge there is no cell's middle
+_LENS = 1.2  # standard deviation of the blur, in pixels
+_SHARED = 0.1  # largest fraction of a new cell's pixels that may belong to another
+_TRIES = 100  # per cell, on average
+_EDGE = 6.0  # least distance of a cell's middle from the picture's edge
 
 
 @dataclass(frozen=True, eq=False)
 class Micrograph:
-    """One picture, and what is on it.
+    """A picture and its true cells.
 
     Attributes
     ----------
     light : (h, w) array
-        What the camera saw, in brightness.
+        Observed brightness.
     cells : (h, w) int array
         The true cells.
     """
@@ -67,16 +67,16 @@ def micrographs(draw: int, count: int, size: int) -> tuple[Micrograph, ...]:
     ----------
     draw : int
     count : int
-        How many; each is another one.
+        Number of pictures; they differ.
     size : int
         Pixels along a side.
 
     Examples
     --------
-    >>> one, other = micrographs(draw=0, count=2, size=128)
-    >>> one.light.shape, int(one.cells.max())
+    >>> first, second = micrographs(draw=0, count=2, size=128)
+    >>> first.light.shape, int(first.cells.max())
     ((128, 128), 13)
-    >>> bool((one.light == other.light).any())
+    >>> bool((first.light == second.light).any())
     False
     """
     return tuple(_micrograph(stream(draw, "field", k), size) for k in range(count))
@@ -103,9 +103,9 @@ def _add_cells(rng: np.random.Generator, scene: Array, cells: Labels) -> None:
         reach, turn, bright = float(np.sqrt(np.prod(halves))), rng.uniform(0, np.pi), rng.uniform(0.5, 1.0)
         middle = rng.uniform(_EDGE, size - _EDGE, 2)
         if placed and rng.uniform() < 0.65:
-            beside, its = placed[rng.integers(len(placed))]
-            angle, gap = rng.uniform(0, 2 * np.pi), (its + reach) * rng.uniform(0.9, 1.02)
-            middle = beside + gap * np.array([np.cos(angle), np.sin(angle)])
+            neighbour, its_reach = placed[rng.integers(len(placed))]
+            angle, gap = rng.uniform(0, 2 * np.pi), (its_reach + reach) * rng.uniform(0.9, 1.02)
+            middle = neighbour + gap * np.array([np.cos(angle), np.sin(angle)])
         if (np.abs(middle - size / 2) > size / 2 - _EDGE).any():
             continue
         here, away = _around(middle, long, size)
@@ -124,7 +124,7 @@ def _add_cells(rng: np.random.Generator, scene: Array, cells: Labels) -> None:
 
 
 def _add_debris(rng: np.random.Generator, scene: Array) -> None:
-    """Draw small round things into a scene (h, w)."""
+    """Draw debris into a scene (h, w)."""
     size = len(scene)
     for _ in range(round(scene.size / _PIXELS_A_DEBRIS)):
         radius, bright = rng.uniform(1.5, 4.5), rng.uniform(0.5, 1.0)
@@ -133,7 +133,7 @@ def _add_debris(rng: np.random.Generator, scene: Array) -> None:
 
 
 def _add_fibres(rng: np.random.Generator, scene: Array) -> None:
-    """Draw thin winding things into a scene (h, w)."""
+    """Draw fibres into a scene (h, w)."""
     size = len(scene)
     for _ in range(max(1, round(scene.size / _PIXELS_A_FIBRE))):
         at, heading = rng.uniform(0, size, 2), rng.uniform(0, 2 * np.pi)
@@ -148,7 +148,7 @@ def _add_fibres(rng: np.random.Generator, scene: Array) -> None:
 
 
 def _around(middle: Array, reach: float, size: int) -> tuple[tuple[slice, slice], Array]:
-    """Return the part of a picture around `middle` (2,), and how far off its pixels are, (2, a, b)."""
+    """Return the part of a picture around `middle` (2,), and its pixels' offsets from there, (2, a, b)."""
     low = np.maximum(np.floor(middle - reach), 0).astype(int)
     high = np.minimum(np.ceil(middle + reach) + 1, size).astype(int)
     here = slice(int(low[0]), int(high[0])), slice(int(low[1]), int(high[1]))
@@ -156,40 +156,40 @@ def _around(middle: Array, reach: float, size: int) -> tuple[tuple[slice, slice]
 
 
 def _brighten(scene: Array, here: tuple[slice, slice], light: Array) -> None:
-    """Put light on a part of a scene, where that is darker."""
+    """Brighten a part of a scene where it is darker than `light`."""
     scene[here] = np.maximum(scene[here], light)
 
 
 def _glow(rng: np.random.Generator, size: int) -> Array:
-    """Return the light underneath, (size, size), 0.3 to 1.1."""
+    """Return the background glow, (size, size), 0.3 to 1.1."""
     angle, at = rng.uniform(0, 2 * np.pi), np.mgrid[:size, :size] / size - 0.5
     slope = at[0] * np.cos(angle) + at[1] * np.sin(angle)
     patches = gaussian_filter(rng.standard_normal((size, size)), size / 8, mode="wrap")
     return np.asarray(0.7 + 0.28 * slope + 0.2 * patches / np.abs(patches).max())
 
 
-def f1(found: Sequence[Labels], true: Sequence[Labels]) -> float:
-    """Return the F1 score of what was found, over all pictures together, 0 to 1.
+def f1(segmented: Sequence[Labels], true: Sequence[Labels]) -> float:
+    """Return the F1 score of segmented objects, over all pictures together, 0 to 1.
 
-    The overlap of an object with a cell is their common pixels over the pixels of both together; where it
-    exceeds a half, neither has such an overlap with another. F1 is ``2 p / (f + t)`` with ``p`` such pairs
-    among ``f`` objects that were found and ``t`` true cells. A higher overlap asks for truer outlines: the
-    score is the mean of those for each of `OVERLAPS`.
+    The overlap of an object with a cell is the intersection of their pixels over the union; if it exceeds a
+    half, neither matches another. F1 is ``2 p / (f + t)`` with ``p`` matching pairs among ``f`` objects and
+    ``t`` true cells. A higher least overlap requires more accurate outlines: the score is the mean over
+    `OVERLAPS`.
 
     Parameters
     ----------
-    found, true : sequences of (h, w) int arrays
-        Objects and cells of each picture. Numbers may be missing.
+    segmented, true : sequences of (h, w) int arrays
+        Objects and cells of each picture. Numbers need not be contiguous.
 
     Examples
     --------
     >>> two = np.array([[1, 1, 0, 2, 2]], dtype=np.int32)
-    >>> one_and_no_cell = np.array([[0, 0, 3, 4, 4]], dtype=np.int32)
-    >>> f1([two], [two]), f1([one_and_no_cell], [two])
+    >>> one_wrong = np.array([[0, 0, 3, 4, 4]], dtype=np.int32)
+    >>> f1([two], [two]), f1([one_wrong], [two])
     (1.0, 0.5)
     """
     pairs, objects = np.zeros(len(OVERLAPS)), 0
-    for ours, theirs in zip(found, true, strict=True):
+    for ours, theirs in zip(segmented, true, strict=True):
         n, m = int(ours.max()) + 1, int(theirs.max()) + 1
         common = np.bincount(ours.ravel().astype(np.int64) * m + theirs.ravel(), minlength=n * m).reshape(
             n, m

@@ -1,18 +1,16 @@
-"""Tuning a neural network: the test error of a perceptron that is really trained, over its settings.
+"""Tuning a neural network: the test error of a perceptron over its settings, really trained.
 
-A network with one hidden layer of rectified linear units tells malignant from benign tumours by the 30
-features of scikit-learn's breast-cancer data (569 cases). After Liu, Wang and Wei (2023), *Bayesian
-Optimization with Switching Cost: Regret Analysis and Lookahead Variants*, section 5.2; where that says too
-little to repeat, this is how it is read:
+A network with one hidden layer of rectified linear units classifies tumours as malignant or benign from the
+30 features of scikit-learn's breast-cancer data (569 cases), after Liu, Wang and Wei (2023), *Bayesian
+Optimization with Switching Cost: Regret Analysis and Lookahead Variants*, section 5.2. Where the paper
+leaves details open, this is how they are filled in:
 
-- Training is stochastic gradient descent with momentum 0.9, 30 times through the training data, whose
-  features are standardised.
+- Training is stochastic gradient descent with momentum 0.9 for 30 epochs on standardised features.
 - The *schedule* is the exponent by which the learning rate falls with the number of cases seen so far,
-  ``rate / (seen + 1)^schedule``, as scikit-learn's ``learning_rate="invscaling"`` has it once each time
-  through the data.
-- 70% of the cases are for training, the others for the test, in equal shares of both classes. A setting's
-  error is the mean over five repeats, each with a split and first weights of its own: seeds 0 to 4. So the
-  same setting always has the same error, on the same version of scikit-learn.
+  ``rate / (seen + 1)^schedule``: scikit-learn's ``learning_rate="invscaling"``, updated once per epoch.
+- 70% of the cases are for training, the others for testing, stratified by class. A setting's error is the
+  mean over five repeats, each with its own split and initial weights: seeds 0 to 4. So the same setting
+  always has the same error with the same version of scikit-learn.
 """
 
 from __future__ import annotations
@@ -30,27 +28,30 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.gallery.axes import check_axes
 from fieldbo.world.fields.table import inside, read_readings
 
 REPEATS = 5
 EPOCHS = 30
 FEATURES = 30
 VALUE = "test_error"
+_LEAST = {"batch size": 1.0, "learning rate": 1e-9, "schedule": 0.0, "hidden units per feature": 1e-9}
 
 
 class Settings(NamedTuple):
-    """What is chosen before a network is trained.
+    """Settings of a training.
 
     Attributes
     ----------
     batch_size : int
     learning_rate : float
-        At first.
+        Initial learning rate.
     schedule : float
-        The exponent by which it falls.
+        Exponent by which the learning rate falls.
     hidden : int
-        Units of the hidden layer.
+        Number of hidden units.
     """
 
     batch_size: int
@@ -68,14 +69,14 @@ class Settings(NamedTuple):
         Settings(batch_size=64, learning_rate=0.5, schedule=0.25, hidden=45)
         """
         batch, rate, schedule, factor = (float(x) for x in site)
-        # rounded so that a setting survives the way through a text
+        # rounded so that settings survive being written as text
         return cls(round(batch), round(rate, 9), round(schedule, 9), max(1, round(factor * FEATURES)))
 
 
-@lru_cache(maxsize=10_000)  # scores look the same settings up again and again
+@lru_cache(maxsize=10_000)  # scores look up the same settings repeatedly
 @on_one_blas_thread
 def trained_error(settings: Settings) -> float:
-    """Train the networks of all repeats, and return the mean share of test cases that they get wrong."""
+    """Train the networks of all repeats, and return their mean error rate on test cases."""
     return float(np.mean([_missed(settings, seed) for seed in range(REPEATS)]))
 
 
@@ -92,18 +93,18 @@ def _missed(settings: Settings, seed: int) -> float:
         learning_rate_init=settings.learning_rate,
         power_t=settings.schedule,
         max_iter=EPOCHS,
-        n_iter_no_change=EPOCHS,  # no early end
+        n_iter_no_change=EPOCHS,  # no early stopping
         random_state=seed,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # 30 times through the data are all there are
+        warnings.simplefilter("ignore", ConvergenceWarning)  # expected after 30 epochs
         network.fit(train, of_train)
     return float(np.mean(network.predict(test) != of_test))
 
 
 @cache
 def _split(seed: int) -> tuple[Any, Any, Any, Any]:
-    """Return features and classes for training and test, as (train, test, classes, classes)."""
+    """Return the features of training and test cases, and their classes: (train, test, classes, classes)."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
@@ -118,13 +119,13 @@ def _split(seed: int) -> tuple[Any, Any, Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks(Field):
-    """The test error over four settings: looked up where it is known, and trained for elsewhere.
+    """The test error over four settings: looked up where known, otherwise computed by training.
 
     Attributes
     ----------
     known : mapping of Settings to float
     best : (4,) array or None
-        Where the least of the known errors is.
+        Settings of the least known error.
     """
 
     known: Mapping[Settings, float] = field(repr=False)
@@ -137,38 +138,24 @@ class TrainedNetworks(Field):
         return np.array([self.known[s] if s in self.known else trained_error(s) for s in wanted])
 
     def optimum(self, goal: Literal["maximise", "minimise"]) -> Array | None:
-        """Return the best setting that is known: what else there is could only be found by training."""
+        """Return the best known settings; better ones could only be found by training."""
         return self.best if goal == "minimise" else None
 
 
-@dataclass(frozen=True)
+@settings("field")
 class MLPTraining(FieldKind):
-    """The test error of a perceptron on the breast-cancer data; the same for every draw.
+    """The test error of a perceptron on the breast-cancer data, the same for every draw.
 
-    The axes, in this order: batch size, first learning rate, schedule, hidden units per feature.
-
-    Parameters
-    ----------
-    file : str, optional
-        A CSV in the world's folder with errors that are known; it must hold all of the domain's sites.
-        Without it each value takes a training, a fifth of a second or more.
+    The axes, in this order: batch size, initial learning rate, schedule, hidden units per feature.
     """
 
     file: str | None = None
+    """CSV of known errors in the world's folder; it must hold all of the domain's sites. Without it, each
+    value takes a training, of a fifth of a second or more."""
 
     def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> TrainedNetworks:
         """Return the error over the domain's four settings."""
-        if domain.dimension != 4:
-            raise InputError(
-                f"the settings of a network over {domain.dimension} axes",
-                expected="four: batch size, learning rate, schedule, hidden units per feature",
-                where="field.kind",
-            )
-        for axis, at_least in zip(domain.axes, (1, 1e-9, 0, 1e-9), strict=True):
-            if axis.low < at_least:
-                raise InputError(
-                    f"axis {axis.name!r} starts at {axis.low:g}", expected=f"at least {at_least:g}"
-                )
+        check_axes("the settings of a network", domain, _LEAST)
         if self.file is None:
             return TrainedNetworks({})
         if folder is None:
@@ -180,8 +167,8 @@ class MLPTraining(FieldKind):
         if missing:
             raise InputError(
                 f"{missing} of {domain.size} sites have no row",
-                expected="a row for each of the points that stand for the domain",
+                expected="one row for each of the domain's sites",
                 where=str(path),
-                fix="compute the table anew, or leave the file out and wait for the trainings",
+                fix="recompute the table, or remove `file` from [field] and wait for the trainings",
             )
         return TrainedNetworks(known, table.sites[int(np.argmin(table.values))])

@@ -1,21 +1,20 @@
-"""A cell that counts cells: micrographs are denoised, segmented and cleaned, one stage after the other.
+"""A pipeline that finds cells in micrographs: denoise, segment, clean, one stage after the other.
 
-Each stage has settings of its own, and works on what the one before it made:
+Each stage has its own settings and works on the output of the one before:
 
-1. *Denoise.* Brightness is stretched so that its noise has the same standard deviation everywhere, about 1
-   (Anscombe's root, ``2 sqrt(counts + 3/8 + v)`` where the camera's own noise has variance ``v`` in counts).
-   Then each pixel becomes a mean of those around it that lie in similar patches (non-local means: Buades,
-   Coll and Morel 2005, *A non-local algorithm for image denoising*, section 3).
-2. *Segment.* Bright is what exceeds a Gaussian mean around it by an offset. The bright part is cut along
-   the watersheds between the peaks of the distance to its edge: each of them is the middle of an object.
-3. *Clean.* What is thinner than a disk is opened away, and what is small after that is no cell.
+1. *Denoise.* Brightness is transformed so that its noise has a standard deviation of about 1 everywhere
+   (Anscombe's root, ``2 sqrt(counts + 3/8 + v)``, where the camera's own noise has variance ``v`` in counts).
+   Then each pixel becomes a mean of the surrounding pixels in similar patches (non-local means: Buades, Coll
+   and Morel 2005, *A non-local algorithm for image denoising*, section 3).
+2. *Segment.* A pixel is bright if it exceeds a Gaussian mean around it by an offset. The bright part is cut
+   along the watersheds between the peaks of the distance to its edge; each peak is the middle of an object.
+3. *Clean.* An opening removes what is thinner than a disk; objects that are small after that are dropped.
 
-The value is the F1 score of the objects that are left (`fieldbo.world.fields.gallery.micrographs.f1`).
+The value is the F1 score of the remaining objects (`fieldbo.world.fields.gallery.micrographs.f1`).
 
-A cell keeps what each stage made for the settings it last ran with. So a sample that changes only the last
-settings runs only the last stage; that one runs for every sample. How many seconds the stages
-took that really ran is told with each sample. A value that somebody looks up (for a score) is computed
-apart from that: it leaves the cell as it was, and nobody pays for it.
+The pipeline caches the output of each stage for the settings it last ran with. So a sample that changes only
+the last stage's settings runs only the last stage, which runs for every sample. Each sample reports how many
+seconds the stages that ran took. Looking up a value for a score has no influence on the cache or the costs.
 """
 
 from __future__ import annotations
@@ -26,21 +25,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import pydantic
 from scipy import ndimage
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.gallery.axes import check_axes
 from fieldbo.world.fields.gallery.micrographs import PHOTONS, READ_SD, Labels, Micrograph, f1, micrographs
 from fieldbo.world.fields.table import inside, read_readings
 
 VALUE = "f1"
-_SEARCH = 8  # non-local means look so many pixels to each side
-_CELLS = 8  # so many cells' states are kept at once: one for each vehicle
+_SEARCH = 8  # search distance of non-local means, in pixels
+_CACHED = 8  # number of cached states, one per vehicle
 
 
 class Denoise(NamedTuple):
@@ -49,7 +51,7 @@ class Denoise(NamedTuple):
     Attributes
     ----------
     strength : float
-        How unlike patches may be, in standard deviations of the noise.
+        Tolerated difference of patches, in standard deviations of the noise.
     reach : int
         A patch is a square of ``2 reach + 1`` pixels.
     """
@@ -64,11 +66,11 @@ class Segment(NamedTuple):
     Attributes
     ----------
     window : float
-        Standard deviation of the mean that bright pixels exceed, in pixels.
+        Standard deviation of the Gaussian mean, in pixels.
     offset : float
-        By how much they do, in standard deviations of the noise.
+        Offset above the mean, in standard deviations of the noise.
     spacing : int
-        Between the middles of two cells there are more pixels than that.
+        Least distance between the middles of two cells, in pixels.
     """
 
     window: float
@@ -84,7 +86,7 @@ class Clean(NamedTuple):
     opening : int
         Radius of the disk, in pixels.
     area : int
-        Of the smallest cell, in pixels.
+        Area of the smallest cell, in pixels.
     """
 
     opening: int
@@ -92,7 +94,7 @@ class Clean(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What is chosen before micrographs are worked on: the settings of each stage."""
+    """The settings of each stage."""
 
     denoise: Denoise
     segment: Segment
@@ -108,7 +110,7 @@ class Settings(NamedTuple):
         Clean(opening=2, area=80)
         """
         strength, patch, window, offset, spacing, opening, area = (float(x) for x in site)
-        # rounded so that a setting survives the way through a text
+        # rounded so that settings survive being written as text
         return cls(
             Denoise(round(strength, 9), max(0, round((patch - 1.0) / 2.0))),
             Segment(round(window, 9), round(offset, 9), max(1, round(spacing))),
@@ -126,25 +128,25 @@ LEAST = {
     "opening": 0.0,
     "area": 0.0,
 }
-"""What the axes may start at."""
+"""Least value of each axis."""
 
 
 # -- the stages ------------------------------------------------------------------------------------------
 
 
 def denoised(light: Array, settings: Denoise) -> Array:
-    """Return a picture (h, w) without most of its noise, stretched so that the noise had a deviation of 1."""
+    """Return a denoised picture (h, w), on a scale where the noise had a standard deviation of 1."""
     from skimage.restoration import denoise_nl_means
 
     counts = np.maximum(PHOTONS * light + 0.375 + (PHOTONS * READ_SD) ** 2, 0.0)
-    found = denoise_nl_means(
+    clean = denoise_nl_means(
         2.0 * np.sqrt(counts),
         patch_size=2 * settings.reach + 1,
         patch_distance=_SEARCH,
         h=settings.strength,
         fast_mode=True,
     )
-    return np.asarray(found, dtype=float)
+    return np.asarray(clean, dtype=float)
 
 
 def segmented(bright: Array, settings: Segment) -> Labels:
@@ -172,14 +174,14 @@ def cleaned(objects: Labels, settings: Clean) -> Labels:
 
 
 class State(NamedTuple):
-    """What a cell has at hand.
+    """Outputs of the stages for the last settings.
 
     Attributes
     ----------
     settings : Settings
-        What it last ran with.
+        The settings.
     made : tuple of K lists
-        What each stage made of each picture.
+        Output of each stage for each picture.
     """
 
     settings: Settings
@@ -189,40 +191,42 @@ class State(NamedTuple):
 def worked(
     pictures: Sequence[Micrograph], settings: Settings, before: State | None = None
 ) -> tuple[State, Array]:
-    """Run the stages from the first whose settings changed on, and the last in any case.
+    """Run the stages from the first whose settings changed, and the last in any case.
 
     Parameters
     ----------
     pictures : sequence of Micrograph
     settings : Settings
     before : State, optional
-        What is at hand; without it all stages run.
+        Outputs for earlier settings; without them all stages run.
 
     Returns
     -------
     State
-        What is at hand now.
+        Outputs for the present settings.
     (3,) array
-        Seconds that each stage took, by the clock; NaN where it did not run.
+        Seconds that each stage took; NaN if it did not run.
     """
-    # loaded before the clock runs
+    # import before the clock starts
     from skimage.restoration import denoise_nl_means  # noqa: F401
     from skimage.segmentation import watershed  # noqa: F401
 
-    made: list[list[Any]] = [] if before is None else list(before.made[: _same(before.settings, settings)])
+    made: list[list[Any]] = (
+        [] if before is None else list(before.made[: _unchanged(before.settings, settings)])
+    )
     took_s = np.full(len(STAGES), np.nan)
     for k in range(len(made), len(STAGES)):
-        begun, given = perf_counter(), made[-1] if made else [p.light for p in pictures]
-        made.append([_WORK[k](each, settings[k]) for each in given])
-        took_s[k] = perf_counter() - begun
+        start_s, inputs = perf_counter(), made[-1] if made else [p.light for p in pictures]
+        made.append([_WORK[k](each, settings[k]) for each in inputs])
+        took_s[k] = perf_counter() - start_s
     return State(settings, tuple(made)), took_s
 
 
 _WORK: tuple[Callable[[Any, Any], Any], ...] = (denoised, segmented, cleaned)
 
 
-def _same(before: Settings, now: Settings) -> int:
-    """Return how many stages, from the first on and without the last, have their settings still."""
+def _unchanged(before: Settings, now: Settings) -> int:
+    """Return the number of stages, from the first and without the last, whose settings are unchanged."""
     changed = [a != b for a, b in zip(before, now, strict=True)]
     return changed[:-1].index(True) if any(changed[:-1]) else len(changed) - 1
 
@@ -232,16 +236,16 @@ def _same(before: Settings, now: Settings) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Pipeline(Field):
-    """The F1 score over the settings of the stages: looked up where it is known, computed elsewhere.
+    """The F1 score over the settings of the stages: looked up where known, otherwise computed.
 
     Attributes
     ----------
     draw, images, size : int
-        Which pictures, how many, and their pixels along a side.
+        Number of the draw, number of pictures, and pixels along each side.
     known : dict of Settings to float
-        It grows with what is computed.
+        Known scores; computed ones are added.
     best : (7,) array or None
-        Where the best of the table is.
+        The best settings in the table.
     """
 
     draw: int
@@ -255,90 +259,69 @@ class Pipeline(Field):
 
     @cached_property
     def pictures(self) -> tuple[Micrograph, ...]:
-        """The micrographs with their true cells; drawn when they are first needed."""
+        """The micrographs with their true cells, drawn on first use."""
         return micrographs(self.draw, self.images, self.size)
 
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
-        """Return the scores (N,) at `sites` (N, 7); all stages run where one is not known."""
+        """Return the scores (N,) at `sites` (N, 7); runs all stages where a score is not known."""
         wanted = [Settings.at(site) for site in sites]
-        for settings in wanted:
-            if settings not in self.known:
-                self.known[settings] = self._score(worked(self.pictures, settings)[0])
-        return np.array([self.known[settings] for settings in wanted])
+        for each in wanted:
+            if each not in self.known:
+                self.known[each] = self._score(worked(self.pictures, each)[0])
+        return np.array([self.known[each] for each in wanted])
 
     def sampled(self, site: Array, position: Array, time_s: float = 0.0) -> tuple[Array, dict[str, Array]]:
-        """Run the cell that last ran with the settings at `position` (7,) with those at `site` (7,).
+        """Run the pipeline at `site` (7,), starting from the outputs for the settings at `position` (7,).
 
-        A cell of which no such run is known, as at the start, has nothing at hand.
+        If there are none, as at the start, all stages run.
 
         Returns
         -------
         (1,) array
             The score.
         dict of str to (1,) array
-            ``denoise_s``, ``segment_s`` and ``clean_s``: seconds that the stages took by the clock, 0 for
-            those that did not run; ``stages_run``: how many did.
+            ``denoise_s``, ``segment_s`` and ``clean_s``: measured seconds of each stage, 0 if it did not run;
+            ``stages_run``: number of stages that ran.
         """
         before = self._at_hand.pop(Settings.at(position), None)
         state, took_s = worked(self.pictures, Settings.at(site), before)
         self._at_hand[state.settings] = state
-        if len(self._at_hand) > _CELLS:
+        if len(self._at_hand) > _CACHED:
             self._at_hand.popitem(last=False)
         value = self.known.setdefault(state.settings, self._score(state))
         numbers = [*np.nan_to_num(took_s), np.isfinite(took_s).sum()]
-        told = dict(zip(self.measured, numbers, strict=True))
-        return np.array([value]), {name: np.array([float(x)]) for name, x in told.items()}
+        channels = zip(self.measured, numbers, strict=True)
+        return np.array([value]), {name: np.array([float(x)]) for name, x in channels}
 
     def _score(self, state: State) -> float:
         return f1(state.made[-1], [p.cells for p in self.pictures])
 
     def optimum(self, goal: Literal["maximise", "minimise"]) -> Array | None:
-        """Return the best settings that are known: what else there is could only be found by trying."""
+        """Return the best known settings; better ones could only be found by running the pipeline."""
         return self.best if goal == "maximise" else None
 
 
-@dataclass(frozen=True)
+@settings("field")
 class MicrographPipeline(FieldKind):
-    """How well cells are found in micrographs, over the settings of three stages; other pictures a draw.
+    """The F1 score of finding cells in micrographs, over the settings of three stages.
+
+    Every draw has other pictures.
 
     The axes, in this order: strength and patch size of the denoising; window, offset and spacing of the
     segmentation; radius of the opening and least area of the cleaning. See `Settings`.
-
-    Parameters
-    ----------
-    file : str, optional
-        A CSV in the world's folder with scores that are known, and of which draw; it must hold all of the
-        domain's sites for the draw that is asked for. Without it each value takes a run of all stages.
-    images : int
-        How many pictures.
-    size : int
-        Pixels along a side of each.
     """
 
     file: str | None = None
-    images: int = 3
-    size: int = 320
-
-    def __post_init__(self) -> None:
-        for name, least, most in (("images", 1, 100), ("size", 64, 2048)):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(
-                    f"{name} = {getattr(self, name)}", expected=f"{least} to {most}", where=f"field.{name}"
-                )
+    """CSV of known scores, by draw, in the world's folder. For a draw that is used, it must hold all of the
+    domain's sites. Without it, each value takes a run of all stages."""
+    images: Annotated[int, pydantic.Field(ge=1, le=100)] = 3
+    """Number of pictures."""
+    size: Annotated[int, pydantic.Field(ge=64, le=2048)] = 320
+    """Pixels along each side of a picture."""
 
     def make(self, domain: Domain, draw: int = 0, folder: Path | None = None) -> Pipeline:
         """Return the score over the domain's seven settings."""
-        if domain.dimension != len(LEAST):
-            raise InputError(
-                f"the settings of the stages over {domain.dimension} axes",
-                expected="seven: " + ", ".join(LEAST),
-                where="field.kind",
-            )
-        for axis, at_least in zip(domain.axes, LEAST.values(), strict=True):
-            if axis.low < at_least:
-                raise InputError(
-                    f"axis {axis.name!r} starts at {axis.low:g}", expected=f"at least {at_least:g}"
-                )
+        check_axes("the settings of the stages", domain, LEAST)
         if self.file is None:
             return Pipeline(draw, self.images, self.size)
         if folder is None:
@@ -349,18 +332,18 @@ class MicrographPipeline(FieldKind):
 
     @staticmethod
     def _table(path: Path, domain: Domain, draw: int) -> tuple[Array, Array]:
-        """Return settings (n, 7) and scores (n,) of one draw, once all of the domain's sites are there."""
+        """Return settings (n, 7) and scores (n,) of a draw; raise an `InputError` if a site is missing."""
         table = read_readings(path, ["draw", *(a.name for a in domain.axes)], VALUE)
         of_draw = table.sites[:, 0] == draw
         sites, scores = table.sites[of_draw, 1:], table.values[of_draw]
-        told = {Settings.at(site) for site in sites}
-        missing = sum(Settings.at(site) not in told for site in domain.sites)
+        known = {Settings.at(site) for site in sites}
+        missing = sum(Settings.at(site) not in known for site in domain.sites)
         if missing:
             draws = sorted({int(d) for d in table.sites[:, 0]})
             raise InputError(
                 f"{missing} of {domain.size} sites have no row for draw {draw}",
-                expected=f"a row for each of the points that stand for the domain; there are draws {draws}",
+                expected=f"one row for each of the domain's sites; the table has draws {draws}",
                 where=str(path),
-                fix="compute the missing rows, or leave the file out and wait for the stages to run",
+                fix="compute the missing rows, or remove `file` from [field] and wait for the stages to run",
             )
         return sites, scores

@@ -1,0 +1,271 @@
+"""Write a new world and its first mission from a table of readings: ``worlds/NAME``, ``missions/NAME.toml``.
+
+The truth of the world is the mean of a Gaussian process fitted to the table. `survey` and `cell` derive the
+domain, the costs and the mission from their kind of table.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.value_scale import Transform
+from fieldbo.errors import InputError
+from fieldbo.mission.catalogue import name_of
+from fieldbo.mission.files import write_whole
+from fieldbo.mission.load import load_mission
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.toml import toml_text
+from fieldbo.world.fields.table import Readings, TableField, fit_table
+
+
+class Source:
+    """A table to make a world from: its file, columns of value and noise, transform and unit."""
+
+    csv: Path
+    value: str
+    noise_sd: str | None
+    transform: Transform
+    value_unit: str
+
+
+def new_places(name: str, folder: Path | None = None) -> tuple[Path, Path]:
+    """Return the places of a new world's folder and of its mission; raise an `InputError` if one is taken."""
+    name_of("world", name)
+    base = Path() if folder is None else folder
+    world, mission = base / "worlds" / name, base / "missions" / f"{name}.toml"
+    for path in (world, mission):
+        if path.parent.exists() and not path.parent.is_dir():
+            raise InputError(
+                f"{path.parent} is not a folder", expected="a folder, or nothing yet", fix="rename that file"
+            )
+        if path.exists():
+            raise InputError(
+                f"{path} exists", expected="a new name: nothing is overwritten", fix="choose another name"
+            )
+    return world, mission
+
+
+@dataclass(frozen=True, eq=False)
+class NewWorld:
+    """A world and its first mission, as written.
+
+    Attributes
+    ----------
+    world, mission : Path
+        The world's folder and the mission's file.
+    field : TableField
+        The fit, with its quality.
+    loaded : Mission
+        The mission as it loads.
+    notes : tuple of str
+        What was decided from the table.
+    """
+
+    world: Path
+    mission: Path
+    field: TableField
+    loaded: Mission
+    notes: tuple[str, ...]
+
+    @property
+    def little_known(self) -> float:
+        """Fraction of the sites where the fit's standard deviation is above half the prior's."""
+        belief, sites = self.field.belief, self.loaded.world.domain.sites
+        prior = belief.kernel.diagonal(sites)
+        return float(np.mean(belief.variance(sites) > 0.25 * prior))
+
+
+@dataclass(frozen=True, eq=False)
+class Draft(ABC):
+    """A new world and its first mission before they are written.
+
+    Parameters
+    ----------
+    source : Source
+    columns : sequence of str
+        Columns of the sites.
+    readings : Readings
+    field : TableField
+        The Gaussian process fitted to them.
+    """
+
+    source: Source
+    columns: Sequence[str]
+    readings: Readings
+    field: TableField
+
+    comment: ClassVar[str]
+    """Comment at the top of the world's file."""
+    rows: ClassVar[str]
+    """What a row of the table is called."""
+
+    @classmethod
+    def fitted(cls, source: Source, columns: Sequence[str], readings: Readings) -> Self:
+        """Return a draft with a Gaussian process fitted to the readings."""
+        extent = np.ptp(readings.sites, axis=0)
+        with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
+            field = fit_table(readings, extent, "matern52", source.transform, str(source.csv))
+        return cls(source, columns, readings, field)
+
+    # -- what depends on the kind of table ---------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def heading(self) -> dict[str, Any]:
+        """Title, cost unit and start of the world."""
+
+    @abstractmethod
+    def domain(self) -> dict[str, Any]:
+        """Return the world's table ``[domain]``."""
+
+    @abstractmethod
+    def cost(self) -> dict[str, Any]:
+        """Return the world's table ``[cost]``."""
+
+    @abstractmethod
+    def first_mission(self) -> dict[str, Any]:
+        """Return the title, question, agent, initial readings and policy of the first mission."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Columns of other quantities."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of the table."""
+        return ()
+
+    def prior_mean(self) -> float:
+        """Return the mean of the mission's model, in the user's unit."""
+        return four_digits(self.field.scale.to_user([0.0])[0])
+
+    # -- the files ---------------------------------------------------------------------------------------
+
+    @property
+    def noise_sd(self) -> float:
+        """Fitted noise in the user's unit; under a log transform, at the smallest reading."""
+        at = float(self.readings.values.min()) if self.source.transform == "log" else 1.0
+        return four_digits(self.field.noise_sd * at)
+
+    def world_toml(self) -> bytes:
+        """Return the content of ``world.toml``."""
+        source = self.source
+        field: dict[str, Any] = {
+            "kind": "table",
+            "file": "readings.csv",
+            "axes": list(self.columns),
+            "value": source.value,
+            "transform": source.transform,
+        }
+        if source.noise_sd:
+            field["noise_sd"] = source.noise_sd
+        if self.channels:
+            field["channels"] = list(self.channels)
+        content = {
+            "format": 1,
+            "version": "1",
+            **self.heading,
+            "value": {"name": source.value, "unit": source.value_unit},
+            "domain": self.domain(),
+            "field": field,
+            "cost": self.cost(),
+            "sensor": {"noise_sd": self.noise_sd},
+        }
+        return f"{self.comment}\n{toml_text(content)}".encode()
+
+    def mission_toml(self, name: str) -> bytes:
+        """Return the content of ``missions/NAME.toml``."""
+        first = self.first_mission()
+        theta = np.exp(self.field.belief.kernel.theta)
+        content = {
+            "format": 1,
+            "title": first.pop("title"),
+            "world": name,
+            "seed": 0,
+            **first,
+            "model": {
+                "kernel": "matern52",
+                "transform": self.source.transform,
+                "length_scales": [four_digits(v) for v in theta[:-1]],
+                "variance": four_digits(theta[-1] * self.field.scale.scale**2),
+                "mean": self.prior_mean(),
+            },
+        }
+        return toml_text(content).encode()
+
+    def readme(self, name: str) -> bytes:
+        """Return the content of ``README.md``."""
+        field, source = self.field, self.source
+        on_log = " on a log scale" if source.transform == "log" else ""
+        unit = "" if source.value_unit in ("", "1") else f" {source.value_unit}"
+        return (
+            f"# {name}\n\n"
+            f"{source.value} from {len(self.readings.values)} {self.rows} in `readings.csv` "
+            f"(columns {', '.join(self.columns)}).\n"
+            f"The truth is the mean of a Gaussian process (Matern-5/2) fitted to them{on_log}.\n\n"
+            f"Leave-one-out error {field.loo_rmse:.4g}{unit}; its 90% intervals hold "
+            f"{field.loo_coverage:.0%} of the {self.rows}. Cross-validated R2 {field.explained:.2f}.\n"
+        ).encode()
+
+    def write(self, world: Path, mission: Path) -> NewWorld:
+        """Write both to a temporary folder, and move them into place once they load.
+
+        Raises
+        ------
+        InputError
+            If they don't load or can't be written. Nothing is left half-written.
+        """
+        try:
+            loaded = self._written(world, mission)
+        except OSError as error:
+            raise InputError(
+                f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
+                expected="folders worlds and missions that can be written to",
+            ) from None
+        return NewWorld(world, mission, self.field, loaded, self.notes)
+
+    def _written(self, world: Path, mission: Path) -> Mission:
+        base = world.parent.parent
+        base.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
+            new_world, new_mission = Path(aside) / world.name, Path(aside) / mission.name
+            new_world.mkdir()
+            shutil.copyfile(self.source.csv, new_world / "readings.csv")
+            write_whole(new_world / "world.toml", self.world_toml())
+            write_whole(new_world / "README.md", self.readme(world.name))
+            write_whole(new_mission, self.mission_toml(world.name))
+            try:
+                loaded = load_mission(new_mission)
+            except InputError as error:  # its own place would be a file that is deleted by then
+                where = str(self.source.csv)
+                raise InputError(error.problem, expected=error.expected, where=where, fix=error.fix) from None
+            for path in (world, mission):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            new_world.replace(world)
+            new_mission.replace(mission)
+        return loaded
+
+
+def four_digits(number: float) -> float:
+    """Return a number to four significant digits, for a file that people read."""
+    return float(f"{float(number):.4g}")
+
+
+def check_values_differ(readings: Readings, what: str, source: Source) -> None:
+    """Raise an `InputError` if all readings have the same value."""
+    if np.ptp(readings.values) <= 0:
+        raise InputError(
+            f"all {what} are {readings.values[0]:g}",
+            expected="values that differ",
+            where=f"{source.csv}, column {source.value}",
+        )
