@@ -177,7 +177,7 @@ def sites_of(features):
 
 
 @pytest.mark.parametrize("name", ["lake", "cell"])
-def test_tables_and_maps_are_those_of_the_run_folder(name, request, tmp_path):
+def test_exported_tables_and_maps_equal_those_of_the_run_folder(name, request, tmp_path):
     folder = request.getfixturevalue(name)
 
     files = export(folder, ["csv", "netcdf"], tmp_path / "out")
@@ -221,7 +221,7 @@ def test_the_trajectory_of_a_cell_has_settings_and_no_degrees(cell, tmp_path):
 # -- GeoJSON ---------------------------------------------------------------------------------------------
 
 
-def test_a_gis_finds_path_readings_and_map_where_they_were(lake, told, tmp_path):
+def test_geojson_has_path_readings_and_map_at_their_positions(lake, told, tmp_path):
     export(lake, ["geojson"], tmp_path)
     result = told.result
 
@@ -249,7 +249,7 @@ def test_a_gis_finds_path_readings_and_map_where_they_were(lake, told, tmp_path)
     assert [one["properties"]["exceedance"] for one in sites] == sure.tolist()
 
 
-def test_a_frame_of_a_file_goes_before_the_vehicles(lake, tmp_path):
+def test_a_frame_file_takes_precedence_over_the_frame_of_the_vehicle(lake, tmp_path):
     file = tmp_path / "frame.toml"
     file.write_text(
         '[link]\nkind = "any"\n[frame]\norigin = { latitude = -33.0, longitude = 18.4 }\n'
@@ -262,10 +262,10 @@ def test_a_frame_of_a_file_goes_before_the_vehicles(lake, tmp_path):
     assert first["geometry"]["coordinates"] == [18.4, -33.0, 0.0]
 
 
-def test_degrees_without_a_frame_are_an_error_with_a_table_that_can_be_copied(tmp_path):
+def test_geojson_without_a_frame_is_an_error_with_an_example(tmp_path):
     folder = made(tmp_path / "run", "lake-level-set", {"agent": {"battery": 60}})
 
-    with pytest.raises(InputError, match="nothing says where on the ground") as error:
+    with pytest.raises(InputError, match="on the ground is unknown") as error:
         export(folder, ["csv", "geojson"])
 
     assert not (folder / "export").exists(), "half an export was written"
@@ -281,18 +281,18 @@ def test_degrees_without_a_frame_are_an_error_with_a_table_that_can_be_copied(tm
         ("[link]\n", r"there is no \[frame\]"),
         ('[frame]\nalong = "along"\n', "'depth' leads"),
         ('[frame]\nalong = "along"\ndept = "depth"\n', "did you mean 'depth'"),
-        ('[frame]\nalong = "along"\ndepth = "depth"\n', "nothing says where on the ground"),
+        ('[frame]\nalong = "along"\ndepth = "depth"\n', "on the ground is unknown"),
     ],
 )
-def test_a_frame_that_does_not_do_says_why(lake, tmp_path, text, said):
+def test_an_invalid_frame_is_an_error(lake, tmp_path, text, said):
     (tmp_path / "frame.toml").write_text(text)
 
     with pytest.raises(InputError, match=said):
         export(lake, ["geojson"], tmp_path / "out", tmp_path / "frame.toml")
 
 
-def test_a_cell_is_no_place(cell, tmp_path):
-    with pytest.raises(InputError, match=r"(?s)GeoJSON is of places.*export it to csv, netcdf or mcap"):
+def test_geojson_of_a_factory_cell_is_an_error(cell, tmp_path):
+    with pytest.raises(InputError, match=r"(?s)GeoJSON needs places.*export the run to csv, netcdf or mcap"):
         export(cell, ["geojson"], tmp_path)
 
 
@@ -310,7 +310,7 @@ class Named(Simulated):
         ]
 
 
-def test_a_channel_that_is_called_as_a_column_takes_the_place_of_none(tmp_path):
+def test_a_channel_named_like_a_column_does_not_replace_it(tmp_path):
     vehicle = {"link": {}, "frame": FRAME}
     folder = made(tmp_path / "run", "lake-level-set", {"agent": {"battery": 60}}, Named, [vehicle])
     told = read_run(folder)
@@ -339,7 +339,7 @@ def test_a_channel_that_is_called_as_a_column_takes_the_place_of_none(tmp_path):
         assert set(data["value_channel"].values) == {0.0}
 
 
-def test_an_axis_that_is_called_as_a_column_is_told_apart(tmp_path):
+def test_an_axis_named_like_a_column_does_not_replace_it(tmp_path):
     axes = [Axis("value", "m", 0.0, 9.0), Axis("cost", "m", 0.0, 9.0)]
     small = small_mission(Random(), battery=20.0)
     mission = replace(small, world=replace(small.world, domain=Domain.grid(axes, small.world.domain.shape)))
@@ -351,7 +351,7 @@ def test_an_axis_that_is_called_as_a_column_is_told_apart(tmp_path):
     assert [row[1:4] for row in rows] == [[*s, v] for s, v in zip(result.sites, result.values, strict=True)]
 
 
-def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
+def test_each_vehicle_has_a_path(tmp_path):
     one = small_mission(Random(), battery=30.0)
     far = one.world.domain.sites[-1]
     mission = replace(one, crew=(one.crew[0], replace(one.crew[0], start=far, home=far)))
@@ -399,7 +399,7 @@ def test_each_order_of_the_record_is_a_goal(log, told):
     np.testing.assert_allclose(local(log, "/goal/pose"), GROUND.local(places), atol=MILLIMETRE)
 
 
-def test_each_other_row_of_the_record_is_an_event_as_it_was_written(log, told):
+def test_each_other_row_of_the_record_is_an_event(log, told):
     others = [row for row in told.rows if row.kind not in ORDERS]
 
     kinds = Counter(row.kind for row in others)
@@ -410,7 +410,7 @@ def test_each_other_row_of_the_record_is_an_event_as_it_was_written(log, told):
         assert said["body"] == row.body.get("message", said["body"])
 
 
-def test_each_reading_is_told_once_with_its_time(log, told):
+def test_each_reading_occurs_once_with_its_time(log, told):
     result = told.result
     readings = log.messages["/reading"]
 
@@ -426,7 +426,7 @@ def test_each_reading_is_told_once_with_its_time(log, told):
     assert [one["channels"] for one in readings if one["channels"]] == [{"turbidity": 3.5}]
 
 
-def test_poses_and_fixes_are_where_the_vehicle_was(log, told):
+def test_poses_and_fixes_follow_the_vehicle(log, told):
     """A pose for each reading, and for each part or telemetry that says of another place."""
     events = [e for e in told.result.observations if len(e.values) == 0]
     heard = [row for row in told.rows if row.kind == "telemetry"]
@@ -442,7 +442,7 @@ def test_poses_and_fixes_are_where_the_vehicle_was(log, told):
         assert pose.timestamp.seconds * 10**9 + pose.timestamp.nanos == when
 
 
-def test_the_battery_is_as_the_books_have_it(log, told):
+def test_the_battery_equals_that_of_the_ledger(log, told):
     books = told.result.books[0]
     last = log.messages["/battery"][-1]
 
@@ -454,11 +454,11 @@ def test_the_battery_is_as_the_books_have_it(log, told):
     assert told_of <= {one["remaining"] for one in log.messages["/battery"]} | {900.0}
 
 
-def test_the_times_of_a_log_never_go_back(log):
+def test_the_times_of_a_log_never_decrease(log):
     assert log.order == sorted(log.order)
 
 
-def test_messages_fit_the_schemas_that_the_log_carries(log):
+def test_messages_match_the_schemas_in_the_log(log):
     """A viewer takes fields of one type only, and none without its properties."""
     for topic in ("/goal", "/reading", "/battery", "/event"):
         schema = log.schemas[topic]
@@ -522,7 +522,7 @@ def test_the_last_belief_is_the_map(log, told):
     np.testing.assert_allclose(layers, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_each_belief_is_what_the_agent_believed_then(log, told):
+def test_each_belief_equals_that_of_the_agent_at_the_time(log, told):
     """Told after each order that was carried out: an agent that hears the same believes the same."""
     agent = Agent(told.mission, told.name)
     believed = []
@@ -546,7 +546,7 @@ def test_each_belief_is_what_the_agent_believed_then(log, told):
         np.testing.assert_allclose(layers[:, 0], expected[:, 0], rtol=1e-5, atol=1e-6)
 
 
-def test_a_long_run_tells_no_more_beliefs_than_fit(lake, tmp_path, monkeypatch):
+def test_the_number_of_beliefs_in_a_long_run_is_limited(lake, tmp_path, monkeypatch):
     monkeypatch.setattr(mcap, "_MOST_BELIEFS", 4)
 
     (file,) = export(lake, ["mcap"], tmp_path)
@@ -570,7 +570,7 @@ LAYOUTS = [
     shape=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     data=st.data(),
 )
-def test_a_grid_lies_around_its_sites_whichever_way_the_axes_lead(layout, bearing, shape, data):
+def test_grid_cells_are_centred_on_their_sites_for_any_orientation(layout, bearing, shape, data):
     domain = Domain.grid([Axis("a", "m", -3, 12), Axis("b", "m", 1, 5)], shape)
     kept = data.draw(st.lists(st.booleans(), min_size=domain.size, max_size=domain.size))
     if any(kept):
@@ -606,7 +606,7 @@ def decoded(message):
     ],
     ids=["box", "line", "space"],
 )
-def test_sites_on_no_plane_grid_are_a_cloud_of_points(domain):
+def test_sites_that_are_not_a_plane_grid_become_a_point_cloud(domain):
     ground = Frame.usual(domain.axes).over(domain.axes)
     mean, sd = np.arange(domain.size) + 0.5, np.full(domain.size, 0.25)
 
@@ -619,7 +619,7 @@ def test_sites_on_no_plane_grid_are_a_cloud_of_points(domain):
     np.testing.assert_allclose(rows[:, 3:], np.stack([mean, sd], axis=1))
 
 
-def test_a_cell_has_settings_and_neither_poses_nor_a_belief(cell, tmp_path):
+def test_a_factory_cell_has_settings_but_no_poses_and_no_belief(cell, tmp_path):
     (file,) = export(cell, ["mcap"], tmp_path)
 
     log, told = read_log(file), read_run(cell)
@@ -651,7 +651,7 @@ def test_a_world_in_metres_needs_no_frame_for_a_log(tmp_path):
 # -- when, and what is left alone ------------------------------------------------------------------------
 
 
-def test_a_run_is_exported_while_it_goes_on_and_after_a_crash(tmp_path):
+def test_a_run_can_be_exported_in_progress_and_after_a_crash(tmp_path):
     folder, frame = tmp_path / "run", tmp_path / "frame.toml"
     frame.write_text('[frame]\norigin = { latitude = 47, longitude = 8 }\nalong = "along"\ndepth = "depth"\n')
 
@@ -677,11 +677,11 @@ def digests(folder):
     return {file: sha256(file.read_bytes()).hexdigest() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_run_that_has_read_nothing_yet_can_be_exported(tmp_path):
+def test_a_run_without_readings_can_be_exported(tmp_path):
     mission = fieldbo.load_mission("lake-level-set")
     folder, record = begin(mission, tmp_path / "run", [{"frame": FRAME}])
     with record:
-        with pytest.raises(InputError, match="nothing is in the record of run yet"):
+        with pytest.raises(InputError, match="the record of run is empty"):
             export(folder, ["csv"])
         record.order(Agent(mission, "run").ask())
 
@@ -696,7 +696,7 @@ def test_a_run_that_has_read_nothing_yet_can_be_exported(tmp_path):
     assert set(read_log(folder / "export" / "run.mcap").messages) == {"/goal", "/goal/pose"}
 
 
-def test_nothing_is_written_over_unless_it_is_said(lake, tmp_path):
+def test_existing_files_are_only_replaced_on_request(lake, tmp_path):
     (tmp_path / "path.csv").write_text("mine")
 
     with pytest.raises(InputError, match=r"(?s)already holds path\.csv.*--replace"):
@@ -707,26 +707,26 @@ def test_nothing_is_written_over_unless_it_is_said(lake, tmp_path):
     assert (tmp_path / "path.csv").read_bytes() == (lake / "path.csv").read_bytes()
 
 
-def test_a_folder_that_is_a_file_is_an_error(lake, tmp_path):
+def test_a_file_as_output_folder_is_an_error(lake, tmp_path):
     (tmp_path / "out").write_text("")
 
     with pytest.raises(InputError, match="can't be written"):
         export(lake, ["csv"], tmp_path / "out")
 
 
-def test_an_unknown_format_is_told_the_nearest(lake):
+def test_an_unknown_format_is_an_error_with_the_nearest_name(lake):
     with pytest.raises(UnknownNameError, match="did you mean 'netcdf'"):
         export(lake, ["csv", "netcfd"])
 
 
-def test_a_log_without_its_library_says_how_to_get_it(lake, tmp_path, monkeypatch):
+def test_a_missing_mcap_library_is_an_error_with_the_install_command(lake, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "foxglove", None)
 
     with pytest.raises(InputError, match=r"fieldbo\[mcap\]"):
         export(lake, ["mcap"], tmp_path)
 
 
-def test_the_command_finds_a_run_by_its_name_and_says_what_it_wrote(lake, said, tmp_path, monkeypatch):
+def test_the_command_takes_a_run_name_and_prints_the_files(lake, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs").mkdir()
     shutil.copytree(lake, Path("runs") / "lake-1")
@@ -738,7 +738,7 @@ def test_the_command_finds_a_run_by_its_name_and_says_what_it_wrote(lake, said, 
     assert Path(lines[0]).parent == Path("runs/lake-1/export")
 
 
-def test_the_command_says_what_is_wrong_in_one_message(lake, command, tmp_path):
+def test_the_command_reports_an_error_in_one_message(lake, command, tmp_path):
     code, out, err = command("export", lake.parent / "lake-2", "csv")
 
     assert (code, out) == (2, "")

@@ -74,7 +74,7 @@ def test_an_old_run_opens_with_the_orders_it_gave(old):
 
 
 def test_an_old_run_is_explained_and_exported(old):
-    folder, expected = old
+    folder, _ = old
     assert fieldbo.explain(folder).text
     assert fieldbo.explain(folder, 0).order.id.endswith("/0")
     files = {file.name for file in export(folder, ["csv", "netcdf"])}

@@ -125,7 +125,7 @@ MISSIONS = {
 
 
 @pytest.mark.parametrize("name", MISSIONS)
-def test_a_resumed_run_equals_the_unbroken_one_wherever_it_was_broken_off(name, tmp_path):
+def test_a_resumed_run_equals_the_uninterrupted_one_from_any_row(name, tmp_path):
     mission = MISSIONS[name]()
     result, log = unbroken(mission, tmp_path / "unbroken")
     writes = writes_in(log)
@@ -140,7 +140,7 @@ def test_a_resumed_run_equals_the_unbroken_one_wherever_it_was_broken_off(name, 
         assert resumed.summary() == result.summary()
 
 
-def test_a_run_that_is_broken_off_again_and_again_still_ends_the_same(tmp_path):
+def test_a_run_interrupted_repeatedly_reaches_the_same_end(tmp_path):
     mission = MISSIONS["fleet in batches with refits"]()
     _, log = unbroken(mission, tmp_path / "unbroken")
     file = broken_off(mission, tmp_path / "r", 2)
@@ -155,7 +155,7 @@ def test_a_run_that_is_broken_off_again_and_again_still_ends_the_same(tmp_path):
     assert said(file) == log
 
 
-def test_a_replay_never_asks_the_policy_and_fits_nothing(tmp_path, monkeypatch):
+def test_a_replay_neither_asks_the_policy_nor_fits_the_model(tmp_path, monkeypatch):
     mission = learning(small_mission(TruVaR(), battery=60.0, initial=3))
     result, _ = unbroken(mission, tmp_path)
 
@@ -170,7 +170,7 @@ def test_a_replay_never_asks_the_policy_and_fits_nothing(tmp_path, monkeypatch):
     assert repr(again.curve) == repr(result.curve)
 
 
-def test_a_run_that_has_ended_is_told_again_and_not_written_to(tmp_path):
+def test_resuming_an_ended_run_returns_its_result_and_writes_nothing(tmp_path):
     mission = small_mission(Random())
     result, log = unbroken(mission, tmp_path)
     before = (tmp_path / "run.sqlite").read_bytes()
@@ -182,7 +182,7 @@ def test_a_run_that_has_ended_is_told_again_and_not_written_to(tmp_path):
     assert (tmp_path / "run.sqlite").read_bytes() == before
 
 
-def test_a_run_that_died_before_its_first_order_begins(tmp_path):
+def test_a_run_without_any_order_can_be_resumed(tmp_path):
     mission = small_mission(Random())
     _, log = unbroken(mission, tmp_path / "unbroken")
     new(tmp_path / "r").close()
@@ -192,7 +192,7 @@ def test_a_run_that_died_before_its_first_order_begins(tmp_path):
     assert said(tmp_path / "r" / "run.sqlite") == log
 
 
-def test_on_step_tells_how_things_stand_and_of_new_orders_and_the_curve_holds_all(tmp_path):
+def test_on_step_is_called_for_the_replayed_part_and_each_new_order(tmp_path):
     mission = small_mission(Random(), battery=50.0)
     file = broken_off(mission, tmp_path, 9)
     steps = []
@@ -250,7 +250,9 @@ class Remote(Simulated):
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("writes", [4, 5, 6, 7])
-def test_what_a_robot_did_while_nobody_listened_is_told_once_and_not_asked_for_again(tmp_path, parts, writes):
+def test_an_order_completed_during_the_interruption_is_recorded_once(
+    tmp_path, parts, writes
+):
     mission = small_mission(Random(), battery=40.0)
     whole = Robot(mission, parts)
     _, log = unbroken(mission, tmp_path / "unbroken", lambda m: Remote(m, whole))
@@ -272,7 +274,7 @@ def test_what_a_robot_did_while_nobody_listened_is_told_once_and_not_asked_for_a
     assert len(events) == kinds.count("observation")
 
 
-def test_an_order_that_never_arrived_is_sent_again_under_its_id(tmp_path):
+def test_an_order_that_never_arrived_is_sent_again_with_its_id(tmp_path):
     mission = small_mission(Random(), battery=40.0)
     robot = Robot(mission)
     file = broken_off(mission, tmp_path, 3, lambda m: Remote(m, robot))
@@ -285,7 +287,7 @@ def test_an_order_that_never_arrived_is_sent_again_under_its_id(tmp_path):
     assert robot.sent[:2] == ["small-1/0", "small-1/1"]
 
 
-def test_vehicles_that_fail_on_the_way_are_held_and_the_run_can_still_go_on(tmp_path):
+def test_a_vehicle_that_fails_is_held_and_the_run_can_be_resumed(tmp_path):
     held = []
 
     class Dead(Simulated):
@@ -307,9 +309,9 @@ def test_vehicles_that_fail_on_the_way_are_held_and_the_run_can_still_go_on(tmp_
     assert said(file) == log
 
 
-def test_a_run_with_vehicles_does_not_go_on_as_a_simulation(tmp_path):
+def test_a_run_with_vehicles_is_not_resumed_as_a_simulation(tmp_path):
     with Record.create(tmp_path / "run.sqlite", "r", {"vehicles": [{"kind": "by-hand"}]}) as record:
-        with pytest.raises(InputError, match="begun with vehicles"):
+        with pytest.raises(InputError, match="began with vehicles"):
             resume(small_mission(), record)
         assert record.empty
 
@@ -348,28 +350,28 @@ class Faulty(Simulated):
         return [event]
 
 
-def test_events_that_came_late_or_twice_or_in_parts_replay_the_same(tmp_path):
+def test_late_repeated_and_partial_events_are_replayed_identically(tmp_path):
     mission = learning(replace(small_mission(Random(), battery=80.0), batch=2))
     result, log = unbroken(mission, tmp_path, Faulty)
     assert {"lost", "telemetry", "rejected", "fitted"} <= {kind for kind, _, _ in log}
 
-    course = load_course(mission, tmp_path / "run.sqlite")
+    state = load_state(mission, tmp_path / "run.sqlite")
 
-    again = course.result()
+    again = state.result()
     assert again.summary() == result.summary()
     assert repr(again.curve) == repr(result.curve)
     assert np.array_equal(again.surface.mean, result.surface.mean)
     assert repr([b.lines for b in again.books]) == repr([b.lines for b in result.books])
 
 
-def load_course(mission, file):
+def load_state(mission, file):
     with Record(file) as record:
-        course = RunState(mission, record.name)
-        course.replay(record.rows())
-    return course
+        state = RunState(mission, record.name)
+        state.replay(record.rows())
+    return state
 
 
-def test_an_event_that_broke_a_run_off_does_not_keep_it_from_going_on(tmp_path):
+def test_a_run_stopped_by_an_invalid_event_can_be_resumed(tmp_path):
     class Crooked(Simulated):
         def events(self, timeout_s):
             found = super().events(timeout_s)
@@ -394,7 +396,7 @@ def test_an_event_that_broke_a_run_off_does_not_keep_it_from_going_on(tmp_path):
 # -- Ctrl-C ----------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_leaves_a_run_that_can_go_on_in_a_resume_too(tmp_path):
+def test_a_resumed_run_can_be_interrupted_and_resumed_again(tmp_path):
     mission = small_mission(Random(), battery=60.0)
     _, log = unbroken(mission, tmp_path / "unbroken")
 
@@ -429,7 +431,7 @@ class Typist:
         return ByHand(mission, read=self.read, write=self.printed.append)
 
 
-def test_a_person_is_asked_again_what_was_out_and_for_nothing_that_was_told(tmp_path):
+def test_by_hand_only_the_outstanding_order_is_asked_again(tmp_path):
     mission = small_mission(Random(), battery=40.0)
     with new(tmp_path) as record, pytest.raises(Interrupted):
         run(mission, [Typist("", "0.5", "2", "", "0.25", "3").at(mission)], record)
@@ -452,7 +454,7 @@ def test_a_person_is_asked_again_what_was_out_and_for_nothing_that_was_told(tmp_
 # -- one writes, many read -------------------------------------------------------------------------------
 
 
-def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
+def test_a_second_writer_is_rejected_but_a_reader_is_not(tmp_path):
     mission = small_mission(Random(), battery=60.0)
     seen = []
 
@@ -475,7 +477,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
 WRITER = """
 import sys, time
 from pathlib import Path
-from fieldbo.record import Record
+from fieldbo.runs.record.record import Record
 record = Record(Path(sys.argv[1]))
 record.claim()
 print("mine", flush=True)
@@ -483,14 +485,14 @@ time.sleep(60)
 """
 
 
-def test_the_right_to_write_ends_with_its_process(tmp_path):
+def test_the_right_to_write_ends_with_the_process(tmp_path):
     mission = small_mission(Random())
     file = broken_off(mission, tmp_path, 5)
     other = subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE, text=True)
     try:
         assert other.stdout.readline() == "mine\n"
         before = said(file)
-        with pytest.raises(RecordError, match="still going on"):
+        with pytest.raises(RecordError, match="still in progress"):
             gone_on(mission, file)
         assert said(file) == before
         assert is_being_written(file)
@@ -517,7 +519,7 @@ def folder(tmp_path, monkeypatch):
     return place
 
 
-def test_the_command_goes_on_to_the_same_end_as_an_unbroken_run(folder, command):
+def test_the_command_reaches_the_same_end_as_an_uninterrupted_run(folder, command):
     code, out, err = command("resume", folder)
     assert (code, err) == (0, "")
     assert f"{folder.name} goes on, after 4 orders" in out
@@ -526,14 +528,14 @@ def test_the_command_goes_on_to_the_same_end_as_an_unbroken_run(folder, command)
         assert (folder / name).read_text() == Path("other", folder.name, name).read_text()
 
 
-def test_a_run_is_found_by_its_name_below_runs(folder, command):
+def test_a_run_can_be_given_by_its_name_below_runs(folder, command):
     assert record_file(folder.name) == record_file(folder) == record_file(folder / "run.sqlite")
     assert command("resume", folder.name)[0] == 0
     code, _, err = command("resume", "lake-stradle-1")
     assert (code, "did you mean 'lake-straddle-1'?" in err) == (2, True)
 
 
-def test_a_run_that_has_ended_says_so_and_gets_its_missing_files(folder, command):
+def test_resuming_an_ended_run_writes_its_missing_files(folder, command):
     command("resume", folder)
     kept = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
     (folder / "summary.json").unlink()
@@ -549,12 +551,12 @@ def test_a_run_that_has_ended_says_so_and_gets_its_missing_files(folder, command
     assert now == {**kept, "path.csv": b"my own notes"}
 
 
-def test_where_nothing_was_begun_it_says_how_to_begin(folder, command):
+def test_a_folder_without_a_record_is_an_error_with_the_command_to_start_it(folder, command):
     for file in folder.glob("run.*"):
         file.unlink()
     code, _, err = command("resume", folder)
     assert code == 2
-    assert "nothing was begun" in err
+    assert "no run has begun" in err
     assert f"fieldbo run {folder}/mission.toml" in err
     assert command("resume", ".")[0] == command("resume", "nowhere")[0] == 2
 
@@ -567,7 +569,7 @@ def test_where_nothing_was_begun_it_says_how_to_begin(folder, command):
         ("lake-transect/world.toml", None, None),
     ],
 )
-def test_a_run_whose_mission_or_world_was_changed_is_refused(folder, command, file, old, new):
+def test_a_run_with_a_changed_mission_or_world_is_not_resumed(folder, command, file, old, new):
     changed = folder / file
     if old is None:
         changed.write_text(changed.read_text() + "\n# a remark\n")
@@ -587,15 +589,24 @@ def contents(folder):
     return {f: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
 
 
-def test_a_file_that_is_missing_or_changed_is_named_with_the_way_out(folder):
-    (folder / "lake-transect" / "README.md").unlink()
+def test_a_changed_document_of_the_world_does_not_matter(folder):
+    document = folder / "lake-transect" / "README.md"
+    document.write_text(document.read_text() + "\nA remark.\n")
+    with Record(folder / "run.sqlite") as record:
+        assert not any(name.endswith(".md") for name in record.description["files"])
+        mission_of(record)
+
+
+def test_a_changed_file_is_named_with_the_command_for_a_new_run(folder):
+    file = folder / "lake-transect" / "world.toml"
+    file.write_text(file.read_text() + "\n# a remark\n")
     with Record(folder / "run.sqlite") as record, pytest.raises(InputError) as refused:
         mission_of(record)
-    assert "lake-transect/README.md" in str(refused.value)
+    assert "lake-transect/world.toml" in str(refused.value)
     assert f"fieldbo run {folder}/mission.toml" in str(refused.value).replace("\n", "").replace(" " * 12, " ")
 
 
-def test_other_versions_are_noted_and_the_run_goes_on(folder, command, monkeypatch):
+def test_a_run_of_another_version_is_resumed_with_a_note(folder, command, monkeypatch):
     with Record(folder / "run.sqlite") as record:
         assert notes(record) == []
     monkeypatch.setattr(fieldbo, "__version__", "99.0")
@@ -605,7 +616,7 @@ def test_other_versions_are_noted_and_the_run_goes_on(folder, command, monkeypat
 
 
 @pytest.mark.parametrize("what", ["cut", "noise", "another's", "flipped"])
-def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command, what):
+def test_a_damaged_or_foreign_record_is_rejected_and_unchanged(folder, command, what):
     command("resume", folder)
     file = folder / "run.sqlite"
     content = bytearray(file.read_bytes())
@@ -626,14 +637,14 @@ def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command
     code, _, err = command("resume", folder)
 
     assert code == 2
-    assert "damaged" in err or "no record of a run" in err
+    assert "damaged" in err or "not the record of a run" in err
     assert contents(folder) == before
     told = command("runs")[1]
-    assert "damaged" in told or "no record of a run" in told
+    assert "damaged" in told or "not the record of a run" in told
     assert contents(folder) == before
 
 
-def test_by_hand_the_command_asks_for_what_was_out(folder):
+def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
     def hand(*args, typed):
         return subprocess.run(
             [sys.executable, "-m", "fieldbo", *args],
@@ -653,7 +664,7 @@ def test_by_hand_the_command_asks_for_what_was_out(folder):
     assert told == [[1.5], [2.5], [0.75]]
 
 
-def test_runs_lists_how_each_run_stands(folder, said_of_runs):
+def test_runs_lists_the_state_of_each_run(folder, said_of_runs):
     [line] = said_of_runs()
     assert line[:2] == [folder.name, "lake-straddle"]
     assert line[4:] == ["can", "be", "resumed", "4", "3", *line[9:]]
@@ -666,7 +677,7 @@ def test_runs_lists_how_each_run_stands(folder, said_of_runs):
     assert line[-3:] == ["of", "900", "s"]
     Path("runs/empty").mkdir()
     Path("runs/empty/mission.toml").touch()
-    assert said_of_runs()[0] == ["empty", "nothing", "begun", "yet"]
+    assert said_of_runs()[0] == ["empty", "not", "begun"]
 
 
 @pytest.fixture
@@ -679,14 +690,14 @@ def said_of_runs(command):
     return lines
 
 
-def test_a_run_is_told_again_from_its_folder(folder):
-    course = load_run(folder)
-    assert course.end_reason is None
-    assert len(course.curve) == 3
-    assert list(course.waiting) == [f"{folder.name}/3"]
-    assert course.mission.name == "lake-straddle"
+def test_a_run_is_loaded_from_its_folder(folder):
+    state = load_run(folder)
+    assert state.end_reason is None
+    assert len(state.curve) == 3
+    assert list(state.outstanding) == [f"{folder.name}/3"]
+    assert state.mission.name == "lake-straddle"
     before = contents(folder)
-    result = course.result()
+    result = state.result()
     assert len(result.values) == 3
     assert contents(folder) == before
 
@@ -699,7 +710,7 @@ def test_a_replay_is_faster_than_the_run(tmp_path):
         run(mission, record=record)
         took = time.perf_counter() - began
     began = time.perf_counter()
-    load_course(mission, record.file)
+    load_state(mission, record.file)
     assert time.perf_counter() - began < took
 
 
@@ -714,7 +725,7 @@ class Forgetful(Random):
         return replace(super().suggest(state, None), memory=memory + 1)
 
 
-def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
+def test_the_memory_of_the_policy_at_a_stop_is_replayed(tmp_path):
     one = small_mission(Forgetful(), battery=40.0, home=False)
     mission = replace(one, crew=(one.crew[0], replace(one.crew[0], battery=25.0)))
     _, log = unbroken(mission, tmp_path)
@@ -724,12 +735,12 @@ def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
     )
     assert log[first][2]["why"]["end_reason"] == "battery spent"
     with Record(tmp_path / "run.sqlite") as record:
-        course = RunState(mission, record.name)
-        course.replay(record.rows()[: first + 1])
-    assert course.agent.memory == log[first][2]["memory"]
+        state = RunState(mission, record.name)
+        state.replay(record.rows()[: first + 1])
+    assert state.agent.memory == log[first][2]["memory"]
 
 
-def test_a_full_disk_breaks_a_run_off_and_it_goes_on_when_there_is_room_again(tmp_path):
+def test_a_run_stopped_by_a_full_disk_can_be_resumed(tmp_path):
     mission = MISSIONS["batch"]()
     _, log = unbroken(mission, tmp_path / "unbroken")
     with new(tmp_path / "r") as record:
@@ -744,14 +755,14 @@ def test_a_full_disk_breaks_a_run_off_and_it_goes_on_when_there_is_room_again(tm
     assert said(record.file) == log
 
 
-def test_a_simulated_run_does_not_go_on_with_a_robot(folder, command):
+def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
     before = contents(folder)
     code, _, err = command("resume", folder, "--vehicle", "mqtt")
     assert (code, "begun as a simulation" in err) == (2, True)
     assert contents(folder) == before
 
 
-def test_another_robot_is_asked_in_the_session_of_the_run(folder):
+def test_another_robot_continues_the_session_of_the_run(folder):
     mission = fieldbo.load_mission("lake-straddle")
     [begun] = [for_new_run("mqtt")]
     [same] = vehicles_of(mission, [begun], [])
@@ -759,7 +770,7 @@ def test_another_robot_is_asked_in_the_session_of_the_run(folder):
     assert same.session == other.session == begun["session"]
 
 
-def test_a_vehicle_that_can_not_even_hold_does_not_cost_the_result(tmp_path):
+def test_a_vehicle_that_fails_to_hold_does_not_lose_the_result(tmp_path):
     class Deaf(Simulated):
         def hold(self):
             raise VehicleError("the link is down")
@@ -784,7 +795,7 @@ class Thirsty(Simulated):
         return told * 2
 
 
-def test_runs_says_what_was_spent_by_the_books_and_not_by_the_readings(tmp_path, monkeypatch, said_of_runs):
+def test_runs_lists_the_battery_spent_by_the_ledger(tmp_path, monkeypatch, said_of_runs):
     monkeypatch.chdir(tmp_path)
     mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
     folder, record = begin(mission)
@@ -799,7 +810,7 @@ def test_runs_says_what_was_spent_by_the_books_and_not_by_the_readings(tmp_path,
     assert said_of_runs()[0][-4:] == ["?", "of", "900", "s"]
 
 
-def test_a_list_of_simulated_runs_replays_none_of_them(folder, said_of_runs, monkeypatch):
+def test_listing_simulated_runs_replays_none_of_them(folder, said_of_runs, monkeypatch):
     gone_on(mission_of(Record(folder / "run.sqlite")), folder / "run.sqlite")
     cost = load_run(folder).result().cost
 
@@ -820,7 +831,7 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(folders, "write_whole", refuse)
 
 
-def test_where_a_runs_files_can_not_be_written_it_says_so_and_how_to_get_them(folder, command, monkeypatch):
+def test_unwritable_result_files_are_reported_with_the_command_to_write_them(folder, command, monkeypatch):
     with monkeypatch.context() as patch:
         full_disk(patch)
         code, _, err = command("resume", folder)
@@ -840,7 +851,7 @@ def test_where_a_runs_files_can_not_be_written_it_says_so_and_how_to_get_them(fo
     assert (folder / "summary.json").exists()
 
 
-def test_a_run_that_can_not_begin_for_want_of_room_leaves_no_folder(tmp_path, monkeypatch):
+def test_a_run_that_can_not_begin_leaves_no_folder(tmp_path, monkeypatch):
     def refuse(*args):
         raise RecordError("database or disk is full")
 
@@ -850,7 +861,7 @@ def test_a_run_that_can_not_begin_for_want_of_room_leaves_no_folder(tmp_path, mo
     assert not (tmp_path / "r").exists()
 
 
-def test_a_run_that_an_error_broke_off_was_not_stopped_by_a_person(folder, command, monkeypatch):
+def test_an_error_is_not_reported_as_stopped_by_the_user(folder, command, monkeypatch):
     def lost(self, timeout_s):
         raise VehicleError("the link is down")
 
@@ -865,7 +876,7 @@ def test_a_run_that_an_error_broke_off_was_not_stopped_by_a_person(folder, comma
     assert "Stopped by you" not in out
 
 
-def test_a_run_goes_on_by_a_link_to_its_record(folder, tmp_path, command):
+def test_a_run_is_resumed_by_a_link_to_its_record(folder, tmp_path, command):
     place = tmp_path / "linked"
     place.mkdir()
     (place / "run.sqlite").symlink_to(folder.absolute() / "run.sqlite")
