@@ -1,4 +1,4 @@
-"""Why there: a run's record tells what its agent would ask for next, and is only read for it."""
+"""Explanations: the next query of a run and its reasons, from a record that stays unchanged."""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ def mission(**changed):
 
 
 def finished(**changed):
-    """Return the folder of a run to the end, and its result."""
-    told = mission(**changed)
-    folder, record = begin(told)
+    """Run a mission to the end; return its folder and result."""
+    loaded = mission(**changed)
+    folder, record = begin(loaded)
     with record:
-        return folder, run(told, record=record)
+        return folder, run(loaded, record=record)
 
 
 def interrupted(after=AFTER, on_step=None, **changed):
-    """Return the folder of a run that was stopped after some orders, all of them settled."""
-    told = mission(**changed)
-    folder, record = begin(told)
+    """Run a mission and interrupt it after some settled orders; return its folder."""
+    loaded = mission(**changed)
+    folder, record = begin(loaded)
 
     def stop(step):
         if on_step is not None:
@@ -99,15 +99,15 @@ def interrupted(after=AFTER, on_step=None, **changed):
             raise KeyboardInterrupt
 
     with record, suppress(Interrupted):
-        run(told, record=record, on_step=stop)
+        run(loaded, record=record, on_step=stop)
     return folder
 
 
 class Fickle(Simulated):
-    """Simulated, but of order number n comes `answers[n](event)`, or Ctrl-C where that is None."""
+    """A simulated vehicle that answers order n by ``answers[n](event)``, or by Ctrl-C if that is None."""
 
-    def __init__(self, told, answers):
-        super().__init__(told)
+    def __init__(self, loaded, answers):
+        super().__init__(loaded)
         self.answers, self.sent = answers, -1
 
     def send(self, order):
@@ -122,10 +122,10 @@ class Fickle(Simulated):
 
 
 def with_answers(answers, **changed):
-    told = mission(**changed)
-    folder, record = begin(told)
+    loaded = mission(**changed)
+    folder, record = begin(loaded)
     with record, suppress(Interrupted):
-        run(told, [Fickle(told, answers)], record)
+        run(loaded, [Fickle(loaded, answers)], record)
     return folder
 
 
@@ -133,31 +133,31 @@ def contents(folder):
     return {file.name: file.read_bytes() for file in Path(folder).iterdir() if file.is_file()}
 
 
-# -- what is said ----------------------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("after", [1, 2, 5, 8])
 def test_the_next_query_of_an_interrupted_run_equals_that_of_the_uninterrupted_one(after):
     _, unbroken = finished()
 
-    told = explain(interrupted(after))
+    explanation = explain(interrupted(after))
 
-    assert told.order.site.tolist() == unbroken.queries[after].site.tolist()
-    assert told.order.expected_cost == unbroken.queries[after].expected_cost
-    assert told.best[0]["site"] == told.order.site.tolist()
-    assert told.best[0]["cost"] == pytest.approx(told.order.expected_cost)
+    assert explanation.order.site.tolist() == unbroken.queries[after].site.tolist()
+    assert explanation.order.expected_cost == unbroken.queries[after].expected_cost
+    assert explanation.best[0]["site"] == explanation.order.site.tolist()
+    assert explanation.best[0]["cost"] == pytest.approx(explanation.order.expected_cost)
 
 
 def test_the_three_best_candidates_have_value_cost_and_rest():
-    told = explain(interrupted())
+    explanation = explain(interrupted())
 
-    values = [one["value"] for one in told.best]
-    assert len(values) == len({tuple(one["site"]) for one in told.best}) == 3
+    values = [candidate["value"] for candidate in explanation.best]
+    assert len(values) == len({tuple(candidate["site"]) for candidate in explanation.best}) == 3
     assert values == sorted(values, reverse=True)
-    for one in told.best:
-        home = float(np.hypot(*one["site"]))
-        left = 40 - cost_of(told.run) - one["cost"] - home
-        assert one["left"] == pytest.approx(left)
+    for candidate in explanation.best:
+        home = float(np.hypot(*candidate["site"]))
+        left = 40 - cost_of(explanation.run) - candidate["cost"] - home
+        assert candidate["left"] == pytest.approx(left)
 
 
 def cost_of(name):
@@ -171,8 +171,8 @@ def test_the_command_explains_the_next_query(said):
     out = said("ask", folder)
 
     lines = out.splitlines()
-    told = explain(folder)
-    assert out == f"{told.text}\n" == f"{told}\n"
+    explanation = explain(folder)
+    assert out == f"{explanation.text}\n" == f"{explanation}\n"
     assert lines[0] == f"{folder.name}: {AFTER} queries, not ended"
     assert lines[1].startswith("next, with ")
     assert "of 40 s left: east " in lines[1]
@@ -190,11 +190,11 @@ def test_the_command_explains_the_next_query(said):
 def test_an_ended_run_is_explained_by_its_last_query(said):
     folder, result = finished()
 
-    told = explain(folder)
+    explanation = explain(folder)
 
     last = result.queries[-1]
-    assert told.order.id == last.id
-    assert told.best[0]["site"] == last.site.tolist()
+    assert explanation.order.id == last.id
+    assert explanation.best[0]["site"] == last.site.tolist()
     out = said("ask", folder)
     assert out.startswith(f"{folder.name}: {len(result.queries)} queries, ended: battery spent\n")
     assert f"query {len(result.queries) - 1}, with " in out
@@ -206,12 +206,14 @@ def test_each_order_is_explained_by_its_recorded_reasons():
         whys = [row.body["why"] for row in record.rows() if row.kind in ("query", "go-home")]
 
     for number, query in enumerate(result.queries):
-        told = explain(folder, number)
-        assert (told.order.id, told.why) == (query.id, whys[number])
-        assert told.best[0]["cost"] == query.expected_cost
+        explanation = explain(folder, number)
+        assert (explanation.order.id, explanation.why) == (query.id, whys[number])
+        assert explanation.best[0]["cost"] == query.expected_cost
         if whys[number] is not None:
-            mine = [{**one, "left": pytest.approx(one["left"])} for one in whys[number]["best"]]
-            assert list(told.best) == mine
+            mine = [
+                {**candidate, "left": pytest.approx(candidate["left"])} for candidate in whys[number]["best"]
+            ]
+            assert list(explanation.best) == mine
 
 
 def test_going_home_is_explained_by_its_reason(said):
@@ -241,8 +243,8 @@ def test_the_best_so_far_is_in_the_unit_of_the_values(said, goal, sign):
 
     out = said("ask", folder)
 
-    told = float(re.search(r"best so far +(\S+) dB, by the model", out)[1])
-    assert told == pytest.approx(7.0 + sign * explain(folder).why["incumbent"], rel=1e-3)
+    explanation = float(re.search(r"best so far +(\S+) dB, by the model", out)[1])
+    assert explanation == pytest.approx(7.0 + sign * explain(folder).why["incumbent"], rel=1e-3)
     assert "incumbent" not in out
 
 
@@ -255,30 +257,30 @@ def test_the_record_file_can_be_given_instead_of_the_folder(said):
 def test_an_outstanding_order_is_listed_and_taken_as_read(said):
     folder = with_answers({5: None})
 
-    told = explain(folder)
+    explanation = explain(folder)
 
-    assert told.order.id.endswith("/6")
+    assert explanation.order.id.endswith("/6")
     assert "outstanding, and taken as read: 5 to east" in said("ask", folder)
 
 
 def test_a_run_interrupted_on_the_trip_home_has_no_next_query():
     _, whole = finished()
 
-    told = explain(with_answers({len(whole.queries): None}))
+    explanation = explain(with_answers({len(whole.queries): None}))
 
-    assert told.order == Stop(EndReason.BATTERY_SPENT)
-    assert told.best == ()
-    assert told.text.endswith("nothing, because there is not enough battery for another query")
+    assert explanation.order == Stop(EndReason.BATTERY_SPENT)
+    assert explanation.best == ()
+    assert explanation.text.endswith("nothing, because there is not enough battery for another query")
 
 
 def test_a_next_order_to_go_home_is_explained():
     _, whole = finished()
 
-    told = explain(interrupted(len(whole.queries)))
+    explanation = explain(interrupted(len(whole.queries)))
 
-    assert isinstance(told.order, GoHome)
-    assert "next, with" in told.text
-    assert told.text.endswith("home, because there is not enough battery for another query")
+    assert isinstance(explanation.order, GoHome)
+    assert "next, with" in explanation.text
+    assert explanation.text.endswith("home, because there is not enough battery for another query")
 
 
 def test_a_run_out_of_time_is_not_explained_as_out_of_battery():
@@ -294,18 +296,18 @@ def test_a_run_without_orders_explains_its_first_query():
     folder, record = begin(mission())
     record.close()
 
-    told = explain(folder)
+    explanation = explain(folder)
 
-    assert told.order.site.tolist() == [0, 0]
-    assert "0 queries, not ended" in told.text
+    assert explanation.order.site.tolist() == [0, 0]
+    assert "0 queries, not ended" in explanation.text
 
 
 def test_rejected_and_lost_orders_are_replayed():
     answers = {3: lambda e: Rejected(e.order, "wind"), 4: lambda e: Lost(e.order, "no link"), 7: None}
 
-    told = explain(with_answers(answers))
+    explanation = explain(with_answers(answers))
 
-    assert told.order.id.endswith("/8")
+    assert explanation.order.id.endswith("/8")
 
 
 def test_all_queries_of_a_batch_are_listed(said):
@@ -321,16 +323,16 @@ def test_the_sensor_level_is_listed(said):
     folder = interrupted(4, policy={"kind": "truvar"}, question={"kind": "level-set", "threshold": 0.5})
 
     assert "level" in said("ask", folder).splitlines()[3].split()
-    assert all(one["level"] in (0, 1) for one in explain(folder).best)
+    assert all(candidate["level"] in (0, 1) for candidate in explain(folder).best)
 
 
 def test_a_policy_without_scores_can_be_explained(said):
     folder = interrupted(policy={"kind": "lawnmower", "lines": 3, "samples": 3})
 
-    told = explain(folder)
+    explanation = explain(folder)
 
-    assert told.best[0]["value"] is None
-    assert len(told.best) == 1
+    assert explanation.best[0]["value"] is None
+    assert len(explanation.best) == 1
     assert "next" in said("ask", folder)
 
 
@@ -349,21 +351,21 @@ def test_explaining_does_not_change_the_run_folder(said, made):
 
 
 def test_a_run_can_be_explained_while_it_is_in_progress():
-    told, same = [], []
+    explanation, same = [], []
 
     def ask(folder):
         before = contents(folder)
-        told.append(explain(folder).order)
+        explanation.append(explain(folder).order)
         after = contents(folder)
         same.append(all(before[name] == after[name] for name in ("run.sqlite", "run.sqlite-wal")))
 
     interrupted(on_step=ask)
     _, unbroken = finished()
 
-    assert len(told) == AFTER
+    assert len(explanation) == AFTER
     assert all(same)
     expected = [query.site.tolist() for query in unbroken.queries[1 : AFTER + 1]]
-    assert [order.site.tolist() for order in told] == expected
+    assert [order.site.tolist() for order in explanation] == expected
 
 
 def test_rows_left_in_the_log_by_a_crash_are_read():
@@ -381,7 +383,7 @@ def test_rows_left_in_the_log_by_a_crash_are_read():
     assert {name: after[name] for name in before} == before
 
 
-# -- what can't be explained -----------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------
 
 
 def refused(command, *args):
@@ -457,7 +459,7 @@ def test_a_folder_without_its_mission_is_an_error(command):
     assert "there is no" in refused(command, folder)
 
 
-# -- the best that could be had --------------------------------------------------------------------------
+# -- the best candidates ---------------------------------------------------------------------------------
 
 
 def state_of(**settings) -> State:
@@ -473,21 +475,21 @@ def test_the_leading_candidates_have_the_highest_affordable_scores():
     able[7] = False
     order = [n for n in np.argsort(-scores) if able[n]][:3]
 
-    told = leading(state, scores, able)
+    best = leading(state, scores, able)
 
-    assert [one["site"] for one in told] == state.domain.sites[order].tolist()
-    assert [one["value"] for one in told] == scores[order].tolist()
-    assert [one["cost"] for one in told] == state.costs()[order].tolist()
+    assert [candidate["site"] for candidate in best] == state.domain.sites[order].tolist()
+    assert [candidate["value"] for candidate in best] == scores[order].tolist()
+    assert [candidate["cost"] for candidate in best] == state.costs()[order].tolist()
     free = state.spendable - state.costs() - state.return_cost(state.domain.sites)
-    assert [one["left"] for one in told] == pytest.approx(free[order].tolist())
+    assert [candidate["left"] for candidate in best] == pytest.approx(free[order].tolist())
 
 
 def test_ties_are_broken_by_the_lowest_site_number():
     state = state_of()
 
-    told = leading(state, np.zeros(state.domain.size), state.choosable())
+    best = leading(state, np.zeros(state.domain.size), state.choosable())
 
-    assert [one["site"] for one in told] == state.domain.sites[:3].tolist()
+    assert [candidate["site"] for candidate in best] == state.domain.sites[:3].tolist()
 
 
 def test_fewer_candidates_are_returned_if_fewer_are_affordable():
@@ -498,7 +500,9 @@ def test_fewer_candidates_are_returned_if_fewer_are_affordable():
 
     assert leading(state, scores, able) == []
     able[1:5] = True
-    assert [one["site"] for one in leading(state, scores, able)] == [state.domain.sites[1].tolist()]
+    assert [candidate["site"] for candidate in leading(state, scores, able)] == [
+        state.domain.sites[1].tolist()
+    ]
 
 
 def test_an_infinite_score_can_be_written_to_a_record():
@@ -516,11 +520,11 @@ def test_leading_candidates_need_not_be_sites_of_the_domain():
     state = state_of()
     candidates = np.array([[0.5, 0.5], [1.5, 0.5], [2.5, 0.5], [3.5, 0.5]])
 
-    told = leading(state, np.arange(4.0), np.ones(4, dtype=bool), sites=candidates)
+    best = leading(state, np.arange(4.0), np.ones(4, dtype=bool), sites=candidates)
 
-    assert [one["site"] for one in told] == candidates[:0:-1].tolist()
+    assert [candidate["site"] for candidate in best] == candidates[:0:-1].tolist()
     expected = state.cost.to(state.position, candidates[:0:-1])
-    assert [one["cost"] for one in told] == expected.tolist()
+    assert [candidate["cost"] for candidate in best] == expected.tolist()
 
 
 def test_a_policy_stops_if_no_site_with_a_finite_score_is_affordable():
@@ -552,15 +556,15 @@ def test_truvar_records_three_sites_with_their_exact_scores():
     for value in (0.3, -0.2, 0.1):
         agent.tell(reading(agent.ask(), value))
     policy, state = agent.mission.policy, agent._asked(0)
-    told = policy.suggest(state, agent.memory).why["best"]
+    best = policy.suggest(state, agent.memory).why["best"]
 
     reduction = policy._reduction(state, *policy._recall(agent.memory, state.domain.size))
     every = np.arange(state.domain.size)
     exact = np.where(state.choosable(), reduction.exact(state.surface, every, 0 * every), -np.inf)
     order = np.argsort(-exact, kind="stable")[:3]
 
-    assert [one["site"] for one in told] == state.domain.sites[order].tolist()
-    assert [one["value"] for one in told] == pytest.approx(exact[order].tolist(), rel=1e-12)
+    assert [candidate["site"] for candidate in best] == state.domain.sites[order].tolist()
+    assert [candidate["value"] for candidate in best] == pytest.approx(exact[order].tolist(), rel=1e-12)
 
 
 def test_truvar_records_the_polished_site():
@@ -579,12 +583,12 @@ def test_truvar_records_the_polished_site():
 
 def test_the_time_left_is_recorded_next_to_the_battery_left():
     mission = small_mission()
-    crew = replace(mission.crew[0], time_limit_s=40.0)
-    state = fieldbo.Agent(replace(mission, crew=(crew,)))._asked(0)
-    told = leading(state, np.arange(float(state.domain.size)), state.choosable())
+    vehicle = replace(mission.crew[0], time_limit_s=40.0)
+    state = fieldbo.Agent(replace(mission, crew=(vehicle,)))._asked(0)
+    best = leading(state, np.arange(float(state.domain.size)), state.choosable())
     (time,) = (limit for limit in state.limits if limit.name == "time")
-    for one in told:
-        site = np.array([one["site"]])
+    for candidate in best:
+        site = np.array([candidate["site"]])
         left = time.left - time.going(state.position, site)[0] - time.back(site)[0]
-        assert one["left_s"] == pytest.approx(left)
+        assert candidate["left_s"] == pytest.approx(left)
     assert "left_s" not in leading(state_of(), np.ones(state.domain.size), state.choosable())[0]

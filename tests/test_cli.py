@@ -1,4 +1,4 @@
-"""The command line: what it says, what it writes, and that the same command gives the same run."""
+"""The command line: output, files, and reproducible runs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _place(tmp_path, monkeypatch):
 
 @pytest.fixture
 def said(said):
-    """Return what the command line says, on one line."""
+    """Return the output of the command line on a single line."""
 
     def run(*args):
         return " ".join(said(*args).replace("│", " ").split())
@@ -104,7 +104,7 @@ def said(said):
 
 
 def process(*args, **options):
-    """Start the command line in a process of its own."""
+    """Start the command line in a new process."""
     return subprocess.Popen(
         [sys.executable, "-c", MAIN, *map(str, args)],
         stdin=subprocess.PIPE,
@@ -123,12 +123,12 @@ def rows_of(file):
 def observed(folder):
     """Return sites and values of the observations in a run's record."""
     with Record(Path(folder) / "run.sqlite") as record:
-        told = [r.message for r in record.rows() if r.kind == "observation"]
-    sites = [[float(x) for x in s] for o in told for s in o.sites]
-    return sites, [float(v) for o in told for v in o.values]
+        messages = [r.message for r in record.rows() if r.kind == "observation"]
+    sites = [[float(x) for x in s] for o in messages for s in o.sites]
+    return sites, [float(v) for o in messages for v in o.values]
 
 
-# -- words -----------------------------------------------------------------------------------------------
+# -- help ------------------------------------------------------------------------------------------------
 
 
 def test_the_help_lists_every_command_and_how_to_start(said):
@@ -375,7 +375,7 @@ def test_check_of_a_world_rejects_settings(command):
 
 
 def faults(value, schema):
-    """Return where `value` breaks a JSON Schema, and which of its keywords it breaks."""
+    """Return where `value` violates a JSON Schema, and which keyword."""
     found = Draft202012Validator(schema).iter_errors(value)
     return {f"{error.json_path} breaks {error.validator}" for error in found}
 
@@ -506,8 +506,8 @@ def test_the_mission_in_a_run_folder_repeats_the_run_anywhere(said, tmp_path, mo
 
 @pytest.mark.parametrize(("goal", "side"), [("maximise", "largest"), ("minimise", "smallest")])
 def test_a_run_for_an_optimum_writes_every_file_and_prints_its_regret(said, goal, side):
-    told = f"question={{kind='optimum',goal='{goal}'}}"
-    text = said("run", "m.toml", "--set", told, "--set", "policy.kind=random", "--out", "r")
+    question = f"question={{kind='optimum',goal='{goal}'}}"
+    text = said("run", "m.toml", "--set", question, "--set", "policy.kind=random", "--out", "r")
     assert {p.name for p in Path("r").iterdir()} == {*FILES, "tiny"}
     summary = json.loads(Path("r/summary.json").read_text())
     assert f"{side} by the model {rows_of('r/curve.csv')[-1]['reported_value'][:4]}" in text
@@ -523,9 +523,9 @@ def test_a_run_for_an_optimum_writes_every_file_and_prints_its_regret(said, goal
 
 
 def test_a_run_for_a_share_of_the_maximum_prints_the_threshold(said):
-    told = "question={kind='level-set',threshold={of_maximum=0.5}}"
+    question = "question={kind='level-set',threshold={of_maximum=0.5}}"
     Path("m.toml").write_text(MISSION.replace("threshold = 0.2", "threshold = { of_maximum = 0.4 }"))
-    text = said("run", "m.toml", "--set", "policy.kind=random", "--set", told, "--out", "r")
+    text = said("run", "m.toml", "--set", "policy.kind=random", "--set", question, "--out", "r")
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["threshold_of_maximum"] == 0.5
     assert f"above {summary['threshold']:.4g} mg m-3 (50% of the maximum):" in text
@@ -568,9 +568,9 @@ def test_set_replaces_keys_also_in_the_run_folder(said):
     said("run", "m.toml", "--set", "question.threshold=0.5", "--set", "policy.kind=gchk", "--out", "r")
     summary = json.loads(Path("r/summary.json").read_text())
     assert (summary["threshold"], summary["policy"]) == (0.5, "gchk")
-    told = tomllib.loads(Path("r/mission.toml").read_text())
-    assert told["question"]["threshold"] == 0.5
-    assert told["policy"] == {"kind": "gchk"}
+    settings = tomllib.loads(Path("r/mission.toml").read_text())
+    assert settings["question"]["threshold"] == 0.5
+    assert settings["policy"] == {"kind": "gchk"}
     assert said("check", "r/mission.toml")
 
 
@@ -641,7 +641,7 @@ def test_ctrl_c_keeps_every_observation():
 
 
 def enough(folder, least):
-    """Say whether a run that is going on has recorded so many observations."""
+    """Return True once a run in progress has recorded a number of observations."""
     try:
         return len(observed(folder)[1]) >= least
     except fieldbo.FieldboError:

@@ -1,4 +1,4 @@
-"""Comparisons: paired, tidy, and taken up again where they stopped."""
+"""Comparisons: paired runs, a tidy table, and resuming it."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def in_order(rows):
 def test_missions_are_paired_by_draw_start_and_seed():
     for draw in range(2):
         for start in range(3):
-            one, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
-            assert one.world.draw == other.world.draw == draw
-            assert one.seed == other.seed == start
-            assert np.array_equal(one.crew[0].start, other.crew[0].start)
-            sites = one.world.domain.sites
-            assert np.array_equal(one.world.truth(sites), other.world.truth(sites))
-            assert one.question == other.question
+            first, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
+            assert first.world.draw == other.world.draw == draw
+            assert first.seed == other.seed == start
+            assert np.array_equal(first.crew[0].start, other.crew[0].start)
+            sites = first.world.domain.sites
+            assert np.array_equal(first.world.truth(sites), other.world.truth(sites))
+            assert first.question == other.question
     starts = {tuple(prepared(Case("truvar.toml", 0, s), {}).crew[0].start) for s in range(6)}
     assert len(starts) > 3
     fields = [prepared(Case("truvar.toml", d, 0), {}).world.truth(sites) for d in range(2)]
@@ -110,21 +110,21 @@ def test_the_table_is_tidy():
         (m, str(d), str(s)) for m in ("random", "truvar") for d in range(2) for s in range(2)
     ]
     assert {r["row"] for r in rows} == {"run", "step"}
-    for one in runs:
-        steps = [r for r in rows if r["row"] == "step" and all(r[k] == one[k] for k in FINISHED)]
+    for last in runs:
+        steps = [r for r in rows if r["row"] == "step" and all(r[k] == last[k] for k in FINISHED)]
         assert [int(r["step"]) for r in steps] == list(range(1, len(steps) + 1))
         costs = [float(r["cost"]) for r in steps]
         assert costs == sorted(costs)
-        assert costs[-1] == float(one["cost"]) <= float(one["battery"]) == 25
-        assert steps[-1]["f1"] == one["f1"]
-        assert one["end_reason"] in ("battery spent", "question answered")
-        assert one["cost_unit"] == "s"
-        assert one["policy"] == one["mission"]
-        assert one["world"] == "tiny"
-        assert len(one["place"].split()) == 2
-        again = run(prepared(Case(f"{one['mission']}.toml", int(one["draw"]), int(one["start"])), {}))
-        assert again.f1 == float(one["f1"])
-        assert again.cost == float(one["cost"])
+        assert costs[-1] == float(last["cost"]) <= float(last["battery"]) == 25
+        assert steps[-1]["f1"] == last["f1"]
+        assert last["end_reason"] in ("battery spent", "question answered")
+        assert last["cost_unit"] == "s"
+        assert last["policy"] == last["mission"]
+        assert last["world"] == "tiny"
+        assert len(last["place"].split()) == 2
+        again = run(prepared(Case(f"{last['mission']}.toml", int(last["draw"]), int(last["start"])), {}))
+        assert again.f1 == float(last["f1"])
+        assert again.cost == float(last["cost"])
 
 
 def middle_of_a_line(whole):
@@ -146,12 +146,12 @@ def test_an_interrupted_comparison_ends_with_the_same_table(cut):
     compare(MISSIONS, 2, 1, Path("whole.csv"))
     whole = Path("whole.csv").read_text()
     Path("cut.csv").write_text(cut(whole))
-    told = []
-    rows = compare(MISSIONS, 2, 1, Path("cut.csv"), on_run=lambda done, all_: told.append((done, all_)))
+    progress = []
+    rows = compare(MISSIONS, 2, 1, Path("cut.csv"), on_run=lambda done, all_: progress.append((done, all_)))
     assert in_order(rows_of("cut.csv")) == in_order(rows) == in_order(rows_of("whole.csv"))
-    assert told, "what was cut off is run again"
-    assert told[-1] == (4, 4)
-    assert len(told) < 4, "what was finished is not"
+    assert progress, "the unfinished run is repeated"
+    assert progress[-1] == (4, 4)
+    assert len(progress) < 4, "finished runs are not"
 
 
 def test_a_finished_comparison_repeats_nothing_and_can_be_extended(monkeypatch):
@@ -197,10 +197,10 @@ def test_a_table_with_reordered_columns_is_an_error():
 
 
 def test_two_jobs_give_the_same_rows_as_one():
-    one = compare(MISSIONS, 2, 1, Path("one.csv"))
+    single = compare(MISSIONS, 2, 1, Path("one.csv"))
     two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)
-    assert in_order(one) == in_order(two)
-    assert in_order(rows_of("two.csv")) == in_order(one)
+    assert in_order(single) == in_order(two)
+    assert in_order(rows_of("two.csv")) == in_order(single)
 
 
 def test_overrides_apply_to_every_mission_and_to_the_digest():
@@ -382,7 +382,7 @@ def test_missions_with_different_cost_units_are_not_compared(tmp_path):
     assert not (tmp_path / "t.csv").exists()
 
 
-@pytest.mark.parametrize("told", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
-def test_draw_seed_and_start_can_not_be_overridden(tmp_path, told):
+@pytest.mark.parametrize("override", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
+def test_draw_seed_and_start_can_not_be_overridden(tmp_path, override):
     with pytest.raises(InputError, match="a comparison sets"):
-        compare(["lake-random"], 1, 1, tmp_path / "t.csv", told)
+        compare(["lake-random"], 1, 1, tmp_path / "t.csv", override)

@@ -1,4 +1,4 @@
-"""Exports, read back by other libraries, say what the record says."""
+"""Exports, read back by other libraries, agree with the record."""
 
 import csv
 import json
@@ -47,10 +47,10 @@ MILLIMETRE = 1e-3
 
 
 class Eventful(Simulated):
-    """A boat to which everything happens that can: parts, readings on the way, refusals, losses, repeats."""
+    """A boat with every kind of event: parts, readings under way, rejections, losses, repetitions."""
 
     def events(self, timeout_s):
-        return [told for event in super().events(timeout_s) for told in self.change(event)]
+        return [changed for event in super().events(timeout_s) for changed in self.change(event)]
 
     def change(self, event):
         match int(event.order.rsplit("/", 1)[1]):
@@ -86,11 +86,11 @@ class Eventful(Simulated):
 
 
 def made(folder, mission, overrides, vehicle=Simulated, vehicles=(), on_step=None):
-    """Run a mission into a run folder, as the command line does."""
-    told = fieldbo.load_mission(mission, overrides)
-    folder, record = begin(told, folder, vehicles)
+    """Run a mission in a run folder, as the command line does."""
+    loaded = fieldbo.load_mission(mission, overrides)
+    folder, record = begin(loaded, folder, vehicles)
     with record:
-        result = run(told, [vehicle(told)], record, on_step)
+        result = run(loaded, [vehicle(loaded)], record, on_step)
     result.save(folder)
     return folder
 
@@ -105,13 +105,13 @@ def lake(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
-    """A run of a cell whose variables are partly left free."""
+    """A run of a factory cell with free variables."""
     return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-airfoil-etc", {"agent": {"battery": 3}})
 
 
 @dataclass
 class Log:
-    """What another library reads from a log: by topic, the times and the messages."""
+    """Times and messages of a log by topic, as read by another library."""
 
     times: dict
     messages: dict
@@ -146,12 +146,12 @@ def log(lake, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(lake):
+def recorded(lake):
     return read_run(lake)
 
 
 def collection(file):
-    """The features of a file, checked against what RFC 7946 asks of them."""
+    """The features of a file, checked against RFC 7946."""
     whole = json.loads(file.read_text(encoding="utf-8"))
     assert whole["type"] == "FeatureCollection"
     assert "crs" not in whole
@@ -168,7 +168,7 @@ def collection(file):
 
 
 def sites_of(features):
-    """Where points lie in the domain, by the frame."""
+    """The sites of points in the domain, by the frame."""
     positions = np.array([feature["geometry"]["coordinates"] for feature in features])
     return GROUND.from_geodetic(positions[:, [1, 0, 2]])
 
@@ -188,12 +188,12 @@ def test_exported_tables_and_maps_equal_those_of_the_run_folder(name, request, t
         assert (tmp_path / "out" / file).read_bytes() == (folder / file).read_bytes()
 
 
-def test_a_trajectory_holds_the_readings_with_time_and_place(lake, told, tmp_path):
+def test_a_trajectory_holds_the_readings_with_time_and_place(lake, recorded, tmp_path):
     export(lake, ["netcdf"], tmp_path)
 
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:
         data.load()
-    result = told.result
+    result = recorded.result
     assert data.attrs["featureType"] == "trajectory"
     assert data["trajectory"].attrs["cf_role"] == "trajectory_id"
     assert data["trajectory"].item() == b"lake-1" or data["trajectory"].item() == "lake-1"
@@ -202,7 +202,7 @@ def test_a_trajectory_holds_the_readings_with_time_and_place(lake, told, tmp_pat
     degrees = np.stack([data[name] for name in ("latitude", "longitude", "altitude")], axis=1)
     np.testing.assert_allclose(GROUND.from_geodetic(degrees), result.sites, atol=MILLIMETRE)
     seconds = np.concatenate([o.times_s for o in result.observations])
-    began = np.datetime64(told.began.replace(tzinfo=None))
+    began = np.datetime64(recorded.began.replace(tzinfo=None))
     np.testing.assert_allclose((data["time"].values - began) / np.timedelta64(1, "s"), seconds, atol=1e-3)
     assert data["turbidity"].values[np.isfinite(data["turbidity"])].tolist() == [3.5]
     assert data["value"].attrs["units"] == "mg m-3"
@@ -221,9 +221,9 @@ def test_the_trajectory_of_a_cell_has_settings_and_no_degrees(cell, tmp_path):
 # -- GeoJSON ---------------------------------------------------------------------------------------------
 
 
-def test_geojson_has_path_readings_and_map_at_their_positions(lake, told, tmp_path):
+def test_geojson_has_path_readings_and_map_at_their_positions(lake, recorded, tmp_path):
     export(lake, ["geojson"], tmp_path)
-    result = told.result
+    result = recorded.result
 
     (path,) = collection(tmp_path / "path.geojson")
     way = np.array(path["geometry"]["coordinates"])
@@ -239,14 +239,14 @@ def test_geojson_has_path_readings_and_map_at_their_positions(lake, told, tmp_pa
             k: None if isinstance(v, float) and np.isnan(v) else v for k, v in zip(header, row, strict=True)
         }
         assert {k: said[k] for k in header} == expected
-        when = told.began + timedelta(seconds=float(said["time_s"]))
+        when = recorded.began + timedelta(seconds=float(said["time_s"]))
         assert said["time"] == when.isoformat(timespec="milliseconds")
 
     sites = collection(tmp_path / "map.geojson")
-    np.testing.assert_allclose(sites_of(sites), told.mission.world.domain.sites, atol=MILLIMETRE)
-    assert [one["properties"]["class"] for one in sites] == result.answer.above.astype(int).tolist()
+    np.testing.assert_allclose(sites_of(sites), recorded.mission.world.domain.sites, atol=MILLIMETRE)
+    assert [item["properties"]["class"] for item in sites] == result.answer.above.astype(int).tolist()
     sure = result.answer.surface.exceedance(result.answer.threshold)
-    assert [one["properties"]["exceedance"] for one in sites] == sure.tolist()
+    assert [item["properties"]["exceedance"] for item in sites] == sure.tolist()
 
 
 def test_a_frame_file_takes_precedence_over_the_frame_of_the_vehicle(lake, tmp_path):
@@ -297,7 +297,7 @@ def test_geojson_of_a_factory_cell_is_an_error(cell, tmp_path):
 
 
 class Named(Simulated):
-    """A vehicle whose channels are called as other columns are."""
+    """A vehicle whose channels have the names of other columns."""
 
     def events(self, timeout_s):
         named = dict.fromkeys(["value", "along", "along channel", "time_s", "cost", "noise_sd", "time", "ph"])
@@ -313,8 +313,8 @@ class Named(Simulated):
 def test_a_channel_named_like_a_column_does_not_replace_it(tmp_path):
     vehicle = {"link": {}, "frame": FRAME}
     folder = made(tmp_path / "run", "lake-level-set", {"agent": {"battery": 60}}, Named, [vehicle])
-    told = read_run(folder)
-    result = told.result
+    recorded = read_run(folder)
+    result = recorded.result
     files = {file.name: file for file in export(folder, ["csv", "geojson", "netcdf"])}
 
     header, *rows = csv.reader(files["observations.csv"].read_text().splitlines())
@@ -327,7 +327,7 @@ def test_a_channel_named_like_a_column_does_not_replace_it(tmp_path):
         assert float(of["value"]) == said["properties"]["value"] == value
         assert float(of["along"]) == said["properties"]["along"] == site[0]
         assert float(of["time_s"]) == said["properties"]["time_s"] > 0
-        when = told.began + timedelta(seconds=float(of["time_s"]))
+        when = recorded.began + timedelta(seconds=float(of["time_s"]))
         assert said["properties"]["time"] == when.isoformat(timespec="milliseconds")
         channels = ["value channel", "along channel", "along channel channel", "time_s channel"]
         channels += ["cost channel", "noise_sd channel", "time channel", "ph"]
@@ -352,9 +352,9 @@ def test_an_axis_named_like_a_column_does_not_replace_it(tmp_path):
 
 
 def test_each_vehicle_has_a_path(tmp_path):
-    one = small_mission(Random(), battery=30.0)
-    far = one.world.domain.sites[-1]
-    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], start=far, home=far)))
+    single = small_mission(Random(), battery=30.0)
+    far = single.world.domain.sites[-1]
+    mission = replace(single, crew=(single.crew[0], replace(single.crew[0], start=far, home=far)))
     with Record.create(tmp_path / "run.sqlite", "r", {}) as record:
         result = fieldbo.run(mission, record=record)
         rows, began = tuple(record.rows()), datetime.fromisoformat(record.begun_utc)
@@ -369,15 +369,15 @@ def test_each_vehicle_has_a_path(tmp_path):
     assert [path["properties"]["vehicle"] for path in paths] == [0, 1]
     assert sum(path["properties"]["cost"] for path in paths) == pytest.approx(result.cost)
     readings = collection(tmp_path / "readings.geojson")
-    assert [one["properties"]["vehicle"] for one in readings] == [
+    assert [item["properties"]["vehicle"] for item in readings] == [
         of[o.order] for o in result.observations for _ in o.values
     ]
     for number, path in enumerate(paths):
         way = [tuple(place) for place in path["geometry"]["coordinates"]]
         own = {
-            tuple(one["geometry"]["coordinates"])
-            for one in readings
-            if one["properties"]["vehicle"] == number
+            tuple(item["geometry"]["coordinates"])
+            for item in readings
+            if item["properties"]["vehicle"] == number
         }
         (home,) = geojson._positions(recorded.ground, mission.crew[number].start[None])
         assert way[0] == way[-1] == tuple(home)
@@ -389,18 +389,18 @@ def test_each_vehicle_has_a_path(tmp_path):
 # -- logs ------------------------------------------------------------------------------------------------
 
 
-def test_each_order_of_the_record_is_a_goal(log, told):
-    orders = [row.message for row in told.rows if row.kind in ORDERS]
+def test_each_order_of_the_record_is_a_goal(log, recorded):
+    orders = [row.message for row in recorded.rows if row.kind in ORDERS]
 
-    assert [one["order"] for one in log.messages["/goal"]] == [one.id for one in orders]
-    assert [one["kind"] for one in log.messages["/goal"]][-1] == "go-home"
-    places = [[one["site"]["along"], one["site"]["depth"]] for one in log.messages["/goal"]]
-    np.testing.assert_array_equal(places, [one.site for one in orders])
+    assert [item["order"] for item in log.messages["/goal"]] == [item.id for item in orders]
+    assert [item["kind"] for item in log.messages["/goal"]][-1] == "go-home"
+    places = [[item["site"]["along"], item["site"]["depth"]] for item in log.messages["/goal"]]
+    np.testing.assert_array_equal(places, [item.site for item in orders])
     np.testing.assert_allclose(local(log, "/goal/pose"), GROUND.local(places), atol=MILLIMETRE)
 
 
-def test_each_other_row_of_the_record_is_an_event(log, told):
-    others = [row for row in told.rows if row.kind not in ORDERS]
+def test_each_other_row_of_the_record_is_an_event(log, recorded):
+    others = [row for row in recorded.rows if row.kind not in ORDERS]
 
     kinds = Counter(row.kind for row in others)
     assert {"observation", "rejected", "lost", "telemetry", "end"} <= set(kinds)
@@ -410,48 +410,48 @@ def test_each_other_row_of_the_record_is_an_event(log, told):
         assert said["body"] == row.body.get("message", said["body"])
 
 
-def test_each_reading_occurs_once_with_its_time(log, told):
-    result = told.result
+def test_each_reading_occurs_once_with_its_time(log, recorded):
+    result = recorded.result
     readings = log.messages["/reading"]
 
     assert len(readings) == len(result.values)
-    values = [one.get("value", np.nan) for one in readings]
+    values = [item.get("value", np.nan) for item in readings]
     np.testing.assert_array_equal(values, result.values)
-    places = [[one["site"]["along"], one["site"]["depth"]] for one in readings]
+    places = [[item["site"]["along"], item["site"]["depth"]] for item in readings]
     np.testing.assert_array_equal(places, result.sites)
-    seconds = np.array([one["time_s"] for one in readings])
+    seconds = np.array([item["time_s"] for item in readings])
     np.testing.assert_array_equal(seconds, np.concatenate([o.times_s for o in result.observations]))
-    began = round(told.began.timestamp() * 1000) * 1_000_000
+    began = round(recorded.began.timestamp() * 1000) * 1_000_000
     np.testing.assert_allclose(np.array(log.times["/reading"]) - began, seconds * 1e9, atol=1)
-    assert [one["channels"] for one in readings if one["channels"]] == [{"turbidity": 3.5}]
+    assert [item["channels"] for item in readings if item["channels"]] == [{"turbidity": 3.5}]
 
 
-def test_poses_and_fixes_follow_the_vehicle(log, told):
-    """A pose for each reading, and for each part or telemetry that says of another place."""
-    events = [e for e in told.result.observations if len(e.values) == 0]
-    heard = [row for row in told.rows if row.kind == "telemetry"]
-    assert len(log.messages["/pose"]) == len(told.result.values) + len(events) + len(heard)
+def test_poses_and_fixes_follow_the_vehicle(log, recorded):
+    """One pose per reading, and per part or telemetry with another position."""
+    events = [e for e in recorded.result.observations if len(e.values) == 0]
+    heard = [row for row in recorded.rows if row.kind == "telemetry"]
+    assert len(log.messages["/pose"]) == len(recorded.result.values) + len(events) + len(heard)
     assert len(log.messages["/fix"]) == len(log.messages["/pose"])
 
     places = local(log, "/pose")
     fixes = [[fix.latitude, fix.longitude, fix.altitude] for fix in log.messages["/fix"]]
     np.testing.assert_allclose(GROUND.local(GROUND.from_geodetic(fixes)), places, atol=MILLIMETRE)
-    read = {tuple(np.round(place, 6)) for place in GROUND.local(told.result.sites)}
+    read = {tuple(np.round(place, 6)) for place in GROUND.local(recorded.result.sites)}
     assert read <= {tuple(np.round(place, 6)) for place in places}
     for pose, when in zip(log.messages["/pose"], log.times["/pose"], strict=True):
         assert pose.timestamp.seconds * 10**9 + pose.timestamp.nanos == when
 
 
-def test_the_battery_equals_that_of_the_ledger(log, told):
-    books = told.result.books[0]
+def test_the_battery_equals_that_of_the_ledger(log, recorded):
+    books = recorded.result.books[0]
     last = log.messages["/battery"][-1]
 
     assert (last["remaining"], last["spent"], last["unit"]) == (books.left, books.spent, "s")
-    assert [one["reported"] for one in log.messages["/battery"] if "reported" in one] == [700.0]
-    spent = [one["spent"] for one in log.messages["/battery"]]
+    assert [item["reported"] for item in log.messages["/battery"] if "reported" in item] == [700.0]
+    spent = [item["spent"] for item in log.messages["/battery"]]
     assert spent == sorted(spent)
     told_of = {entry.left for _, entry, _ in books.lines if np.isfinite(entry.left)}
-    assert told_of <= {one["remaining"] for one in log.messages["/battery"]} | {900.0}
+    assert told_of <= {item["remaining"] for item in log.messages["/battery"]} | {900.0}
 
 
 def test_the_times_of_a_log_never_decrease(log):
@@ -459,7 +459,7 @@ def test_the_times_of_a_log_never_decrease(log):
 
 
 def test_messages_match_the_schemas_in_the_log(log):
-    """A viewer takes fields of one type only, and none without its properties."""
+    """Viewers require a single type per field, and properties for objects."""
     for topic in ("/goal", "/reading", "/battery", "/event"):
         schema = log.schemas[topic]
         assert_plain(schema)
@@ -477,18 +477,18 @@ def test_messages_match_the_schemas_in_the_log(log):
 def assert_plain(schema):
     assert schema["type"] in ("object", "string", "number", "integer", "boolean")
     if schema["type"] == "object":
-        for one in schema["properties"].values():
-            assert_plain(one)
+        for item in schema["properties"].values():
+            assert_plain(item)
 
 
 def local(log, topic):
-    """The places of poses."""
+    """The positions of poses."""
     points = [message.pose.position for message in log.messages[topic]]
     return np.array([[point.x, point.y, point.z] for point in points])
 
 
 def cells(grid):
-    """Where the cells of a grid are, (n, 3), and their layers, (n, fields); in the order of its bytes."""
+    """Centres (n, 3) and layers (n, fields) of grid cells, in the order of the bytes."""
     pose = grid.pose
     turned = Rotation.from_quat([getattr(pose.orientation, axis) for axis in "xyzw"])
     layers = np.frombuffer(grid.data, "<f4").reshape(-1, grid.column_count, len(grid.fields))
@@ -502,31 +502,31 @@ def cells(grid):
 
 
 def by_place(places, layers):
-    """Rows in an order of their places, whatever order they come in."""
+    """Rows sorted by position."""
     places = np.round(places, 3) + 0.0
     order = np.lexsort(places.T)
     return places[order], np.asarray(layers)[order]
 
 
-def test_the_last_belief_is_the_map(log, told):
+def test_the_last_belief_is_the_map(log, recorded):
     grid = log.messages["/belief"][-1]
-    maps = told.result.maps()
+    maps = recorded.result.maps()
     names = [field.name for field in grid.fields]
 
     places, layers = by_place(*cells(grid))
 
     expected = np.stack([maps[name].values.ravel() for name in names], axis=1)
-    sites, expected = by_place(GROUND.local(told.mission.world.domain.sites), expected)
+    sites, expected = by_place(GROUND.local(recorded.mission.world.domain.sites), expected)
     assert names == ["mean", "sd", "exceedance"]
     np.testing.assert_allclose(places, sites, atol=2 * MILLIMETRE)
     np.testing.assert_allclose(layers, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_each_belief_equals_that_of_the_agent_at_the_time(log, told):
-    """Told after each order that was carried out: an agent that hears the same believes the same."""
-    agent = Agent(told.mission, told.name)
+def test_each_belief_equals_that_of_the_agent_at_the_time(log, recorded):
+    """An agent with the same events has the same belief after each order."""
+    agent = Agent(recorded.mission, recorded.name)
     believed = []
-    for row in told.rows:
+    for row in recorded.rows:
         message = row.message if row.kind not in ("stop", "end") else None
         if isinstance(message, Query | GoHome):
             agent.replay(message, row.body["memory"], row.body["why"])
@@ -539,7 +539,7 @@ def test_each_belief_equals_that_of_the_agent_at_the_time(log, told):
 
     grids = log.messages["/belief"]
     assert len(grids) in (len(believed), len(believed) + 1)
-    domain = told.mission.world.domain
+    domain = recorded.mission.world.domain
     for grid, mean in zip(grids, believed, strict=False):
         _, layers = by_place(*cells(grid))
         _, expected = by_place(GROUND.local(domain.sites), mean[:, None])
@@ -581,10 +581,10 @@ def test_grid_cells_are_centred_on_their_sites_for_any_orientation(layout, beari
     message = Places(domain, ground).belief({"mean": values}, mcap._stamp(7))
 
     places, layers = cells(decoded(message))
-    told = np.isfinite(layers[:, 0])
-    assert told.sum() == domain.size
+    defined = np.isfinite(layers[:, 0])
+    assert defined.sum() == domain.size
     if min(shape) > 1:  # a lone site of an axis may be anywhere on it
-        found = by_place(places[told], layers[told])
+        found = by_place(places[defined], layers[defined])
         expected = by_place(ground.local(domain.sites), values[:, None])
         np.testing.assert_allclose(found[1], expected[1])
         np.testing.assert_allclose(found[0], expected[0], atol=2 * MILLIMETRE)
@@ -622,12 +622,12 @@ def test_sites_that_are_not_a_plane_grid_become_a_point_cloud(domain):
 def test_a_factory_cell_has_settings_but_no_poses_and_no_belief(cell, tmp_path):
     (file,) = export(cell, ["mcap"], tmp_path)
 
-    log, told = read_log(file), read_run(cell)
+    log, recorded = read_log(file), read_run(cell)
     assert set(log.messages) == {"/goal", "/reading", "/setting", "/battery", "/event"}
-    names = [axis.name for axis in told.mission.world.domain.axes]
-    settings = [[one["setting"][name] for name in names] for one in log.messages["/setting"]]
-    np.testing.assert_array_equal(settings, told.result.sites)
-    for goal, query in zip(log.messages["/goal"], told.result.queries, strict=True):
+    names = [axis.name for axis in recorded.mission.world.domain.axes]
+    settings = [[item["setting"][name] for name in names] for item in log.messages["/setting"]]
+    np.testing.assert_array_equal(settings, recorded.result.sites)
+    for goal, query in zip(log.messages["/goal"], recorded.result.queries, strict=True):
         controls = np.ones(len(names), dtype=bool) if query.controls is None else query.controls
         assert list(goal["site"]) == [name for name, on in zip(names, controls, strict=True) if on]
     assert any(len(goal["site"]) < len(names) for goal in log.messages["/goal"]), "nothing was left free"

@@ -1,4 +1,4 @@
-"""The log of a run: append-only, in order, durable, and careful with files that are not its own."""
+"""Records: append-only, ordered, durable, and careful with foreign files."""
 
 import json
 import sqlite3
@@ -254,7 +254,7 @@ def test_every_row_is_strict_json_that_other_tools_can_read(file):
 
 @pytest.fixture
 def died(tmp_path):
-    """A record whose writer died: what was written last lies in the log beside it."""
+    """A record whose writer died: its last rows are in the write-ahead log."""
     path = tmp_path / "died" / "run.sqlite"
     path.parent.mkdir()
     subprocess.run([sys.executable, "-c", WRITER, str(path)], check=False)
@@ -420,7 +420,7 @@ def test_a_reader_always_gets_a_consistent_record_from_a_busy_writer(tmp_path):
 
 @pytest.fixture
 def link(died, tmp_path):
-    """A link to a record whose last rows lie in the log beside it."""
+    """A link to a record whose last rows are in the write-ahead log."""
     found = tmp_path / "linked" / "run.sqlite"
     found.parent.mkdir()
     found.symlink_to(died)
@@ -452,7 +452,7 @@ def test_a_record_created_through_a_link_is_at_its_target(tmp_path):
 
 
 def test_a_record_is_not_written_if_its_rows_differ_from_those_read(died, monkeypatch):
-    """As where the log that was read is not the one that SQLite goes on with."""
+    """For example, if SQLite uses another log than the one that was read."""
     without_log = died.with_name("alone.sqlite")
     without_log.write_bytes(died.read_bytes())
     before = Record(died).rows()

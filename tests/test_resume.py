@@ -1,4 +1,4 @@
-"""A resumed run ends as if it had never been broken off, and nothing is asked, read or paid for twice."""
+"""A resumed run equals an uninterrupted one; nothing is asked, read or charged twice."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from fieldbo.vehicles.simulated import Simulated
 
 
 class Died(BaseException):
-    """Stands for the end of the process: nobody handles it."""
+    """The death of a process: nothing catches it."""
 
 
 def killed_after(record, writes):
-    """Have whoever writes to a record die when so many writes are on disk."""
+    """Let the writer of a record die after a number of writes."""
     append, done = record._append, [0]
 
     def write(rows):
@@ -62,7 +62,7 @@ def new(folder, name="small-1"):
 
 
 def said(file):
-    """Return all that a record says, but for when."""
+    """Return the content of a record without its times."""
     with Record(file) as record:
         return [(row.kind, row.order, row.body) for row in record.rows()]
 
@@ -74,7 +74,7 @@ def unbroken(mission, folder, vehicle=None):
 
 
 def broken_off(mission, folder, writes, vehicle=None):
-    """Run until so many writes are on disk; return the record's file."""
+    """Run until a number of writes are on disk; return the record."""
     with new(folder) as record:
         killed_after(record, writes)
         with pytest.raises(Died):
@@ -88,7 +88,7 @@ def gone_on(mission, file, vehicle=None):
 
 
 def writes_in(log):
-    """Return how many writes made a log: the orders of a batch are one."""
+    """Return the number of writes of a log; the orders of a batch are a single write."""
     orders = [kind in ORDERS for kind, _, _ in log]
     of = [body.get("message", {}).get("vehicle") for _, _, body in log]
     return len(log) - sum(a and b and of[n] == of[n + 1] for n, (a, b) in enumerate(pairwise(orders)))
@@ -206,7 +206,7 @@ def test_on_step_is_called_for_the_replayed_part_and_each_new_order(tmp_path):
 
 
 class Robot:
-    """Carries orders out by itself, and outlives the one who sends them: what a vehicle talks to."""
+    """The robot at the other end of a link: it outlives the process that sends it orders."""
 
     def __init__(self, mission, parts=1):
         self.hands, self.parts = Simulated(mission), parts
@@ -226,11 +226,11 @@ class Robot:
 
 
 class Remote(Simulated):
-    """A vehicle at the end of a link: it asks the robot what came of an order."""
+    """A vehicle that asks the robot for the outcome of an order."""
 
-    def __init__(self, mission, robot, told=None):
+    def __init__(self, mission, robot, heard=None):
         super().__init__(mission)
-        self.robot, self.told, self.resumed = robot, told, None
+        self.robot, self.told, self.resumed = robot, heard, None
         self.news = []
 
     def resume(self, orders, events):
@@ -250,9 +250,7 @@ class Remote(Simulated):
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("writes", [4, 5, 6, 7])
-def test_an_order_completed_during_the_interruption_is_recorded_once(
-    tmp_path, parts, writes
-):
+def test_an_order_completed_during_the_interruption_is_recorded_once(tmp_path, parts, writes):
     mission = small_mission(Random(), battery=40.0)
     whole = Robot(mission, parts)
     _, log = unbroken(mission, tmp_path / "unbroken", lambda m: Remote(m, whole))
@@ -278,7 +276,7 @@ def test_an_order_that_never_arrived_is_sent_again_with_its_id(tmp_path):
     mission = small_mission(Random(), battery=40.0)
     robot = Robot(mission)
     file = broken_off(mission, tmp_path, 3, lambda m: Remote(m, robot))
-    assert robot.sent == ["small-1/0"]  # the second one was written, and did not leave
+    assert robot.sent == ["small-1/0"]  # the second one was recorded but not sent
 
     gone_on(mission, file, lambda m: Remote(m, robot))
 
@@ -320,17 +318,17 @@ def test_a_run_with_vehicles_is_not_resumed_as_a_simulation(tmp_path):
 
 
 class Faulty(Simulated):
-    """Loses orders and tells of them later, repeats itself, breaks legs into parts, and sends telemetry."""
+    """Reports lost orders later, repeats events, splits legs into parts, and sends telemetry."""
 
     def __init__(self, mission):
         super().__init__(mission)
         self.late = []
 
     def events(self, timeout_s):
-        told, self.late = self.late, []
+        events, self.late = self.late, []
         for event in super().events(timeout_s):
-            told += self.of(int(event.order.rsplit("/", 1)[1]), event)
-        return told
+            events += self.of(int(event.order.rsplit("/", 1)[1]), event)
+        return events
 
     def of(self, n, event):
         if n % 6 == 1:
@@ -374,8 +372,8 @@ def load_state(mission, file):
 def test_a_run_stopped_by_an_invalid_event_can_be_resumed(tmp_path):
     class Crooked(Simulated):
         def events(self, timeout_s):
-            found = super().events(timeout_s)
-            return [self.bent(e) if e.order.endswith("/3") else e for e in found]
+            events = super().events(timeout_s)
+            return [self.bent(e) if e.order.endswith("/3") else e for e in events]
 
         def bent(self, e):
             return Observation(
@@ -451,7 +449,7 @@ def test_by_hand_only_the_outstanding_order_is_asked_again(tmp_path):
     assert times == sorted(times)
 
 
-# -- one writes, many read -------------------------------------------------------------------------------
+# -- a single writer, many readers -----------------------------------------------------------------------
 
 
 def test_a_second_writer_is_rejected_but_a_reader_is_not(tmp_path):
@@ -508,7 +506,7 @@ def test_the_right_to_write_ends_with_the_process(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A run folder whose run was broken off after a few orders."""
+    """A run folder whose run was interrupted after a few orders."""
     monkeypatch.chdir(tmp_path)
     mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
     place, record = begin(mission)
@@ -639,8 +637,8 @@ def test_a_damaged_or_foreign_record_is_rejected_and_unchanged(folder, command, 
     assert code == 2
     assert "damaged" in err or "not the record of a run" in err
     assert contents(folder) == before
-    told = command("runs")[1]
-    assert "damaged" in told or "not the record of a run" in told
+    output = command("runs")[1]
+    assert "damaged" in output or "not the record of a run" in output
     assert contents(folder) == before
 
 
@@ -660,8 +658,8 @@ def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
     assert "h/2: go to" in again.stdout
     with Record(Path("h/run.sqlite")) as record:
         assert record.description["vehicles"] == [{"kind": "by-hand"}]
-        told = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]
-    assert told == [[1.5], [2.5], [0.75]]
+        values = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]
+    assert values == [[1.5], [2.5], [0.75]]
 
 
 def test_runs_lists_the_state_of_each_run(folder, said_of_runs):
@@ -690,6 +688,17 @@ def said_of_runs(command):
     return lines
 
 
+def test_a_run_can_be_resumed_by_its_folder(folder):
+    result = fieldbo.resume(folder)
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    assert fieldbo.resume(str(folder)).cost == result.cost
+
+
+def test_resuming_a_mission_without_its_record_is_an_error():
+    with pytest.raises(InputError, match="without a record"):
+        fieldbo.resume(small_mission())
+
+
 def test_a_run_is_loaded_from_its_folder(folder):
     state = load_run(folder)
     assert state.end_reason is None
@@ -716,7 +725,7 @@ def test_a_replay_is_faster_than_the_run(tmp_path):
 
 @dataclass(frozen=True)
 class Forgetful(Random):
-    """Counts in its memory how often it was asked, the last time for nothing."""
+    """Counts in its memory how often it was asked."""
 
     def start(self, state):
         return 0
@@ -726,8 +735,8 @@ class Forgetful(Random):
 
 
 def test_the_memory_of_the_policy_at_a_stop_is_replayed(tmp_path):
-    one = small_mission(Forgetful(), battery=40.0, home=False)
-    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], battery=25.0)))
+    mission = small_mission(Forgetful(), battery=40.0, home=False)
+    mission = replace(mission, crew=(mission.crew[0], replace(mission.crew[0], battery=25.0)))
     _, log = unbroken(mission, tmp_path)
     first = next(n for n, (kind, _, _) in enumerate(log) if kind == "stop")
     assert log[first][2]["memory"] == 1 + max(
@@ -785,14 +794,14 @@ def test_a_vehicle_that_fails_to_hold_does_not_lose_the_result(tmp_path):
 
 
 class Thirsty(Simulated):
-    """Loses an order, tells its battery, which is emptier than its orders explain, and says it all twice."""
+    """Loses an order, reports a battery lower than its orders explain, and repeats every event."""
 
     def events(self, timeout_s):
-        told = super().events(timeout_s)
-        if told and told[0].order.endswith("/2"):
-            position, at = told[0].position, float(told[0].times_s[-1])
-            return [Lost(told[0].order, "no link"), Telemetry(0, position, 350.0, at)]
-        return told * 2
+        events = super().events(timeout_s)
+        if events and events[0].order.endswith("/2"):
+            position, at = events[0].position, float(events[0].times_s[-1])
+            return [Lost(events[0].order, "no link"), Telemetry(0, position, 350.0, at)]
+        return events * 2
 
 
 def test_runs_lists_the_battery_spent_by_the_ledger(tmp_path, monkeypatch, said_of_runs):
@@ -802,7 +811,7 @@ def test_runs_lists_the_battery_spent_by_the_ledger(tmp_path, monkeypatch, said_
     with record:
         result = run(mission, [Thirsty(mission)], record)
     read = sum(o.cost for o in result.observations)
-    assert result.cost > read + 50, "the telemetry told nothing new"
+    assert result.cost > read + 50, "telemetry changed nothing"
 
     assert said_of_runs()[0][-4:] == [f"{result.cost:.0f}", "of", "900", "s"]
 
@@ -822,7 +831,7 @@ def test_listing_simulated_runs_replays_none_of_them(folder, said_of_runs, monke
 
 
 def full_disk(monkeypatch):
-    """Let no file of a run be written any more, but for its record."""
+    """Make every file of a run but its record unwritable."""
 
     def refuse(file, content):
         raise OSError(errno.ENOSPC, "No space left on device", str(file))

@@ -1,4 +1,4 @@
-"""The loop: orders are written before they leave, events before they are told, and nothing is lost."""
+"""The run loop: orders are recorded before they are sent, events before the agent gets them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from fieldbo.messages import (
     Telemetry,
     to_plain,
 )
+from fieldbo.mission.toml import toml_text
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
@@ -37,12 +38,12 @@ from fieldbo.world.fields.base import Field
 
 @pytest.fixture
 def record(tmp_path):
-    with Record.create(tmp_path / "run.sqlite", "small-1", {"mission": "small"}) as one:
-        yield one
+    with Record.create(tmp_path / "run.sqlite", "small-1", {"mission": "small"}) as opened:
+        yield opened
 
 
 class Scripted(Simulated):
-    """Simulated, but what it reports of order n is `change(n, event)`, a list of events."""
+    """A simulated vehicle that reports ``change(n, event)``, a list of events, for order n."""
 
     def __init__(self, mission, change):
         super().__init__(mission)
@@ -53,8 +54,8 @@ class Scripted(Simulated):
         super().send(order)
 
     def events(self, timeout_s):
-        found = super().events(timeout_s)
-        return [told for event in found for told in self.change(len(self.sent) - 1, event)]
+        events = super().events(timeout_s)
+        return [changed for event in events for changed in self.change(len(self.sent) - 1, event)]
 
     def hold(self):
         self.held += 1
@@ -97,11 +98,11 @@ def test_the_record_holds_the_queries_and_observations_of_the_result(record):
 
     rows = record.rows()
     asked = [row.message for row in rows if row.kind == "query"]
-    told = [row.message for row in rows if row.kind == "observation"]
+    observations = [row.message for row in rows if row.kind == "observation"]
     assert [q.site.tolist() for q in asked] == [q.site.tolist() for q in result.queries]
     assert [q.expected_cost for q in asked] == [q.expected_cost for q in result.queries]
-    assert [o.values.tolist() for o in told] == [o.values.tolist() for o in result.observations]
-    assert [o.cost for o in told] == [o.cost for o in result.observations]
+    assert [o.values.tolist() for o in observations] == [o.values.tolist() for o in result.observations]
+    assert [o.cost for o in observations] == [o.cost for o in result.observations]
 
 
 def test_an_order_is_on_disk_before_it_is_sent_and_an_event_before_the_agent_gets_it(record):
@@ -203,7 +204,7 @@ def test_a_run_in_batches_can_be_resumed_after_any_batch(record, policy):
     run(mission, record=record)
     rows = [row for row in record.rows() if row.kind not in ("stop", "end")]
     orders = [row.message for row in rows if row.kind in ORDERS]
-    told = {row.message.order: row.message for row in rows if row.kind == "observation"}
+    observations = {row.message.order: row.message for row in rows if row.kind == "observation"}
     settled = [k for k in range(1, len(rows)) if rows[k - 1].kind == "observation" and rows[k].kind in ORDERS]
     assert len(settled) > 2
     for cut in settled:
@@ -211,7 +212,7 @@ def test_a_run_in_batches_can_be_resumed_after_any_batch(record, policy):
         assert not agent.pending
         while batch := agent.ask_batch(3):
             for order in batch:
-                agent.tell(told[order.id])
+                agent.tell(observations[order.id])
         assert [to_plain(o) for o in agent.orders.values()] == [to_plain(o) for o in orders]
         assert agent.ask() == Stop(record.end_reason)
 
@@ -239,6 +240,23 @@ def test_a_live_world_has_no_f1_and_needs_a_vehicle():
 
     with pytest.raises(InputError, match=r"no \[field\]"):
         run(live)
+
+
+def test_a_mission_can_be_given_by_name_or_path(tmp_path):
+    result = fieldbo.run("lake-random")
+    assert result.mission.name == "lake-random"
+    text = toml_text(dict(fieldbo.load_mission("lake-random", {"agent": {"max_steps": 2}}).settings))
+    (tmp_path / "two.toml").write_text(text)
+    assert len(fieldbo.run(tmp_path / "two.toml").queries) == 2
+
+
+@pytest.mark.parametrize("mission", [None, {"world": "lake-transect"}, 3])
+def test_anything_else_than_a_mission_is_an_error(mission, tmp_path):
+    with pytest.raises(InputError, match="in place of a mission") as error:
+        fieldbo.run(mission)
+    assert "fieldbo.Mission" in error.value.expected
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record, pytest.raises(InputError):
+        fieldbo.resume(mission, record)
 
 
 def test_vehicles_without_a_record_are_rejected():
@@ -272,7 +290,7 @@ def test_a_vehicle_is_closed_at_the_end_and_after_an_error(record):
     assert good.closed == bad.closed == 1
 
 
-# -- what may happen on the way --------------------------------------------------------------------------
+# -- faults and interrupts --------------------------------------------------------------------------------
 
 
 def test_a_run_continues_after_rejected_and_lost_orders(record):
@@ -335,10 +353,10 @@ def test_nan_readings_are_recorded_and_noted(record):
     mission = small_mission(Random(), home=False)
     result = run(mission, [Scripted(mission, blind)], record)
 
-    told = [row.message for row in record.rows() if row.kind == "observation"]
-    missing = sum(int(np.isnan(o.values).sum()) for o in told)
+    observations = [row.message for row in record.rows() if row.kind == "observation"]
+    missing = sum(int(np.isnan(o.values).sum()) for o in observations)
     assert missing > 0
-    assert result.curve[-1].readings == len(told) - missing
+    assert result.curve[-1].readings == len(observations) - missing
     assert any(note.startswith(f"{missing} readings could not be modelled") for note in result.notes)
 
 
@@ -439,20 +457,20 @@ def test_ctrl_c_during_an_event_is_raised_after_the_event_is_scored(record):
 
 
 def test_two_vehicles_share_a_belief_and_keep_their_own_batteries(record):
-    one = small_mission(Random())
-    far = one.world.domain.sites[-1]
-    crew = (one.crew[0], replace(one.crew[0], start=far, home=far, battery=18.0))
-    mission = replace(one, crew=crew)
+    single = small_mission(Random())
+    far = single.world.domain.sites[-1]
+    specs = (single.crew[0], replace(single.crew[0], start=far, home=far, battery=18.0))
+    mission = replace(single, crew=specs)
 
     result = run(mission, record=record)
 
     rows = [row.message for row in record.rows() if row.kind in ("query", "go-home")]
-    for number, craft in enumerate(crew):
+    for number, vehicle in enumerate(specs):
         own = {order.id for order in rows if order.vehicle == number}
-        told = [o for o in result.observations if o.order in own]
-        assert len(told) > 1
-        assert sum(o.cost for o in told) <= craft.battery
-        assert np.array_equal(told[-1].position, craft.home)
+        observations = [o for o in result.observations if o.order in own]
+        assert len(observations) > 1
+        assert sum(o.cost for o in observations) <= vehicle.battery
+        assert np.array_equal(observations[-1].position, vehicle.home)
     assert result.curve[-1].readings == sum(isinstance(order, Query) for order in rows)
     assert result.cost == pytest.approx(sum(o.cost for o in result.observations))
 
@@ -529,8 +547,8 @@ def test_a_custom_loop_keeps_to_home_and_time_limit():
     mission = replace(mission, crew=(replace(mission.crew[0], time_limit_s=30.0),))
     agent, clock = Agent(mission), 0.0
     while not isinstance(order := agent.ask(), Stop):
-        told = order.observed() if isinstance(order, GoHome) else order.observed(0.5, noise_variance=0.01)
-        agent.tell(told)
+        event = order.observed() if isinstance(order, GoHome) else order.observed(0.5, noise_variance=0.01)
+        agent.tell(event)
         clock = agent.spent  # a second for each unit of cost
     assert np.array_equal(agent.crafts[0].position, mission.crew[0].home)
     assert 0 < clock <= 30.0
