@@ -356,7 +356,7 @@ def test_the_command_prints_the_cost_to_targets_and_the_calibration(said, questi
 def test_a_target_outside_the_range_of_f1_is_an_error(command, target):
     code, _, err = command("compare", "random.toml", "--out", "t.csv", "--target", target)
     assert code == 2
-    assert "expected: a score above 0, of at most 1" in err
+    assert "expected: an F1 above 0 and at most 1" in err
     assert not Path("t.csv").exists()
 
 
@@ -372,7 +372,7 @@ def test_the_command_prints_and_draws_scores_at_the_given_costs(command):
         assert printed == pytest.approx(scores[mission].mean, abs=5e-4)
         assert line[-1] == "2"
     assert "5 s" in out
-    assert "table in t.csv, picture in t.png" in out
+    assert "table: t.csv, picture: t.png" in out
     assert Path("t.png").read_bytes().startswith(b"\x89PNG")
 
 

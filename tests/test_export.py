@@ -269,7 +269,7 @@ def test_geojson_without_a_frame_is_an_error_with_an_example(tmp_path):
         export(folder, ["csv", "geojson"])
 
     assert not (folder / "export").exists(), "half an export was written"
-    table = str(error.value).split("for example")[1]
+    table = str(error.value).split("with a table such as")[1]
     file = tmp_path / "frame.toml"
     file.write_text(table)
     assert len(export(folder, ["csv", "geojson"], frame=file)) == 7
