@@ -12,6 +12,7 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs

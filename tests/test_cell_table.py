@@ -270,7 +270,7 @@ def test_a_mission_of_control_sets_runs(said):
     quick = ("--set", "agent.max_steps=8", "--set", "policy.samples=16", "--set", "policy.candidates=8")
     said("run", "oven", *quick, "--out", "r")
 
-    assert "set this way" in said("ask", "r")
+    assert "this control set was used" in said("ask", "r")
     assert json.loads(Path("r/summary.json").read_text())["steps"] == 8
 
 

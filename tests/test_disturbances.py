@@ -249,7 +249,7 @@ def test_a_world_file_holds_disturbances_and_errors_name_the_key(tmp_path):
         with pytest.raises(InputError) as error:
             fieldbo.load_world(in_a_file(tmp_path, table))
         assert str(error.value.where).split("world.toml: ")[1].startswith(where)
-        assert "conditions.conditions" not in str(error.value)
+        assert "conditions.disturbances" not in str(error.value)
 
 
 def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_path, monkeypatch, said):

@@ -416,7 +416,7 @@ def test_the_trip_home_records_the_limit_that_was_short(battery, seconds, limit)
     assert agent.issued[orders[-1].id].why["limit"] == agent.endings[0]["limit"] == limit
     result = Result.of(agent, (), stop.reason)
     (note,) = result.notes
-    kept = f"{agent.crafts[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
+    kept = f"{agent.vehicles[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
     assert note.startswith(f"returned home with {kept}")
     assert note.endswith(f"not enough {limit} for another site")
     assert (result.summary()["limit"], result.summary()["home"]) == (limit, True)

@@ -1,4 +1,4 @@
-"""Comparisons: paired, tidy, and taken up again where they stopped."""
+"""Comparisons: paired runs, a tidy table, and resuming it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import F1, REGRET
-from fieldbo.runs import comparison as campaign
+from fieldbo.runs import comparison
 from fieldbo.runs.comparison import (
     COLUMNS,
     Case,
@@ -83,20 +83,20 @@ def in_order(rows):
 def test_missions_are_paired_by_draw_start_and_seed():
     for draw in range(2):
         for start in range(3):
-            one, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
-            assert one.world.draw == other.world.draw == draw
-            assert one.seed == other.seed == start
-            assert np.array_equal(one.vehicles[0].start, other.vehicles[0].start)
-            sites = one.world.domain.sites
-            assert np.array_equal(one.world.truth(sites), other.world.truth(sites))
-            assert one.question == other.question
+            first, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
+            assert first.world.draw == other.world.draw == draw
+            assert first.seed == other.seed == start
+            assert np.array_equal(first.vehicles[0].start, other.vehicles[0].start)
+            sites = first.world.domain.sites
+            assert np.array_equal(first.world.truth(sites), other.world.truth(sites))
+            assert first.question == other.question
     starts = {tuple(prepared(Case("truvar.toml", 0, s), {}).vehicles[0].start) for s in range(6)}
     assert len(starts) > 3
     fields = [prepared(Case("truvar.toml", d, 0), {}).world.truth(sites) for d in range(2)]
     assert not np.allclose(*fields)
 
 
-def test_the_first_reading_is_the_same_for_every_rule():
+def test_the_first_reading_is_the_same_for_every_policy():
     values = [run(prepared(Case(m, 1, 2), {})).values[0] for m in MISSIONS]
     assert values[0] == values[1]
 
@@ -110,21 +110,21 @@ def test_the_table_is_tidy():
         (m, str(d), str(s)) for m in ("random", "truvar") for d in range(2) for s in range(2)
     ]
     assert {r["row"] for r in rows} == {"run", "step"}
-    for one in runs:
-        steps = [r for r in rows if r["row"] == "step" and all(r[k] == one[k] for k in FINISHED)]
+    for last in runs:
+        steps = [r for r in rows if r["row"] == "step" and all(r[k] == last[k] for k in FINISHED)]
         assert [int(r["step"]) for r in steps] == list(range(1, len(steps) + 1))
         costs = [float(r["cost"]) for r in steps]
         assert costs == sorted(costs)
-        assert costs[-1] == float(one["cost"]) <= float(one["battery"]) == 25
-        assert steps[-1]["f1"] == one["f1"]
-        assert one["end_reason"] in ("battery spent", "question answered")
-        assert one["cost_unit"] == "s"
-        assert one["policy"] == one["mission"]
-        assert one["world"] == "tiny"
-        assert len(one["place"].split()) == 2
-        again = run(prepared(Case(f"{one['mission']}.toml", int(one["draw"]), int(one["start"])), {}))
-        assert again.f1 == float(one["f1"])
-        assert again.cost == float(one["cost"])
+        assert costs[-1] == float(last["cost"]) <= float(last["battery"]) == 25
+        assert steps[-1]["f1"] == last["f1"]
+        assert last["end_reason"] in ("battery spent", "question answered")
+        assert last["cost_unit"] == "s"
+        assert last["policy"] == last["mission"]
+        assert last["world"] == "tiny"
+        assert len(last["place"].split()) == 2
+        again = run(prepared(Case(f"{last['mission']}.toml", int(last["draw"]), int(last["start"])), {}))
+        assert again.f1 == float(last["f1"])
+        assert again.cost == float(last["cost"])
 
 
 def middle_of_a_line(whole):
@@ -142,23 +142,23 @@ def before_the_last_line_end(whole):
 
 
 @pytest.mark.parametrize("cut", [middle_of_a_line, after_some_steps, before_the_last_line_end])
-def test_a_comparison_that_was_cut_short_ends_with_the_table_of_an_unbroken_one(cut):
+def test_an_interrupted_comparison_ends_with_the_same_table(cut):
     compare(MISSIONS, 2, 1, Path("whole.csv"))
     whole = Path("whole.csv").read_text()
     Path("cut.csv").write_text(cut(whole))
-    told = []
-    rows = compare(MISSIONS, 2, 1, Path("cut.csv"), on_run=lambda done, all_: told.append((done, all_)))
+    progress = []
+    rows = compare(MISSIONS, 2, 1, Path("cut.csv"), on_run=lambda done, all_: progress.append((done, all_)))
     assert in_order(rows_of("cut.csv")) == in_order(rows) == in_order(rows_of("whole.csv"))
-    assert told, "what was cut off is run again"
-    assert told[-1] == (4, 4)
-    assert len(told) < 4, "what was finished is not"
+    assert progress, "the unfinished run is repeated"
+    assert progress[-1] == (4, 4)
+    assert len(progress) < 4, "finished runs are not"
 
 
-def test_a_finished_comparison_runs_nothing_again_and_grows_by_what_is_new(monkeypatch):
+def test_a_finished_comparison_repeats_nothing_and_can_be_extended(monkeypatch):
     compare(["truvar.toml"], 2, 1, Path("t.csv"))
     before = Path("t.csv").read_text()
     with monkeypatch.context() as patched:
-        patched.setattr(campaign, "_run_case", None)
+        patched.setattr(comparison, "_run_case", None)
         assert compare(["truvar.toml"], 2, 1, Path("t.csv")) == rows_of("t.csv")
     assert Path("t.csv").read_text() == before
     rows = compare(MISSIONS, 3, 1, Path("t.csv"))
@@ -170,12 +170,12 @@ def test_a_finished_comparison_runs_nothing_again_and_grows_by_what_is_new(monke
 @pytest.mark.parametrize(
     ("instead", "differs"),
     [
-        (",shortfall,", "with other columns: shortfall only there; regret only here"),
-        (",", "with other columns: regret only here"),
-        (",regret,shortfall,", "with other columns: shortfall only there"),
+        (",shortfall,", "columns: unknown shortfall; missing regret"),
+        (",", "columns: missing regret"),
+        (",regret,shortfall,", "columns: unknown shortfall"),
     ],
 )
-def test_a_table_of_another_version_is_refused_as_that_and_left_as_it_is(instead, differs):
+def test_a_table_of_another_version_is_an_error_and_unchanged(instead, differs):
     compare(["truvar.toml"], 1, 1, Path("t.csv"))
     before = Path("t.csv").read_text().replace(",regret,", instead, 1)
     Path("t.csv").write_text(before)
@@ -188,22 +188,22 @@ def test_a_table_of_another_version_is_refused_as_that_and_left_as_it_is(instead
     assert Path("t.csv").read_text() == before
 
 
-def test_a_table_with_its_columns_in_another_order_is_one_of_another_version():
+def test_a_table_with_reordered_columns_is_an_error():
     first, *others = COLUMNS
     Path("t.csv").write_text(",".join([first, *others[:3], *reversed(others[3:])]) + "\n")
 
-    with pytest.raises(InputError, match="the same in another order"):
+    with pytest.raises(InputError, match="other order"):
         compare(["truvar.toml"], 1, 1, Path("t.csv"))
 
 
 def test_two_jobs_give_the_same_rows_as_one():
-    one = compare(MISSIONS, 2, 1, Path("one.csv"))
+    single = compare(MISSIONS, 2, 1, Path("one.csv"))
     two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)
-    assert in_order(one) == in_order(two)
-    assert in_order(rows_of("two.csv")) == in_order(one)
+    assert in_order(single) == in_order(two)
+    assert in_order(rows_of("two.csv")) == in_order(single)
 
 
-def test_overrides_hold_for_every_mission_and_mark_the_table():
+def test_overrides_apply_to_every_mission_and_to_the_digest():
     rows = compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 3}})
     assert [r["step"] for r in rows if r["row"] == "run"] == ["3", "3"]
     with pytest.raises(InputError, match="with other settings"):
@@ -211,14 +211,14 @@ def test_overrides_hold_for_every_mission_and_mark_the_table():
 
 
 def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch):
-    real = campaign._run_case
+    real = comparison._run_case
 
     def failing(case, overrides, mark):
         if case.mission == "random.toml":
             raise KeyboardInterrupt
         return real(case, overrides, mark)
 
-    monkeypatch.setattr(campaign, "_run_case", failing)
+    monkeypatch.setattr(comparison, "_run_case", failing)
     with pytest.raises(KeyboardInterrupt):
         compare(MISSIONS, 1, 1, Path("t.csv"))
     assert [r["mission"] for r in rows_of("t.csv") if r["row"] == "run"] == ["truvar"]
@@ -271,7 +271,7 @@ def test_optima_are_compared_by_their_regret():
         assert scores[name].mean[0] == pytest.approx(np.mean(last))
 
 
-def test_questions_of_different_kinds_are_not_compared():
+def test_missions_with_different_kinds_of_questions_are_not_compared():
     Path("optimum.toml").write_text(
         Path("random.toml")
         .read_text()
@@ -305,7 +305,7 @@ def test_a_regret_reaches_a_target_from_above():
     assert targets(rows, 2.5, REGRET)["a"] == (5.0, 1)
 
 
-def test_the_calibration_is_the_mean_over_finished_runs():
+def test_the_calibration_is_a_mean_over_finished_runs():
     rows = [
         {"row": kind, "mission": name, "coverage90": share}
         for kind, name, share in (
@@ -318,8 +318,8 @@ def test_the_calibration_is_the_mean_over_finished_runs():
     assert calibration(rows) == {"a": pytest.approx(0.9)}
 
 
-def test_compiled_loops_of_a_job_keep_to_one_thread():
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=campaign._one_numba_thread) as pool:
+def test_compiled_loops_of_a_job_use_one_thread():
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=comparison._one_numba_thread) as pool:
         assert pool.submit(numba_threads).result() == 1
 
 
@@ -336,7 +336,7 @@ def numba_threads():
         ("optimum", ["mean regret at equal cost", "(smaller is better)", "to 0.5 (s)", "coverage90"]),
     ],
 )
-def test_the_command_tells_the_cost_to_targets_and_the_calibration(said, question, parts):
+def test_the_command_prints_the_cost_to_targets_and_the_calibration(said, question, parts):
     asked = MISSION.replace('"truvar"', '"random"')
     if question == "optimum":
         asked = asked.replace('kind = "level-set"\nthreshold = { quantile = 0.6 }', 'kind = "optimum"')
@@ -353,14 +353,14 @@ def test_the_command_tells_the_cost_to_targets_and_the_calibration(said, questio
 
 
 @pytest.mark.parametrize("target", ["0", "-1", "1.5", "nan"])
-def test_a_target_that_no_f1_can_have_is_refused(command, target):
+def test_a_target_outside_the_range_of_f1_is_an_error(command, target):
     code, _, err = command("compare", "random.toml", "--out", "t.csv", "--target", target)
     assert code == 2
-    assert "expected: a score above 0, of at most 1" in err
+    assert "expected: an F1 above 0 and at most 1" in err
     assert not Path("t.csv").exists()
 
 
-def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(command):
+def test_the_command_prints_and_draws_scores_at_the_given_costs(command):
     code, out, err = command(
         "compare", *MISSIONS, "--starts", 2, "--jobs", 1, "--out", "t.csv", "--at", 5, "--at", 20
     )
@@ -372,17 +372,17 @@ def test_the_command_prints_scores_at_the_costs_asked_for_and_draws_them(command
         assert printed == pytest.approx(scores[mission].mean, abs=5e-4)
         assert line[-1] == "2"
     assert "5 s" in out
-    assert "table in t.csv, picture in t.png" in out
+    assert "table: t.csv, picture: t.png" in out
     assert Path("t.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_missions_paid_in_different_units_are_not_compared(tmp_path):
-    with pytest.raises(InputError, match="different units"):
+def test_missions_with_different_cost_units_are_not_compared(tmp_path):
+    with pytest.raises(InputError, match="different cost units"):
         compare(["lake-random", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
     assert not (tmp_path / "t.csv").exists()
 
 
-@pytest.mark.parametrize("told", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
-def test_what_a_comparison_sets_itself_can_t_be_set(tmp_path, told):
-    with pytest.raises(InputError, match="a comparison sets it"):
-        compare(["lake-random"], 1, 1, tmp_path / "t.csv", told)
+@pytest.mark.parametrize("override", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
+def test_draw_seed_and_start_can_not_be_overridden(tmp_path, override):
+    with pytest.raises(InputError, match="a comparison sets"):
+        compare(["lake-random"], 1, 1, tmp_path / "t.csv", override)
