@@ -1,4 +1,10 @@
-"""Ask and tell: drive a loop of your own, with an instrument that fieldbo knows nothing of."""
+"""
+Drive your own loop
+===================
+
+Ask for an order, carry it out with your own instrument, tell the agent what it read. fieldbo needs to know
+nothing about the instrument.
+"""
 
 import numpy as np
 

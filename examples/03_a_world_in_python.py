@@ -1,4 +1,9 @@
-"""Build a world, a mission and a rule's comparison without any file."""
+"""
+Build a world in Python
+=======================
+
+Describe a world and a mission without any file, and compare three policies on it.
+"""
 
 import numpy as np
 

@@ -1,4 +1,9 @@
-"""Write a run folder, then read its record, maps and summary back as any program would."""
+"""
+Read a run folder
+=================
+
+Write a run folder, then read its record, maps and summary back as any program would.
+"""
 
 import json
 import tempfile
@@ -9,9 +14,9 @@ import xarray
 import fieldbo
 from fieldbo.runs.folder import begin
 
-with tempfile.TemporaryDirectory() as place:
+with tempfile.TemporaryDirectory() as parent:
     mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 800}})
-    folder, record = begin(mission, Path(place) / "try")
+    folder, record = begin(mission, Path(parent) / "try")
     with record:
         fieldbo.run(mission, record=record).save(folder)
 

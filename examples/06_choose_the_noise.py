@@ -1,4 +1,9 @@
-"""A sensor with three settings: what a rule spends on each of them."""
+"""
+Choose the noise
+================
+
+A sensor has three settings, from coarse and cheap to fine and expensive. Count what TruVaR spends on each.
+"""
 
 from collections import Counter
 

@@ -1,7 +1,11 @@
-"""A cell of your own, in a loop of your own: set some variables, leave the others, learn what that costs.
+"""
+Leave variables to chance
+=========================
 
-The agent says which variables to set and to what. You say what came about: the values that the free ones
-took, the outcome, and what it really cost. Here a formula stands in for the cell.
+A cell of your own in a loop of your own: set some variables, leave the others free, and learn what that costs.
+
+The agent chooses which variables to set, and to what. You report the values that the free ones took, the
+outcome, and what the sample cost. Here a formula stands in for the cell.
 """
 
 import numpy as np
@@ -48,14 +52,14 @@ def main() -> None:
     agent, rng = fieldbo.Agent(mission), np.random.default_rng(0)
     while isinstance(order := agent.ask(), fieldbo.Query):
         left_free = np.isnan(order.site)
-        point = np.where(left_free, [0, rng.normal(35, 7)], order.site)  # your cell says what came about
+        point = np.where(left_free, [0, rng.normal(35, 7)], order.site)  # what your cell did
         cost = 0.1 if left_free.any() else 0.5 + 0.05 * rng.normal()
         agent.tell(order.observed(bake(*point, rng), noise_variance=0.05**2, position=point, cost=cost))
     result = fieldbo.Result.of(agent)
     if result.play is not None:
         print(f"after {result.cost:.2f} EUR: {result.play.in_words(world)}")
-    for one in result.summary()["control_sets"]:
-        print(f"  {one['set']}: {one['plays']} times for {one['cost']:.2f} EUR")
+    for row in result.summary()["control_sets"]:
+        print(f"  {row['set']}: {row['plays']} times for {row['cost']:.2f} EUR")
 
 
 if __name__ == "__main__":
