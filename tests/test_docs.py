@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "generated" not in p.parts)
 
-FENCE = re.compile(r"^(?P<before>.*\n)?(?P<ticks>`{3,})(?P<language>\w+)\n(?P<text>.*?)^(?P=ticks)$", re.M | re.S)
+FENCE = re.compile(r"^(?P<before>[^\n]*\n)?(?P<ticks>`{3,})(?P<language>\w+)\n(?P<text>.*?)^(?P=ticks)$", re.M | re.S)
 FILE = re.compile(r"# ([\w./-]+\.(?:py|toml|csv))\b")
 SKIPPED = re.compile(r"<!-- not tested: .+ -->")
 HEADING = re.compile(r"^#+ (.+)$|^\((.+)\)=$", re.M)
