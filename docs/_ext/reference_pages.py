@@ -205,7 +205,7 @@ def table(shape: dict[str, Any], schema: dict[str, Any]) -> list[str]:
         return []
     required = shape.get("required", [])
     lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    inside: dict[str, dict[str, Any]] = {}
+    inside: list[tuple[str, dict[str, Any]]] = []
     for key, value in shape["properties"].items():
         if key == "kind" and "const" in value:
             continue
@@ -213,10 +213,11 @@ def table(shape: dict[str, Any], schema: dict[str, Any]) -> list[str]:
         meaning = resolved(value, schema).get("description", "").split("\n\n")[0].replace("\n", " ")
         lines.append(f"| `{key}` | {kind_of(value, schema)} | {default} | {_markdown(meaning)} |")
         if shape is not schema:
-            inside |= {f"{key}": s for s in tables_in(value, schema)}
+            inside += [(key, part) for part in tables_in(value, schema)]
     lines = lines if len(lines) > 2 else ["No further keys."]
-    for key, found in inside.items():
-        lines += ["", f"Each `{key}` table:", "", *table(found, schema)]
+    for key, part in inside:
+        several = sum(name == key for name, _ in inside) > 1
+        lines += ["", f"{'One form of the' if several else 'The'} `{key}` table:", "", *table(part, schema)]
     return [*lines, ""]
 
 
@@ -311,6 +312,9 @@ def write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference/generated"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    for page in (Path(app.srcdir) / "gallery").glob("[0-9]*.rst"):
+        if not (Path(app.srcdir).parent / "examples" / page.name).with_suffix(".py").exists():
+            page.unlink()  # of an example that has another name now
     write_api(folder)
     write_files(folder)
     write_commands(folder / "cli.md")
