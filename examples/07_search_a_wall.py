@@ -9,12 +9,16 @@ is back on its dock before the battery is empty. Compare a policy that weighs tr
 import fieldbo
 from fieldbo.results.plot import path_picture
 
-results = {name: fieldbo.run(fieldbo.load_mission(name)) for name in ("wall-worst-crack", "wall-worst-crack-ei")}
+results = {
+    name: fieldbo.run(fieldbo.load_mission(name)) for name in ("wall-worst-crack", "wall-worst-crack-ei")
+}
 
 for name, result in results.items():
     summary, world = result.summary(), result.mission.world
     along, height = summary["reported_site"]
-    print(f"{name}: {len(result.values)} of {world.domain.size} sites for {result.cost:.1f} {world.cost_unit}")
+    print(
+        f"{name}: {len(result.values)} of {world.domain.size} sites for {result.cost:.1f} {world.cost_unit}"
+    )
     print(f"  worst at {along:.1f} m along, {height:.1f} m up; regret {summary['regret']:.2f}")
     print(f"  ends at {result.observations[-1].position.tolist()}: {result.end_reason}")
 

@@ -1,4 +1,4 @@
-"""Show the figures of an example: those that its global variables hold, since fieldbo draws without pyplot."""
+"""Show the figures that an example's global variables hold, since fieldbo draws without pyplot."""
 
 from typing import Any
 

@@ -27,7 +27,9 @@ class Page(HTMLParser):
         if tag == "a":
             self.anchors.add(values.get("name", ""))
             self.links.add(values.get("href", ""))
-        loaded = LOADED.get(tag) or ("href" if tag == "link" and "canonical" not in values.get("rel", "") else "")
+        loaded = LOADED.get(tag) or (
+            "href" if tag == "link" and "canonical" not in values.get("rel", "") else ""
+        )
         self.loads.add(values.get(loaded, ""))
 
 

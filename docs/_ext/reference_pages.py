@@ -121,9 +121,7 @@ class Resolver:
     """Find the page of an object that a docstring names by its class, or by the module that defines it."""
 
     def __init__(self) -> None:
-        self.pages = {
-            name: page for names in documented_names().values() for name, page in names.items()
-        }
+        self.pages = {name: page for names in documented_names().values() for name, page in names.items()}
 
     def __call__(self, app: Sphinx, env: Any, node: Any, contnode: nodes.Node) -> nodes.Node | None:
         """Return a link to it, or None."""
@@ -163,7 +161,11 @@ def write_files(folder: Path) -> None:
         for key, value in schema["properties"].items():
             shape = resolved(value, schema)
             items = resolved(shape.get("items", {}), schema)
-            shapes = shape.get("oneOf") or [s for s in shape.get("anyOf", []) if s.get("type") != "null"] or [shape]
+            shapes = (
+                shape.get("oneOf")
+                or [s for s in shape.get("anyOf", []) if s.get("type") != "null"]
+                or [shape]
+            )
             shapes = [resolved(s, schema) for s in shapes]
             if not any("properties" in s for s in [*shapes, items]):
                 continue
@@ -189,7 +191,10 @@ INTRODUCTIONS = {
 def resolved(shape: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """Return a shape with its reference followed; its own keys win."""
     while "$ref" in shape:
-        shape = {**schema["$defs"][shape["$ref"].rpartition("/")[2]], **{k: v for k, v in shape.items() if k != "$ref"}}
+        shape = {
+            **schema["$defs"][shape["$ref"].rpartition("/")[2]],
+            **{k: v for k, v in shape.items() if k != "$ref"},
+        }
     return shape
 
 
@@ -268,8 +273,11 @@ def _markdown(text: str) -> str:
 def write_commands(file: Path) -> None:
     """Write a section for every command."""
     lines = ["# Command line", ""]
-    lines += ["`fieldbo COMMAND --help` prints the same. Every command exits with 0 when it is done and with 2 when "
-              "something needs fixing first; `fieldbo run` lists two codes more.", ""]
+    lines += [
+        "`fieldbo COMMAND --help` prints the same. Every command exits with 0 when it is done and with 2 when "
+        "something needs fixing first; `fieldbo run` lists two codes more.",
+        "",
+    ]
     lines += commands("fieldbo", typer.main.get_command(command_line))
     file.write_text("\n".join(lines) + "\n")
 
