@@ -2,7 +2,8 @@
 Leave variables to chance
 =========================
 
-A cell of your own in a loop of your own: set some variables, leave the others free, and learn what that costs.
+A cell of your own in a loop of your own: set some variables, leave the others free, and learn what that
+costs.
 
 The agent chooses which variables to set, and to what. You report the values that the free ones took, the
 outcome, and what the sample cost. Here a formula stands in for the cell.

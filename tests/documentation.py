@@ -33,8 +33,8 @@ fieldbo() {
     case "$1 $*" in
         *--help*) "$PYTHON" -m fieldbo "$@" ;;
         *--by-hand*) "$PYTHON" -m fieldbo "$@" < /dev/null || test $? = 130 ;;
-        run*) "$PYTHON" -m fieldbo "$@" --set agent.max_steps=12 ;;
-        compare*) "$PYTHON" -m fieldbo "$@" --starts 1 --draws 1 --set agent.battery=400 ;;
+        "run "*) "$PYTHON" -m fieldbo "$@" --set agent.max_steps=12 ;;
+        "compare "*) "$PYTHON" -m fieldbo "$@" --starts 1 --draws 1 --set agent.battery=100 ;;
         *) "$PYTHON" -m fieldbo "$@" ;;
     esac
 }

@@ -1,4 +1,4 @@
-"""Check the finished site: every local link and anchor resolves, and no page loads anything from elsewhere."""
+"""Check the site: every local link and anchor resolves, and no page loads anything from elsewhere."""
 
 from html.parser import HTMLParser
 from pathlib import Path
