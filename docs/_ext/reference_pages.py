@@ -182,7 +182,8 @@ INTRODUCTIONS = {
     "mission": "A mission says which world to sample, what to find out, who goes and how they decide. "
     "`fieldbo check FILE` explains one; `fieldbo schema mission` prints the JSON Schema behind this page.",
     "world": "A world is a folder with a `world.toml`: where samples can be taken, what a move costs, how "
-    "values are read and, in simulation, the truth. `fieldbo schema world` prints the JSON Schema behind this page.",
+    "values are read and, in simulation, the truth. `fieldbo schema world` prints the JSON Schema behind "
+    "this page.",
     "vehicle": "A vehicle file says how to reach a robot and what of its reports to believe. "
     "`fieldbo new vehicle` writes one; `fieldbo schema vehicle` prints the JSON Schema behind this page.",
 }
