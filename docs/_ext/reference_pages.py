@@ -35,6 +35,7 @@ PACKAGES = {
     "fieldbo.runs": "Run, record, resume",
     "fieldbo.testing": "Contract suites for your own kinds",
     "fieldbo.errors": "Errors",
+    "fieldbo.validation": "Checked settings",
 }
 """The public packages, in the order of the page that lists them."""
 
@@ -113,7 +114,7 @@ def object_page(full_name: str, value: Any) -> str:
         return "\n".join([*lines, f".. autofunction:: {full_name}", ""])
     lines += [f".. autoclass:: {full_name}", "   :members:"]
     if not issubclass(value, str | BaseException):
-        lines.append("   :inherited-members: ABC, object")
+        lines.append("   :inherited-members: ABC, object, BaseModel")
     return "\n".join([*lines, ""])
 
 
@@ -127,10 +128,11 @@ class Resolver:
         """Return a link to it, or None."""
         if node.get("refdomain") != "py":
             return None
-        first, _, member = node["reftarget"].removeprefix("~").partition(".")
-        page = self.pages.get(first) or self.pages.get(node["reftarget"].rpartition(".")[2])
-        if page is None:
+        parts = node["reftarget"].split(".")
+        known = next((k for k, part in enumerate(parts) if part in self.pages), None)
+        if known is None:
             return None
+        page, member = self.pages[parts[known]], ".".join(parts[known + 1 :])
         domain = env.get_domain("py")
         for target in ([f"{page}.{member}"] if member else []) + [page]:
             if target in domain.objects:
