@@ -28,7 +28,8 @@ extensions = [
 exclude_patterns = ["_ext", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "gallery/*.json"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 nitpicky = True
-nitpick_ignore_regex = [("py:(obj|mod)", r".*"), ("py:class", r"collections\..*")]  # single backticks in docstrings also name parameters
+# Single backticks in docstrings also name parameters.
+nitpick_ignore_regex = [("py:(obj|mod)", r".*"), ("py:class", r"collections\..*")]
 default_role = "py:obj"
 highlight_language = "python"
 suppress_warnings = ["config.cache"]
