@@ -1,4 +1,9 @@
-"""Build a world and a mission without any file, and compare policies in it."""
+"""
+Build a world in Python
+=======================
+
+Describe a world and a mission without any file, and compare three policies in it.
+"""
 
 import fieldbo
 from fieldbo import belief, costs, domain, mission, policies, world

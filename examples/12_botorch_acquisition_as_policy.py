@@ -1,4 +1,8 @@
-"""Use an acquisition function of BoTorch as a fieldbo policy.
+"""
+A BoTorch acquisition as a policy
+=================================
+
+Use an acquisition function of BoTorch as a fieldbo policy.
 
 fieldbo keeps the belief, the battery and the record; BoTorch scores the sites. Install BoTorch first, for
 example with ``pip install -r benchmarks/peers.txt``.

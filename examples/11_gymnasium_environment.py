@@ -1,4 +1,8 @@
-"""Wrap a fieldbo mission in a Gymnasium environment, to train a policy by reinforcement learning.
+"""
+A Gymnasium environment
+=======================
+
+Wrap a fieldbo mission in a Gymnasium environment, to train a policy by reinforcement learning.
 
 An action is the index of the site to read next. An observation holds the posterior mean and standard
 deviation at all sites, the position, and the battery left for queries. The reward is the gain in F1. An
@@ -79,7 +83,9 @@ class SamplingEnv(gymnasium.Env[Observation, np.int64]):
             question=belief.LevelSet(self.threshold),
             policy=self.policy,
             model=belief.Model(learn=False, length_scales=(20, 20), mean=0.0),
-            crew=(mission.VehicleSpec(battery=self.battery, start=self.domain.low, home=self.domain.low),),
+            vehicles=(
+                mission.VehicleSpec(battery=self.battery, start=self.domain.low, home=self.domain.low),
+            ),
             initial=1,
             seed=draw,
         )
