@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: mission test test-peers check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline clean
+DOCS := build/docs
+
+.PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -12,11 +14,16 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
 	.venv-ros/bin/python -m pytest -n 3 tests/peers/test_ros2.py
 	$(BIN)/python -m pytest -n 3 tests/peers --ignore tests/peers/test_ros2.py
+
+docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html
+	@echo "$(DOCS)/html/index.html"
 
 check: test
 
@@ -54,7 +61,7 @@ cell-pipeline: .venv/.installed ## compute the table of worlds/cell-pipeline ane
 	$(BIN)/python makers/cell_pipeline.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
-	rm -rf .venv .venv-peers .venv-ros build dist
+	rm -rf .venv .venv-peers .venv-ros build dist docs/gallery docs/reference/generated
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -65,6 +72,10 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 
 .venv/.installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/.installed
+
+.venv/.installed-docs: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@ .venv/.installed
 
 .venv/.installed-peers: pyproject.toml tests/peers/requirements.txt | .venv/bin/python

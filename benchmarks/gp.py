@@ -9,8 +9,8 @@ import numpy as np
 from timing import Peer, Plan, Row, Timings, alternate, peer, timed
 
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.fit import LogNormalPrior, fit
 from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 
 NOISE = 0.01
@@ -34,7 +34,7 @@ def append(n: int, name: str, plan: Plan) -> list[Row]:
     x = rng.random((n + 1 + runs, 2))
     y = np.sin(6 * x[:, 0]) * np.cos(4 * x[:, 1]) + np.sqrt(NOISE) * rng.standard_normal(len(x))
     reading = iter(range(n, len(x)))
-    belief = Belief(Matern52(LENGTH_SCALES)).given(x[:n], y[:n], np.full(n, NOISE))
+    belief = Belief(Matern52(LENGTH_SCALES)).condition_on(x[:n], y[:n], np.full(n, NOISE))
 
     def extend() -> float:
         nonlocal belief
@@ -84,7 +84,9 @@ def _fit(n: int, d: int, runs: int, plan: Plan) -> tuple[Timings, dict[str, floa
 
     def own() -> tuple[float, float]:
         seconds, found = timed(
-            lambda: fit(Matern52(np.ones(d)), x, y, None, prior, np.random.default_rng(0), penalised=False)
+            lambda: fit_kernel(
+                Matern52(np.ones(d)), x, y, None, prior, np.random.default_rng(0), penalised=False
+            )
         )
         return seconds, found.log_likelihood
 

@@ -63,7 +63,9 @@ class Trial:
         """Return error and F1 of the posterior given the kept readings."""
         scale = found.scale
         noise = scale.noise_to_model(self.noise_variances, values)
-        belief = Belief(found.kernel).given(self.sites[kept], scale.to_model(values)[kept], noise[kept])
+        belief = Belief(found.kernel).condition_on(
+            self.sites[kept], scale.to_model(values)[kept], noise[kept]
+        )
         mean = scale.to_user(belief.mean(DOMAIN.sites))
         threshold = np.quantile(self.truth, QUANTILE)
         error = float(np.sqrt(np.mean((mean - self.truth) ** 2)))

@@ -17,8 +17,8 @@ from fieldbo.belief.surface import Surface
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.policies.travel.rollout import Simulation, rollout_values
 from fieldbo.policies.travel.scores import TravelScore
+from fieldbo.policies.travel.simulation import Simulation, rollout_values
 
 READINGS = 60
 LENGTH_SCALES = np.array([0.2, 0.2])
@@ -40,7 +40,7 @@ class Deciding:
 
     def __init__(self, sites: np.ndarray) -> None:
         self.x, self.y = readings(READINGS)
-        belief = Belief(Matern52(LENGTH_SCALES)).given(self.x, self.y, np.full(READINGS, NOISE))
+        belief = Belief(Matern52(LENGTH_SCALES)).condition_on(self.x, self.y, np.full(READINGS, NOISE))
         self.surface = Surface(belief, sites)
         self.draws = ndtri(Sobol(STEPS - 1, rng=0).random(FANTASIES))
         base = TravelScore("dist-ucb", KAPPA, "one_plus", SCALE)

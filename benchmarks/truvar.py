@@ -42,7 +42,7 @@ class Scoring:
 
     def __init__(self, side: int, memory_bytes: int | None = None) -> None:
         x, y = readings(READINGS)
-        belief = Belief(Matern52(LENGTH_SCALES)).given(x, y, np.full(READINGS, NOISE))
+        belief = Belief(Matern52(LENGTH_SCALES)).condition_on(x, y, np.full(READINGS, NOISE))
         self.surface = Surface(belief, grid(side), memory_bytes)
 
     def gains(self) -> np.ndarray:

@@ -1,4 +1,9 @@
-"""Build a world and a mission without any file, and compare policies in it."""
+"""
+Build a world in Python
+=======================
+
+Describe a world and a mission without any file, and compare three policies in it.
+"""
 
 import fieldbo
 from fieldbo import belief, costs, domain, mission, policies, world
@@ -22,7 +27,7 @@ for policy in (policies.TruVaR(), policies.GCHK(), policies.GCHK(per_cost=True))
             question=belief.LevelSet(0.5),
             policy=policy,
             model=belief.Model(learn=False, length_scales=(20, 20), mean=0.0),
-            crew=(mission.VehicleSpec(battery=1200, start=square.low, home=square.low),),
+            vehicles=(mission.VehicleSpec(battery=1200, start=square.low, home=square.low),),
         )
     )
     print(f"{policy}: F1 {result.f1:.3f} for {result.cost:.0f} s, {result.end_reason}")

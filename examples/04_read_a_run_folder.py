@@ -1,4 +1,9 @@
-"""Write a run folder, then read its record, maps and summary as any other program would."""
+"""
+Read a run folder
+=================
+
+Write a run folder, then read its record, maps and summary back as any program would.
+"""
 
 import json
 import tempfile
@@ -7,11 +12,11 @@ from pathlib import Path
 import xarray
 
 import fieldbo
-from fieldbo.runs import begin
+from fieldbo.runs.folder import begin
 
-with tempfile.TemporaryDirectory() as place:
+with tempfile.TemporaryDirectory() as parent:
     mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 800}})
-    folder, record = begin(mission, Path(place) / "try")
+    folder, record = begin(mission, Path(parent) / "try")
     with record:
         fieldbo.run(mission, record=record).save(folder)
 
@@ -19,6 +24,6 @@ with tempfile.TemporaryDirectory() as place:
         for row in record.rows()[:4]:
             print(row.seq, row.kind, row.order)
     summary = json.loads((folder / "summary.json").read_text())
-    print({key: summary[key] for key in ("f1", "cost", "steps", "end_reason")})
+    print({k: summary[k] for k in ("f1", "cost", "steps", "end_reason")})
     with xarray.open_dataset(folder / "map.nc") as maps:
         print(maps["exceedance"].attrs["long_name"], maps["exceedance"].shape)

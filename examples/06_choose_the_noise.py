@@ -1,4 +1,9 @@
-"""Use a sensor with three noise levels, and see what the policy spends on each."""
+"""
+Choose the noise
+================
+
+A sensor has three settings, from coarse and cheap to fine and expensive. Count what TruVaR spends on each.
+"""
 
 from collections import Counter
 
@@ -6,7 +11,7 @@ import fieldbo
 
 result = fieldbo.run(fieldbo.load_mission("gp-level-noise-truvar", {"agent": {"battery": 400}}))
 levels = result.mission.world.sensor.levels
-for number, count in sorted(Counter(query.level for query in result.queries).items()):
+for number, count in sorted(Counter(q.level for q in result.queries).items()):
     level = levels[number]
     print(f"noise variance {level.variance:g}: {count} readings for {count * level.cost:g} units")
 print(f"F1 {result.f1:.2f}")

@@ -1,58 +1,66 @@
-"""Optimise your own factory cell: set some variables, leave the others to chance, and learn what that costs.
+"""
+Leave variables to chance
+=========================
 
-The agent proposes which variables to set, and their values. You report what happened: the values that the
-free variables took, the outcome, and the real cost. Here a formula stands in for the cell.
+A cell of your own in a loop of your own: set some variables, leave the others free, and learn what that
+costs.
+
+The agent chooses which variables to set, and to what. You report the values that the free ones took, the
+outcome, and what the sample cost. Here a formula stands in for the cell.
 """
 
 import numpy as np
 
 import fieldbo
-from fieldbo import belief, costs, domain, mission, policies, world
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum
+from fieldbo.costs.control_sets import Subset
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import TruncatedNormal
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.policies.control_sets.front import SubsetFront
+from fieldbo.world.world import Quantity, World
 
-AXES = [domain.Axis("heat", "C", 150, 250), domain.Axis("minutes", "min", 10, 60)]
-CONTROL_SETS = (["heat"], ["heat", "minutes"])
+AXES = [Axis("heat", "C", 150, 250), Axis("minutes", "min", 10, 60)]
+SETS = (["heat"], ["heat", "minutes"])
 
 
 def bake(heat: float, minutes: float, rng: np.random.Generator) -> float:
-    """Return the strength of a loaf; it is largest at 210 C and 40 minutes."""
+    """The strength of a loaf: best at 210 C and 40 minutes."""
     return 10 * np.exp(-(((heat - 210) / 25) ** 2) - ((minutes - 40) / 40) ** 2) + 0.05 * rng.normal()
 
 
 def main() -> None:
     """Bake until 6 EUR are spent."""
-    sets = tuple(domain.ControlSet.of(names, AXES, "CONTROL_SETS") for names in CONTROL_SETS)
-    minutes_if_free = domain.TruncatedNormal(35, 60, 10, 60)
-    box = domain.Domain.box(AXES, controls=domain.Controls(sets, (None, minutes_if_free)))
-    oven = fieldbo.World(
-        name="oven",
-        title="An oven",
-        domain=box,
-        cost=costs.Subset(),
-        cost_unit="EUR",
-        sensor=domain.Sensor(noise_sd=0.05),
-        quantity=world.Quantity("strength"),
-    )
-    loaf = fieldbo.Mission(
-        name="loaf",
-        world=oven,
-        question=belief.Optimum("maximise"),
-        policy=policies.SubsetFront(),
-        model=belief.Model(),
-        crew=(mission.VehicleSpec(battery=6.0, start=box.middle),),
+    free = (None, TruncatedNormal(35, 60, 10, 60))  # minutes, where nobody sets them
+    sets = tuple(ControlSet.of(names, AXES, "SETS") for names in SETS)
+    domain = Domain.box(AXES, controls=Controls(sets, free))
+    world = World("oven", "An oven", domain, Subset(), "EUR", Sensor(noise_sd=0.05), Quantity("strength"))
+    mission = Mission(
+        "loaf",
+        world,
+        Optimum("maximise"),
+        SubsetFront(),
+        Model(),
+        (VehicleSpec(battery=6.0, start=domain.middle),),
         initial=2,
         costs="unknown",
     )
-    agent, rng = fieldbo.Agent(loaf), np.random.default_rng(0)
+    agent, rng = fieldbo.Agent(mission), np.random.default_rng(0)
     while isinstance(order := agent.ask(), fieldbo.Query):
-        is_free = np.isnan(order.site)
-        point = np.where(is_free, [0, rng.normal(35, 7)], order.site)  # measured in a real cell
-        cost = 0.1 if is_free.any() else 0.5 + 0.05 * rng.normal()
+        left_free = np.isnan(order.site)
+        point = np.where(left_free, [0, rng.normal(35, 7)], order.site)  # what your cell did
+        cost = 0.1 if left_free.any() else 0.5 + 0.05 * rng.normal()
         agent.tell(order.observed(bake(*point, rng), noise_variance=0.05**2, position=point, cost=cost))
     result = fieldbo.Result.of(agent)
     if result.play is not None:
-        print(f"after {result.cost:.2f} EUR: {result.play.in_words(oven)}")
-    for control_set in result.summary()["control_sets"]:
-        print(f"  {control_set['set']}: {control_set['plays']} times for {control_set['cost']:.2f} EUR")
+        print(f"after {result.cost:.2f} EUR: {result.play.in_words(world)}")
+    for row in result.summary()["control_sets"]:
+        print(f"  {row['set']}: {row['plays']} times for {row['cost']:.2f} EUR")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Plan and run robotic and field sampling under a battery.
 
 >>> import fieldbo
->>> result = fieldbo.run(fieldbo.load_mission("lake-level-set"))
+>>> result = fieldbo.run("lake-level-set")
 >>> result.f1 >= 0.9
 True
 """
@@ -10,6 +10,6 @@ import lazy_loader
 
 from fieldbo._version import __version__ as __version__
 
-# The names in __init__.pyi; each is imported when it is first used, so that `import fieldbo` itself is quick.
+# Names in __init__.pyi are imported on first use, which keeps `import fieldbo` fast.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]

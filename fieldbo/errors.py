@@ -1,4 +1,4 @@
-"""One family of exceptions: each says what was expected, what came, where, and how to fix it."""
+"""Exceptions. Each says what was received, what was expected, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from difflib import get_close_matches
 from functools import partial
 from textwrap import fill
 
+_MOST_NAMES = 50
+"""Longest list of valid names that an error shows as a whole."""
+
 
 class FieldboError(Exception):
-    """Base of every error that fieldbo raises on purpose."""
+    """Base of all errors that fieldbo raises on purpose."""
 
 
 class InputError(FieldboError, ValueError):
-    """Something a person wrote (a file, a key, an argument) can't be used.
+    """Invalid input: a file, a key or an argument.
 
     Parameters
     ----------
     problem : str
-        What is wrong, in one sentence, with what was received in it.
+        One sentence that includes what was received.
     expected : str, optional
-        What would have been right.
+        What would have been valid; one item per line.
     where : str, optional
         File, table and key, or line and column.
     fix : str, optional
-        What to do about it.
+        An instruction, for example ``set learn = true``.
 
     Examples
     --------
@@ -47,24 +50,30 @@ class InputError(FieldboError, ValueError):
         super().__init__("\n".join([problem, *(_indented(k, v) for k, v in parts if v)]))
 
     def at(self, where: str) -> InputError:
-        """Return the same error with its place named, the outer place first."""
+        """Return the same error with its place prefixed by `where`."""
         place = where if self.where is None else f"{where}: {self.where}"
         return type(self)(self.problem, expected=self.expected, where=place, fix=self.fix)
 
 
 class UnknownNameError(InputError):
-    """A name that is not in the list of valid ones; the nearest valid one is suggested."""
+    """An unknown name; the error lists the valid names and suggests the nearest one."""
 
     @classmethod
     def of(
         cls, what: str, name: object, valid: Iterable[str], *, where: str | None = None
     ) -> UnknownNameError:
-        """Build the error from the wrong `name` and all `valid` names."""
+        """Return the error for a wrong `name` of a `what`, given all `valid` names."""
         names = sorted(valid)
         near = nearest(str(name), names)
+        expected = f"a {what}; there is none yet"
+        if names:
+            expected = "one of " + ", ".join(names)
+        if len(names) > _MOST_NAMES:
+            alike = get_close_matches(str(name), names, n=5, cutoff=0.0)
+            expected = f"one of {len(names)} names, such as {', '.join(alike)}"
         return cls(
             f"unknown {what} {str(name)!r}",
-            expected="one of " + ", ".join(names) if names else f"a {what}; none exist",
+            expected=expected,
             where=where,
             fix=f"did you mean {near!r}?" if near else None,
         )
@@ -75,7 +84,7 @@ class ModelError(FieldboError, ArithmeticError):
 
 
 class PolicyError(FieldboError, RuntimeError):
-    """A policy broke its contract, for example by a site outside the domain."""
+    """A policy violated its contract, for example by proposing a site outside the domain."""
 
 
 class RecordError(FieldboError, RuntimeError):
@@ -83,7 +92,7 @@ class RecordError(FieldboError, RuntimeError):
 
 
 class VehicleError(FieldboError, RuntimeError):
-    """A vehicle can't be reached or broke its contract."""
+    """A vehicle can't be reached, or violated its contract."""
 
 
 def _indented(label: str, text: str) -> str:
@@ -95,7 +104,7 @@ def _indented(label: str, text: str) -> str:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """Return the valid name most like `name`, or the only one that it is a part of; None if none is alike.
+    """Return the valid name most similar to `name`, or the only one that has it as a part; None if none is.
 
     Examples
     --------
@@ -104,5 +113,5 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     """
     by_lower = {v.lower(): v for v in valid}
     holding = [v for v in by_lower if name.lower() in v.split("-")]
-    found = holding if len(holding) == 1 else get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
+    similar = holding if len(holding) == 1 else get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[similar[0]] if similar else None

@@ -1,7 +1,7 @@
-"""What passes between an agent and whatever carries out its orders: orders out, events in.
+"""Messages between an agent and its vehicles: orders one way, events the other.
 
-Everything is a frozen value and has a plain form (:func:`to_plain`, :func:`from_plain`) of strings,
-numbers and lists, in which it is recorded and sent. NaN is written as None.
+Messages are frozen values. Records and links contain their plain form (:func:`to_plain`, :func:`from_plain`)
+of strings, numbers and lists, with None for NaN.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, UnknownNameError
 
 
 class EndReason(StrEnum):
-    """Why a run ended. A goal reached is never confused with resources gone."""
+    """Why a run ended: an answered question is distinct from a spent battery."""
 
     QUESTION_ANSWERED = "question answered"
     BATTERY_SPENT = "battery spent"
@@ -35,22 +35,22 @@ def _freeze(value: object, name: str, array: ArrayLike, dtype: type = float) -> 
 
 
 def _numbers(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
-    """Return what was given for `name` as numbers of their own, which can't be written to.
+    """Return `given` as a read-only copy of numbers.
 
     Parameters
     ----------
     name : str
     given : array_like
-        Of numbers of any type, Decimal and Fraction among them, but not of text such as "1".
+        Numbers of any type, including Decimal and Fraction, but not text such as "1".
     where : str
-        Named in errors.
+        The place that errors name.
     gaps : bool
-        Whether None stands for a number that is missing, NaN.
+        Whether None stands for a missing number, NaN.
 
     Raises
     ------
     InputError
-        It is anything else.
+        It contains anything else.
     """
     try:
         numbers = np.array(given, order="C")
@@ -58,7 +58,7 @@ def _numbers(name: str, given: object, where: str, *, gaps: bool = False) -> Arr
         if kind not in "biufO" and numbers.size:
             raise TypeError
         if kind == "O" and any(
-            isinstance(one, str | bytes | np.ndarray) or (one is None and not gaps) for one in numbers.flat
+            isinstance(item, str | bytes | np.ndarray) or (item is None and not gaps) for item in numbers.flat
         ):
             raise TypeError
         numbers = numbers.astype(float, copy=False)
@@ -70,20 +70,20 @@ def _numbers(name: str, given: object, where: str, *, gaps: bool = False) -> Arr
 
 
 def _row(name: str, given: object, where: str, *, gaps: bool = False) -> Array:
-    """Return what was given for `name` as (k,) numbers; axes of length 1 beside that one are dropped."""
+    """Return `given` as (k,) numbers; other axes of length 1 are dropped."""
     numbers = _numbers(name, given, where, gaps=gaps)
     if numbers.ndim > 1 and numbers.size not in (0, max(numbers.shape)):
         raise InputError(
             f"{name} is an array of {_by(numbers)} numbers",
             expected="numbers in one row",
             where=where,
-            fix="pass them in a flat list, in the order in which they are meant",
+            fix="pass a flat list",
         )
     return numbers if numbers.ndim == 1 else numbers.ravel()
 
 
 def _number(name: str, given: object, where: str) -> float:
-    """Return what was given for `name` as a float; an array of a single number stands for that."""
+    """Return `given` as a float; it may be an array of a single number."""
     if isinstance(given, float):
         return float(given)
     numbers = _numbers(name, given, where)
@@ -93,18 +93,18 @@ def _number(name: str, given: object, where: str) -> float:
 
 
 def _check_finite(name: str, given: Array | float, where: str, least: float = -math.inf) -> None:
-    """Raise an `InputError` unless all numbers are finite, and at least `least`."""
+    """Raise an `InputError` unless all numbers are finite and at least `least`."""
     numbers = np.asarray(given)
     if not (np.isfinite(numbers) & (numbers >= least)).all():
         raise InputError(
-            f"{name} {numbers.tolist()}",
+            f"{name} = {numbers.tolist()}",
             expected="finite numbers" + (f" of at least {least:g}" if least > -math.inf else ""),
             where=where,
         )
 
 
 def _by(numbers: Array) -> str:
-    """Return how many numbers there are along each axis: ``2 x 3``."""
+    """Return the shape of an array: ``2 x 3``."""
     return " x ".join(map(str, numbers.shape)) or "1"
 
 
@@ -117,17 +117,17 @@ class Query:
     site : (d,) array
         In the domain's axes and units; NaN where a variable is left free.
     controls : (d,) bool array, optional
-        The variables to be set; None is all of them.
+        The variables to set; None sets all of them.
     level : int
-        Which of the sensor's settings.
+        The sensor's setting, counted from 0.
     vehicle : int
-        Who goes.
+        Number of the vehicle.
     expected_cost : float, optional
-        What the agent reckons it will cost, in the world's cost unit.
+        Cost that the agent expects, in the world's cost unit.
     id : str, optional
-        ``<run>/<n>``, given by the agent; n counts asks.
+        ``<run>/<n>``, assigned by the agent; n counts orders.
     expected_time_s : float, optional
-        When the agent reckons it done, in seconds since the start.
+        Time at which the agent expects it done, in seconds since the start.
     """
 
     site: Array
@@ -145,7 +145,9 @@ class Query:
             _freeze(self, "controls", np.ravel(self.controls), bool)
             if len(self.controls) != len(self.site):
                 raise InputError(
-                    f"{len(self.controls)} controls", expected=f"{len(self.site)}, one for each variable"
+                    f"{len(self.controls)} controls",
+                    expected=f"{len(self.site)}, one for each variable",
+                    where=where,
                 )
             _freeze(self, "site", np.where(self.controls, self.site, np.nan))
 
@@ -163,21 +165,21 @@ class Query:
         Parameters
         ----------
         value : float
-            In the user's unit; NaN or None of a reading that failed.
+            The reading in the user's unit; NaN or None if it failed.
         noise_variance : float
-            Of the reading.
+            Variance of the reading's noise.
         time_s : float, optional
-            Seconds since the start of the run; by default when it was expected.
+            Seconds since the start of the run; by default the expected time.
         cost : float, optional
-            What it really cost; by default what was expected. Needed where nothing was: costs were unknown.
+            Real cost; by default the expected one. Required where costs are unknown.
         position : (d,) array, optional
-            Where it was really taken; by default the site that was asked for. Needed where variables were
-            left free: the values that they took.
+            Where the reading was taken; by default the query's site. Required where variables were left
+            free: it contains their values.
 
         Raises
         ------
         InputError
-            Variables were left free, and no position is given; or nothing was expected, and no cost is.
+            The position or the cost is required and missing.
 
         Examples
         --------
@@ -188,14 +190,16 @@ class Query:
         if position is None and np.isnan(self.site).any():
             raise InputError(
                 f"no position for {self.id}, which left variables free",
-                expected="the values that all variables took",
+                expected="the values of all variables when the reading was taken",
                 where="position",
+                fix="pass position=[...], one number per variable",
             )
         if cost is None and self.expected_cost is None and self.id is not None:
             raise InputError(
-                f"no cost for {self.id}, of which nobody knew what it would take",
-                expected="what it really cost",
+                f"no cost for {self.id}, whose cost was unknown",
+                expected="its real cost",
                 where="cost",
+                fix="pass cost=...",
             )
         at = self.site if position is None else _row("position", position, f"observation of {self.id}")
         paid = self.expected_cost if cost is None else cost
@@ -211,17 +215,17 @@ class Query:
 
 @dataclass(frozen=True)
 class GoHome:
-    """Return to the vehicle's home; nothing has to be read on the way.
+    """Return to the vehicle's home, without sampling.
 
     Parameters
     ----------
     vehicle : int
     id : str
     site : (d,) array, optional
-        Where home is.
+        The home position.
     expected_cost : float, optional
     expected_time_s : float, optional
-        When the agent reckons it there, in seconds since the start.
+        Time at which the agent expects it there, in seconds since the start.
     """
 
     vehicle: int
@@ -235,7 +239,7 @@ class GoHome:
             _freeze(self, "site", self.site)
 
     def observed(self, *, cost: float | None = None) -> Observation:
-        """Return the observation that the vehicle is home; `cost` is by default what was expected."""
+        """Return the observation that the vehicle is home; `cost` is by default the expected one."""
         assert self.site is not None
         none = np.empty(0)
         paid = self.expected_cost if cost is None else cost
@@ -253,7 +257,7 @@ class GoHome:
 
 @dataclass(frozen=True)
 class Stop:
-    """No further order for this vehicle, and why."""
+    """The end of a vehicle's part: no further orders, and why."""
 
     reason: EndReason
 
@@ -265,25 +269,25 @@ Order = Query | GoHome
 class Observation:
     """What really happened when an order was carried out.
 
-    What is told is taken for true: a reading that was taken outside of the domain, or a variable left to
-    chance that came about beyond the ends of its axis, is modelled where it was. Only what is asked for stays
-    within; a run notes how many readings lie beyond.
+    Positions are taken as reported: a reading outside the domain, or a free variable beyond the ends of its
+    axis, is modelled where it was. Only queries stay within the domain; a run notes how many readings lie
+    beyond.
 
     Parameters
     ----------
     order : str
         Id of the order.
     sites : (k, d) array
-        Where readings were really taken, in the domain or not; the last at or nearest the target.
+        Where readings were really taken, in the domain or not; the last one is at or nearest to the target.
     values, noise_variances, times_s : (k,) arrays
-        The readings in the user's units (NaN or None of one that failed), their noise variances, and seconds
-        since the start of the run.
+        The readings in the user's unit (NaN or None for a failed one), their noise variances, and their times
+        in seconds since the start of the run.
     position : (d,) array
-        Where the vehicle now is.
+        Present position of the vehicle.
     cost : float
-        What this part really cost, in the world's cost unit.
+        Real cost of this part, in the world's cost unit.
     part : int
-        A long leg may report in parts; each (order, part) is told once.
+        Number of this part: a long leg may report in parts. Each (order, part) counts once.
     last : bool
         Whether this part settles the order.
     complete : bool
@@ -291,8 +295,8 @@ class Observation:
     channels : mapping of str to (k,) array, optional
         Other quantities read at the same sites; recorded, not modelled.
     time_s : float, optional
-        When the vehicle was at `position`, seconds since the start; by default with the last reading. The
-        way home has none.
+        Time at which the vehicle was at `position`, in seconds since the start; by default that of the last
+        reading. The trip home has no reading.
     """
 
     order: str
@@ -322,8 +326,8 @@ class Observation:
             settled["time_s"] = _number("time_s", self.time_s, where)
         if self.channels is not None:
             settled["channels"] = {
-                name: _row(f"channels[{name!r}]", read, where, gaps=True)
-                for name, read in self.channels.items()
+                name: _row(f"channels[{name!r}]", values, where, gaps=True)
+                for name, values in self.channels.items()
             }
         settled["sites"] = _sites(settled["sites"], len(settled["position"]), where)
         for name, value in settled.items():
@@ -331,9 +335,9 @@ class Observation:
         self._check(where)
 
     def _check(self, where: str) -> None:
-        """Raise an `InputError` unless all is finite but the values, and there is one of each a reading."""
+        """Raise an `InputError` unless each reading has one of each, and all but the values are finite."""
         readings = {name: getattr(self, name) for name in ("values", "noise_variances", "times_s")}
-        readings |= {f"channels[{name!r}]": read for name, read in (self.channels or {}).items()}
+        readings |= {f"channels[{name!r}]": values for name, values in (self.channels or {}).items()}
         for name, numbers in readings.items():
             if len(numbers) != len(self.sites):
                 raise InputError(
@@ -351,11 +355,11 @@ class Observation:
 
 def _sites(given: Array, dimension: int, where: str) -> Array:
     """Return the sites (k, d) of readings, which may come as a flat list."""
-    as_told = given.ndim < 2 or given.shape[-1] == dimension or given.size == dimension
-    if not dimension or given.size % dimension or not as_told:
+    fits = given.ndim < 2 or given.shape[-1] == dimension or given.size == dimension
+    if not dimension or given.size % dimension or not fits:
         raise InputError(
-            f"a position of {dimension} coordinates and sites of {_by(given)}",
-            expected="one a variable, at the position and at each reading",
+            f"a position of {dimension} coordinates but sites of {_by(given)}",
+            expected="one coordinate per variable, in the position and in each site",
             where=where,
         )
     return given.reshape(-1, dimension)
@@ -363,7 +367,7 @@ def _sites(given: Array, dimension: int, where: str) -> Array:
 
 @dataclass(frozen=True)
 class Rejected:
-    """The order was not carried out: nothing moved, nothing was paid."""
+    """The order was not carried out: nothing moved, and nothing was spent."""
 
     order: str
     reason: str
@@ -371,7 +375,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Lost:
-    """It is not known what became of the order; its declared cost stays reserved."""
+    """The outcome of the order is unknown; its declared cost stays reserved."""
 
     order: str
     reason: str
@@ -379,18 +383,18 @@ class Lost:
 
 @dataclass(frozen=True, eq=False)
 class Telemetry:
-    """Where a vehicle is and what is left in its battery, in the world's cost unit.
+    """A vehicle's position and what is left in its battery.
 
     Parameters
     ----------
     vehicle : int
     position : (d,) array
     remaining : float or None
-        None, or NaN, where it is not known.
+        What is left in the battery, in the world's cost unit; None or NaN if unknown.
     time_s : float
         Seconds since the start of the run.
     accuracy : float
-        By so much `remaining` may be off: books that agree with it that well stay as they are.
+        Accuracy of `remaining`: a ledger that agrees with it to that accuracy stays as it is.
     """
 
     vehicle: int
@@ -403,8 +407,8 @@ class Telemetry:
         where = f"telemetry of vehicle {self.vehicle}"
         object.__setattr__(self, "position", _row("position", self.position, where))
         for name in ("remaining", "time_s", "accuracy"):
-            if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _number(name, given, where))
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _number(name, value, where))
         if self.remaining is not None and math.isnan(self.remaining):
             object.__setattr__(self, "remaining", None)
         for name, least in (("position", -math.inf), ("time_s", -math.inf), ("accuracy", 0.0)):
@@ -415,7 +419,7 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The model was refitted; all later beliefs use these hyperparameters (a plain mapping)."""
+    """The model was fitted; later beliefs use these hyperparameters, a plain mapping."""
 
     hyperparameters: Mapping[str, Any]
 
@@ -449,7 +453,7 @@ def _plain(value: Any) -> Any:
 
 
 def to_plain(message: Order | Event) -> dict[str, Any]:
-    """Return an order or event as strings, numbers and lists, with its ``kind``.
+    """Return an order or event as a mapping of strings, numbers and lists, with its ``kind``.
 
     Examples
     --------
@@ -460,11 +464,11 @@ def to_plain(message: Order | Event) -> dict[str, Any]:
     return {"kind": _NAMES[type(message)], **body}
 
 
-_AS_THEY_ARE = ("order", "id", "reason", "hyperparameters")
+_UNCHANGED = ("order", "id", "reason", "hyperparameters")
 
 
 def _restored(value: Any) -> Any:
-    """Undo what `_plain` did to numbers that JSON does not know."""
+    """Return the numbers that JSON does not have and `_plain` replaced."""
     if isinstance(value, Mapping):
         return {k: _restored(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -473,7 +477,7 @@ def _restored(value: Any) -> Any:
 
 
 def from_plain(plain: Mapping[str, Any]) -> Order | Event:
-    """Return the order or event that `to_plain` wrote.
+    """Return the order or event of a plain form; the inverse of `to_plain`.
 
     Raises
     ------
@@ -489,14 +493,14 @@ def from_plain(plain: Mapping[str, Any]) -> Order | Event:
     kind = body.pop("kind", None)
     cls = _KINDS.get(str(kind))
     if cls is None:
-        raise InputError(f"message of kind {kind!r}", expected="one of " + ", ".join(_KINDS))
+        raise UnknownNameError.of("message kind", kind, _KINDS)
     try:
-        message: Order | Event = cls(**{k: v if k in _AS_THEY_ARE else _restored(v) for k, v in body.items()})
+        message: Order | Event = cls(**{k: v if k in _UNCHANGED else _restored(v) for k, v in body.items()})
     except TypeError as error:
         raise InputError(f"{kind} message: {error}", expected=f"the fields of {cls.__name__}") from error
     return message
 
 
 def kind_of(message: Order | Event) -> str:
-    """Return the name under which a message is recorded, for example ``"observation"``."""
+    """Return a message's kind as records name it, for example ``"observation"``."""
     return _NAMES[type(message)]

@@ -1,8 +1,8 @@
-"""Check values once, whether they come from a file or from Python, and explain what is wrong.
+"""Check settings once, whether they come from a file or from Python, and explain what is wrong with them.
 
 `settings` declares a class of settings: a frozen dataclass whose annotations pydantic checks. `validated`
-builds one from the content of a file. Both raise an `InputError` that says where, what was expected, what
-was received, and the nearest valid name.
+builds one from the content of a file. Both raise an `InputError` that names the place, what was expected,
+what was received, and the nearest valid name.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import wraps
-from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass, rebuild_dataclass
@@ -27,11 +27,24 @@ _CONFIG = ConfigDict(
     arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid", use_attribute_docstrings=True
 )
 _WRONG_KEY = ("extra_forbidden", "unexpected_keyword_argument")
-_BOUNDS = {"greater_than": "above {gt}", "greater_than_equal": "at least {ge}"} | {
-    "less_than": "below {lt}",
+_EXPECTED = {
+    "string_type": "text",
+    "string_too_short": "text that is not empty",
+    "finite_number": "a finite number",
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "a whole number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type"), "a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "dataclass_type"), "a table"),
+    "model_attributes_type": "a table",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "a number below {lt}",
     "less_than_equal": "at most {le}",
+    "too_short": "at least {min_length} item(s)",
+    "too_long": "at most {max_length} item(s)",
 }
-"""How to word a bound, by pydantic's name of the complaint and of the bound."""
+"""What would have been right, by the type of pydantic's complaint; its context fills the gaps."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
@@ -51,10 +64,9 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
     Examples
     --------
-    >>> from pydantic import PositiveFloat
     >>> @settings("policy")
     ... class Straddle:
-    ...     kappa: PositiveFloat = 1.96
+    ...     kappa: Annotated[float, Field(gt=0)] = 1.96
     >>> Straddle(kappa=-1)
     Traceback (most recent call last):
         ...
@@ -67,20 +79,27 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
         checked: Any = cls
         checked.__pydantic_config__ = _CONFIG  # not as an argument: pydantic warns if a base has one, too
         checked = dataclass(frozen=True, eq=eq)(checked)
-        if not checked.__pydantic_complete__:  # its annotations name what only its author's frame knows
-            author = sys._getframe(1)
-            names_there = {**author.f_globals, **author.f_locals}
+        if not checked.__pydantic_complete__:  # its annotations name what only the caller's frame knows
+            caller = sys._getframe(1)
+            names_there = {**caller.f_globals, **caller.f_locals}
             rebuild_dataclass(checked, force=True, raise_errors=False, _types_namespace=names_there)
+        for name, info in checked.__pydantic_fields__.items():  # so that subclasses inherit descriptions
+            if info.description:
+                checked.__dataclass_fields__[name].type = Annotated[
+                    info.rebuild_annotation(), Field(description=info.description)
+                ]
         build = checked.__init__
+        names = [f.name for f in fields(checked) if f.init]
 
         @wraps(build)
         def explained(self: Any, *args: Any, **kwargs: Any) -> None:
-            names = [f.name for f in fields(checked) if f.init]
-            content = {**dict(zip(names, args, strict=False)), **kwargs}
-            try:  # by name, so that errors name the field
-                build(self, *args[len(names) :], **content)
+            by_position = dict(zip(names, args, strict=False))
+            if len(args) <= len(names) and not by_position.keys() & kwargs.keys():
+                args, kwargs = (), {**by_position, **kwargs}  # so that errors name the field
+            try:
+                build(self, *args, **kwargs)
             except ValidationError as error:
-                raise _explained(error, checked, content, where, from_python=True) from None
+                raise _explained(error, checked, kwargs, where, from_python=True) from None
 
         checked.__init__ = explained
         return checked  # type: ignore[no-any-return]
@@ -89,7 +108,15 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
 
 def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:
-    """Return the content of a file as a `shape` (a pydantic model or a dataclass), strictly.
+    """Build a `shape` (a pydantic model or a dataclass) from a file's content, without converting types.
+
+    Parameters
+    ----------
+    shape : type
+    content : mapping
+        The content of the file, or of one of its tables.
+    where : str
+        The file, or file and table, for example ``"lake.toml"`` or ``"lake.toml: policy"``; errors name it.
 
     Raises
     ------
@@ -104,15 +131,41 @@ def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 def _no_text(value: object) -> dict[str, str]:
-    """Return a TOML date as something that is valid nowhere, not even where text is."""
+    """Return a TOML date as something that is never valid, not even as text."""
     return {"date": str(value)}
 
 
 def placed(error: InputError, where: str) -> InputError:
-    """Return `error` with its place in the table `where`, which its own place may repeat."""
+    """Return `error` with its place below `where`, for example ``"lake.toml: domain"``.
+
+    The error's own place may be absolute (``domain.axes``), relative (``axes``) or something else, such as a
+    line of another file.
+
+    Examples
+    --------
+    >>> places = "domain.axes", "axes", "cost.rate", "r.csv, line 2"
+    >>> [placed(InputError("wrong", where=place), "w.toml: domain").where for place in places]
+    ['w.toml: domain.axes', 'w.toml: domain.axes', 'w.toml: cost.rate', 'w.toml: domain: r.csv, line 2']
+    """
     file, _, table = where.rpartition(": ")
     inner = error.where or ""
-    return error.at(file if file and (inner == table or inner.startswith(f"{table}.")) else where)
+    in_file = f"{file}: " if file else ""
+    if inner and _root(inner) == _root(table):
+        place = in_file + max(inner, table, key=len)
+    elif not re.fullmatch(r"[\w.\[\]]+", inner) or _is_file(table) or _is_file(inner):
+        return error.at(where)
+    else:
+        place = in_file + (inner if "." in inner else f"{table}.{inner}")
+    return type(error)(error.problem, expected=error.expected, where=place, fix=error.fix)
+
+
+def _root(place: str) -> str:
+    """Return the outermost key of a place."""
+    return re.split(r"[.\[]", place)[0]
+
+
+def _is_file(place: str) -> bool:
+    return "/" in place or place.endswith((".toml", ".csv"))
 
 
 def _explained(
@@ -123,14 +176,14 @@ def _explained(
     *,
     from_python: bool = False,
 ) -> InputError:
-    """Turn what pydantic complains of first into an `InputError`; missing keys are reported together."""
+    """Return the first of pydantic's complaints as an `InputError`; missing keys are reported together."""
     # Where a table may be one of several, a key that fits another one is not wrong.
     complaints = [c for c in error.errors() if not _fits_another(c, shape, content)] or error.errors()
     # A wrong key in a table says more than that the table is not a number.
     first = next((c for c in complaints if c["type"] in _WRONG_KEY), None) or _deepest(complaints, content)
     context = first.get("ctx") or {}
     if isinstance(cause := context.get("error"), InputError):
-        return cause if from_python else placed(cause, where)
+        return cause if from_python else placed(cause, _place(where, _path_in(content, first["loc"])))
     path, kind = _path_in(content, first["loc"]), first["type"]
     unknown = _unknown_name(first, shape, content, where)
     if unknown is not None:
@@ -143,51 +196,72 @@ def _explained(
     # A value that may be of several kinds draws a complaint for each.
     wanted = dict.fromkeys(_wanted(c) for c in complaints if _path_in(content, c["loc"]) == path)
     name = _dotted(path[-2:]).split(".")[-1] or "value"
-    try:
-        received = json.dumps(first["input"])
-    except TypeError:
-        received = repr(first["input"])
-    return InputError(f"{name} = {received}", expected=", or ".join(wanted), where=_place(where, path))
+    received = _received(first["input"])
+    return InputError(f"{name} = {received}", expected=_either(wanted), where=_place(where, path))
+
+
+def _received(value: object) -> str:
+    """Return a value as TOML would write it.
+
+    Examples
+    --------
+    >>> [_received(value) for value in (True, "a", float("nan"), [1, -0.5], {"every": 0})]
+    ['true', '"a"', 'nan', '[1, -0.5]', '{ every = 0 }']
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case {"date": str(date), **other} if not other:  # see `_no_text`
+            return date
+        case dict():
+            pairs = ", ".join(f"{key} = {_received(item)}" for key, item in value.items())
+            return f"{{ {pairs} }}" if pairs else "{}"
+        case list() | tuple():
+            return f"[{', '.join(map(_received, value))}]"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+    return repr(value)
+
+
+def _either(choices: Iterable[str]) -> str:
+    """Join alternatives: ``a number or a table``."""
+    return " or ".join(choices)
 
 
 def _missing(
     complaints: Sequence[Any], path: list[str], shape: Any, content: Mapping[str, Any], where: str
 ) -> InputError:
-    """Return the error for all keys that are missing from one table, with what each is for."""
-    names = [
-        str(c["loc"][-1])
-        for c in complaints
-        if c["type"].startswith("missing") and _path_in(content, c["loc"]) == path
+    """Return the error for all keys missing from one table, with the meaning of each."""
+    missing = [
+        c for c in complaints if c["type"].startswith("missing") and _path_in(content, c["loc"]) == path
     ]
-    names = list(dict.fromkeys(names))
+    names = list(dict.fromkeys(str(c["loc"][-1]) for c in missing))
+    alternatives = len({c["loc"][:-1] for c in missing}) > 1  # keys of different shapes of the table
     meanings = _descriptions(shape, path, content)
     expected = [
         f"{name}: {meanings[name]}" if meanings.get(name) else f"a value for {name}" for name in names
     ]
+    last = " or " if alternatives else " and "
     return InputError(
-        f"{' and '.join([', '.join(names[:-1]), names[-1]] if len(names) > 1 else names)} "
-        f"{'is' if len(names) == 1 else 'are'} missing",
+        f"{last.join(filter(None, [', '.join(names[:-1]), names[-1]]))} "
+        f"{'is' if alternatives or len(names) == 1 else 'are'} missing",
         expected="\n".join(expected),
         where=_place(where, [*path, names[0]] if len(names) == 1 else path),
     )
 
 
 def _wanted(complaint: Any) -> str:
-    """Return what would have been right, by one of pydantic's complaints."""
+    """Return what would have been right, given one of pydantic's complaints."""
     context = complaint.get("ctx") or {}
-    match complaint["type"]:
-        case "string_too_short":
-            return "text that is not empty"
-        case "too_short":
-            return f"at least {context['min_length']} item{'s' if context['min_length'] > 1 else ''}"
-        case "finite_number":
-            return "a finite number"
-        case bound if bound in _BOUNDS:
-            ends = {name: f"{end:g}" if isinstance(end, float) else end for name, end in context.items()}
-            return f"a number {_BOUNDS[bound]}".format(**ends).replace("a number at", "at")
-        case "too_long":
-            return f"at most {context['max_length']} item{'s' if context['max_length'] > 1 else ''}"
-    return str(complaint["msg"]).removeprefix("Input should be ").replace("an object", "a table")
+    if complaint["type"] == "value_error":  # by convention the message of a validator's ValueError
+        return str(context["error"])
+    if complaint["type"] == "literal_error":
+        return str(context["expected"]).replace("'", '"')
+    if complaint["type"] not in _EXPECTED:
+        return str(complaint["msg"]).removeprefix("Input should be ")
+    numbers = {name: f"{end:g}" if isinstance(end, float) else str(end) for name, end in context.items()}
+    plural = "" if numbers.get("min_length", numbers.get("max_length")) == "1" else "s"
+    return _EXPECTED[complaint["type"]].replace("(s)", plural).format(**numbers)
 
 
 def _quoted(names: object) -> list[str]:
@@ -198,7 +272,7 @@ def _quoted(names: object) -> list[str]:
 def _unknown_name(
     complaint: Any, shape: Any, content: Mapping[str, Any], where: str
 ) -> UnknownNameError | None:
-    """Return the error of a key or a kind that there is not; None if that is not what is wrong."""
+    """Return the error for an unknown key or kind; None if the complaint is about something else."""
     path, context = _path_in(content, complaint["loc"]), complaint.get("ctx") or {}
     if complaint["loc"][-1] == "[key]":
         return UnknownNameError.of("key", path[-1], _quoted(context["expected"]), where=_place(where, path))
@@ -215,7 +289,7 @@ def _unknown_name(
 
 
 def _fits_another(complaint: Any, shape: Any, content: Mapping[str, Any]) -> bool:
-    """Say whether a key that is wrong in one of several tables is right in another of them."""
+    """Return True if a key that is wrong in one of several possible tables is right in another."""
     if complaint["type"] not in _WRONG_KEY or complaint["loc"][-1] == "[key]":
         return False
     path = _path_in(content, complaint["loc"])
@@ -223,9 +297,10 @@ def _fits_another(complaint: Any, shape: Any, content: Mapping[str, Any]) -> boo
 
 
 def _deepest(complaints: Sequence[Any], content: Mapping[str, Any]) -> Any:
-    """Return the complaint that looks deepest into what the first one is about.
+    """Return the complaint about the innermost value of what the first complaint is about.
 
-    Where a number or a table is right, a wrong table is no number either; what is wrong in it says more.
+    If a number or a table is allowed, a wrong table draws two complaints: that it is not a number, and what
+    is wrong in it. The second is more useful.
     """
 
     def depth(complaint: Any) -> int:
@@ -236,7 +311,7 @@ def _deepest(complaints: Sequence[Any], content: Mapping[str, Any]) -> Any:
 
 
 def _path_in(content: Any, location: Sequence[str | int]) -> list[str]:
-    """Return the part of pydantic's location that are keys of `content`, without its names of types."""
+    """Return the keys of `content` in pydantic's location, without the names of types in between."""
     path = []
     for part in location:
         if isinstance(content, Mapping) and part in content:
@@ -250,7 +325,7 @@ def _path_in(content: Any, location: Sequence[str | int]) -> list[str]:
 
 
 def _place(where: str, path: list[str]) -> str:
-    """Return file, table and key: ``lake.toml: agent.battery``; from Python ``policy.kappa``."""
+    """Return file, table and key: ``lake.toml: agent.battery``, or ``policy.kappa`` from Python."""
     if not path:
         return where
     in_table = ": " in where or (where.replace(".", "_").isidentifier() and not where.endswith(".toml"))
@@ -258,24 +333,24 @@ def _place(where: str, path: list[str]) -> str:
 
 
 def _dotted(path: Sequence[str]) -> str:
-    """Return a path as people write it: ``agent.start[0]``."""
+    """Return a path with indices in brackets: ``agent.start[0]``."""
     return re.sub(r"\.(\d+)\b", r"[\1]", ".".join(path))
 
 
 def _keys(shape: Any, path: list[str], content: Any) -> list[str]:
-    """Return the keys that the table at `path` of `content` may have."""
+    """Return the valid keys of the table at `path` of `content`."""
     shapes = _shapes(shape, path, content)
     return list(dict.fromkeys(name for table in shapes for name in _annotations(table)))
 
 
 def _kinds(shape: Any, path: list[str], content: Any) -> list[str]:
-    """Return the kinds that the table at `path` of `content` may be of."""
+    """Return the valid kinds of the table at `path` of `content`."""
     tables = _shapes(shape, path, content)
     return [kind for table in tables for kind in get_args(_annotations(table).get("kind"))]
 
 
 def _shapes(shape: Any, path: list[str], content: Any) -> list[Any]:
-    """Return the shapes that the table at `path` of `content` may have."""
+    """Return the possible shapes of the table at `path` of `content`."""
     shapes = [shape]
     for name in path:
         content = content[int(name) if isinstance(content, list | tuple) else name]
@@ -288,16 +363,16 @@ def _shapes(shape: Any, path: list[str], content: Any) -> list[Any]:
 
 
 def _descriptions(shape: Any, path: list[str], content: Any) -> dict[str, str | None]:
-    """Return what each key of the table at `path` is for."""
-    found: dict[str, str | None] = {}
+    """Return the description of each key of the table at `path`."""
+    descriptions: dict[str, str | None] = {}
     for table in _shapes(shape, path, content):
         declared = getattr(table, "model_fields", None) or getattr(table, "__pydantic_fields__", {})
-        found |= {name: one.description for name, one in declared.items()}
-    return found
+        descriptions |= {name: info.description for name, info in declared.items()}
+    return descriptions
 
 
 def _annotations(table: Any) -> dict[str, Any]:
-    """Return the keys that a table's shape has, and what each may hold."""
+    """Return the keys of a table's shape with their annotations."""
     if hasattr(table, "model_fields"):
         return {name: field.annotation for name, field in table.model_fields.items()}
     if not is_dataclass(table):
@@ -307,14 +382,14 @@ def _annotations(table: Any) -> dict[str, Any]:
 
 
 def _tables(annotation: Any) -> list[Any]:
-    """Return the shapes of tables that an annotation names, anywhere in it."""
+    """Return the shapes of tables anywhere in an annotation."""
     if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation)):
         return [annotation]
     return [table for part in get_args(annotation) for table in _tables(part)]
 
 
 def _of_kind(table: Any, content: Any) -> bool:
-    """Say whether a table with a ``kind`` has the one that the content names."""
+    """Return True if a shape's ``kind`` is that of the content."""
     kind = getattr(table, "model_fields", {}).get("kind")
     return (
         kind is not None and isinstance(content, Mapping) and content.get("kind") in get_args(kind.annotation)

@@ -1,16 +1,16 @@
-"""Build fieldbo's ROS 2 messages into the virtual environment that runs this, where ROS 2 came from PyPI.
+"""Build fieldbo's ROS 2 messages into the current virtual environment, for ROS 2 from PyPI.
 
-With ROS 2 of the system this is not needed: ``colcon build --packages-select fieldbo_msgs`` does it.
-Here, after ``pip install 'fieldbo[ros2]' -r ros/requirements-build.txt``::
+If ROS 2 is installed on the system, use ``colcon build --packages-select fieldbo_msgs`` instead.
+Otherwise run, after ``pip install 'fieldbo[ros2]' -r ros/requirements-build.txt``::
 
-    .venv-ros/bin/python ros/build.py            # ros/fieldbo_msgs
-    .venv-ros/bin/python ros/build.py PACKAGE... # other folders of messages
+    .venv-ros/bin/python ros/build.py            # builds ros/fieldbo_msgs
+    .venv-ros/bin/python ros/build.py PACKAGE... # builds other packages of messages
 
-A C++ compiler and Python's headers must be there. What is built lies where the wheels have put theirs,
-so that ``import fieldbo_msgs.action`` works without anything being sourced. It may be run again at any time.
+You need a C++ compiler and Python's headers. The messages are installed next to those of the wheels, so that
+``import fieldbo_msgs.action`` works without sourcing anything. You can run this again at any time.
 
-The wheels' CMake files name two folders of the machine on which they were built: that of Python's headers and
-that of numpy's. CMake refuses to go on where they are missing, so both are corrected first.
+The wheels' CMake files name two folders of the machine that built them, those of Python's and of numpy's
+headers. CMake stops if they are missing, so this script corrects them first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FOLDERS = {
 
 
 def correct_folders() -> None:
-    """Name the folders of headers as they are here; those corrected before are left as they are."""
+    """Replace the folders of headers by those of this machine; corrected files stay as they are."""
     for file in PREFIX.glob("share/*/cmake/*_pyExport.cmake"):
         text = corrected = file.read_text()
         for there, here in FOLDERS.items():
@@ -49,11 +49,11 @@ def build(package: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         configure = [cmake, "-S", package, "-B", folder, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
         configure += [f"-DCMAKE_INSTALL_PREFIX={PREFIX}", f"-DCMAKE_PREFIX_PATH={PREFIX}"]
-        configure += [f"-DPython3_EXECUTABLE={sys.executable}"]  # else CMake takes the system's Python
+        configure += [f"-DPython3_EXECUTABLE={sys.executable}"]  # otherwise CMake picks the system's Python
         for command in (configure, [cmake, "--build", folder], [cmake, "--install", folder]):
             done = subprocess.run(command, check=False, capture_output=True, text=True)
             if done.returncode:
-                sys.exit(f"{done.stdout}{done.stderr}\n{package.name} was not built: {command[:2]} failed")
+                sys.exit(f"{done.stdout}{done.stderr}\ncannot build {package.name}: {command[:2]} failed")
 
 
 def main() -> None:
@@ -61,9 +61,9 @@ def main() -> None:
     if sys.prefix == sys.base_prefix:
         sys.exit("run this with the Python of a virtual environment: .venv-ros/bin/python ros/build.py")
     correct_folders()
-    for package in [Path(one) for one in sys.argv[1:]] or [Path(__file__).parent / "fieldbo_msgs"]:
+    for package in [Path(folder) for folder in sys.argv[1:]] or [Path(__file__).parent / "fieldbo_msgs"]:
         build(package.resolve())
-        print(f"{package.name} is in {PREFIX}")
+        print(f"installed {package.name} in {PREFIX}")
 
 
 if __name__ == "__main__":

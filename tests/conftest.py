@@ -1,7 +1,10 @@
-"""What several test files use: the command line, run in this process."""
+"""Fixtures that several test files use: the command line, and snapshots of messages."""
 
+import re
 import signal
 import sys
+from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,46 @@ from fieldbo import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs behind it ignore Ctrl-C
 
 collect_ignore = ["peers"]  # they need brokers and robots, and are asked for by name: make test-peers
+
+_HEADING = "## "
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-snapshots",
+        action="store_true",
+        help="write the messages in tests/snapshots as they are now (run without -n)",
+    )
+
+
+@pytest.fixture
+def snapshot(request):
+    """Compare a text with the one of this test in tests/snapshots, or write it with --update-snapshots."""
+    file = Path(__file__).parent / "snapshots" / f"{Path(request.node.path).stem}.txt"
+    update = request.config.getoption("--update-snapshots")
+
+    calls = count(2)
+    name = request.node.name
+
+    def compare(text):
+        nonlocal name
+        text = re.sub(r"\n {12}", " ", text.strip()).replace(f"{Path.cwd()}/", "")
+        saved = _sections(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if update and saved.get(name) != text:
+            sections = sorted({**saved, name: text}.items())
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("\n\n".join(f"{_HEADING}{k}\n{v}" for k, v in sections) + "\n", encoding="utf-8")
+        elif not update:
+            assert text == saved.get(name), "if this is intended, run with --update-snapshots"
+        name = f"{request.node.name} ({next(calls)})"
+
+    return compare
+
+
+def _sections(text):
+    """Return the texts of a snapshot file by heading."""
+    sections = (section.partition("\n") for section in f"\n{text}".split(f"\n{_HEADING}")[1:])
+    return {heading: body.strip() for heading, _, body in sections}
 
 
 @pytest.fixture
@@ -32,7 +75,7 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture
 def said(command):
-    """Run the command line; it must end with 0 and no errors; return what it says."""
+    """Run the command line; it must end with 0 and without errors; return its output."""
 
     def run(*args):
         code, out, err = command(*args)

@@ -198,7 +198,9 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
         policy=policy,
         policy_kind=name,
         model=Model(learn=False, length_scales=tuple(0.3 * domain.extent), mean=0.0),
-        crew=(VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),),
+        vehicles=(
+            VehicleSpec(battery, start, home=home, reserve=reserve, margin=margin, time_limit_s=limit),
+        ),
         initial=initial,
         initial_level=int(rng.integers(2)) if levels else 0,
         batch=int(rng.choice([1, 1, 2, 4])),
@@ -233,13 +235,13 @@ def _policy(question, domain: Domain, rng: np.random.Generator):
 def faults(mission: Mission, result) -> list[tuple[str, str]]:
     """Return the faults of a run, as (kind, description)."""
     wrong: list[tuple[str, str]] = []
-    crew, domain, book = mission.crew[0], mission.world.domain, result.books[0]
+    crew, domain, account = mission.vehicles[0], mission.world.domain, result.accounts[0]
     slack = SLACK * crew.battery
     if result.cost > crew.battery - crew.reserve + slack:
         kept = f", {crew.reserve:g} to be kept" if crew.reserve else ""
         wrong.append(("overdrawn", f"{result.cost!r} of {crew.battery!r}{kept}"))
-    if crew.time_limit_s is not None and book.time_s > crew.time_limit_s * (1 + SLACK):
-        wrong.append(("overdrawn", f"{book.time_s!r} of {crew.time_limit_s!r} s"))
+    if crew.time_limit_s is not None and account.time_s > crew.time_limit_s * (1 + SLACK):
+        wrong.append(("overdrawn", f"{account.time_s!r} of {crew.time_limit_s!r} s"))
     if any(step.remaining < crew.reserve - slack for step in result.curve):
         wrong.append(("overdrawn", "the reserve was used"))
     if crew.home is not None and not np.array_equal(result.path[-1], crew.home):
@@ -328,7 +330,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.only is not None:
         mission = mission_of(args.only)
-        print(f"{mission.policy}\n{mission.world.cost}\n{mission.crew[0]}\n{mission.world.disturbances}")
+        print(f"{mission.policy}\n{mission.world.cost}\n{mission.vehicles[0]}\n{mission.world.disturbances}")
         print(*mission.world.domain.obstacles, sep="\n")
         args.seed, args.worlds, args.processes = args.only, 1, 1
     counts, began = Counter({"worlds": 0}), time.monotonic()

@@ -1,4 +1,4 @@
-"""Scores that rules maximise: closed forms against sums and integrals written out."""
+"""Acquisition functions: closed forms against sums and integrals written out."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,9 @@ positive = st.floats(0.01, 10)
 
 def belief(rng, n):
     prior = Belief(Matern52([0.3, 0.5]))
-    return prior.given(rng.random((n, 2)), rng.normal(size=n), rng.uniform(1e-4, 0.3, n)) if n else prior
+    if not n:
+        return prior
+    return prior.condition_on(rng.random((n, 2)), rng.normal(size=n), rng.uniform(1e-4, 0.3, n))
 
 
 @property_test
@@ -43,16 +45,16 @@ def test_truncated_variance_reduction_is_the_double_sum_of_equation_3(seed, n, m
     noise, cost = rng.uniform(1e-6, 0.5, 9), rng.uniform(0.1, 5, 9)
     literal = []
     for site, v, c in zip(candidates, noise, cost, strict=True):
-        after = now.given(site, [0.0], v)
+        after = now.condition_on(site, [0.0], v)
         before = sum(max(beta * s2, eta**2) for s2 in now.variance(members)) if m else 0.0
         then = sum(max(beta * s2, eta**2) for s2 in after.variance(members)) if m else 0.0
         literal.append((before - then) / c)
     covariance = now.covariance(candidates, members) if m else np.empty((9, 0))
     variance_m = now.variance(members) if m else np.empty(0)
-    found = truncated_variance_reduction(
+    actual = truncated_variance_reduction(
         covariance, now.variance(candidates), noise, variance_m, cost, beta, eta
     )
-    np.testing.assert_allclose(found, literal, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(actual, literal, rtol=0, atol=1e-8)
 
 
 def test_truncated_variance_reduction_does_not_depend_on_how_many_members_are_scored_at_once():
@@ -67,36 +69,36 @@ def test_truncated_variance_reduction_does_not_depend_on_how_many_members_are_sc
     np.testing.assert_allclose(whole, literal.sum(axis=1) / cost, rtol=1e-10)
 
 
-def test_where_all_members_are_certain_enough_nothing_is_left_to_gain():
-    found = truncated_variance_reduction(
+def test_members_that_are_certain_enough_leave_no_gain():
+    actual = truncated_variance_reduction(
         np.full((3, 2), 0.1), np.ones(3), np.full(3, 0.1), np.full(2, 0.2), np.ones(3), beta=4.0, eta=1.0
     )
-    np.testing.assert_array_equal(found, 0.0)
+    np.testing.assert_array_equal(actual, 0.0)
 
 
-def test_a_site_that_is_known_exactly_and_read_without_noise_is_worth_nothing():
+def test_a_site_known_exactly_and_read_without_noise_has_no_gain():
     covariance = np.array([[0.0, 1e-17], [0.3, 0.4]])
-    found = truncated_variance_reduction(
+    actual = truncated_variance_reduction(
         covariance, np.array([0.0, 0.5]), np.zeros(2), np.array([0.5, 0.6]), np.ones(2), beta=1.0, eta=0.0
     )
-    np.testing.assert_allclose(found, [0.0, (0.09 + 0.16) / 0.5])
+    np.testing.assert_allclose(actual, [0.0, (0.09 + 0.16) / 0.5])
 
 
-def test_a_width_of_zero_leaves_nothing_to_gain():
-    one = np.ones(1)
-    found = truncated_variance_reduction(np.ones((1, 1)), one, one, one, one, beta=0.0, eta=1.0)
-    np.testing.assert_array_equal(found, 0.0)
+def test_a_beta_of_zero_leaves_no_gain():
+    single = np.ones(1)
+    actual = truncated_variance_reduction(np.ones((1, 1)), single, single, single, single, beta=0.0, eta=1.0)
+    np.testing.assert_array_equal(actual, 0.0)
 
 
 @property_test
 @given(seed=st.integers(0, 10_000), n=st.integers(0, 8), noise=st.floats(1e-4, 2))
-def test_lookahead_variances_are_those_of_a_belief_that_was_given_the_reading(seed, n, noise):
+def test_lookahead_variances_are_those_of_a_belief_conditioned_on_the_reading(seed, n, noise):
     rng = np.random.default_rng(seed)
     now, members, x = belief(rng, n), rng.random((12, 2)), rng.random((1, 2))
-    found = lookahead_variance(
+    actual = lookahead_variance(
         now.variance(members), now.covariance(x, members)[0], now.variance(x)[0], noise
     )
-    np.testing.assert_allclose(found, now.given(x, [3.0], noise).variance(members), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(actual, now.condition_on(x, [3.0], noise).variance(members), rtol=0, atol=1e-9)
 
 
 @property_test
@@ -104,8 +106,8 @@ def test_lookahead_variances_are_those_of_a_belief_that_was_given_the_reading(se
 def test_expected_improvement_is_the_expectation_of_the_improvement(mu, s, best):
     top = max(best, mu) + 10 * s
     literal, _ = quad(lambda f: (f - best) * norm.pdf(f, mu, s), best, top, points=[min(max(mu, best), top)])
-    found = expected_improvement(np.array([mu]), np.array([s]), best)[0]
-    assert found == pytest.approx(literal, abs=1e-7)
+    actual = expected_improvement(np.array([mu]), np.array([s]), best)[0]
+    assert actual == pytest.approx(literal, abs=1e-7)
 
 
 @property_test
@@ -118,11 +120,11 @@ def test_expected_improvement_without_uncertainty_is_the_improvement(mu, best):
 
 @property_test
 @given(mu=finite, s=positive, h=finite, kappa=positive)
-def test_straddle_and_ambiguity_are_the_same_rule_where_bounds_are_not_intersected(mu, s, h, kappa):
+def test_straddle_and_ambiguity_agree_if_bounds_are_not_intersected(mu, s, h, kappa):
     m, sd = np.array([mu]), np.array([s])
-    found = ambiguity(m, sd, h, kappa)
-    np.testing.assert_allclose(found.score, straddle(m, sd, h, kappa), atol=1e-9)
-    assert (found.score >= -1e-12) == (found.lower[0] - 1e-12 <= h <= found.upper[0] + 1e-12)
+    actual = ambiguity(m, sd, h, kappa)
+    np.testing.assert_allclose(actual.score, straddle(m, sd, h, kappa), atol=1e-9)
+    assert (actual.score >= -1e-12) == (actual.lower[0] - 1e-12 <= h <= actual.upper[0] + 1e-12)
 
 
 @property_test

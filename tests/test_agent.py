@@ -1,4 +1,4 @@
-"""The agent: its ledger, its guard, what it asks, and what it makes of events."""
+"""The agent: its ledger, its guard, the orders it issues, and what it learns from events."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def mission(*places, battery=100.0, start=0.0, initial=0, policy=None, learn=Fal
         question=LevelSet(2.0),
         policy=Planned(places) if policy is None else policy,
         model=Model(learn=learn, length_scales=(3.0,)),
-        crew=(VehicleSpec(battery, [start], **crew),),
+        vehicles=(VehicleSpec(battery, [start], **crew),),
         initial=initial,
         **changes,
     )
@@ -89,13 +89,13 @@ def home_again(order, cost, at=(0.0,)):
 
 
 def ledger(agent):
-    return agent.crafts[0].ledger
+    return agent.vehicles[0].ledger
 
 
 # -- the ledger ------------------------------------------------------------------------------------------
 
 
-def test_what_is_out_is_reserved_and_what_came_back_is_charged_at_its_real_cost():
+def test_outstanding_orders_are_reserved_and_settled_ones_are_charged_at_their_real_cost():
     agent = Agent(mission(3.0, 5.0, battery=20.0))
 
     first = agent.ask()
@@ -108,7 +108,7 @@ def test_what_is_out_is_reserved_and_what_came_back_is_charged_at_its_real_cost(
     assert (ledger(agent).spent, ledger(agent).available) == (4.5, 12.5)
 
 
-def test_a_leg_that_reports_in_parts_is_paid_part_by_part_and_settled_by_the_last():
+def test_a_leg_that_reports_in_parts_is_charged_part_by_part_and_settled_by_the_last():
     agent = Agent(mission(3.0, 5.0, battery=20.0))
     order = agent.ask()
 
@@ -123,7 +123,7 @@ def test_a_leg_that_reports_in_parts_is_paid_part_by_part_and_settled_by_the_las
     assert agent.readings == 2
 
 
-def test_a_part_that_costs_more_than_was_declared_leaves_nothing_reserved_and_is_charged_whole():
+def test_a_part_that_costs_more_than_declared_leaves_nothing_reserved():
     book = Ledger(10.0)
     book.reserve("run/0", 2.0)
 
@@ -151,12 +151,12 @@ def leaves(**settings):
     return isinstance(Agent(mission(6.0, **settings)).ask(), Query)
 
 
-def test_a_query_that_takes_the_battery_to_its_last_unit_leaves():
+def test_a_query_that_takes_all_of_the_battery_is_issued():
     assert leaves(battery=7.0)
     assert not leaves(battery=np.nextafter(7.0, 0.0))
 
 
-def test_the_way_home_has_to_be_paid_for_as_well():
+def test_the_trip_home_must_be_affordable_as_well():
     assert leaves(battery=13.0, home=0.0)
     assert not leaves(battery=12.99, home=0.0)
     assert leaves(battery=9.0, home=8.0)
@@ -169,14 +169,14 @@ def test_the_reserve_is_not_spent():
     assert not leaves(battery=15.99, reserve=3.0, home=0.0)
 
 
-def test_the_margin_is_kept_on_the_move_and_on_the_way_home():
+def test_the_margin_applies_to_the_move_and_the_trip_home():
     assert leaves(battery=7.0 * 1.25, margin=0.25)
     assert not leaves(battery=7.0 * 1.25 - 0.01, margin=0.25)
     assert leaves(battery=13.0 * 1.25, margin=0.25, home=0.0)
     assert not leaves(battery=13.0 * 1.25 - 0.01, margin=0.25, home=0.0)
 
 
-def test_the_time_limit_holds_for_the_move_and_the_way_home():
+def test_the_time_limit_applies_to_the_move_and_the_trip_home():
     assert leaves(time_limit_s=7.0)
     assert not leaves(time_limit_s=6.99)
     assert leaves(time_limit_s=13.0, home=0.0)
@@ -193,17 +193,17 @@ def test_seconds_that_have_passed_count_towards_the_time_limit():
     assert agent.ask() == Stop(EndReason.BATTERY_SPENT)
 
 
-def test_the_seconds_of_orders_that_are_out_count_towards_the_time_limit():
+def test_the_seconds_of_outstanding_orders_count_towards_the_time_limit():
     assert len(Agent(mission(3.0, 6.0, 9.0, time_limit_s=12.0)).ask_batch(3)) == 3
     assert len(Agent(mission(3.0, 6.0, 9.0, time_limit_s=11.9)).ask_batch(3)) == 2
 
 
-def test_the_margin_covers_orders_that_are_out():
+def test_the_margin_covers_outstanding_orders():
     assert len(Agent(mission(3.0, 6.0, battery=10.0, margin=0.25)).ask_batch(2)) == 2
     assert len(Agent(mission(3.0, 6.0, battery=9.9, margin=0.25)).ask_batch(2)) == 1
 
 
-def test_the_policy_is_told_the_guard_also_from_simulated_positions():
+def test_the_policy_sees_the_guard_even_from_simulated_positions():
     class Asked(Planned):
         def suggest(self, state, memory):
             sites = state.domain.sites
@@ -218,7 +218,7 @@ def test_the_policy_is_told_the_guard_also_from_simulated_positions():
     assert found == [8, 7, 9.0]
 
 
-def test_a_site_outside_the_domain_is_an_error_of_the_policy():
+def test_a_site_outside_the_domain_is_a_policy_error():
     with pytest.raises(PolicyError, match="outside the domain"):
         Agent(mission(11.0)).ask()
 
@@ -226,7 +226,7 @@ def test_a_site_outside_the_domain_is_an_error_of_the_policy():
 # -- going home and stopping -----------------------------------------------------------------------------
 
 
-def test_the_vehicle_is_sent_home_before_it_is_stopped_and_can_always_pay_for_it():
+def test_the_vehicle_is_sent_home_before_it_is_stopped_and_can_always_afford_it():
     agent = Agent(mission(4.0, 9.0, battery=9.0, home=0.0))
 
     agent.tell(seen(agent.ask()))
@@ -248,7 +248,7 @@ def test_a_vehicle_that_ends_at_home_is_not_sent_there():
     assert agent.ask() == Stop(EndReason.STOPPED_BY_POLICY)
 
 
-def test_the_reason_of_the_policy_is_kept_on_the_way_home_and_repeated_ever_after():
+def test_the_reason_of_the_policy_is_kept_on_the_trip_home_and_repeated():
     agent = Agent(mission(policy=Planned((4.0,), EndReason.QUESTION_ANSWERED), home=0.0))
 
     agent.tell(seen(agent.ask()))
@@ -257,7 +257,7 @@ def test_the_reason_of_the_policy_is_kept_on_the_way_home_and_repeated_ever_afte
     assert [agent.ask() for _ in range(3)] == [Stop(EndReason.QUESTION_ANSWERED)] * 3
 
 
-def test_the_step_limit_ends_a_run_and_a_question_answered_in_time_is_not_called_one():
+def test_the_step_limit_ends_a_run_unless_the_question_was_answered_in_time():
     agent = Agent(mission(1.0, 2.0, 3.0, max_steps=2))
     answered = Agent(mission(policy=Planned((1.0, 2.0), EndReason.QUESTION_ANSWERED), max_steps=2))
 
@@ -329,7 +329,7 @@ def test_pending_queries_lower_the_variance_that_the_policy_sees_and_leave_the_m
     assert pending == (first,)
     assert np.array_equal(mean, mean_after)
     assert (variance_after < variance).all()
-    assert np.array_equal(variance_after, agent.surface.given([[5.0]], 0.01))
+    assert np.array_equal(variance_after, agent.surface.believing([[5.0]], 0.01).variance)
     assert agent.surface.variance[5] == 1.0
 
 
@@ -353,7 +353,7 @@ def test_a_batch_is_priced_and_guarded_from_the_end_of_the_queue():
     ]
 
 
-def test_a_batch_keeps_the_way_home_from_its_last_site_and_the_next_one_is_the_way_home():
+def test_a_batch_reserves_the_trip_home_from_its_last_site_and_the_next_batch_is_that_trip():
     agent = Agent(mission(8.0, 2.0, 8.0, battery=18.0, home=0.0))
 
     orders = [*agent.ask_batch(5), *agent.ask_batch(5)]
@@ -363,7 +363,7 @@ def test_a_batch_keeps_the_way_home_from_its_last_site_and_the_next_one_is_the_w
     assert agent.ask_batch(2) == []
 
 
-def test_a_batch_of_none_is_refused():
+def test_an_empty_batch_is_rejected():
     with pytest.raises(InputError, match="at least 1"):
         Agent(mission(8.0)).ask_batch(0)
 
@@ -375,10 +375,10 @@ def test_orders_are_numbered_by_ask_under_the_name_of_the_run():
     assert [order.id for order in orders] == ["lake-3/0", "lake-3/1", "lake-3/2"]
 
 
-# -- what is told ----------------------------------------------------------------------------------------
+# -- events ------------------------------------------------------------------------------------
 
 
-def test_a_part_that_was_told_before_is_ignored():
+def test_a_part_that_was_received_before_is_ignored():
     agent = Agent(mission(3.0, 5.0, battery=20.0))
     event = seen(agent.ask())
     agent.tell(event)
@@ -390,7 +390,7 @@ def test_a_part_that_was_told_before_is_ignored():
     assert (agent.memory, agent.steps, agent.readings, ledger(agent).spent, len(agent.history)) == before
 
 
-def test_an_event_of_an_order_that_was_never_given_is_refused():
+def test_an_event_for_an_unknown_order_is_rejected():
     agent = Agent(mission(3.0))
 
     for event in (Lost("run/9", ""), Rejected("run/9", ""), home_again(GoHome(0, "run/9"), 1.0)):
@@ -398,12 +398,12 @@ def test_an_event_of_an_order_that_was_never_given_is_refused():
             agent.tell(event)
 
 
-def test_a_drifted_vehicle_is_where_it_says_and_its_readings_are_where_they_were_taken():
+def test_a_drifted_vehicle_is_where_it_reports_and_its_readings_are_where_they_were_taken():
     agent = Agent(mission(3.0, 5.0))
 
     agent.tell(seen(agent.ask(), site=[2.25], value=4.0))
 
-    assert agent.crafts[0].position.tolist() == [2.25]
+    assert agent.vehicles[0].position.tolist() == [2.25]
     assert agent.surface.belief.sites.tolist() == [[2.25]]
     assert agent.ask().expected_cost == 3.75
 
@@ -419,7 +419,7 @@ def test_a_rejected_order_moves_nothing_costs_nothing_and_closes_its_site():
     agent = Agent(mission(policy=Asked((3.0, 5.0)), battery=20.0))
     agent.tell(Rejected(agent.ask().id, "shallow water"))
 
-    assert agent.crafts[0].position.tolist() == [0.0]
+    assert agent.vehicles[0].position.tolist() == [0.0]
     assert ledger(agent).available == 20.0
     assert agent.steps == agent.readings == 0
     assert agent.ask().site.tolist() == [5.0]
@@ -438,7 +438,7 @@ def test_a_lost_order_stays_reserved_is_no_longer_pending_and_teaches_nothing():
     assert agent.ask().site.tolist() == [5.0]
 
 
-def test_a_late_observation_of_a_lost_order_is_told_and_charged_once():
+def test_a_late_observation_of_a_lost_order_is_charged_once():
     agent = Agent(mission(3.0, 5.0, battery=20.0))
     order = agent.ask()
     agent.tell(Lost(order.id, "no link"))
@@ -451,7 +451,7 @@ def test_a_late_observation_of_a_lost_order_is_told_and_charged_once():
     assert agent.readings == agent.steps == 1
 
 
-def test_telemetry_settles_what_a_lost_order_cost_and_its_late_observation_costs_nothing_more():
+def test_telemetry_settles_a_lost_order_and_its_late_observation_costs_nothing_more():
     agent = Agent(mission(3.0, 5.0, battery=20.0))
     order = agent.ask()
     agent.tell(Lost(order.id, "no link"))
@@ -459,23 +459,23 @@ def test_telemetry_settles_what_a_lost_order_cost_and_its_late_observation_costs
     agent.tell(Telemetry(0, [3.0], 14.5, 9.0))
     assert ledger(agent).spent == 5.5
     assert ledger(agent).available == 14.5
-    assert agent.crafts[0].position.tolist() == [3.0]
-    assert agent.crafts[0].time_s == 9.0
+    assert agent.vehicles[0].position.tolist() == [3.0]
+    assert agent.vehicles[0].time_s == 9.0
     agent.tell(seen(order, cost=4.0, value=2.5))
 
     assert ledger(agent).spent == 5.5
     assert agent.readings == 1
 
 
-def test_telemetry_moves_an_idle_vehicle_and_overrules_its_books_but_not_under_way():
+def test_telemetry_moves_an_idle_vehicle_and_overrules_its_ledger_but_not_under_way():
     agent = Agent(mission(3.0, battery=20.0))
 
     agent.tell(Telemetry(0, [1.5], 12.0, 4.0))
-    assert agent.crafts[0].position.tolist() == [1.5]
+    assert agent.vehicles[0].position.tolist() == [1.5]
     order = agent.ask()
     agent.tell(Telemetry(0, [2.0], 11.0, 5.0))
 
-    assert agent.crafts[0].position.tolist() == [1.5]
+    assert agent.vehicles[0].position.tolist() == [1.5]
     assert ledger(agent).spent == 8.0
     assert order.expected_cost == 2.5
 
@@ -488,7 +488,7 @@ def test_a_late_observation_does_not_move_a_vehicle_back_to_where_it_once_was():
 
     agent.tell(seen(late))
 
-    assert agent.crafts[0].position.tolist() == [9.0]
+    assert agent.vehicles[0].position.tolist() == [9.0]
     assert agent.ask().expected_cost == 2.0
 
 
@@ -504,7 +504,7 @@ def test_a_link_that_breaks_after_the_observation_loses_nothing():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_readings_that_are_no_numbers_are_left_out_of_the_model_and_kept_in_the_history(bad):
+def test_readings_that_are_not_finite_are_left_out_of_the_model_and_kept_in_the_history(bad):
     agent = Agent(mission(3.0, 5.0, battery=20.0))
     order = agent.ask()
     event = seen(order, sites=[[1.0], [3.0]], values=[bad, 2.5], noise_variances=[0.1, 0.1], times_s=[0, 1])
@@ -557,7 +557,7 @@ def learned(every, n, initial=0, values=None):
     return fits, agent
 
 
-def test_the_model_is_fitted_once_there_are_enough_readings_and_then_every_so_many():
+def test_the_model_is_fitted_once_there_are_enough_readings_and_then_at_intervals():
     assert learned({"every": 4}, 13)[0] == [LEAST_READINGS, LEAST_READINGS + 4]
     assert learned(True, 17)[0] == [LEAST_READINGS, LEAST_READINGS + 10]
     assert learned(False, 12)[0] == []
@@ -574,7 +574,7 @@ def test_readings_that_were_left_out_do_not_count_towards_a_fit():
     assert agent.left_out == 8
 
 
-def test_a_fit_changes_the_belief_only_when_it_is_told():
+def test_a_fit_changes_the_belief_only_when_it_is_adopted():
     _, agent = learned({"every": 4}, LEAST_READINGS)
     before = agent.hyperparameters
     mean = agent.surface.mean.copy()
@@ -588,7 +588,7 @@ def test_a_fit_changes_the_belief_only_when_it_is_told():
     assert agent.refit() is None
 
 
-def test_a_fit_that_is_told_again_elsewhere_gives_the_same_belief():
+def test_a_replayed_fit_gives_the_same_belief():
     """A replay applies what was recorded, and fits nothing."""
     _, agent = learned({"every": 4}, 12)
     replayed = Agent(agent.mission)
@@ -619,13 +619,13 @@ def test_without_learning_values_are_never_rescaled():
 
 
 @pytest.mark.parametrize("policy", ["random", "lawnmower", "gchk"])
-def test_a_setting_that_the_sensor_does_not_have_is_refused(policy):
+def test_a_level_that_the_sensor_does_not_have_is_rejected(policy):
     for level in (-1, 3):
         with pytest.raises(InputError, match="a setting of the sensor"):
             fieldbo.load_mission("gp-level-noise-truvar", {"policy": {"kind": policy, "level": level}})
 
 
-def test_a_policy_that_proposes_a_setting_that_there_is_not_is_stopped():
+def test_a_policy_that_proposes_an_unknown_level_is_stopped():
     @dataclass(frozen=True)
     class Wrong(MaximumVariance):
         def suggest(self, state, memory):
@@ -635,7 +635,7 @@ def test_a_policy_that_proposes_a_setting_that_there_is_not_is_stopped():
         Agent(mission(policy=Wrong())).ask()
 
 
-def test_a_place_in_a_box_that_is_turned_down_is_not_proposed_again():
+def test_a_rejected_site_in_a_box_is_not_proposed_again():
     agent = Agent(fieldbo.load_mission("se-optimum-truvar"))
     agent.tell(agent.ask().observed(0.5, noise_variance=1e-6))
     places = []

@@ -242,7 +242,7 @@ def test_a_start_inside_an_obstacle_is_rejected_with_the_nearest_free_site():
             f"where: m.toml: agent.{name}",
         )
     Path("m.toml").write_text(MISSION.format(agent="start = [5, 3]"))
-    assert fieldbo.load_mission("m.toml").crew[0].start.tolist() == [5, 3]
+    assert fieldbo.load_mission("m.toml").vehicles[0].start.tolist() == [5, 3]
 
 
 def test_a_home_behind_a_wall_is_rejected_as_unreachable():

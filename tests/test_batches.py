@@ -1,4 +1,4 @@
-"""Batches: chosen together, carried out in the order of the shortest way, paid for as a whole."""
+"""Batches are chosen together, follow the shortest route, and are affordable as a whole."""
 
 from itertools import pairwise
 
@@ -14,19 +14,20 @@ def lake(**agent):
     return fieldbo.load_mission("gp-lake-truvar-batch", {"agent": agent})
 
 
-def test_the_policys_batch_is_carried_out_in_the_order_of_the_way_and_remembers_why():
+def test_the_policys_batch_follows_the_shortest_route_and_keeps_each_why():
     agent = Agent(lake(battery=8000))
     agent.tell(agent.ask_batch(4)[0].observed(0.5, noise_variance=1e-6))
     batch = agent.ask_batch(4)
-    chosen = [agent.whys[q.id]["batch"] for q in batch]
-    cost, start = agent.mission.world.cost, agent.crafts[0].position
+    chosen = [agent.issued[q.id].why["batch"] for q in batch]
+    cost, start = agent.mission.world.cost, agent.vehicles[0].position
 
     assert sorted(chosen) == [0, 1, 2, 3]
     in_order = [start, *(q.site for q in batch)]
     as_chosen = [start, *(q.site for _, q in sorted(zip(chosen, batch, strict=True)))]
     way, other = (sum(cost.travel(a, b[None])[0] for a, b in pairwise(p)) for p in (in_order, as_chosen))
     assert way <= other
-    assert sum(q.expected_cost for q in batch) == pytest.approx(sum(agent.crafts[0].ledger.reserved.values()))
+    reserved = agent.vehicles[0].ledger.reserved
+    assert sum(q.expected_cost for q in batch) == pytest.approx(sum(reserved.values()))
 
 
 @pytest.mark.parametrize("home", [None, [0, 0]])
@@ -40,14 +41,14 @@ def test_a_run_in_batches_never_overdraws_and_comes_home(home):
         assert np.array_equal(result.observations[-1].position, home)
 
 
-def test_a_batch_keeps_to_the_limit_of_orders():
+def test_a_batch_respects_the_step_limit():
     result = fieldbo.run(lake(max_steps=7))
 
     assert len(result.queries) == 7
     assert result.end_reason is EndReason.STEP_LIMIT
 
 
-def test_a_policy_without_batches_of_its_own_is_asked_one_by_one():
+def test_a_policy_without_batches_is_asked_query_by_query():
     agent = Agent(fieldbo.load_mission("gp-lake-straddle", {"agent": {"batch": 3}}))
     agent.tell(agent.ask_batch(3)[0].observed(0.5, noise_variance=1e-6))
     batch = agent.ask_batch(3)
@@ -56,15 +57,15 @@ def test_a_policy_without_batches_of_its_own_is_asked_one_by_one():
     assert len(agent.pending) == 3
 
 
-def test_a_batch_where_moves_depend_on_the_one_before_is_said():
+def test_a_batch_whose_moves_depend_on_each_other_draws_a_warning():
     assert any("batches of 4" in w for w in Agent(lake()).warnings)
     unit = fieldbo.load_mission("gp-lake-truvar-batch", {"world": "gp-lake-unit-cost"})
     assert not any("batches" in w for w in Agent(unit).warnings)
 
 
-def test_a_batch_that_can_not_be_paid_gives_up_what_was_chosen_last():
+def test_an_unaffordable_batch_drops_the_queries_chosen_last():
     for battery in (520, 640, 760, 880):
         agent = Agent(lake(battery=battery, batch=6))
         agent.tell(agent.ask_batch(6)[0].observed(0.5, noise_variance=1e-6))
-        chosen = sorted(agent.whys[q.id]["batch"] for q in agent.ask_batch(6))
+        chosen = sorted(agent.issued[q.id].why["batch"] for q in agent.ask_batch(6))
         assert chosen == list(range(len(chosen)))

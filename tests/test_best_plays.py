@@ -1,4 +1,4 @@
-"""The play to go on with: which control set, with what settings, what to expect and to pay."""
+"""The recommended play: its control set, settings, expected value and cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.cli.run import _optimum
 from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
@@ -88,7 +87,7 @@ def ran():
     return fieldbo.run(mission(all_matter))
 
 
-# -- the rule --------------------------------------------------------------------------------------------
+# -- the recommendation --------------------------------------------------------------------------------
 
 
 def play(number, value, cost, as_good=True):
@@ -107,7 +106,7 @@ PLAYS = st.lists(
 
 
 @given(PLAYS, st.sampled_from([1.0, -1.0]))
-def test_it_is_the_best_of_the_cheapest_that_are_as_good(plays, sign):
+def test_the_recommended_play_is_the_best_of_the_cheapest_that_are_as_good(plays, sign):
     chosen, good = recommended(plays, sign), [one for one in plays if one.as_good]
     if not good:
         assert chosen is None
@@ -122,23 +121,23 @@ def test_it_is_the_best_of_the_cheapest_that_are_as_good(plays, sign):
 
 
 @given(PLAYS)
-def test_smaller_is_better_mirrors_larger_is_better(plays):
+def test_minimising_mirrors_maximising(plays):
     mirrored = [replace(one, expected=Interval(*[-one.expected.value] * 3)) for one in plays]
     one, other = recommended(plays, 1.0), recommended(mirrored, -1.0)
     assert (one and one.number) == (other and other.number)
 
 
-def test_a_price_that_nobody_knows_is_never_preferred():
+def test_a_play_of_unknown_cost_is_recommended_only_if_no_cost_is_known():
     assert recommended([play(0, 2.95, None), play(1, 3.0, 1.0)], 1.0).number == 1
     assert recommended([play(0, 2.95, None), play(1, 3.0, 1.0, as_good=False)], 1.0).number == 0
     assert recommended([], 1.0) is None
 
 
-# -- the best settings of each set -----------------------------------------------------------------------
+# -- the best settings of each set ---------------------------------------------------------------------
 
 
 def sampled(result, one):
-    """All samples by which a play is judged (S, d)."""
+    """All samples on which a play is evaluated (S, d)."""
     judging = free_samples(result.mission.world.domain, 128 + 512)[128:]
     return np.where(SETS[one.number].controls, np.nan_to_num(one.site), judging)
 
@@ -153,7 +152,7 @@ def by_hand(result, *plays):
     return belief.mean(whole).reshape(k, -1).mean(1), covariance.reshape(k, 512, k, 512).mean((1, 3))
 
 
-def test_what_is_expected_is_the_mean_over_what_is_left_free_with_its_own_doubt(ran):
+def test_the_expected_value_is_the_mean_over_free_variables_with_its_own_interval(ran):
     user = ran.hyperparameters.scale
     assert [one.number for one in ran.best_plays] == [0, 1, 2]
     for one in ran.best_plays:
@@ -165,7 +164,7 @@ def test_what_is_expected_is_the_mean_over_what_is_left_free_with_its_own_doubt(
 
 
 @pytest.mark.parametrize("steps", [4, 6, 8, 12, 20, 60])
-def test_a_set_is_as_good_where_the_difference_to_the_best_is_within_its_doubt(steps):
+def test_a_set_is_as_good_if_its_difference_to_the_best_is_within_the_uncertainty(steps):
     result = fieldbo.run(mission(heat_matters, max_steps=steps))
     plays = result.best_plays
     mean, covariance = by_hand(result, *plays)
@@ -177,7 +176,7 @@ def test_a_set_is_as_good_where_the_difference_to_the_best_is_within_its_doubt(s
             assert one.as_good == (mean[b] - mean[i] <= within)
 
 
-def test_no_other_settings_of_a_set_promise_much_more(ran):
+def test_no_other_settings_of_a_set_have_a_much_higher_mean(ran):
     rng, domain = np.random.default_rng(0), ran.mission.world.domain
     at = domain.low + rng.random((400, 3)) * domain.extent
     samples, belief = free_samples(domain, 128 + 512)[128:], ran.surface.belief
@@ -188,22 +187,22 @@ def test_no_other_settings_of_a_set_promise_much_more(ran):
         assert highest <= one.expected.value + 1e-3
 
 
-def test_results_can_be_sent_to_another_process(ran):
+def test_results_can_be_pickled(ran):
     again = pickle.loads(pickle.dumps(ran))
     assert again.play.in_words(ran.mission.world) == ran.play.in_words(ran.mission.world)
 
 
-def test_with_everything_set_it_is_no_worse_than_the_reported_optimum(ran):
+def test_the_best_play_of_the_full_set_is_no_worse_than_the_reported_optimum(ran):
     assert ran.best_plays[2].expected.value >= ran.answer.reported_value - 1e-9
 
 
-def test_a_play_costs_what_its_set_really_cost_so_far(ran):
+def test_the_cost_of_a_play_is_the_mean_real_cost_of_its_set(ran):
     told = {one["set"]: one["mean_cost"] for one in ran.summary()["control_sets"]}
     assert [one.cost for one in ran.best_plays] == pytest.approx(list(told.values()))
     assert ran.best_plays[2].cost != 1.0, "real costs differ from declared ones"
 
 
-def test_a_set_never_played_has_the_declared_cost_or_none_that_anybody_knows():
+def test_a_set_never_played_has_its_declared_cost_or_none():
     for costs, expected in (("unknown", None), ("declared", 0.2)):
         result = fieldbo.run(mission(all_matter, turns=(0, 2), costs=costs, max_steps=8))
         assert result.best_plays[1].cost == (None if expected is None else pytest.approx(expected))
@@ -212,7 +211,7 @@ def test_a_set_never_played_has_the_declared_cost_or_none_that_anybody_knows():
 
 @dataclass(frozen=True)
 class Script(Policy):
-    """Sets heat to what it was told to."""
+    """Sets heat to given values."""
 
     leaves_free = True
     heats: tuple = ()
@@ -222,11 +221,11 @@ class Script(Policy):
 
 
 def heated(*heats):
-    """An agent that has asked for these settings, of which four were carried out."""
+    """The result of an agent that asked for these settings, of which the first four were carried out."""
     agent = fieldbo.Agent(replace(mission(heat_matters), policy=Script(heats)))
     for heat in heats:
         order, at = agent.ask(), np.array([heat, 0.5, 0.0])
-        if len(agent.orders) <= 4:
+        if len(agent.issued) <= 4:
             value = float(heat_matters(at[None])[0])
             agent.tell(order.observed(value, noise_variance=1e-4, position=at, cost=0.1))
         else:
@@ -234,29 +233,29 @@ def heated(*heats):
     return Result.of(agent)
 
 
-def test_settings_that_were_turned_down_are_not_recommended():
+def test_rejected_settings_are_not_recommended():
     best = float(heated(0.0, 4.0, 7.0, 10.0).best_plays[0].site[0])
     assert 2.0 < best < 5.0
     other = float(heated(0.0, 4.0, 7.0, 10.0, best).best_plays[0].site[0])
     assert abs(other - best) >= 0.02 * AXES[0].extent
 
 
-# -- what is recommended ---------------------------------------------------------------------------------
+# -- what is recommended -------------------------------------------------------------------------------
 
 
-def test_where_every_variable_matters_all_are_set(ran):
+def test_if_every_variable_matters_all_are_set(ran):
     assert ran.play.number == 2
     np.testing.assert_allclose(ran.play.site, [3.0, 0.9, 0.4], atol=0.25)
 
 
-def test_where_one_variable_matters_only_that_is_set():
+def test_if_one_variable_matters_only_that_is_set():
     result = fieldbo.run(mission(heat_matters))
     assert result.play.number == 0
     assert result.play.site[0] == pytest.approx(3.0, abs=0.2)
     assert result.play.cost == pytest.approx(0.1)
 
 
-def test_a_minimum_is_played_like_the_maximum_of_the_function_turned_over(ran):
+def test_a_minimum_is_played_like_the_maximum_of_the_negated_function(ran):
     turned = fieldbo.run(mission(lambda x: -all_matter(x), Optimum("minimise")))
     assert turned.play.number == ran.play.number
     np.testing.assert_allclose(turned.play.site, [3.0, 0.9, 0.4], atol=0.25)
@@ -274,10 +273,10 @@ def test_the_same_run_recommends_the_same_play(ran):
     assert again.summary()["play"] == ran.summary()["play"]
 
 
-# -- what is told of it ----------------------------------------------------------------------------------
+# -- summary and report --------------------------------------------------------------------------------
 
 
-def test_the_summary_names_set_settings_expectation_price_and_truth():
+def test_the_summary_has_the_set_settings_expected_value_cost_and_truth_of_a_play():
     result = fieldbo.run(mission(heat_matters))
     told = json.loads(json.dumps(result.summary(), allow_nan=False))
     one = told["play"]
@@ -292,7 +291,7 @@ def test_the_summary_names_set_settings_expectation_price_and_truth():
     assert len(told["reported_site"]) == 3, "with everything set"
 
 
-def test_in_a_live_cell_nothing_is_said_of_the_truth(ran):
+def test_the_summary_of_a_live_cell_has_no_truth(ran):
     world = replace(ran.mission.world, field=None)
     told = replace(ran, mission=replace(ran.mission, world=world)).summary()
     assert told["play"]["expected"] == ran.play.expected.value
@@ -307,7 +306,7 @@ class Anywhere(Policy):
         return Decision(Query(state.domain.low + state.rng.random(3) * state.domain.extent))
 
 
-def test_there_is_none_before_a_reading_for_a_level_set_and_of_a_log():
+def test_no_play_is_recommended_before_a_reading_for_a_level_set_or_under_a_log():
     nothing = Result.of(fieldbo.Agent(mission(all_matter)))
     assert nothing.play is None
     assert nothing.summary()["play"] is None
@@ -325,19 +324,19 @@ def test_there_is_none_before_a_reading_for_a_level_set_and_of_a_log():
 @pytest.mark.parametrize(
     ("number", "cost", "settings", "price"),
     [
-        (0, 0.1, "set heat 2.5 C; leave the other 2 as they come", "0.1 EUR a play"),
-        (1, None, "set heat 2.5 C, salt -0.5 g; leave time as it comes", "a price not known yet"),
-        (2, 1.0, "set heat 2.5 C, time 0.5, salt -0.5 g", "1 EUR a play"),
+        (0, 0.1, "set heat 2.5 C; leave the other 2 as they come", "0.1 EUR per play"),
+        (1, None, "set heat 2.5 C, salt -0.5 g; leave time as it comes", "cost not known yet"),
+        (2, 1.0, "set heat 2.5 C, time 0.5, salt -0.5 g", "1 EUR per play"),
     ],
 )
-def test_it_is_told_in_words(number, cost, settings, price):
+def test_a_play_in_words(number, cost, settings, price):
     site = np.where(SETS[number].controls, [2.5, 0.5, -0.5], np.nan)
     one = BestPlay(number, site, Interval(1.5, 1.25, 1.75), cost, True)
     told = one.in_words(mission(all_matter).world)
-    assert told == f"{settings}: 1.5 kg expected (1.25 to 1.75), at {price}"
+    assert told == f"{settings}: 1.5 kg expected (1.25 to 1.75), {price}"
 
 
-def test_the_command_line_says_what_to_play(said, tmp_path, monkeypatch):
+def test_the_command_line_prints_the_recommended_play(said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = " ".join(said("run", "cell-growth", "--battery", 8, "--out", "r").split())
     told = json.loads(Path("r/summary.json").read_text())
@@ -345,34 +344,34 @@ def test_the_command_line_says_what_to_play(said, tmp_path, monkeypatch):
     world = fieldbo.load_world("cell-growth")
     first = world.domain.axes[[a.name for a in world.domain.axes].index(one["names"][0])]
     set_to = one["site"][[a.name for a in world.domain.axes].index(first.name)]
-    assert f"play set {first.name} {set_to:.4g} {first.unit}" in text
+    assert f"recommended play: set {first.name} {set_to:.4g} {first.unit}" in text
     assert f"{one['expected']:.4g} cm2 expected" in text
-    assert f"at {one['cost']:.3g} EUR a play" in text
+    assert f"{one['cost']:.3g} EUR per play" in text
     assert "with everything set" not in text
-    assert f"to the best expected value, the play to go on with {one['regret']:.3g}" in text
+    assert f"{one['regret']:.3g} for the recommended one" in text
 
 
-def test_the_command_line_names_sets_that_are_as_good_at_a_price_that_nobody_knows(ran):
+def test_the_report_names_equally_good_sets_of_unknown_cost(ran):
     first, second, third = ran.best_plays
     plays = (
         replace(first, cost=None, as_good=True),
         replace(second, as_good=True),
         replace(third, cost=None),
     )
-    told = _optimum(ran.summary(), replace(ran, best_plays=plays))
-    assert told[0].startswith("play     set heat")
-    assert "salt" in told[0]
-    assert told[1].startswith("as good  heat, all, for all that is known")
+    rows = dict(replace(ran, best_plays=plays).report().rows)
+    assert rows["recommended play"].startswith("set heat")
+    assert "salt" in rows["recommended play"]
+    assert rows["equally good"].startswith("heat, all, as far as is known")
 
 
-# -- pictures --------------------------------------------------------------------------------------------
+# -- pictures ------------------------------------------------------------------------------------------
 
 
 def rings(figure):
     return [line for ax in figure.axes for line in ax.lines if line.get_label() == "recommended play"]
 
 
-def test_the_path_shows_the_play_where_it_sets_a_variable_and_nothing_where_it_does_not():
+def test_the_path_marks_the_recommended_play_only_on_variables_that_it_sets():
     result = fieldbo.run(mission(heat_matters, max_steps=30))
     assert result.play.number == 0
     drawn = [float(ring.get_ydata()[0]) for ring in rings(plot.path_picture(result))]
@@ -380,7 +379,7 @@ def test_the_path_shows_the_play_where_it_sets_a_variable_and_nothing_where_it_d
     assert all(ring.get_xdata()[0] > 29 for ring in rings(plot.path_picture(result)))
 
 
-def test_orders_that_were_turned_down_leave_a_gap_in_the_path():
+def test_rejected_orders_leave_a_gap_in_the_path():
     agent = fieldbo.Agent(mission(all_matter))
     for number in range(6):
         order = agent.ask()
@@ -390,12 +389,12 @@ def test_orders_that_were_turned_down_leave_a_gap_in_the_path():
         at = np.where(np.isnan(order.site), [5, 0.5, 0], order.site)
         agent.tell(order.observed(1.0, noise_variance=0.01, position=at, cost=0.1))
     figure = plot.path_picture(Result.of(agent))
-    (costs,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
+    (costs,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost per")]
     bars = sorted(round(bar.get_x() + bar.get_width() / 2) for bar in costs.patches)
     assert bars == [0, 1, 3, 4, 5]
 
 
-def test_what_came_about_beyond_its_axis_is_in_the_path():
+def test_values_beyond_their_axis_are_shown_in_the_path():
     agent = fieldbo.Agent(mission(all_matter, turns=(0,)))
     for _ in range(3):
         order = agent.ask()
@@ -405,7 +404,7 @@ def test_what_came_about_beyond_its_axis_is_in_the_path():
         assert ax.get_ylim()[0] < low < high < ax.get_ylim()[1]
 
 
-def test_no_optimum_is_marked_that_nobody_can_set():
+def test_an_optimum_that_no_control_set_can_reach_is_not_marked():
     made = mission(all_matter, turns=(0, 1), max_steps=6)
     domain = replace(made.world.domain, controls=Controls(SETS[:2], FREE))
     cost = Subset(costs=(0.1, 0.2), noise_sds=(0.0, 0.05))

@@ -1,4 +1,4 @@
-"""Why these settings: what a cell's run says of control sets, of what is left to chance and of modules."""
+"""Explanations in factory cells: control sets, free variables and modules."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.mission.kinds import POLICIES
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import Interrupted, run
@@ -70,25 +71,25 @@ def _place(tmp_path, monkeypatch):
 
 
 def ran(world, policy, options="", costs="unknown", battery=7.0, after=None):
-    """Return the folder of a run, stopped after some orders."""
+    """Run a mission, interrupted after some orders; return its folder."""
     Path("worlds/cell").mkdir(parents=True, exist_ok=True)
     Path("worlds/cell/world.toml").write_text(world)
     text = MISSION.format(policy=policy, options=options, costs=costs, battery=battery)
     Path("m.toml").write_text(text)
-    told = fieldbo.load_mission("m.toml")
-    folder, record = begin(told)
+    loaded = fieldbo.load_mission("m.toml")
+    folder, record = begin(loaded)
 
     def stop(step):
         if step.step == after:
             raise KeyboardInterrupt
 
     with record, suppress(Interrupted):
-        run(told, record=record, on_step=stop)
+        run(loaded, record=record, on_step=stop)
     return folder
 
 
 def table(text, head):
-    """Return the rows of the table whose first line begins like that."""
+    """Return the rows of the table whose heading begins with `head`."""
     lines = text.splitlines()
     at = next(k for k, line in enumerate(lines) if line.strip().startswith(head))
     rows = []
@@ -101,8 +102,8 @@ def table(text, head):
 
 
 def line(text, word):
-    """Return the reason of that catchword."""
-    return next(one for one in text.splitlines() if one.startswith(f"  {word} ")).strip()
+    """Return the line with that label."""
+    return next(row for row in text.splitlines() if row.startswith(f"  {word} ")).strip()
 
 
 # -- control sets of unknown cost ------------------------------------------------------------------------
@@ -114,69 +115,69 @@ def subsets():
 
 
 def explained(folder):
-    """Yield the explanations of all queries that the policy chose."""
+    """Yield the explanation of each query of the policy."""
     with fieldbo.Record(folder / "run.sqlite") as record:
         count = sum(row.kind == "query" for row in record.rows())
     for number in range(3, count):
         yield explain(folder, number)
 
 
-def test_what_is_left_free_is_a_dash_in_the_table_and_named_in_words(subsets):
-    free = [told for told in explained(subsets) if np.isnan(told.order.site).any()]
+def test_a_free_variable_is_a_dash_in_the_table_and_named_in_the_text(subsets):
+    free = [explanation for explanation in explained(subsets) if np.isnan(explanation.order.site).any()]
 
     assert free
-    for told in free:
+    for explanation in free:
         axes = ["x1", "x2"]
-        left = axes[int(np.flatnonzero(np.isnan(told.order.site))[0])]
+        left = axes[int(np.flatnonzero(np.isnan(explanation.order.site))[0])]
         kept = axes[1 - axes.index(left)]
-        assert f"{left} free" in told.text.splitlines()[1]
-        assert told.best[0]["site"][axes.index(left)] is None
-        assert line(told.text, "sets") == f"sets      {kept}; {left} left to chance"
-        assert f"on average over {left}, by the model" in line(told.text, "expected")
-        first = next(one for one in told.text.splitlines() if one.startswith("1 "))
+        assert f"{left} free" in explanation.text.splitlines()[1]
+        assert explanation.best[0]["site"][axes.index(left)] is None
+        assert line(explanation.text, "sets").endswith(f"  {kept}; {left} left to chance")
+        assert f"on average over {left} (90% interval" in line(explanation.text, "expected")
+        first = next(text_line for text_line in explanation.text.splitlines() if text_line.startswith("1 "))
         assert first.split()[1 + axes.index(left)] == "-"
 
 
-def test_all_control_sets_are_told_with_their_bounds_costs_and_plays(subsets):
-    for told in explained(subsets):
-        rows = table(told.text, "control set")
+def test_all_control_sets_are_listed_with_bounds_costs_and_plays(subsets):
+    for explanation in explained(subsets):
+        rows = table(explanation.text, "control set")
         assert len(rows) == 3
-        for row, one in zip(rows, told.why["sets"], strict=True):
-            name, *bound, cost, least, plays, enough = row.replace("may be", "maybe").split()
-            assert name == {0: "x1", 1: "x2", 2: "all"}[one["set"]]
-            assert " ".join(bound) == ("not yet known" if one["ucb"] is None else f"{310 - one['ucb']:.4g}")
-            assert cost == ("-" if one["cost"] is None else f"{one['cost']:.4g}")
-            assert least == f"{one['cost_low']:.4g}"
-            assert plays == str(one["plays"])
-            assert enough == {True: "maybe", False: "no", None: "exploring"}[one["plausible"]]
-        assert "phase expl" in line(told.text, "also")
-        assert "entries" not in told.text
+        for row, known in zip(rows, explanation.why["sets"], strict=True):
+            name, bound, cost, least, plays, plausible = row.split()
+            assert name == {0: "x1", 1: "x2", 2: "all"}[known["set"]]
+            assert bound == ("unknown" if known["ucb"] is None else f"{310 - known['ucb']:.4g}")
+            assert cost == ("-" if known["cost"] is None else f"{known['cost']:.4g}")
+            assert least == f"{known['cost_low']:.4g}"
+            assert plays == str(known["plays"])
+            assert plausible == {True: "yes", False: "no", None: "exploring"}[known["plausible"]]
+        assert "phase expl" in line(explanation.text, "also")
+        assert "entries" not in explanation.text
 
 
-def test_bounds_are_told_as_values_with_what_they_are_bounds_of(subsets):
+def test_bounds_are_given_as_values_with_an_explanation(subsets):
     phases = set()
-    for told in explained(subsets):
-        why = told.why
+    for explanation in explained(subsets):
+        why = explanation.why
         phases.add(why["phase"])
-        assert "counted from the worst, 310" in line(told.text, "value")
-        assert line(told.text, "so far").startswith(f"so far    {310 - why['lcb']:.4g} on average")
-        assert "the least that a set may come to on average over what it leaves to chance" in told.text
-        assert "the tightest so far, which an earlier model may have given" in told.text
-        assert "lcb" not in told.text
+        assert "relative to the worst value, 310" in line(explanation.text, "value")
+        assert f"at most {310 - why['lcb']:.4g} on average" in line(explanation.text, "best so far")
+        assert "best case: lower confidence bound" in explanation.text
+        assert POLICIES.get("subsets").bounds_are in explanation.text
+        assert "lcb" not in explanation.text
         exploring = why["phase"] == "exploration"
-        assert ("exploring: no set is given up before that has ended" in told.text) == exploring
+        assert ("exploring: no set is ruled out" in explanation.text) == exploring
         good = 310 - (1 - why["alpha"]) * why["lcb"]
-        assert (f"good enough: {good:.4g} or less" in told.text) == (not exploring)
+        assert (f"plausible: {good:.4g} or less" in explanation.text) == (not exploring)
     assert phases == {"exploration", "exploitation"}
 
 
-def test_a_worst_that_was_read_on_the_way_is_told():
+def test_the_worst_value_of_the_readings_is_shown():
     folder = ran(SETS, "subsets", "samples = 16\ncandidates = 8", after=5)
-    told = explain(folder, 4)
+    explanation = explain(folder, 4)
 
     worst = max(read.values[0] for read in observations(folder)[:4])
-    assert told.why["worst"] == worst
-    assert f"counted from the worst, {worst:.4g}" in line(told.text, "value")
+    assert explanation.why["worst"] == worst
+    assert f"relative to the worst value, {worst:.4g}" in line(explanation.text, "value")
 
 
 def observations(folder):
@@ -184,75 +185,78 @@ def observations(folder):
         return [row.message for row in record.rows() if row.kind == "observation"]
 
 
-def test_bounds_that_are_not_known_while_sets_are_explored_are_said_to_be_so():
+def test_bounds_are_unknown_during_exploration():
     seen = set()
-    for told in explained(ran(SETS, "subset-front", SMALL)):
-        exploring = told.why["phase"] == "exploration"
+    for explanation in explained(ran(SETS, "subset-front", SMALL)):
+        exploring = explanation.why["phase"] == "exploration"
         seen.add(exploring)
-        for row in table(told.text, "control set"):
-            assert ("not yet known" in row) == exploring
+        for row in table(explanation.text, "control set"):
+            assert ("unknown" in row) == exploring
             assert row.endswith("exploring") == exploring
-        assert "by the model as it was when the rule last looked at the set" in told.text
-        assert ("so far" in told.text) == (not exploring)
+        assert POLICIES.get("subset-front").bounds_are in explanation.text
+        assert ("  best so far  " in explanation.text) == (not exploring)
     assert seen == {True, False}
 
 
-def test_an_unknown_cost_is_told_as_it_was_found_out(subsets):
+def test_an_unknown_cost_is_estimated_from_earlier_queries(subsets):
     seen = set()
-    for told in explained(subsets):
-        cost, said = told.order.expected_cost, line(told.text, "cost")
-        assert told.best[0]["cost"] == cost
+    for explanation in explained(subsets):
+        cost, said = explanation.order.expected_cost, line(explanation.text, "cost")
+        assert explanation.best[0]["cost"] == cost
         if cost is None:
-            assert "not known: nothing was set this way before" in said
-            assert told.best[0]["left"] is None
+            assert "unknown; this control set has not been used before" in said
+            assert explanation.best[0]["left"] is None
         else:
-            assert f"about {cost:.4g} EUR, as found out so far: set this way" in said
-            assert told.best[0]["left"] >= 0
+            assert f"about {cost:.4g} EUR; this control set was used" in said
+            assert explanation.best[0]["left"] >= 0
         seen.add(cost is None)
     assert seen == {True, False}
 
 
-def test_a_policy_without_sets_is_told_at_unknown_costs(said):
+def test_a_policy_without_control_sets_is_explained_at_unknown_costs(said):
     folder = ran(SETS, "ei", after=5)
 
     out = said("ask", folder)
 
-    told = explain(folder)
-    assert "sets      all variables" in out
-    assert told.best[0]["cost"] == told.order.expected_cost
-    assert all(one["left"] is None for one in told.best[1:])
-    assert "set this way 5 times, for 0.9" in line(out, "cost")
+    explanation = explain(folder)
+    assert line(out, "sets").endswith("  all variables")
+    assert explanation.best[0]["cost"] == explanation.order.expected_cost
+    assert all(candidate["left"] is None for candidate in explanation.best[1:])
+    assert "used 5 times, for 0.9" in line(out, "cost")
 
 
-def test_a_first_reading_of_a_cell_is_told(said):
+def test_the_first_reading_of_a_factory_cell_is_explained(said):
     out = said("ask", ran(SETS, "ei", after=5), "--order", 0)
 
     assert "before the policy takes over" in out
-    assert "nothing was set this way before" in line(out, "cost")
+    assert "this control set has not been used before" in line(out, "cost")
 
 
-def test_declared_costs_of_control_sets_are_told(said):
+def test_the_declared_cost_of_a_control_set_is_shown(said):
     folder = ran(SETS, "ei", costs="declared", after=4)
 
     out = said("ask", folder)
 
-    told = explain(folder)
+    explanation = explain(folder)
     assert line(out, "cost").endswith("1 EUR for this control set")
-    assert (told.best[0]["cost"], told.best[0]["left"]) == (1.0, pytest.approx(7 - 5 - told_off(folder)))
+    assert (explanation.best[0]["cost"], explanation.best[0]["left"]) == (
+        1.0,
+        pytest.approx(7 - 5 - excess_cost(folder)),
+    )
 
 
-def told_off(folder):
-    """Return by how much the four readings were dearer than declared."""
+def excess_cost(folder):
+    """Return how much more than declared the four readings cost."""
     with fieldbo.Record(folder / "run.sqlite") as record:
         return sum(row.message.cost - 1 for row in record.rows() if row.kind == "observation")
 
 
 @pytest.mark.parametrize("policy", ["ucb-cvs", "subset-front"])
-def test_lists_of_control_sets_are_told_by_their_variables(policy):
+def test_lists_of_control_sets_show_their_variables(policy):
     costs = "declared" if policy == "ucb-cvs" else "unknown"
     folder = ran(SETS, policy, "samples = 16\ncandidates = 8", costs)
 
-    texts = [told.text for told in explained(folder)]
+    texts = [explanation.text for explanation in explained(folder)]
 
     assert not any("entries" in text for text in texts)
     key = "plausible" if policy == "ucb-cvs" else "front"
@@ -260,10 +264,12 @@ def test_lists_of_control_sets_are_told_by_their_variables(policy):
     assert any(named)
 
 
-def test_what_is_expected_over_chance_is_the_mean_over_draws_of_what_is_left_free(subsets):
-    told = next(t for t in explained(subsets) if np.isnan(t.order.site).any())
-    low, high = map(float, re.search(r"\((\S+) to (\S+)\)", line(told.text, "expected")).groups())
-    average = float(line(told.text, "expected").split()[1])
+def test_the_expected_value_averages_over_free_variables(subsets):
+    explanation = next(t for t in explained(subsets) if np.isnan(t.order.site).any())
+    low, high = map(
+        float, re.search(r"interval (\S+) to (\S+)\)", line(explanation.text, "expected")).groups()
+    )
+    average = float(line(explanation.text, "expected").split()[1])
 
     assert low < average < high
 
@@ -271,20 +277,20 @@ def test_what_is_expected_over_chance_is_the_mean_over_draws_of_what_is_left_fre
 # -- modules ---------------------------------------------------------------------------------------------
 
 
-def test_a_chain_says_which_modules_run_anew_and_what_each_costs():
+def test_a_chain_lists_the_modules_that_rerun_with_their_costs():
     folder = ran(CHAIN, "lambo", "candidates = 64", "declared", battery=60.0)
     seen = set()
-    for told in explained(folder):
-        said = line(told.text, "cost")
-        whole = told.order.expected_cost > 5
+    for explanation in explained(folder):
+        said = line(explanation.text, "cost")
+        whole = explanation.order.expected_cost > 5
         seen.add(whole)
-        assert said.endswith("11 EUR: bake 10, cool 1" if whole else "1 EUR: cool 1; kept as it is: bake")
-        assert "cells " in told.text
-        assert "probability" in line(told.text, "also")
+        assert said.endswith("11 EUR: bake 10, cool 1" if whole else "1 EUR: cool 1; unchanged: bake")
+        assert "cells " in explanation.text
+        assert "probability" in line(explanation.text, "also")
     assert seen == {True, False}
 
 
-def test_a_run_that_was_stopped_would_ask_for_what_the_whole_one_asked_for():
+def test_the_next_query_of_an_interrupted_chain_equals_that_of_the_uninterrupted_run():
     folder = ran(CHAIN, "lambo", "candidates = 64", "declared", battery=60.0, after=6)
     stopped = explain(folder).order
 

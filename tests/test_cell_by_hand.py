@@ -1,4 +1,4 @@
-"""A cell by hand: what to set, what to leave, what ran anew; and what the rest turned out to be."""
+"""A factory cell by hand: what to set, which modules to run, and the dialogue about the outcome."""
 
 from __future__ import annotations
 
@@ -102,27 +102,27 @@ def of_sets(*on, site=(0.25, np.nan, 2.0), cost=0.1, number=7):
 # -- variables that are left free ------------------------------------------------------------------------
 
 
-def test_it_says_what_to_set_and_what_to_leave_and_asks_what_came_of_that():
+def test_the_order_lists_what_to_set_and_asks_for_the_values_of_free_variables():
     typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", "")
 
     event = typist.carry_out(of_sets(1, 0, 1))
 
-    assert typist.printed[-1] == "\nrun/7: set x1 0.25, x3 2 K; leave x2 as it comes  (about 0.1 EUR)"
-    assert typist.asked == ["set to [0.25, 2]:", "x2 (bar) came to:", "value:", "cost (EUR) [0.1]:"]
+    assert typist.printed[-1] == "\nrun/7: set x1 0.25, x3 2 K; do not set x2  (about 0.1 EUR)"
+    assert typist.asked == ["settings [0.25, 2]:", "measured x2 (bar):", "value:", "cost (EUR) [0.1]:"]
     assert event.sites.tolist() == [[0.25, 3.5, 2.0]]
     assert (event.values.tolist(), event.cost) == ([12.0], 0.1)
 
 
-def test_several_variables_are_left_as_they_come():
+def test_several_variables_may_be_free():
     typist = Typist(cell(SETS, costs="unknown"), "", "1", "2", "12", "")
 
     event = typist.carry_out(of_sets(0, 0, 1, site=(np.nan, np.nan, 2.0)))
 
-    assert "set x3 2 K; leave x1 and x2 as they come" in typist.printed[-1]
+    assert "set x3 2 K; do not set x1 and x2" in typist.printed[-1]
     assert event.sites.tolist() == [[1.0, 2.0, 2.0]]
 
 
-def test_a_query_that_sets_all_leaves_nothing():
+def test_a_query_that_sets_everything_leaves_nothing_free():
     typist = Typist(cell(SETS, costs="unknown"), "", "12", "")
 
     event = typist.carry_out(of_sets(1, 1, 1, site=(1.0, 2.0, 3.0)))
@@ -131,34 +131,36 @@ def test_a_query_that_sets_all_leaves_nothing():
     assert event.sites.tolist() == [[1.0, 2.0, 3.0]]
 
 
-def test_what_was_left_free_has_no_default_and_is_asked_again_beyond_its_axis():
+def test_a_free_variable_has_no_default_and_is_asked_again_beyond_its_range():
     typist = Typist(cell(SETS, costs="unknown"), "", "", "16", "-1", "nan", "lots", "15", "12", "")
 
     event = typist.carry_out(of_sets(1, 0, 1))
 
-    assert typist.asked.count("x2 (bar) came to:") == 6
-    assert sum("once more, please" in line for line in typist.printed) == 3
-    assert sum("x2 lies between 0 and 15 bar; if it really was " in line for line in typist.printed) == 2
+    assert typist.asked.count("measured x2 (bar):") == 6
+    assert sum("try again" in line for line in typist.printed) == 3
+    assert (
+        sum(" is outside the range of x2, 0 to 15 bar; type it again" in line for line in typist.printed) == 2
+    )
     assert event.sites.tolist() == [[0.25, 15.0, 2.0]]
 
 
-def test_what_came_about_beyond_the_box_is_taken_when_it_is_typed_again():
+def test_a_value_outside_its_range_is_accepted_when_it_is_typed_again():
     mission = cell(SETS, costs="unknown")
     typist = Typist(mission, "0.3 -7", "0.3 -7", "16", "17", "16", "12", "", *["skip"] * 9)
 
     event = typist.carry_out(of_sets(1, 0, 1))
 
     assert any(
-        "x2 lies between 0 and 15 bar; if it really was 16, type that again" in p for p in typist.printed
+        "16 is outside the range of x2, 0 to 15 bar; type it again to confirm" in p for p in typist.printed
     )
     assert event.sites.tolist() == [[0.3, 16.0, -7.0]]
     again = of_sets(1, 0, 1, number=8)
     typist.answers = ["", "16", "3", "12", ""]
-    assert typist.carry_out(again).sites.tolist() == [[0.25, 3.0, 2.0]], "each question is doubted anew"
+    assert typist.carry_out(again).sites.tolist() == [[0.25, 3.0, 2.0]], "each question is doubted again"
 
 
 @pytest.mark.parametrize("policy", ["subsets", "subset-front", "ucb-psq", "ts-psq", "ei"])
-def test_what_came_about_beyond_the_box_is_modelled_there_and_noted_and_all_advice_stays_within(policy):
+def test_readings_outside_the_box_are_modelled_and_noted_but_every_order_stays_inside(policy):
     cell(SETS, costs="unknown")
     few = {} if policy == "ei" else {"samples": 8, "candidates": 4}
     told = {"agent": {"max_steps": 7}, "policy": {"kind": policy, **few}}
@@ -176,12 +178,12 @@ def test_what_came_about_beyond_the_box_is_modelled_there_and_noted_and_all_advi
     assert len(beyond) == sum(far) > 0
     assert set(map(tuple, beyond)) <= set(map(tuple, agent.surface.belief.sites.tolist()))
     (note,) = [note for note in result.notes if "beyond the ends of" in note]
-    assert f": {sum(far)} of {len(far)}; they are taken as told" in note
+    assert note.startswith(f"{sum(far)} of {len(far)} readings lie beyond")
     assert agent.domain.contains(result.answer.reported.point[None])[0]  # though the best value lies beyond
     result.save(Path("r"))
 
 
-def test_a_run_within_the_box_has_no_note_of_readings_beyond_it():
+def test_a_run_inside_the_box_has_no_note_about_readings_outside():
     agent = fieldbo.Agent(cell(SETS, costs="unknown"))
     order = agent.ask()
     agent.tell(order.observed(1.0, noise_variance=0.01, cost=0.2))
@@ -190,7 +192,7 @@ def test_a_run_within_the_box_has_no_note_of_readings_beyond_it():
 
 
 @pytest.mark.parametrize("beyond", [1e-12, 1e-10])
-def test_what_lies_beyond_an_end_by_rounding_is_within_and_reported_at_the_end(beyond):
+def test_a_site_outside_the_box_by_rounding_counts_as_inside(beyond):
     agent = fieldbo.Agent(cell(CHAIN))
     domain = agent.domain
     for number, value in enumerate([1.0, 9.0, 2.0]):
@@ -209,13 +211,13 @@ def test_what_lies_beyond_an_end_by_rounding_is_within_and_reported_at_the_end(b
         assert (reported > domain.high - 0.5 * domain.extent).all()
 
 
-def test_what_is_said_of_a_number_beyond_the_box_asks_for_one_thing():
+def test_a_value_outside_its_range_gives_one_instruction():
     typist = Typist(cell(SETS, costs="unknown"), "", "16", "16", "12", "")
 
     typist.carry_out(of_sets(1, 0, 1))
 
-    [said] = [line for line in typist.printed if "lies between" in line]
-    assert said.strip() == "x2 lies between 0 and 15 bar; if it really was 16, type that again"
+    [line] = [line for line in typist.printed if "outside the range" in line]
+    assert line.strip() == "16 is outside the range of x2, 0 to 15 bar; type it again to confirm"
 
 
 def narrow(world=SETS, end=0.66666666):
@@ -224,37 +226,37 @@ def narrow(world=SETS, end=0.66666666):
 
 
 @pytest.mark.parametrize(("site", "typed"), [(0.66666666, "0.666667 2"), (0.3333333333, "0.333333 2")])
-def test_the_digits_that_were_told_of_an_end_stand_for_it_though_they_lie_beyond(site, typed):
+def test_the_printed_digits_of_an_end_stand_for_the_end_even_if_rounded_beyond_it(site, typed):
     typist = Typist(cell(narrow(), costs="unknown"), typed, "3", "12", "", "skip")
 
     event = typist.carry_out(of_sets(1, 0, 1, site=(site, np.nan, 2.0)))
 
-    assert not any("lies between" in line for line in typist.printed)
+    assert not any("outside the range" in line for line in typist.printed)
     assert event.sites.tolist() == [[site, 3.0, 2.0]]
 
 
-def test_a_variable_that_came_to_its_end_as_the_question_tells_it_is_not_beyond():
+def test_a_free_variable_at_the_printed_end_of_its_range_is_inside():
     typist = Typist(cell(narrow(), costs="unknown"), "", "0.7", "0.666667", "3", "12", "", "skip")
 
     event = typist.carry_out(of_sets(0, 0, 1, site=(np.nan, np.nan, 2.0)))
 
-    [said] = [line.strip() for line in typist.printed if "lies between" in line]
-    assert said.startswith("x1 lies between 0.333333 and 0.666667; if it really was 0.7")
+    [line] = [line.strip() for line in typist.printed if "outside the range" in line]
+    assert line.startswith("0.7 is outside the range of x1, 0.333333 to 0.666667;")
     assert event.sites.tolist() == [[0.66666666, 3.0, 2.0]]
 
 
 @pytest.mark.parametrize("word", ["quit", "q", "EXIT"])
 @pytest.mark.parametrize("before", [(), ("",), ("", "3.5")])
-def test_a_word_stops_as_ctrl_c_does(word, before):
+def test_the_word_quit_stops_as_ctrl_c_does(word, before):
     typist = Typist(cell(SETS, costs="unknown"), *before, word, "")
 
     with pytest.raises(KeyboardInterrupt):
         typist.carry_out(of_sets(1, 0, 1))
-    assert "'quit' or Ctrl-C stops" in typist.printed[0]
-    assert not any("once more" in line for line in typist.printed)
+    assert "Type 'quit' or press Ctrl-C" in typist.printed[0]
+    assert not any("try again" in line for line in typist.printed)
 
 
-def test_a_value_before_a_word_that_stops_is_kept_at_the_planned_cost():
+def test_a_value_typed_before_quit_is_kept_at_the_planned_cost():
     typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", "quit")
 
     event = typist.carry_out(of_sets(1, 0, 1))
@@ -264,7 +266,7 @@ def test_a_value_before_a_word_that_stops_is_kept_at_the_planned_cost():
         typist.vehicle.send(of_sets(1, 0, 1, number=8))
 
 
-def test_a_cost_of_which_nothing_is_known_has_no_default():
+def test_an_unknown_cost_has_no_default():
     typist = Typist(cell(SETS, costs="unknown"), "", "3.5", "12", "", "0.4")
 
     event = typist.carry_out(of_sets(1, 0, 1, cost=None))
@@ -280,7 +282,7 @@ def test_an_impossible_cost_is_asked_for_again(cost):
 
     event = typist.carry_out(of_sets(1, 0, 1))
 
-    assert "once more, please" in typist.printed[-1]
+    assert "try again" in typist.printed[-1]
     assert event.cost == 0.4
 
 
@@ -291,13 +293,13 @@ def test_every_question_can_be_skipped(answers):
     assert isinstance(typist.carry_out(of_sets(1, 0, 1)), Rejected)
 
 
-def test_what_was_set_otherwise_is_taken_as_typed():
+def test_other_settings_than_planned_are_taken_as_typed():
     typist = Typist(cell(SETS, costs="unknown"), "0.3", "0.3 5", "0.3 2.5", "3.5", "12", "")
 
     event = typist.carry_out(of_sets(1, 0, 1))
 
-    assert any("2 settings are needed (x1, x3), and 1 came" in line for line in typist.printed)
-    assert any("x3 lies between 0 and 4 K" in line for line in typist.printed)
+    assert any("enter 2 settings (x1, x3), not 1" in line for line in typist.printed)
+    assert any("outside the range of x3, 0 to 4 K" in line for line in typist.printed)
     assert event.sites.tolist() == [[0.3, 3.5, 2.5]]
 
 
@@ -309,7 +311,7 @@ def moved(typist, *sites):
     return [typist.carry_out(Query(site, expected_cost=51.0, id=f"run/{k}")) for k, site in enumerate(sites)]
 
 
-def test_it_says_which_modules_run_anew_and_what_that_costs():
+def test_the_order_lists_which_modules_to_run_and_what_each_costs():
     typist = Typist(cell(CHAIN), *["", "1", ""] * 3)
 
     moved(typist, PLACE, [*PLACE[:2], 20.0, 66.0], [*PLACE[:2], 20.0, 90.0])
@@ -317,15 +319,15 @@ def test_it_says_which_modules_run_anew_and_what_that_costs():
     first, second, third = (line for line in typist.printed if line.startswith("\nrun/"))
     assert first == (
         "\nrun/0: set strength 0.33333, patch 7 px, window 13.3333 px, area 66 px2; "
-        "denoise (40 EUR), segment (10 EUR) and clean (1 EUR) run anew  (about 51 EUR)"
+        "run denoise (40 EUR), segment (10 EUR) and clean (1 EUR)  (about 51 EUR)"
     )
-    assert "set window 20 px; keep strength 0.33333, patch 7 px, area 66 px2; segment (10 EUR)" in second
-    assert "and clean (1 EUR) run anew" in second
+    assert "set window 20 px; keep strength 0.33333, patch 7 px, area 66 px2; run segment (10 EUR)" in second
+    assert "and clean (1 EUR)  (about" in second
     assert third.startswith("\nrun/2: set area 90 px2; keep strength 0.33333, patch 7 px, window 20 px; ")
-    assert "; clean (1 EUR) runs anew" in third
+    assert "; run clean (1 EUR)  (about" in third
 
 
-def test_a_last_module_that_is_free_has_no_price():
+def test_a_last_module_without_charge_has_no_price():
     chain = CHAIN.replace('kind = "modular"', 'kind = "modular"\ncharge_last = false')
     Path("worlds/cell").mkdir(parents=True)
     Path("worlds/cell/world.toml").write_text(chain)
@@ -336,22 +338,22 @@ def test_a_last_module_that_is_free_has_no_price():
 
     moved(typist, PLACE)
 
-    assert "segment (10 EUR) and clean run anew" in typist.printed[-1]
+    assert "segment (10 EUR) and clean  (about" in typist.printed[-1]
 
 
-def test_what_modules_cost_is_not_said_where_costs_are_unknown():
+def test_modules_have_no_price_if_costs_are_unknown():
     typist = Typist(cell(CHAIN, costs="unknown"), "", "1", "2")
 
     typist.carry_out(Query(PLACE, id="run/0"))
 
-    assert "; denoise, segment and clean run anew" in typist.printed[-1]
+    assert "; run denoise, segment and clean" in typist.printed[-1]
     assert "EUR" not in typist.printed[-1]
 
 
 @pytest.mark.parametrize(
     "typed", ["", "0.33333, 7, 13.3333, 66", "0.33333 7 13.3333 66", "0.333330;7;13.3333;66"]
 )
-def test_enter_and_the_digits_that_were_told_keep_the_exact_settings(typed):
+def test_enter_and_the_printed_digits_keep_the_exact_settings(typed):
     typist = Typist(cell(CHAIN), typed, "1", "")
 
     [event] = moved(typist, PLACE)
@@ -360,7 +362,7 @@ def test_enter_and_the_digits_that_were_told_keep_the_exact_settings(typed):
     assert event.sites.tolist() == [PLACE]
 
 
-def test_an_early_module_that_was_kept_by_typing_its_digits_counts_as_unchanged():
+def test_a_module_whose_printed_digits_are_typed_counts_as_unchanged():
     mission = cell(CHAIN)
     typist = Typist(mission, "", "1", "", "0.33333 7 25 66", "1", "")
 
@@ -371,7 +373,7 @@ def test_an_early_module_that_was_kept_by_typing_its_digits_counts_as_unchanged(
     assert cost.first_changed(first.position, second.position).tolist() == [1]
 
 
-def test_what_was_told_can_be_set_to_a_hundred_thousandth_of_the_axis():
+def test_settings_are_printed_to_a_hundred_thousandth_of_the_axis():
     rng = np.random.default_rng(0)
     for low, high in [(0, 1), (-5, 10), (1000, 1001), (0, 1e-7), (0, 3e8), (1e-4, 2e-4)]:
         axis = Axis("x", "", low, high)

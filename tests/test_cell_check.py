@@ -1,4 +1,4 @@
-"""What ``fieldbo check`` and ``fieldbo show`` say of a cell: modules, control sets, and what is left free."""
+"""How ``fieldbo check`` and ``fieldbo show`` describe a cell: modules, control sets and free variables."""
 
 from __future__ import annotations
 
@@ -82,29 +82,29 @@ def cell(world, mission=MISSION):
     Path("m.toml").write_text(mission)
 
 
-def test_control_sets_are_told_with_their_costs_and_what_becomes_of_the_rest(said):
+def test_control_sets_are_listed_with_their_costs_and_free_variables(said):
     cell(SETS)
 
     out = said("check", "cell")
 
     assert "  cost      subset; a sample 0.25 to 2 EUR\n" in out
     assert "  sets      x1, x3 0.5 (sd 0.1) EUR; x1 0.25 EUR; x1, x2 2 EUR\n" in out
-    assert "  if free   x2 normal, mean 7, sd 2 bar, cut off; x3 uniform\n" in out
+    assert "  if free   x2 normal, mean 7, sd 2 bar, truncated; x3 uniform\n" in out
     assert "  always    x1 is set\n" in out
 
 
-def test_a_live_cell_whose_costs_nobody_knows_is_told_without_them(said):
+def test_a_live_cell_of_unknown_costs_is_described_without_them(said):
     cell(LIVE)
 
     out = said("check", "m.toml")
 
-    assert "subset; a sample at a cost that is not known" in out
+    assert "subset; a sample of unknown cost" in out
     assert "  sets      x1, x3; x1; x1, x2\n" in out
     assert "  costs     unknown to the agent" in out
     assert "warning" not in out
 
 
-def test_costs_of_one_price_for_all_sets_are_told(said):
+def test_a_single_price_for_all_sets_is_listed_for_each(said):
     world = SETS[: SETS.index("[cost]")] + '[cost]\nkind = "unit"\nsampling = 3\n'
     cell(world)
 
@@ -114,44 +114,44 @@ def test_costs_of_one_price_for_all_sets_are_told(said):
     assert "x1, x3 3 EUR; x1 3 EUR; x1, x2 3 EUR" in out
 
 
-def test_modules_are_told_with_their_settings_and_costs(said):
+def test_modules_are_listed_with_their_settings_and_costs(said):
     cell(CHAIN)
 
     out = said("check", "cell")
 
-    assert "  modules   bake (x1) 10 EUR; cool (x2) 1.5 EUR, paid for with every sample\n" in out
+    assert "  modules   bake (x1) 10 EUR; cool (x2) 1.5 EUR, charged with every sample\n" in out
 
 
-def test_a_last_module_that_is_free_is_told(said):
+def test_a_free_last_module_is_reported(said):
     cell(CHAIN.replace("[cost]\n", "[cost]\ncharge_last = false\n"))
 
     assert "cool (x2) 1.5 EUR, which is free" in said("check", "cell")
 
 
 @pytest.mark.parametrize("costs", ["unknown", "declared"])
-def test_a_battery_is_held_against_the_cheapest_control_set(said, costs):
+def test_a_battery_is_compared_with_the_cheapest_control_set(said, costs):
     mission = MISSION.replace("battery = 9", "battery = 0.3").replace("unknown", costs)
     cell(SETS, mission)
 
     out = said("check", "m.toml")
 
-    assert "pays for no reading" not in out
-    assert "does not pay for the initial reading at the start, which takes 0.5 EUR" in out
+    assert "not enough for any reading" not in out
+    assert "not enough for the initial reading at the start, which takes 0.5 EUR" in out
 
 
-def test_a_battery_that_pays_for_no_control_set_is_said(said):
+def test_a_battery_that_is_not_enough_for_any_control_set_draws_a_warning(said):
     cell(SETS, MISSION.replace("battery = 9", "battery = 0.2"))
 
-    assert "pays for no reading at all: the cheapest takes 0.25 EUR" in said("check", "m.toml")
+    assert "not enough for any reading: the cheapest reading takes 0.25 EUR" in said("check", "m.toml")
 
 
-def test_control_sets_that_the_battery_does_not_pay_for_are_said(said):
+def test_unaffordable_control_sets_draw_a_warning(said):
     cell(SETS, MISSION.replace("battery = 9", "battery = 0.9"))
 
     out = " ".join(said("check", "m.toml").split())
 
-    assert "after the initial reading, the battery of 0.9 EUR does not pay for a play of x1, x3" in out
-    assert "x1, x3, which takes 0.5 EUR; nor for a play of x1, x2, which takes 2 EUR" in out
+    assert "after the initial reading, the battery of 0.9 EUR is not enough for a play of x1, x3" in out
+    assert "x1, x3, which takes 0.5 EUR, nor for a play of x1, x2, which takes 2 EUR" in out
 
 
 OF_CHAIN = MISSION.replace('costs = "unknown"\n', "").replace("ucb-psq", "lambo")
@@ -160,17 +160,17 @@ OF_CHAIN = MISSION.replace('costs = "unknown"\n', "").replace("ucb-psq", "lambo"
 @pytest.mark.parametrize(
     ("battery", "warned"),
     [
-        (1, "the battery of 1 EUR pays for no reading at all: the cheapest takes 1.5 EUR"),
-        (2.9, "pays for no reading but the initial one: the cheapest after it takes 1.5 EUR"),
+        (1, "the battery of 1 EUR is not enough for any reading: the cheapest reading takes 1.5 EUR"),
+        (2.9, "is only enough for the initial reading: the cheapest reading after it takes 1.5 EUR"),
         (
             12.9,
-            "after the initial reading, the battery of 12.9 EUR does not pay for a change of bake, which "
+            "after the initial reading, the battery of 12.9 EUR is not enough for a change of bake, which "
             "takes 11.5 EUR",
         ),
         (13, None),
     ],
 )
-def test_a_battery_that_pays_for_no_first_move_in_a_chain_is_said(said, battery, warned):
+def test_a_battery_that_is_not_enough_for_a_first_move_in_a_chain_draws_a_warning(said, battery, warned):
     cell(CHAIN, OF_CHAIN.replace("battery = 9", f"battery = {battery}"))
 
     out = said("check", "m.toml")
@@ -182,19 +182,22 @@ def test_a_battery_that_pays_for_no_first_move_in_a_chain_is_said(said, battery,
 @pytest.mark.parametrize(
     ("battery", "warned"),
     [
-        (1, "pays for no reading at all: the cheapest takes 1.5 EUR"),
-        (1.5, "pays for only 1 of the 4 initial readings, and for none by the policy: the cheapest after it"),
+        (1, "not enough for any reading: the cheapest reading takes 1.5 EUR"),
+        (
+            1.5,
+            "enough for only 1 of the 4 initial readings, and none by the policy: the cheapest",
+        ),
         (
             13,
-            "pays for only 2 of the 4 initial readings, and for none by the policy: the cheapest after them",
+            "enough for only 2 of the 4 initial readings, and none by the policy: the cheapest",
         ),
-        (15, "pays for only 2 of the 4 initial readings: then the policy takes over"),
-        (36, "pays for no reading but the 4 initial ones: the cheapest after them takes 1.5 EUR"),
-        (38, "after the initial readings, the battery of 38 EUR does not pay for a change of bake, which"),
+        (15, "enough for only 2 of the 4 initial readings; the policy then takes over"),
+        (36, "only enough for the 4 initial readings: the cheapest reading after them takes 1.5 EUR"),
+        (38, "after the initial readings, the battery of 38 EUR is not enough for a change of bake, which"),
         (49, None),
     ],
 )
-def test_a_battery_is_held_against_all_initial_readings(said, battery, warned):
+def test_a_battery_is_compared_with_all_initial_readings(said, battery, warned):
     cell(CHAIN, OF_CHAIN.replace("battery = 9", f"battery = {battery}") + "[initial]\ncount = 4\n")
 
     out = said("check", "m.toml")
@@ -204,11 +207,13 @@ def test_a_battery_is_held_against_all_initial_readings(said, battery, warned):
     agent = fieldbo.Agent(fieldbo.load_mission("m.toml"))
     while isinstance(order := agent.ask(), Query):
         agent.tell(order.observed(1.0, noise_variance=0.01))
-    by_policy = sum(agent.whys[order] is not None for order in agent.orders)
-    assert (by_policy == 0) == any(part in (warned or "") for part in ("by the policy", "but the", "at all"))
+    by_policy = sum(issued.why is not None for issued in agent.issued.values())
+    assert (by_policy == 0) == any(
+        part in (warned or "") for part in ("by the policy", "only enough", "any reading")
+    )
 
 
-def test_a_chain_in_which_nothing_costs_anything_is_said_and_refused_by_rules_that_go_by_costs(said, command):
+def test_a_chain_without_costs_draws_a_note_and_is_rejected_by_policies_that_need_costs(said, command):
     cell(CHAIN.replace("cost = 10 ", "cost = 0 ").replace("cost = 1.5", "cost = 0"), OF_CHAIN)
     steps = ("--set", "agent.max_steps=5")
 

@@ -1,4 +1,4 @@
-"""Pictures of a cell: settings, modules and control sets, costs and regrets, all that the run holds."""
+"""Pictures of a factory cell: settings, modules and control sets, costs and regrets."""
 
 from __future__ import annotations
 
@@ -166,10 +166,10 @@ def test_each_axis_of_a_chain_shows_its_settings_and_where_they_changed(chain):
             assert mark.get_xdata()[0] > len(chain.sites)
 
 
-def test_what_was_left_to_chance_is_drawn_apart_from_what_was_set(played):
+def test_variables_left_to_chance_are_drawn_as_rings(played):
     figure = plot.path_picture(played)
     rings = labelled(figure, "left to chance")
-    controls = np.array([play.controls for play in played.cell.plays])
+    controls = np.array([play.controls for play in played.cell_runs.plays])
     assert len(rings) == 4
     for axis, ring in enumerate(rings):
         free = ~controls[:, axis]
@@ -178,11 +178,11 @@ def test_what_was_left_to_chance_is_drawn_apart_from_what_was_set(played):
         assert ring.get_markerfacecolor() == "none"
 
 
-def test_many_axes_are_a_strip_of_shares_lighter_where_left_to_chance():
+def test_many_axes_become_a_strip_of_colours_lighter_if_left_to_chance():
     result = run("sets", 8)
     ax = plot.path_picture(result).axes[0]
     strip, true, reported = (image.get_array() for image in ax.get_images())
-    controls = np.array([play.controls for play in result.cell.plays])
+    controls = np.array([play.controls for play in result.cell_runs.plays])
     assert strip.shape == (8, len(result.sites), 3)
     assert true.shape == reported.shape == (8, 1, 3)
     assert strip[~controls.T].min() >= 0.75 - 1e-9
@@ -193,20 +193,20 @@ def test_many_axes_are_a_strip_of_shares_lighter_where_left_to_chance():
 def test_costs_are_bars_by_the_first_module_that_ran_or_by_the_set(chain, played):
     for result in (chain, played):
         figure = plot.path_picture(result)
-        (ax,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost of the")]
+        (ax,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost per")]
         bars = {round(bar.get_x() + bar.get_width() / 2): bar for bar in ax.patches}
-        for number, play in enumerate(result.cell.plays):
+        for number, play in enumerate(result.cell_runs.plays):
             assert bars[number].get_y() + bars[number].get_height() == pytest.approx(play.cost)
             assert to_hex(bars[number].get_facecolor()) == to_hex(colour_of(play.kind))
-        (whole,) = labelled(figure, "spent in all")
+        (whole,) = labelled(figure, "total cost")
         assert whole.get_ydata()[-1] == pytest.approx(result.cost)
         assert figure.axes[-1].get_ylim()[1] >= result.cost
     assert labelled(plot.path_picture(chain), "battery")
-    assert labelled(figure, "battery: 500 EUR, far above")
+    assert labelled(figure, "battery: 500 EUR (off scale)")
 
 
-def test_what_was_spent_is_shared_among_the_modules_as_their_runs_are_charged(chain):
-    (ax,) = [ax for ax in plot.path_picture(chain).axes if ax.get_ylabel().startswith("spent")]
+def test_the_total_cost_is_split_among_the_modules_as_their_runs_are_charged(chain):
+    (ax,) = [ax for ax in plot.path_picture(chain).axes if ax.get_ylabel().startswith("total cost")]
     mix, bake = (area.get_datalim(ax.transData) for area in ax.collections)
     spent = [one["spent"] for one in chain.summary()["modules"]]
     assert mix.y1 == pytest.approx(spent[0])
@@ -225,7 +225,7 @@ def test_every_module_or_set_is_named_with_its_count_and_its_cost(chain, played)
         assert len(ran) == int(first.split()[0])
 
 
-def test_the_curves_are_those_of_the_table(chain, played):
+def test_the_curves_show_the_columns_of_the_table(chain, played):
     for result, columns in (
         (chain, ("regret", "best_regret", "movement", "movement_regret")),
         (played, ("regret", "simple_regret", "quality_regret", "cost_regret")),
@@ -272,7 +272,7 @@ def test_a_legend_covers_no_data(chain):
             assert legend.get_window_extent().y0 >= Axes.get_window_extent(ax).y1 - 1
 
 
-def test_names_of_modules_and_their_scale_do_not_meet():
+def test_names_of_modules_and_the_colour_bar_do_not_overlap():
     result = run("chain", 8)
     long = tuple(replace(m, name=f"a module with a long name, {m.name}") for m in modules(8))
     cost = Modular(modules=long).within(result.mission.world.domain)
@@ -289,12 +289,12 @@ def test_the_same_picture_of_a_cell_gives_the_same_bytes(played, picture):
     assert png(picture(played)) == png(picture(played))
 
 
-def test_many_sets_have_colours_of_their_own():
+def test_twelve_sets_have_different_colours():
     assert len({to_hex(colour_of(kind)) for kind in range(12)}) == 12
 
 
 @pytest.mark.parametrize(("kind", "what"), [("sets", "play"), ("chain", "run")])
-def test_a_single_play_or_run_is_told_as_one(kind, what):
+def test_a_single_play_or_run_is_written_in_the_singular(kind, what):
     texts = {t.get_text() for t in plot.curve_picture(run(kind, 3, orders=1)).axes[-1].texts}
 
     assert f"1 {what}" in texts

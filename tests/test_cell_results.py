@@ -1,4 +1,4 @@
-"""What a run in a cell leaves behind: modules and control sets counted, regrets, tables."""
+"""Results of runs in a factory cell: module runs, plays of control sets, regrets and tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
-from fieldbo.results.cell_runs import cell_of, judged_by
+from fieldbo.results.cell_runs import cell_runs_of, judged_by
 from fieldbo.results.curve import Step
 from fieldbo.results.expected_truth import ALPHA, expected_truth_of
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
@@ -45,7 +45,7 @@ MODEL = Model(length_scales=(0.5, 0.5), learn=False)
 
 @dataclass(frozen=True, eq=False)
 class Known(Field):
-    """A function, and how many points were looked up at a time."""
+    """A function that records how many points were evaluated at a time."""
 
     function: object
     looked_up: list = field(default_factory=list)
@@ -57,7 +57,7 @@ class Known(Field):
 
 @dataclass(frozen=True)
 class Script(Policy):
-    """Orders what it was told to, then stops."""
+    """Issues given orders, then stops."""
 
     leaves_free = True
     orders: tuple = ()
@@ -115,7 +115,7 @@ def rows_of(file):
 # -- a chain of modules ----------------------------------------------------------------------------------
 
 
-def test_a_chain_counts_what_ran_and_what_moving_cost():
+def test_a_chain_counts_module_runs_and_the_cost_of_movement():
     result = baked()
     assert column(result, "cost") == [1, 2, 13, 14]
     assert column(result, "movement") == [0, 0, 10, 10]
@@ -135,7 +135,7 @@ def test_a_last_module_that_is_not_charged_costs_nothing():
 
 
 @pytest.mark.parametrize("charge_last", [True, False])
-def test_what_modules_took_is_what_was_really_paid_shared_as_they_are_priced(charge_last):
+def test_the_real_cost_is_split_among_modules_by_their_declared_cost(charge_last):
     agent = fieldbo.Agent(mission(BAKED, bowl, cost=replace(CHAIN, charge_last=charge_last)))
     for paid in (3.0, 0.0, 22.0, 2.0):  # declared: bake, bake, both, bake
         agent.tell(agent.ask().observed(1.0, noise_variance=0.01, cost=paid))
@@ -145,7 +145,7 @@ def test_what_modules_took_is_what_was_really_paid_shared_as_they_are_priced(cha
     assert mix == pytest.approx(22.0 * 10 / 11 if charge_last else 22.0)
 
 
-def test_the_movement_regret_is_that_of_each_sample_and_a_tenth_of_its_movement():
+def test_the_movement_regret_adds_a_tenth_of_the_movement_to_each_sample_s_regret():
     result = baked()
     np.testing.assert_allclose(column(result, "movement_regret"), [0.5, 0.75, 2.0, 2.25], atol=1e-6)
     np.testing.assert_allclose(column(result, "best_regret"), [0.5, 0.25, 0.25, 0.25], atol=1e-6)
@@ -157,9 +157,9 @@ def test_the_movement_regret_is_that_of_each_sample_and_a_tenth_of_its_movement(
     )
 
 
-def test_of_a_level_set_no_regret_is_told():
+def test_a_level_set_has_no_regret():
     result = baked(LevelSet(0.3))
-    assert Step.columns(LevelSet(0.3), result.cell.columns)[-1] == "movement"
+    assert Step.columns(LevelSet(0.3), result.cell_runs.columns)[-1] == "movement"
     told = result.summary()
     assert told["modules"][0]["runs"] == 1
     assert "movement_regret" not in told
@@ -184,7 +184,7 @@ def mean_b(result):
     return float(free_samples(result.mission.world.domain, 128)[:, 1].mean())
 
 
-def test_each_play_counts_with_its_expected_value_whatever_chance_brought():
+def test_each_play_counts_with_its_expected_value_whatever_its_free_variables_were():
     result = played()
     b = mean_b(result)
     np.testing.assert_allclose(column(result, "last_play_value"), [3 + b, 1, 6 + b, 7], atol=1e-9)
@@ -208,7 +208,7 @@ def test_a_set_that_does_not_reach_nine_tenths_is_not_good_enough_however_cheap(
     assert both["best_value_true"] == pytest.approx(2.0)
 
 
-def test_the_best_of_a_set_is_climbed_to_between_the_sites():
+def test_the_best_settings_of_a_set_lie_between_the_sites():
     hill = lambda x: x[:, 1] - (x[:, 0] - 0.3) ** 2  # noqa: E731
     result = played(function=hill)
     best, _ = (one["best_value_true"] for one in result.summary()["control_sets"])
@@ -219,7 +219,7 @@ def test_the_best_of_a_set_is_climbed_to_between_the_sites():
     assert expected.best == pytest.approx(1 - lowest, abs=1e-6)
 
 
-def test_a_minimum_is_judged_like_the_maximum_of_the_function_turned_over():
+def test_a_minimum_is_scored_like_the_maximum_of_the_negated_function():
     largest, least = played(), played(Optimum("minimise"), lambda x: 7 - slope(x))
     for name in ("simple_regret", "cost_regret"):
         np.testing.assert_allclose(column(least, name), column(largest, name), atol=1e-6)
@@ -228,7 +228,7 @@ def test_a_minimum_is_judged_like_the_maximum_of_the_function_turned_over():
     )
 
 
-def test_plays_and_cost_are_told_by_control_set(tmp_path):
+def test_plays_and_cost_are_listed_by_control_set(tmp_path):
     result = played()
     result.save(tmp_path)
     one, both = result.summary()["control_sets"]
@@ -254,7 +254,7 @@ def test_where_costs_are_unknown_the_first_play_of_a_set_has_no_plan(tmp_path):
     assert column(unknown, "cost_regret") == column(result, "cost_regret"), "judged by the truth all the same"
 
 
-def test_each_play_is_looked_up_once():
+def test_the_truth_of_each_play_is_computed_once():
     result = played()
     assert result.mission.world.field.looked_up.count(128) >= 2
     world = result.mission.world
@@ -270,7 +270,7 @@ def test_each_play_is_looked_up_once():
 
 
 @pytest.mark.parametrize("made", [baked, played])
-def test_a_summary_is_plain_json_also_in_a_live_cell_and_before_anything_was_read(made):
+def test_a_summary_is_plain_json_even_in_a_live_cell_and_before_the_first_reading(made):
     result = made()
     json.dumps(result.summary(), allow_nan=False)
     live = replace(result, mission=replace(result.mission, world=replace(result.mission.world, field=None)))
@@ -282,17 +282,23 @@ def test_a_summary_is_plain_json_also_in_a_live_cell_and_before_anything_was_rea
     assert all(one.get("runs", one.get("plays")) == 0 for name in counted for one in nothing[name])
 
 
-def test_other_worlds_have_none_of_it():
-    cell = cell_of(fieldbo.load_mission("lake-level-set"))
-    assert (cell.columns, cell.described, cell.summary(), cell.scores(), cell.plays) == ((), (), {}, {}, [])
+def test_a_world_that_is_not_a_cell_counts_nothing():
+    cell = cell_runs_of(fieldbo.load_mission("lake-level-set"))
+    assert (cell.columns, cell.reading_columns, cell.summary(), cell.scores(), cell.plays) == (
+        (),
+        (),
+        {},
+        {},
+        [],
+    )
 
 
-def test_a_turned_down_order_is_no_play():
+def test_a_rejected_order_is_not_a_play():
     agent = fieldbo.Agent(mission(BAKED, bowl, Optimum("minimise")))
     first = agent.ask()
     agent.tell(fieldbo.messages.Rejected(first.id, "door open"))
     result = Result.of(agent)
-    assert result.cell.plays == []
+    assert result.cell_runs.plays == []
     assert result.summary()["modules"][1]["runs"] == 0
 
 

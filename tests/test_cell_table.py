@@ -213,9 +213,9 @@ def test_modules_become_a_chain_with_a_lambo_mission(said):
         Module("bake", ("heat", "minutes"), 40.0),
         Module("press", ("pressure",), 10.0),
     )
-    assert "modules   bake (heat, minutes) 40 s; press (pressure) 10 s, paid for with every sample" in out
+    assert "modules   bake (heat, minutes) 40 s; press (pressure) 10 s, charged with every sample" in out
     mission = fieldbo.load_mission("oven")
-    assert (mission.policy_kind, mission.costs, mission.crew[0].battery) == ("lambo", "declared", 1250.0)
+    assert (mission.policy_kind, mission.costs, mission.vehicles[0].battery) == ("lambo", "declared", 1250.0)
     said("run", "oven", "--set", "agent.max_steps=7", "--out", "r")
     assert "press 10" in said("ask", "r")
 
@@ -246,7 +246,7 @@ def test_control_sets_get_distributions_from_the_table_and_unknown_costs(said):
     assert "costs to be found out" in out
     mission = fieldbo.load_mission("oven")
     assert (mission.policy_kind, mission.costs, mission.max_steps) == ("subset-front", "unknown", 200)
-    assert mission.crew[0].battery == 10 * 1.3 + 5
+    assert mission.vehicles[0].battery == 10 * 1.3 + 5
 
 
 @pytest.mark.parametrize(("goal", "side"), [("maximise", -1), ("minimise", 1)])
@@ -270,7 +270,7 @@ def test_a_mission_of_control_sets_runs(said):
     quick = ("--set", "agent.max_steps=8", "--set", "policy.samples=16", "--set", "policy.candidates=8")
     said("run", "oven", *quick, "--out", "r")
 
-    assert "set this way" in said("ask", "r")
+    assert "this control set was used" in said("ask", "r")
     assert json.loads(Path("r/summary.json").read_text())["steps"] == 8
 
 
@@ -278,7 +278,7 @@ def test_a_sample_has_a_cost_without_modules_and_control_sets(said):
     write()
 
     assert "2.5 h a sample" in said("new", "world", "oven", *RUN, "--sample-cost", "2.5", "--cost-unit", "h")
-    assert fieldbo.load_mission("oven").crew[0].battery == 150.0
+    assert fieldbo.load_mission("oven").vehicles[0].battery == 150.0
 
 
 def test_a_cell_of_many_settings_is_made():

@@ -1,4 +1,4 @@
-"""The command line: what it says, what it writes, and that the same command gives the same run."""
+"""The command line: output, files, and reproducible runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 
 import fieldbo
 from fieldbo._numerics import compiled as loops
+from fieldbo.cli import app
 from fieldbo.mission.catalogue import shipped
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.schema import json_schema
@@ -94,7 +95,7 @@ def _place(tmp_path, monkeypatch):
 
 @pytest.fixture
 def said(said):
-    """Return what the command line says, on one line."""
+    """Return the output of the command line on a single line."""
 
     def run(*args):
         return " ".join(said(*args).replace("│", " ").split())
@@ -103,7 +104,7 @@ def said(said):
 
 
 def process(*args, **options):
-    """Start the command line in a process of its own."""
+    """Start the command line in a new process."""
     return subprocess.Popen(
         [sys.executable, "-c", MAIN, *map(str, args)],
         stdin=subprocess.PIPE,
@@ -122,15 +123,15 @@ def rows_of(file):
 def observed(folder):
     """Return sites and values of the observations in a run's record."""
     with Record(Path(folder) / "run.sqlite") as record:
-        told = [r.message for r in record.rows() if r.kind == "observation"]
-    sites = [[float(x) for x in s] for o in told for s in o.sites]
-    return sites, [float(v) for o in told for v in o.values]
+        messages = [r.message for r in record.rows() if r.kind == "observation"]
+    sites = [[float(x) for x in s] for o in messages for s in o.sites]
+    return sites, [float(v) for o in messages for v in o.values]
 
 
-# -- words -----------------------------------------------------------------------------------------------
+# -- help ------------------------------------------------------------------------------------------------
 
 
-def test_the_help_names_every_command_and_how_to_start(said):
+def test_the_help_lists_every_command_and_how_to_start(said):
     text = said("--help")
     for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "new", "policies"):
         assert f" {name} " in text
@@ -138,13 +139,13 @@ def test_the_help_names_every_command_and_how_to_start(said):
     assert said("-h") == text
 
 
-def test_the_help_of_run_tells_examples_exit_codes_and_every_file_it_writes(said):
+def test_the_help_of_run_has_examples_exit_codes_and_every_file(said):
     text = said("run", "--help")
     for example in ("fieldbo run lake-level-set", "--battery 3000 --seed 1", "--set policy.kind=gchk"):
         assert example in text
     for option in ("--seed", "--battery", "--out", "--set", "--by-hand"):
         assert option in text
-    for code in ("0: done", "2: something has to be mended first", "130: stopped by Ctrl-C"):
+    for code in ("0: done", "2: invalid input, nothing was started", "130: stopped by Ctrl-C"):
         assert code in text
     for name in FILES:
         assert name in text
@@ -169,31 +170,49 @@ def test_every_command_has_a_help(said, args):
     assert "Usage:" in said(*args, "--help")
 
 
-def test_the_help_of_compare_has_examples_and_says_what_it_writes(said):
+def test_the_help_of_compare_has_examples_and_describes_the_table(said):
     text = said("compare", "--help")
-    assert "fieldbo compare lake-level-set lake-gchk --starts 12 --out rules.csv" in text
-    assert "a row for each step" in text
+    assert "fieldbo compare lake-level-set lake-gchk --starts 12 --out lake.csv" in text
+    assert "one row per step" in text
 
 
-def test_version_is_the_package_s(said):
+def test_version_prints_the_version_of_the_package(said):
     assert said("--version") == f"fieldbo {fieldbo.__version__}"
 
 
-def test_worlds_lists_the_shipped_ones_and_one_s_own(said):
+def test_worlds_lists_shipped_worlds_and_your_own(said):
     text = said("worlds")
     for name in ("lake-transect", "gp-lake", "tiny", "live", "a field of 25 sites"):
         assert name in text
 
 
-def test_missions_lists_the_shipped_ones_and_one_s_own(said):
+def test_missions_all_lists_every_shipped_mission_in_groups(said):
     Path("missions").mkdir()
     Path("missions/mine.toml").write_text('title = "my own question"\n' + MISSION)
-    text = said("missions")
-    for name in ("lake-level-set", "gp-lake-truvar", "mine", "my own question"):
-        assert name in text
+    text = said("missions", "--all")
+    for name in [*fieldbo.list_missions(), "mine", "my own question"]:
+        assert f" {name} " in text
+    for group in ("Yours", "Lake", "Wall", "Factory cells", "Papers", "Test functions"):
+        assert group in text
 
 
-def test_policies_lists_what_each_does_and_answers(said):
+def test_missions_lists_ten_to_begin_with_and_your_own(command):
+    Path("missions").mkdir()
+    Path("missions/mine.toml").write_text('title = "my own question"\n' + MISSION)
+    _, text, _ = command("missions")
+    names = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line.strip()]
+    assert names[0] == "mine"
+    assert len(names) == 11
+    assert set(names) <= set(fieldbo.list_missions())
+    assert "fieldbo missions --all" in text
+
+
+def test_the_help_of_every_command_ends_with_the_documentation(said):
+    for args in ([], *([command.name] for command in app.registered_commands), ["new"], ["new", "world"]):
+        assert said(*args, "--help").endswith("Documentation: docs/ in the source tree, or make docs")
+
+
+def test_policies_lists_descriptions_and_questions(said):
     text = said("policies")
     for name in POLICIES.names():
         kind = POLICIES.get(name)
@@ -205,11 +224,14 @@ def test_policies_lists_what_each_does_and_answers(said):
 
 
 @pytest.mark.parametrize("name", POLICIES.names())
-def test_policies_explains_every_setting_of_one(said, name):
-    text = said("policies", name)
+def test_policies_describes_every_setting_of_one(command, name):
+    _, text, _ = command("policies", name)
+    lines = text[text.index("[policy]") :].splitlines()
+    names = [line.removeprefix("# ").partition(" = ")[0] for line in lines]
     for setting in fields(POLICIES.get(name)):
-        assert f" {setting.name} : " in text, "it has no explanation"
-        assert f" {setting.name} = " in text, "it is not among those to be copied"
+        assert setting.name in names
+        before = lines[names.index(setting.name) - 1]
+        assert before.startswith("# ") or setting.name == "drop_after", f"{setting.name} is undescribed"
 
 
 def test_the_settings_that_policies_shows_can_be_copied_into_a_mission(command, said):
@@ -220,7 +242,7 @@ def test_the_settings_that_policies_shows_can_be_copied_into_a_mission(command, 
     assert "valid" in said("check", "m.toml")
 
 
-def test_show_says_what_a_world_is_and_draws_it(said):
+def test_show_describes_and_draws_a_world(said):
     text = said("show", "tiny", "--threshold", "0.2")
     assert "world tiny: valid" in text
     assert "picture in tiny.png" in text
@@ -254,7 +276,7 @@ def test_check_understands_a_world_by_name_and_by_path(said, name):
     assert "sites 25: along 0 to 10 m, depth 0 to 4 m" in text
 
 
-def test_check_warns_where_the_prior_classifies_every_site_before_the_first_reading(said):
+def test_check_warns_if_the_prior_classifies_every_site(said):
     Path("m.toml").write_text(MISSION.replace("threshold = 0.2", "threshold = 40"))
     text = said("check", "m.toml")
     assert "warning: the prior classifies every site" in text
@@ -277,7 +299,7 @@ def test_check_warns_where_the_prior_classifies_every_site_before_the_first_read
     ],
     ids=["level set", "share", "maximum", "minimum"],
 )
-def test_check_says_the_question_and_what_it_is_scored_by(said, question, asked):
+def test_check_prints_the_question_and_its_score(said, question, asked):
     text = MISSION.replace('kind = "level-set"\nthreshold = 0.2', question)
     Path("m.toml").write_text(text.replace('"truvar"', '"random"'))
     assert asked in said("check", "m.toml")
@@ -286,17 +308,17 @@ def test_check_says_the_question_and_what_it_is_scored_by(said, question, asked)
 @pytest.mark.parametrize(
     ("threshold", "side", "number"), [("9", "above", "none"), ("-9", "below", "all")], ids=["high", "low"]
 )
-def test_check_warns_where_the_threshold_lies_beyond_the_true_values(said, threshold, side, number):
+def test_check_warns_if_the_threshold_is_outside_the_true_values(said, threshold, side, number):
     Path("m.toml").write_text(MISSION.replace("threshold = 0.2", f"threshold = {threshold}"))
     text = said("check", "m.toml")
     assert f"warning: the threshold {threshold} lies {side} all true values," in text
     assert f"mg m-3: {number} of the sites are at or above it" in text
     said("run", "m.toml", "--out", "r", "--set", "policy.kind=random")
     (note,) = json.loads(Path("r/summary.json").read_text())["notes"]
-    assert f"threshold {threshold} lies {side} all values that were read" in note
+    assert f"threshold {threshold} lies {side} all readings" in note
 
 
-def test_check_tells_a_sensor_s_settings_and_a_box(said):
+def test_check_prints_sensor_levels_and_a_box(said):
     levels = "[sensor]\nlevels = [{ variance = 0.0001, cost = 5 }, { variance = 0.04, cost = 1 }]"
     world = WORLD.replace("[sensor]\nnoise_sd = 0.1", levels).replace('kind = "grid"', 'kind = "box"')
     Path("worlds/tiny/world.toml").write_text(
@@ -304,29 +326,29 @@ def test_check_tells_a_sensor_s_settings_and_a_box(said):
     )
     text = said("check", "worlds/tiny")
     assert "noise sd by level: 0.01 mg m-3 for 5 s, 0.2 mg m-3 for 1 s" in text
-    assert "sites 32, standing for a box: along 0 to 10 m" in text
+    assert "sites 32, representing a box: along 0 to 10 m" in text
 
 
 @pytest.mark.parametrize(
     ("settings", "warned"),
     [
-        (["battery=1"], "1 units pays for no reading at all: the cheapest, at setting 2, takes 2 units"),
+        (["battery=1"], "not enough for any reading: the cheapest reading, at setting 2, takes 2 units"),
         (
             ["battery=14"],
-            "14 units does not pay for the initial reading at the start, which takes 15 units at setting 0",
+            "14 units is not enough for the initial reading at the start, which takes 15 units at setting 0",
         ),
         (
             ["battery=4", "reserve=2", "margin=0.5", "home=[0, 0]"],
-            "takes 5 units with the way home and margin and reserve",
+            "takes 5 units with the trip home and margin and reserve",
         ),
         (
             ["battery=16"],
-            "pays for no reading but the initial one: the cheapest after it, at setting 2, takes 2 units",
+            "only enough for the initial reading: the cheapest reading after it, at setting 2, takes 2 units",
         ),
         (["battery=17"], None),
     ],
 )
-def test_check_warns_where_the_battery_pays_for_no_reading_or_not_for_the_first(said, settings, warned):
+def test_check_warns_if_the_battery_is_not_enough_for_the_first_readings(said, settings, warned):
     text = said(
         "check", "gp-level-noise-truvar", *(part for s in settings for part in ("--set", f"agent.{s}"))
     )
@@ -335,7 +357,7 @@ def test_check_warns_where_the_battery_pays_for_no_reading_or_not_for_the_first(
     assert (warned or "") in text
 
 
-def test_check_says_within_which_limits_a_mission_keeps_and_how_often_it_learns(said):
+def test_check_prints_limits_and_how_often_the_model_learns(said):
     text = said("check", "wall-worst-crack", "--set", "agent.time_limit_s=900")
     assert "limits reserve 4 Wh, margin 10%, at most 900 s model" in text
     text = said("check", "branin-ei")
@@ -343,7 +365,7 @@ def test_check_says_within_which_limits_a_mission_keeps_and_how_often_it_learns(
     assert "fitted after each reading seed" in text
 
 
-def test_check_of_a_world_takes_no_settings(command):
+def test_check_of_a_world_rejects_settings(command):
     code, _, err = command("check", "tiny", "--set", "agent.battery=1")
     assert code != 0
     assert "for a world" in err
@@ -353,7 +375,7 @@ def test_check_of_a_world_takes_no_settings(command):
 
 
 def faults(value, schema):
-    """Return where `value` breaks a JSON Schema, and which of its keywords it breaks."""
+    """Return where `value` violates a JSON Schema, and which keyword."""
     found = Draft202012Validator(schema).iter_errors(value)
     return {f"{error.json_path} breaks {error.validator}" for error in found}
 
@@ -379,7 +401,7 @@ def test_schema_prints_the_json_schema_of_all_installed_kinds(command, kind):
 
 
 @pytest.mark.parametrize(("kind", "file"), SHIPPED, ids=lambda v: v if isinstance(v, str) else v.stem)
-def test_every_shipped_file_fits_the_schema(kind, file):
+def test_every_shipped_file_matches_the_schema(kind, file):
     schema = json_schema(kind)
     assert faults(tomllib.loads(file.read_text()), schema) == set()
 
@@ -396,7 +418,7 @@ def test_every_shipped_file_fits_the_schema(kind, file):
         ("seed = 3", "seed = -3", "$.seed breaks minimum"),
     ],
 )
-def test_the_schema_finds_what_is_wrong_in_a_mission(old, new, fault):
+def test_the_schema_finds_errors_in_a_mission(old, new, fault):
     schema = json_schema("mission")
     assert faults(tomllib.loads(MISSION), schema) == set()
     assert old in MISSION
@@ -406,7 +428,7 @@ def test_the_schema_finds_what_is_wrong_in_a_mission(old, new, fault):
 # -- runs ------------------------------------------------------------------------------------------------
 
 
-def test_run_writes_every_file_it_promises_and_they_agree(said):
+def test_run_writes_every_documented_file_and_they_agree(said):
     text = said("run", "m.toml", "--out", "r")
     assert "in r: path.png, map.png, curve.png, summary.json and more" in text
     assert {p.name for p in Path("r").iterdir()} == {*FILES, "tiny"}
@@ -459,7 +481,7 @@ def test_the_map_has_cf_names_and_units(said):
         }
 
 
-def test_the_same_seed_gives_the_same_readings_and_another_seed_others(said):
+def test_readings_depend_on_the_seed(said):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         said("run", "m.toml", "--seed", seed, "--battery", "30 s", "--out", name)
     a, b, c = (Path(n, "observations.csv").read_bytes() for n in "abc")
@@ -470,7 +492,7 @@ def test_the_same_seed_gives_the_same_readings_and_another_seed_others(said):
     ]
 
 
-def test_a_run_folder_s_mission_runs_again_the_same_way_wherever_it_is(said, tmp_path, monkeypatch):
+def test_the_mission_in_a_run_folder_repeats_the_run_anywhere(said, tmp_path, monkeypatch):
     said("run", "m.toml", "--seed", "5", "--set", "policy.per_cost=false", "--out", "r")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -483,12 +505,12 @@ def test_a_run_folder_s_mission_runs_again_the_same_way_wherever_it_is(said, tmp
 
 
 @pytest.mark.parametrize(("goal", "side"), [("maximise", "largest"), ("minimise", "smallest")])
-def test_a_run_for_an_optimum_writes_every_file_and_tells_its_regret(said, goal, side):
-    told = f"question={{kind='optimum',goal='{goal}'}}"
-    text = said("run", "m.toml", "--set", told, "--set", "policy.kind=random", "--out", "r")
+def test_a_run_for_an_optimum_writes_every_file_and_prints_its_regret(said, goal, side):
+    question = f"question={{kind='optimum',goal='{goal}'}}"
+    text = said("run", "m.toml", "--set", question, "--set", "policy.kind=random", "--out", "r")
     assert {p.name for p in Path("r").iterdir()} == {*FILES, "tiny"}
     summary = json.loads(Path("r/summary.json").read_text())
-    assert f"{side} by the model {rows_of('r/curve.csv')[-1]['reported_value'][:4]}" in text
+    assert f"{side} estimate {rows_of('r/curve.csv')[-1]['reported_value'][:4]}" in text
     assert f"{summary['regret']:.3g} against the truth" in text
     assert f"{summary['reported_value']:.4g} mg m-3 (" in text
     assert f"at along {summary['reported_site'][0]:.4g} m, depth {summary['reported_site'][1]:.4g} m" in text
@@ -500,16 +522,17 @@ def test_a_run_for_an_optimum_writes_every_file_and_tells_its_regret(said, goal,
         assert record.end_reason == "battery spent"
 
 
-def test_a_run_for_a_share_of_the_maximum_tells_the_threshold(said):
-    told = "question={kind='level-set',threshold={of_maximum=0.5}}"
+def test_a_run_for_a_share_of_the_maximum_prints_the_threshold(said):
+    question = "question={kind='level-set',threshold={of_maximum=0.5}}"
     Path("m.toml").write_text(MISSION.replace("threshold = 0.2", "threshold = { of_maximum = 0.4 }"))
-    text = said("run", "m.toml", "--set", "policy.kind=random", "--set", told, "--out", "r")
+    text = said("run", "m.toml", "--set", "policy.kind=random", "--set", question, "--out", "r")
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["threshold_of_maximum"] == 0.5
-    assert f"above {summary['threshold']:.4g} mg m-3 (50% of the maximum):" in text
+    assert f"above {summary['threshold']:.4g} mg m-3:" in text
+    assert "50% of the maximum" in text
 
 
-def test_the_map_of_a_box_runs_along_its_sites(said):
+def test_the_map_of_a_box_is_indexed_by_site(said):
     world = WORLD.replace('kind = "grid"', 'kind = "box"').replace(", count = 5", "")
     Path("worlds/tiny/world.toml").write_text(world.replace("]\n[field]", "]\nrepresenters = 32\n[field]"))
     said("run", "m.toml", "--set", "policy.kind=random", "--out", "r")
@@ -518,7 +541,7 @@ def test_the_map_of_a_box_runs_along_its_sites(said):
         assert data["along"].dims == data["depth"].dims == data["mean"].dims == ("site",)
 
 
-def test_the_first_run_says_once_that_loops_are_compiled(said, monkeypatch):
+def test_compiling_the_loops_is_reported_once(said, monkeypatch):
     real = runner.run
 
     def compiling(*args, **options):
@@ -542,13 +565,13 @@ def test_run_folders_count_up(said):
     assert sorted(p.name for p in Path("runs").iterdir()) == ["m-1", "m-2", "m-7", "m-8"]
 
 
-def test_set_replaces_keys_and_the_run_folder_tells_so(said):
+def test_set_replaces_keys_also_in_the_run_folder(said):
     said("run", "m.toml", "--set", "question.threshold=0.5", "--set", "policy.kind=gchk", "--out", "r")
     summary = json.loads(Path("r/summary.json").read_text())
     assert (summary["threshold"], summary["policy"]) == (0.5, "gchk")
-    told = tomllib.loads(Path("r/mission.toml").read_text())
-    assert told["question"]["threshold"] == 0.5
-    assert told["policy"] == {"kind": "gchk"}
+    settings = tomllib.loads(Path("r/mission.toml").read_text())
+    assert settings["question"]["threshold"] == 0.5
+    assert settings["policy"] == {"kind": "gchk"}
     assert said("check", "r/mission.toml")
 
 
@@ -562,19 +585,18 @@ TYPED = [
 
 
 @pytest.mark.parametrize("world", ["tiny", "live"])
-def test_by_hand_takes_what_is_typed_and_keeps_it_when_the_input_ends(world):
+def test_by_hand_keeps_typed_values_when_the_input_ends(world):
     hand = process("run", "m.toml", "--by-hand", "--set", f"world={world}", "--out", "r")
     out, err = hand.communicate("\n".join(TYPED) + "\n", timeout=60)
     assert hand.returncode == 130
     assert "Traceback" not in err
     text = " ".join(out.split())
     assert "r/0: go to along 2.5 m, depth 1 m (about 8 s)" in text
-    assert text.count("once more, please") == 4
-    assert "[99.0, 99.0] lies outside the domain (along, depth); if you really are there, type it" in text
+    assert text.count("try again") == 4
+    assert "[99.0, 99.0] is outside the domain (along, depth); type it again to confirm" in text
     assert "'abc' is not a number" in text
-    assert "lies outside the domain (along, depth)" in text
-    assert "2 coordinates are needed (along, depth), and 1 came" in text
-    assert "a cost lies between 0 and the whole battery" in text
+    assert "enter 2 coordinates (along, depth), not 1" in text
+    assert "the cost must be between 0 and the battery" in text
     assert "Stopped by you. The run folder is complete up to the last observation (2 readings)." in text
     assert {p.name for p in Path("r").iterdir()} == {*FILES, world}
     summary = json.loads(Path("r/summary.json").read_text())
@@ -589,7 +611,7 @@ def test_by_hand_takes_what_is_typed_and_keeps_it_when_the_input_ends(world):
     assert [float(r["value"]) for r in rows_of("r/observations.csv")] == [1.25, 0.5]
 
 
-def test_ctrl_c_in_the_middle_of_a_run_keeps_every_observation():
+def test_ctrl_c_keeps_every_observation():
     running = process("run", "gp-lake-maximum-variance", "--battery", "10000000", "--out", "r")
     try:
         until = time.monotonic() + 60
@@ -619,14 +641,14 @@ def test_ctrl_c_in_the_middle_of_a_run_keeps_every_observation():
 
 
 def enough(folder, least):
-    """Say whether a run that is going on has recorded so many observations."""
+    """Return True once a run in progress has recorded a number of observations."""
     try:
         return len(observed(folder)[1]) >= least
     except fieldbo.FieldboError:
         return False
 
 
-def test_a_value_typed_before_the_input_ends_at_the_cost_is_kept_at_the_planned_cost():
+def test_a_value_without_a_typed_cost_is_kept_at_the_planned_cost():
     hand = process("run", "m.toml", "--by-hand", "--out", "r")
     out, _ = hand.communicate("\n0.5\n\n\n0.75\n", timeout=60)
     assert hand.returncode == 130

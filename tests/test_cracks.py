@@ -168,7 +168,9 @@ def test_readings_of_the_crack_wall_teach_a_model_where_it_is_damaged():
     rng = np.random.default_rng(0)
     read = rng.choice(len(sites), 600, replace=False)
     kernel = fieldbo.belief.kernels.kernel("matern52", [1.0, 1.0], 0.03)
-    belief = fieldbo.belief.posterior.Belief(kernel).given(sites[read], damage[read], np.full(600, 0.03**2))
+    belief = fieldbo.belief.posterior.Belief(kernel).condition_on(
+        sites[read], damage[read], np.full(600, 0.03**2)
+    )
     rest = np.setdiff1d(np.arange(len(sites)), read)
     missed = damage[rest] - belief.mean(sites[rest])
     assert 1 - missed.var() / damage[rest].var() > 0.8

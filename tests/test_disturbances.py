@@ -134,7 +134,7 @@ def test_wind_acts_on_the_trip_home_as_well():
     mission = replace(mission, world=replace(mission.world, disturbances=Disturbances(head_wind=(0.2, 0.0))))
     vehicle = Simulated(mission)
     vehicle.send(Query([5.0, 0.0], id="run/0"))
-    vehicle.send(GoHome(0, "run/1", mission.crew[0].home))
+    vehicle.send(GoHome(0, "run/1", mission.vehicles[0].home))
 
     there, back = vehicle.events(0.0)
 
@@ -177,18 +177,18 @@ def test_the_worst_case_is_reached_straight_against_the_wind_with_the_largest_no
 def margin_warnings(margin, *, live=False, home=True, **disturbances):
     there = world(**disturbances)
     mission = small_mission(world=replace(there, field=None) if live else there, battery=100.0, home=home)
-    crew = VehicleSpec(100.0, mission.crew[0].start, home=mission.crew[0].home, margin=margin)
-    return [w for w in Agent(replace(mission, crew=(crew,))).warnings if "margin" in w]
+    crew = VehicleSpec(100.0, mission.vehicles[0].start, home=mission.vehicles[0].home, margin=margin)
+    return [w for w in Agent(replace(mission, vehicles=(crew,))).warnings if "margin" in w]
 
 
 def test_a_margin_below_the_worst_case_is_warned_of_with_the_value_to_set():
     (warning,) = margin_warnings(0.1, cost_noise=0.05, head_wind=(0.2, 0.0))
 
-    assert "32% dearer than declared (cost_noise 0.05, head_wind [0.2, 0])" in warning
+    assert "32% more than declared (cost_noise 0.05, head_wind [0.2, 0])" in warning
     assert "margin is 10%" in warning
     assert "set agent.margin = 0.32" in warning
-    assert "on the way home" in warning
-    assert "way home" not in margin_warnings(0.1, home=False, cost_noise=0.1)[0]
+    assert "on the trip home" in warning
+    assert "trip home" not in margin_warnings(0.1, home=False, cost_noise=0.1)[0]
     assert margin_warnings(0.32, cost_noise=0.05, head_wind=(0.2, 0.0)) == []
     assert margin_warnings(0.0) == []
     assert margin_warnings(0.0, live=True, cost_noise=0.1) == []
@@ -215,7 +215,7 @@ def test_a_noise_outside_0_to_half_is_rejected(bad):
 def test_a_wind_of_length_1_or_more_is_rejected(bad):
     with pytest.raises(InputError, match="head_wind") as error:
         Disturbances(head_wind=bad)
-    assert error.value.where == "conditions.head_wind"
+    assert error.value.where.startswith("conditions.head_wind")
 
 
 def test_a_wind_needs_one_component_per_axis():
@@ -249,7 +249,7 @@ def test_a_world_file_holds_disturbances_and_errors_name_the_key(tmp_path):
         with pytest.raises(InputError) as error:
             fieldbo.load_world(in_a_file(tmp_path, table))
         assert str(error.value.where).split("world.toml: ")[1].startswith(where)
-        assert "conditions.conditions" not in str(error.value)
+        assert "conditions.disturbances" not in str(error.value)
 
 
 def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_path, monkeypatch, said):
@@ -262,10 +262,10 @@ def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_pat
     checked = " ".join(said("check", "m.toml", *few).split())
     output = " ".join(said("run", "m.toml", "--out", "r", *few, "--set", "agent.margin=0.32").split())
 
-    assert "warning: moves can be 32% dearer than declared" in checked
+    assert "warning: moves can cost 32% more than declared" in checked
     assert "agent.margin = 0.32" in checked
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["cost"] != pytest.approx(summary["planned_cost"], rel=1e-3)
-    assert f"cost {summary['cost']:.0f} of 300 s, " in output
+    assert f"cost: {summary['cost']:.0f} of 300 s, " in output
     assert f"than the {summary['planned_cost']:.0f} planned" in output
     assert not [n for n in summary["notes"] if "margin" in n]

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 PLUGIN = ROOT / "examples" / "plugin_package"
-NEEDS = {"10_gymnasium_environment": "gymnasium", "11_botorch_acquisition_as_policy": "botorch"}
+NEEDS = {"11_gymnasium_environment": "gymnasium", "12_botorch_acquisition_as_policy": "botorch"}
 """Libraries that an example needs besides fieldbo's own dependencies."""
 
 

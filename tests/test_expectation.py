@@ -24,7 +24,7 @@ def belief_of(name, n=25, noise=1e-2, seed=0):
     rng = np.random.default_rng(seed)
     sites = rng.random((n, D))
     values = np.sin(3 * sites.sum(axis=1)) + 0.1 * rng.standard_normal(n)
-    return Belief(kernel(name, [0.4, 0.6, 0.5, 0.8], 1.3)).given(sites, values, noise)
+    return Belief(kernel(name, [0.4, 0.6, 0.5, 0.8], 1.3)).condition_on(sites, values, noise)
 
 
 def expected(name, mask, **how):
@@ -142,7 +142,7 @@ def test_the_inverse_is_not_used_where_it_would_lose_digits():
 
 def test_many_points_are_evaluated_in_parts():
     rng = np.random.default_rng(0)
-    belief = Belief(SquaredExponential([0.5] * D)).given(rng.random((200, D)), rng.random(200), 0.1)
+    belief = Belief(SquaredExponential([0.5] * D)).condition_on(rng.random((200, D)), rng.random(200), 0.1)
     over, points = Expected(belief, rng.random((128, D)), np.array(MASKS[0])), rng.random((90, D))
     one_by_one = np.concatenate([over.bound(point, 2.0) for point in points])
     np.testing.assert_allclose(over.bound(points, 2.0), one_by_one, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Exports, read back by other libraries, say what the record says."""
+"""Exports, read back by other libraries, agree with the record."""
 
 import csv
 import json
@@ -47,10 +47,10 @@ MILLIMETRE = 1e-3
 
 
 class Eventful(Simulated):
-    """A boat to which everything happens that can: parts, readings on the way, refusals, losses, repeats."""
+    """A boat with every kind of event: parts, readings under way, rejections, losses, repetitions."""
 
     def events(self, timeout_s):
-        return [told for event in super().events(timeout_s) for told in self.change(event)]
+        return [changed for event in super().events(timeout_s) for changed in self.change(event)]
 
     def change(self, event):
         match int(event.order.rsplit("/", 1)[1]):
@@ -86,11 +86,11 @@ class Eventful(Simulated):
 
 
 def made(folder, mission, overrides, vehicle=Simulated, vehicles=(), on_step=None):
-    """Run a mission into a run folder, as the command line does."""
-    told = fieldbo.load_mission(mission, overrides)
-    folder, record = begin(told, folder, vehicles)
+    """Run a mission in a run folder, as the command line does."""
+    loaded = fieldbo.load_mission(mission, overrides)
+    folder, record = begin(loaded, folder, vehicles)
     with record:
-        result = run(told, [vehicle(told)], record, on_step)
+        result = run(loaded, [vehicle(loaded)], record, on_step)
     result.save(folder)
     return folder
 
@@ -105,13 +105,13 @@ def lake(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
-    """A run of a cell whose variables are partly left free."""
+    """A run of a factory cell with free variables."""
     return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-airfoil-etc", {"agent": {"battery": 3}})
 
 
 @dataclass
 class Log:
-    """What another library reads from a log: by topic, the times and the messages."""
+    """Times and messages of a log by topic, as read by another library."""
 
     times: dict
     messages: dict
@@ -146,12 +146,12 @@ def log(lake, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(lake):
+def recorded(lake):
     return read_run(lake)
 
 
 def collection(file):
-    """The features of a file, checked against what RFC 7946 asks of them."""
+    """The features of a file, checked against RFC 7946."""
     whole = json.loads(file.read_text(encoding="utf-8"))
     assert whole["type"] == "FeatureCollection"
     assert "crs" not in whole
@@ -168,7 +168,7 @@ def collection(file):
 
 
 def sites_of(features):
-    """Where points lie in the domain, by the frame."""
+    """The sites of points in the domain, by the frame."""
     positions = np.array([feature["geometry"]["coordinates"] for feature in features])
     return GROUND.from_geodetic(positions[:, [1, 0, 2]])
 
@@ -177,7 +177,7 @@ def sites_of(features):
 
 
 @pytest.mark.parametrize("name", ["lake", "cell"])
-def test_tables_and_maps_are_those_of_the_run_folder(name, request, tmp_path):
+def test_exported_tables_and_maps_equal_those_of_the_run_folder(name, request, tmp_path):
     folder = request.getfixturevalue(name)
 
     files = export(folder, ["csv", "netcdf"], tmp_path / "out")
@@ -188,12 +188,12 @@ def test_tables_and_maps_are_those_of_the_run_folder(name, request, tmp_path):
         assert (tmp_path / "out" / file).read_bytes() == (folder / file).read_bytes()
 
 
-def test_a_trajectory_holds_the_readings_with_time_and_place(lake, told, tmp_path):
+def test_a_trajectory_holds_the_readings_with_time_and_place(lake, recorded, tmp_path):
     export(lake, ["netcdf"], tmp_path)
 
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:
         data.load()
-    result = told.result
+    result = recorded.result
     assert data.attrs["featureType"] == "trajectory"
     assert data["trajectory"].attrs["cf_role"] == "trajectory_id"
     assert data["trajectory"].item() == b"lake-1" or data["trajectory"].item() == "lake-1"
@@ -202,7 +202,7 @@ def test_a_trajectory_holds_the_readings_with_time_and_place(lake, told, tmp_pat
     degrees = np.stack([data[name] for name in ("latitude", "longitude", "altitude")], axis=1)
     np.testing.assert_allclose(GROUND.from_geodetic(degrees), result.sites, atol=MILLIMETRE)
     seconds = np.concatenate([o.times_s for o in result.observations])
-    began = np.datetime64(told.began.replace(tzinfo=None))
+    began = np.datetime64(recorded.began.replace(tzinfo=None))
     np.testing.assert_allclose((data["time"].values - began) / np.timedelta64(1, "s"), seconds, atol=1e-3)
     assert data["turbidity"].values[np.isfinite(data["turbidity"])].tolist() == [3.5]
     assert data["value"].attrs["units"] == "mg m-3"
@@ -221,9 +221,9 @@ def test_the_trajectory_of_a_cell_has_settings_and_no_degrees(cell, tmp_path):
 # -- GeoJSON ---------------------------------------------------------------------------------------------
 
 
-def test_a_gis_finds_path_readings_and_map_where_they_were(lake, told, tmp_path):
+def test_geojson_has_path_readings_and_map_at_their_positions(lake, recorded, tmp_path):
     export(lake, ["geojson"], tmp_path)
-    result = told.result
+    result = recorded.result
 
     (path,) = collection(tmp_path / "path.geojson")
     way = np.array(path["geometry"]["coordinates"])
@@ -239,17 +239,17 @@ def test_a_gis_finds_path_readings_and_map_where_they_were(lake, told, tmp_path)
             k: None if isinstance(v, float) and np.isnan(v) else v for k, v in zip(header, row, strict=True)
         }
         assert {k: said[k] for k in header} == expected
-        when = told.began + timedelta(seconds=float(said["time_s"]))
+        when = recorded.began + timedelta(seconds=float(said["time_s"]))
         assert said["time"] == when.isoformat(timespec="milliseconds")
 
     sites = collection(tmp_path / "map.geojson")
-    np.testing.assert_allclose(sites_of(sites), told.mission.world.domain.sites, atol=MILLIMETRE)
-    assert [one["properties"]["class"] for one in sites] == result.answer.above.astype(int).tolist()
+    np.testing.assert_allclose(sites_of(sites), recorded.mission.world.domain.sites, atol=MILLIMETRE)
+    assert [item["properties"]["class"] for item in sites] == result.answer.above.astype(int).tolist()
     sure = result.answer.surface.exceedance(result.answer.threshold)
-    assert [one["properties"]["exceedance"] for one in sites] == sure.tolist()
+    assert [item["properties"]["exceedance"] for item in sites] == sure.tolist()
 
 
-def test_a_frame_of_a_file_goes_before_the_vehicles(lake, tmp_path):
+def test_a_frame_file_takes_precedence_over_the_frame_of_the_vehicle(lake, tmp_path):
     file = tmp_path / "frame.toml"
     file.write_text(
         '[link]\nkind = "any"\n[frame]\norigin = { latitude = -33.0, longitude = 18.4 }\n'
@@ -262,14 +262,14 @@ def test_a_frame_of_a_file_goes_before_the_vehicles(lake, tmp_path):
     assert first["geometry"]["coordinates"] == [18.4, -33.0, 0.0]
 
 
-def test_degrees_without_a_frame_are_an_error_with_a_table_that_can_be_copied(tmp_path):
+def test_geojson_without_a_frame_is_an_error_with_an_example(tmp_path):
     folder = made(tmp_path / "run", "lake-level-set", {"agent": {"battery": 60}})
 
-    with pytest.raises(InputError, match="nothing says where on the ground") as error:
+    with pytest.raises(InputError, match="on the ground is unknown") as error:
         export(folder, ["csv", "geojson"])
 
     assert not (folder / "export").exists(), "half an export was written"
-    table = str(error.value).split("for example")[1]
+    table = str(error.value).split("with a table such as")[1]
     file = tmp_path / "frame.toml"
     file.write_text(table)
     assert len(export(folder, ["csv", "geojson"], frame=file)) == 7
@@ -281,23 +281,23 @@ def test_degrees_without_a_frame_are_an_error_with_a_table_that_can_be_copied(tm
         ("[link]\n", r"there is no \[frame\]"),
         ('[frame]\nalong = "along"\n', "'depth' leads"),
         ('[frame]\nalong = "along"\ndept = "depth"\n', "did you mean 'depth'"),
-        ('[frame]\nalong = "along"\ndepth = "depth"\n', "nothing says where on the ground"),
+        ('[frame]\nalong = "along"\ndepth = "depth"\n', "on the ground is unknown"),
     ],
 )
-def test_a_frame_that_does_not_do_says_why(lake, tmp_path, text, said):
+def test_an_invalid_frame_is_an_error(lake, tmp_path, text, said):
     (tmp_path / "frame.toml").write_text(text)
 
     with pytest.raises(InputError, match=said):
         export(lake, ["geojson"], tmp_path / "out", tmp_path / "frame.toml")
 
 
-def test_a_cell_is_no_place(cell, tmp_path):
-    with pytest.raises(InputError, match=r"(?s)GeoJSON is of places.*export it to csv, netcdf or mcap"):
+def test_geojson_of_a_factory_cell_is_an_error(cell, tmp_path):
+    with pytest.raises(InputError, match=r"(?s)GeoJSON needs places.*export the run to csv, netcdf or mcap"):
         export(cell, ["geojson"], tmp_path)
 
 
 class Named(Simulated):
-    """A vehicle whose channels are called as other columns are."""
+    """A vehicle whose channels have the names of other columns."""
 
     def events(self, timeout_s):
         named = dict.fromkeys(["value", "along", "along channel", "time_s", "cost", "noise_sd", "time", "ph"])
@@ -310,11 +310,11 @@ class Named(Simulated):
         ]
 
 
-def test_a_channel_that_is_called_as_a_column_takes_the_place_of_none(tmp_path):
+def test_a_channel_named_like_a_column_does_not_replace_it(tmp_path):
     vehicle = {"link": {}, "frame": FRAME}
     folder = made(tmp_path / "run", "lake-level-set", {"agent": {"battery": 60}}, Named, [vehicle])
-    told = read_run(folder)
-    result = told.result
+    recorded = read_run(folder)
+    result = recorded.result
     files = {file.name: file for file in export(folder, ["csv", "geojson", "netcdf"])}
 
     header, *rows = csv.reader(files["observations.csv"].read_text().splitlines())
@@ -327,7 +327,7 @@ def test_a_channel_that_is_called_as_a_column_takes_the_place_of_none(tmp_path):
         assert float(of["value"]) == said["properties"]["value"] == value
         assert float(of["along"]) == said["properties"]["along"] == site[0]
         assert float(of["time_s"]) == said["properties"]["time_s"] > 0
-        when = told.began + timedelta(seconds=float(of["time_s"]))
+        when = recorded.began + timedelta(seconds=float(of["time_s"]))
         assert said["properties"]["time"] == when.isoformat(timespec="milliseconds")
         channels = ["value channel", "along channel", "along channel channel", "time_s channel"]
         channels += ["cost channel", "noise_sd channel", "time channel", "ph"]
@@ -339,7 +339,7 @@ def test_a_channel_that_is_called_as_a_column_takes_the_place_of_none(tmp_path):
         assert set(data["value_channel"].values) == {0.0}
 
 
-def test_an_axis_that_is_called_as_a_column_is_told_apart(tmp_path):
+def test_an_axis_named_like_a_column_does_not_replace_it(tmp_path):
     axes = [Axis("value", "m", 0.0, 9.0), Axis("cost", "m", 0.0, 9.0)]
     small = small_mission(Random(), battery=20.0)
     mission = replace(small, world=replace(small.world, domain=Domain.grid(axes, small.world.domain.shape)))
@@ -351,10 +351,10 @@ def test_an_axis_that_is_called_as_a_column_is_told_apart(tmp_path):
     assert [row[1:4] for row in rows] == [[*s, v] for s, v in zip(result.sites, result.values, strict=True)]
 
 
-def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
-    one = small_mission(Random(), battery=30.0)
-    far = one.world.domain.sites[-1]
-    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], start=far, home=far)))
+def test_each_vehicle_has_a_path(tmp_path):
+    single = small_mission(Random(), battery=30.0)
+    far = single.world.domain.sites[-1]
+    mission = replace(single, vehicles=(single.vehicles[0], replace(single.vehicles[0], start=far, home=far)))
     with Record.create(tmp_path / "run.sqlite", "r", {}) as record:
         result = fieldbo.run(mission, record=record)
         rows, began = tuple(record.rows()), datetime.fromisoformat(record.begun_utc)
@@ -369,17 +369,17 @@ def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
     assert [path["properties"]["vehicle"] for path in paths] == [0, 1]
     assert sum(path["properties"]["cost"] for path in paths) == pytest.approx(result.cost)
     readings = collection(tmp_path / "readings.geojson")
-    assert [one["properties"]["vehicle"] for one in readings] == [
+    assert [item["properties"]["vehicle"] for item in readings] == [
         of[o.order] for o in result.observations for _ in o.values
     ]
     for number, path in enumerate(paths):
         way = [tuple(place) for place in path["geometry"]["coordinates"]]
         own = {
-            tuple(one["geometry"]["coordinates"])
-            for one in readings
-            if one["properties"]["vehicle"] == number
+            tuple(item["geometry"]["coordinates"])
+            for item in readings
+            if item["properties"]["vehicle"] == number
         }
-        (home,) = geojson._positions(recorded.ground, mission.crew[number].start[None])
+        (home,) = geojson._positions(recorded.ground, mission.vehicles[number].start[None])
         assert way[0] == way[-1] == tuple(home)
         assert set(way) == {tuple(home), *own}
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:
@@ -389,18 +389,18 @@ def test_each_vehicle_of_several_has_a_way_of_its_own(tmp_path):
 # -- logs ------------------------------------------------------------------------------------------------
 
 
-def test_each_order_of_the_record_is_a_goal(log, told):
-    orders = [row.message for row in told.rows if row.kind in ORDERS]
+def test_each_order_of_the_record_is_a_goal(log, recorded):
+    orders = [row.message for row in recorded.rows if row.kind in ORDERS]
 
-    assert [one["order"] for one in log.messages["/goal"]] == [one.id for one in orders]
-    assert [one["kind"] for one in log.messages["/goal"]][-1] == "go-home"
-    places = [[one["site"]["along"], one["site"]["depth"]] for one in log.messages["/goal"]]
-    np.testing.assert_array_equal(places, [one.site for one in orders])
+    assert [item["order"] for item in log.messages["/goal"]] == [item.id for item in orders]
+    assert [item["kind"] for item in log.messages["/goal"]][-1] == "go-home"
+    places = [[item["site"]["along"], item["site"]["depth"]] for item in log.messages["/goal"]]
+    np.testing.assert_array_equal(places, [item.site for item in orders])
     np.testing.assert_allclose(local(log, "/goal/pose"), GROUND.local(places), atol=MILLIMETRE)
 
 
-def test_each_other_row_of_the_record_is_an_event_as_it_was_written(log, told):
-    others = [row for row in told.rows if row.kind not in ORDERS]
+def test_each_other_row_of_the_record_is_an_event(log, recorded):
+    others = [row for row in recorded.rows if row.kind not in ORDERS]
 
     kinds = Counter(row.kind for row in others)
     assert {"observation", "rejected", "lost", "telemetry", "end"} <= set(kinds)
@@ -410,56 +410,56 @@ def test_each_other_row_of_the_record_is_an_event_as_it_was_written(log, told):
         assert said["body"] == row.body.get("message", said["body"])
 
 
-def test_each_reading_is_told_once_with_its_time(log, told):
-    result = told.result
+def test_each_reading_occurs_once_with_its_time(log, recorded):
+    result = recorded.result
     readings = log.messages["/reading"]
 
     assert len(readings) == len(result.values)
-    values = [one.get("value", np.nan) for one in readings]
+    values = [item.get("value", np.nan) for item in readings]
     np.testing.assert_array_equal(values, result.values)
-    places = [[one["site"]["along"], one["site"]["depth"]] for one in readings]
+    places = [[item["site"]["along"], item["site"]["depth"]] for item in readings]
     np.testing.assert_array_equal(places, result.sites)
-    seconds = np.array([one["time_s"] for one in readings])
+    seconds = np.array([item["time_s"] for item in readings])
     np.testing.assert_array_equal(seconds, np.concatenate([o.times_s for o in result.observations]))
-    began = round(told.began.timestamp() * 1000) * 1_000_000
+    began = round(recorded.began.timestamp() * 1000) * 1_000_000
     np.testing.assert_allclose(np.array(log.times["/reading"]) - began, seconds * 1e9, atol=1)
-    assert [one["channels"] for one in readings if one["channels"]] == [{"turbidity": 3.5}]
+    assert [item["channels"] for item in readings if item["channels"]] == [{"turbidity": 3.5}]
 
 
-def test_poses_and_fixes_are_where_the_vehicle_was(log, told):
-    """A pose for each reading, and for each part or telemetry that says of another place."""
-    events = [e for e in told.result.observations if len(e.values) == 0]
-    heard = [row for row in told.rows if row.kind == "telemetry"]
-    assert len(log.messages["/pose"]) == len(told.result.values) + len(events) + len(heard)
+def test_poses_and_fixes_follow_the_vehicle(log, recorded):
+    """One pose per reading, and per part or telemetry with another position."""
+    events = [e for e in recorded.result.observations if len(e.values) == 0]
+    heard = [row for row in recorded.rows if row.kind == "telemetry"]
+    assert len(log.messages["/pose"]) == len(recorded.result.values) + len(events) + len(heard)
     assert len(log.messages["/fix"]) == len(log.messages["/pose"])
 
     places = local(log, "/pose")
     fixes = [[fix.latitude, fix.longitude, fix.altitude] for fix in log.messages["/fix"]]
     np.testing.assert_allclose(GROUND.local(GROUND.from_geodetic(fixes)), places, atol=MILLIMETRE)
-    read = {tuple(np.round(place, 6)) for place in GROUND.local(told.result.sites)}
+    read = {tuple(np.round(place, 6)) for place in GROUND.local(recorded.result.sites)}
     assert read <= {tuple(np.round(place, 6)) for place in places}
     for pose, when in zip(log.messages["/pose"], log.times["/pose"], strict=True):
         assert pose.timestamp.seconds * 10**9 + pose.timestamp.nanos == when
 
 
-def test_the_battery_is_as_the_books_have_it(log, told):
-    books = told.result.books[0]
+def test_the_battery_equals_that_of_the_ledger(log, recorded):
+    books = recorded.result.books[0]
     last = log.messages["/battery"][-1]
 
     assert (last["remaining"], last["spent"], last["unit"]) == (books.left, books.spent, "s")
-    assert [one["reported"] for one in log.messages["/battery"] if "reported" in one] == [700.0]
-    spent = [one["spent"] for one in log.messages["/battery"]]
+    assert [item["reported"] for item in log.messages["/battery"] if "reported" in item] == [700.0]
+    spent = [item["spent"] for item in log.messages["/battery"]]
     assert spent == sorted(spent)
     told_of = {entry.left for _, entry, _ in books.lines if np.isfinite(entry.left)}
-    assert told_of <= {one["remaining"] for one in log.messages["/battery"]} | {900.0}
+    assert told_of <= {item["remaining"] for item in log.messages["/battery"]} | {900.0}
 
 
-def test_the_times_of_a_log_never_go_back(log):
+def test_the_times_of_a_log_never_decrease(log):
     assert log.order == sorted(log.order)
 
 
-def test_messages_fit_the_schemas_that_the_log_carries(log):
-    """A viewer takes fields of one type only, and none without its properties."""
+def test_messages_match_the_schemas_in_the_log(log):
+    """Viewers require a single type per field, and properties for objects."""
     for topic in ("/goal", "/reading", "/battery", "/event"):
         schema = log.schemas[topic]
         assert_plain(schema)
@@ -477,18 +477,18 @@ def test_messages_fit_the_schemas_that_the_log_carries(log):
 def assert_plain(schema):
     assert schema["type"] in ("object", "string", "number", "integer", "boolean")
     if schema["type"] == "object":
-        for one in schema["properties"].values():
-            assert_plain(one)
+        for item in schema["properties"].values():
+            assert_plain(item)
 
 
 def local(log, topic):
-    """The places of poses."""
+    """The positions of poses."""
     points = [message.pose.position for message in log.messages[topic]]
     return np.array([[point.x, point.y, point.z] for point in points])
 
 
 def cells(grid):
-    """Where the cells of a grid are, (n, 3), and their layers, (n, fields); in the order of its bytes."""
+    """Centres (n, 3) and layers (n, fields) of grid cells, in the order of the bytes."""
     pose = grid.pose
     turned = Rotation.from_quat([getattr(pose.orientation, axis) for axis in "xyzw"])
     layers = np.frombuffer(grid.data, "<f4").reshape(-1, grid.column_count, len(grid.fields))
@@ -502,31 +502,31 @@ def cells(grid):
 
 
 def by_place(places, layers):
-    """Rows in an order of their places, whatever order they come in."""
+    """Rows sorted by position."""
     places = np.round(places, 3) + 0.0
     order = np.lexsort(places.T)
     return places[order], np.asarray(layers)[order]
 
 
-def test_the_last_belief_is_the_map(log, told):
+def test_the_last_belief_is_the_map(log, recorded):
     grid = log.messages["/belief"][-1]
-    maps = told.result.maps()
+    maps = recorded.result.maps()
     names = [field.name for field in grid.fields]
 
     places, layers = by_place(*cells(grid))
 
     expected = np.stack([maps[name].values.ravel() for name in names], axis=1)
-    sites, expected = by_place(GROUND.local(told.mission.world.domain.sites), expected)
+    sites, expected = by_place(GROUND.local(recorded.mission.world.domain.sites), expected)
     assert names == ["mean", "sd", "exceedance"]
     np.testing.assert_allclose(places, sites, atol=2 * MILLIMETRE)
     np.testing.assert_allclose(layers, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_each_belief_is_what_the_agent_believed_then(log, told):
-    """Told after each order that was carried out: an agent that hears the same believes the same."""
-    agent = Agent(told.mission, told.name)
+def test_each_belief_equals_that_of_the_agent_at_the_time(log, recorded):
+    """An agent with the same events has the same belief after each order."""
+    agent = Agent(recorded.mission, recorded.name)
     believed = []
-    for row in told.rows:
+    for row in recorded.rows:
         message = row.message if row.kind not in ("stop", "end") else None
         if isinstance(message, Query | GoHome):
             agent.replay(message, row.body["memory"], row.body["why"])
@@ -539,14 +539,14 @@ def test_each_belief_is_what_the_agent_believed_then(log, told):
 
     grids = log.messages["/belief"]
     assert len(grids) in (len(believed), len(believed) + 1)
-    domain = told.mission.world.domain
+    domain = recorded.mission.world.domain
     for grid, mean in zip(grids, believed, strict=False):
         _, layers = by_place(*cells(grid))
         _, expected = by_place(GROUND.local(domain.sites), mean[:, None])
         np.testing.assert_allclose(layers[:, 0], expected[:, 0], rtol=1e-5, atol=1e-6)
 
 
-def test_a_long_run_tells_no_more_beliefs_than_fit(lake, tmp_path, monkeypatch):
+def test_the_number_of_beliefs_in_a_long_run_is_limited(lake, tmp_path, monkeypatch):
     monkeypatch.setattr(mcap, "_MOST_BELIEFS", 4)
 
     (file,) = export(lake, ["mcap"], tmp_path)
@@ -570,7 +570,7 @@ LAYOUTS = [
     shape=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     data=st.data(),
 )
-def test_a_grid_lies_around_its_sites_whichever_way_the_axes_lead(layout, bearing, shape, data):
+def test_grid_cells_are_centred_on_their_sites_for_any_orientation(layout, bearing, shape, data):
     domain = Domain.grid([Axis("a", "m", -3, 12), Axis("b", "m", 1, 5)], shape)
     kept = data.draw(st.lists(st.booleans(), min_size=domain.size, max_size=domain.size))
     if any(kept):
@@ -581,10 +581,10 @@ def test_a_grid_lies_around_its_sites_whichever_way_the_axes_lead(layout, bearin
     message = Places(domain, ground).belief({"mean": values}, mcap._stamp(7))
 
     places, layers = cells(decoded(message))
-    told = np.isfinite(layers[:, 0])
-    assert told.sum() == domain.size
+    defined = np.isfinite(layers[:, 0])
+    assert defined.sum() == domain.size
     if min(shape) > 1:  # a lone site of an axis may be anywhere on it
-        found = by_place(places[told], layers[told])
+        found = by_place(places[defined], layers[defined])
         expected = by_place(ground.local(domain.sites), values[:, None])
         np.testing.assert_allclose(found[1], expected[1])
         np.testing.assert_allclose(found[0], expected[0], atol=2 * MILLIMETRE)
@@ -606,7 +606,7 @@ def decoded(message):
     ],
     ids=["box", "line", "space"],
 )
-def test_sites_on_no_plane_grid_are_a_cloud_of_points(domain):
+def test_sites_that_are_not_a_plane_grid_become_a_point_cloud(domain):
     ground = Frame.usual(domain.axes).over(domain.axes)
     mean, sd = np.arange(domain.size) + 0.5, np.full(domain.size, 0.25)
 
@@ -619,15 +619,15 @@ def test_sites_on_no_plane_grid_are_a_cloud_of_points(domain):
     np.testing.assert_allclose(rows[:, 3:], np.stack([mean, sd], axis=1))
 
 
-def test_a_cell_has_settings_and_neither_poses_nor_a_belief(cell, tmp_path):
+def test_a_factory_cell_has_settings_but_no_poses_and_no_belief(cell, tmp_path):
     (file,) = export(cell, ["mcap"], tmp_path)
 
-    log, told = read_log(file), read_run(cell)
+    log, recorded = read_log(file), read_run(cell)
     assert set(log.messages) == {"/goal", "/reading", "/setting", "/battery", "/event"}
-    names = [axis.name for axis in told.mission.world.domain.axes]
-    settings = [[one["setting"][name] for name in names] for one in log.messages["/setting"]]
-    np.testing.assert_array_equal(settings, told.result.sites)
-    for goal, query in zip(log.messages["/goal"], told.result.queries, strict=True):
+    names = [axis.name for axis in recorded.mission.world.domain.axes]
+    settings = [[item["setting"][name] for name in names] for item in log.messages["/setting"]]
+    np.testing.assert_array_equal(settings, recorded.result.sites)
+    for goal, query in zip(log.messages["/goal"], recorded.result.queries, strict=True):
         controls = np.ones(len(names), dtype=bool) if query.controls is None else query.controls
         assert list(goal["site"]) == [name for name, on in zip(names, controls, strict=True) if on]
     assert any(len(goal["site"]) < len(names) for goal in log.messages["/goal"]), "nothing was left free"
@@ -651,7 +651,7 @@ def test_a_world_in_metres_needs_no_frame_for_a_log(tmp_path):
 # -- when, and what is left alone ------------------------------------------------------------------------
 
 
-def test_a_run_is_exported_while_it_goes_on_and_after_a_crash(tmp_path):
+def test_a_run_can_be_exported_in_progress_and_after_a_crash(tmp_path):
     folder, frame = tmp_path / "run", tmp_path / "frame.toml"
     frame.write_text('[frame]\norigin = { latitude = 47, longitude = 8 }\nalong = "along"\ndepth = "depth"\n')
 
@@ -677,11 +677,11 @@ def digests(folder):
     return {file: sha256(file.read_bytes()).hexdigest() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_run_that_has_read_nothing_yet_can_be_exported(tmp_path):
+def test_a_run_without_readings_can_be_exported(tmp_path):
     mission = fieldbo.load_mission("lake-level-set")
     folder, record = begin(mission, tmp_path / "run", [{"frame": FRAME}])
     with record:
-        with pytest.raises(InputError, match="nothing is in the record of run yet"):
+        with pytest.raises(InputError, match="the record of run is empty"):
             export(folder, ["csv"])
         record.order(Agent(mission, "run").ask())
 
@@ -696,7 +696,7 @@ def test_a_run_that_has_read_nothing_yet_can_be_exported(tmp_path):
     assert set(read_log(folder / "export" / "run.mcap").messages) == {"/goal", "/goal/pose"}
 
 
-def test_nothing_is_written_over_unless_it_is_said(lake, tmp_path):
+def test_existing_files_are_only_replaced_on_request(lake, tmp_path):
     (tmp_path / "path.csv").write_text("mine")
 
     with pytest.raises(InputError, match=r"(?s)already holds path\.csv.*--replace"):
@@ -707,26 +707,26 @@ def test_nothing_is_written_over_unless_it_is_said(lake, tmp_path):
     assert (tmp_path / "path.csv").read_bytes() == (lake / "path.csv").read_bytes()
 
 
-def test_a_folder_that_is_a_file_is_an_error(lake, tmp_path):
+def test_a_file_as_output_folder_is_an_error(lake, tmp_path):
     (tmp_path / "out").write_text("")
 
     with pytest.raises(InputError, match="can't be written"):
         export(lake, ["csv"], tmp_path / "out")
 
 
-def test_an_unknown_format_is_told_the_nearest(lake):
+def test_an_unknown_format_is_an_error_with_the_nearest_name(lake):
     with pytest.raises(UnknownNameError, match="did you mean 'netcdf'"):
         export(lake, ["csv", "netcfd"])
 
 
-def test_a_log_without_its_library_says_how_to_get_it(lake, tmp_path, monkeypatch):
+def test_a_missing_mcap_library_is_an_error_with_the_install_command(lake, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "foxglove", None)
 
     with pytest.raises(InputError, match=r"fieldbo\[mcap\]"):
         export(lake, ["mcap"], tmp_path)
 
 
-def test_the_command_finds_a_run_by_its_name_and_says_what_it_wrote(lake, said, tmp_path, monkeypatch):
+def test_the_command_takes_a_run_name_and_prints_the_files(lake, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs").mkdir()
     shutil.copytree(lake, Path("runs") / "lake-1")
@@ -738,7 +738,7 @@ def test_the_command_finds_a_run_by_its_name_and_says_what_it_wrote(lake, said, 
     assert Path(lines[0]).parent == Path("runs/lake-1/export")
 
 
-def test_the_command_says_what_is_wrong_in_one_message(lake, command, tmp_path):
+def test_the_command_reports_an_error_in_one_message(lake, command, tmp_path):
     code, out, err = command("export", lake.parent / "lake-2", "csv")
 
     assert (code, out) == (2, "")

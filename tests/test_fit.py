@@ -9,8 +9,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from fieldbo.belief.fit import Likelihood, LogNormalPrior, fit
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential, kernel
+from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError, ModelError
 
@@ -19,7 +19,7 @@ property_test = settings(deadline=None, max_examples=30, derandomize=True)
 
 
 def readings(seed, n=16, repeats=0, noise=0.05):
-    """A draw of a smooth function on the unit square, read with noise; some sites are read again."""
+    """Noisy readings of a smooth function on the unit square, some of them repeated."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 1, (n, 2))
     if repeats:
@@ -63,7 +63,7 @@ def test_the_likelihood_is_the_density_of_all_readings_repeated_ones_included(se
     declared, _ = Likelihood(k, x, y, v)(k.theta)
     literal = multivariate_normal(np.zeros(len(x)), k(x, x) + np.diag(v)).logpdf(y)
     assert declared == pytest.approx(literal, abs=1e-8)
-    assert declared == pytest.approx(Belief(k).given(x, y, v).log_marginal_likelihood(), abs=1e-8)
+    assert declared == pytest.approx(Belief(k).condition_on(x, y, v).log_marginal_likelihood(), abs=1e-8)
     learned, _ = Likelihood(k, x, y)(np.append(k.theta, np.log(noise)))
     literal = multivariate_normal(np.zeros(len(x)), k(x, x) + noise * np.eye(len(x))).logpdf(y)
     assert learned == pytest.approx(literal, abs=1e-8)
@@ -115,46 +115,50 @@ def test_a_fit_is_no_worse_than_scikit_learns(name, seed, noise):
         random_state=0,
     ).fit(x, y)
     prior = LogNormalPrior.standard(np.ones(2), with_noise=declared is None)
-    found = fit(kernel(name, [0.3, 0.3]), x, y, declared, prior, np.random.default_rng(0), penalised=False)
+    fitted = fit_kernel(
+        kernel(name, [0.3, 0.3]), x, y, declared, prior, np.random.default_rng(0), penalised=False
+    )
     reference = peer.log_marginal_likelihood_value_
-    assert found.log_likelihood >= reference - 1e-3 * max(1.0, abs(reference))
+    assert fitted.log_likelihood >= reference - 1e-3 * max(1.0, abs(reference))
 
 
 @pytest.mark.parametrize("noise", ["declared", "learned"])
-def test_what_a_fit_reports_is_the_likelihood_of_what_it_returns(noise):
+def test_a_fit_reports_the_likelihood_of_its_own_kernel(noise):
     x, y, v = readings(4, repeats=4)
     declared = v if noise == "declared" else None
     prior = LogNormalPrior.standard(np.ones(2), with_noise=declared is None)
-    found = fit(Matern52([1.0, 1.0]), x, y, declared, prior, np.random.default_rng(0))
-    assert (found.noise_variance is None) == (noise == "declared")
-    believed = v if found.noise_variance is None else found.noise_variance
-    belief = Belief(found.kernel).given(x, y, believed)
-    assert found.log_likelihood == pytest.approx(belief.log_marginal_likelihood(), abs=1e-8)
+    fitted = fit_kernel(Matern52([1.0, 1.0]), x, y, declared, prior, np.random.default_rng(0))
+    assert (fitted.noise_variance is None) == (noise == "declared")
+    believed = v if fitted.noise_variance is None else fitted.noise_variance
+    belief = Belief(fitted.kernel).condition_on(x, y, believed)
+    assert fitted.log_likelihood == pytest.approx(belief.log_marginal_likelihood(), abs=1e-8)
 
 
 def test_a_penalised_fit_is_a_stationary_point_of_likelihood_times_prior():
     x, y, v = readings(5)
     prior = LogNormalPrior.standard(np.ones(2), with_noise=False)
-    found = fit(Matern52([1.0, 1.0]), x, y, v, prior, np.random.default_rng(0))
-    theta = found.kernel.theta
-    gradient = Likelihood(found.kernel, x, y, v)(theta)[1] + prior.log_density(theta)[1]
+    fitted = fit_kernel(Matern52([1.0, 1.0]), x, y, v, prior, np.random.default_rng(0))
+    theta = fitted.kernel.theta
+    gradient = Likelihood(fitted.kernel, x, y, v)(theta)[1] + prior.log_density(theta)[1]
     np.testing.assert_allclose(gradient, 0.0, atol=1e-2)
 
 
 def test_the_prior_keeps_a_fit_to_few_readings_near_its_medians():
     x, y, v = np.array([[0.2], [0.8]]), np.array([1.0, -1.0]), np.full(2, 0.01)
     prior = LogNormalPrior.standard(np.ones(1), with_noise=False)
-    found = fit(Matern52([1.0]), x, y, v, prior, np.random.default_rng(0))
-    assert np.abs((found.kernel.theta - np.log(prior.medians)) / prior.sds).max() < 1.5
+    fitted = fit_kernel(Matern52([1.0]), x, y, v, prior, np.random.default_rng(0))
+    assert np.abs((fitted.kernel.theta - np.log(prior.medians)) / prior.sds).max() < 1.5
 
 
-def test_a_fit_is_the_same_for_the_same_stream_and_no_worse_with_a_start_of_its_own():
+def test_a_fit_is_reproducible_and_no_worse_with_a_further_start():
     x, y, v = readings(6)
     prior = LogNormalPrior.standard(np.ones(2), with_noise=False)
-    one, two = (fit(Matern52([1, 1]), x, y, v, prior, np.random.default_rng(0)) for _ in range(2))
-    np.testing.assert_array_equal(one.kernel.theta, two.kernel.theta)
-    present = fit(Matern52([1, 1]), x, y, v, prior, np.random.default_rng(0), present=np.log([0.3, 0.6, 1.0]))
-    score = [f.log_likelihood + prior.log_density(f.kernel.theta)[0] for f in (one, present)]
+    first, two = (fit_kernel(Matern52([1, 1]), x, y, v, prior, np.random.default_rng(0)) for _ in range(2))
+    np.testing.assert_array_equal(first.kernel.theta, two.kernel.theta)
+    present = fit_kernel(
+        Matern52([1, 1]), x, y, v, prior, np.random.default_rng(0), present=np.log([0.3, 0.6, 1.0])
+    )
+    score = [f.log_likelihood + prior.log_density(f.kernel.theta)[0] for f in (first, present)]
     assert score[1] >= score[0] - 1e-9
 
 
@@ -163,16 +167,16 @@ def test_a_fit_to_many_readings_may_end_early_but_not_lower(seed, monkeypatch):
     x, y, _ = readings(seed, n=110)
     prior = LogNormalPrior.standard(np.ones(2), with_noise=True)
 
-    def found():
+    def fitted():
         counted.clear()
-        return fit(Matern52([1, 1]), x, y, None, prior, np.random.default_rng(0)).log_likelihood
+        return fit_kernel(Matern52([1, 1]), x, y, None, prior, np.random.default_rng(0)).log_likelihood
 
     counted = []
     evaluate = Likelihood.__call__
     monkeypatch.setattr(Likelihood, "__call__", lambda self, t: counted.append(t) or evaluate(self, t))
-    early, evaluations = found(), len(counted)
-    monkeypatch.setattr("fieldbo.belief.fit._MANY", np.inf)
-    assert early == pytest.approx(found(), abs=1e-2)
+    early, evaluations = fitted(), len(counted)
+    monkeypatch.setattr("fieldbo.belief.marginal_likelihood._MANY", np.inf)
+    assert early == pytest.approx(fitted(), abs=1e-2)
     assert evaluations < 0.6 * len(counted)
 
 
@@ -182,8 +186,8 @@ def test_a_fit_does_not_depend_on_the_number_of_threads():
     thetas = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found = fit(Matern52([1, 1]), x, y, None, prior, np.random.default_rng(0))
-        thetas.append(np.append(found.kernel.theta, found.noise_variance))
+            fitted = fit_kernel(Matern52([1, 1]), x, y, None, prior, np.random.default_rng(0))
+        thetas.append(np.append(fitted.kernel.theta, fitted.noise_variance))
     np.testing.assert_array_equal(*thetas)
 
 
@@ -208,7 +212,7 @@ def test_a_fit_does_not_depend_on_the_unit_of_an_axis():
     x, y, v = readings(7)
     unit = np.array([1000.0, 0.01])
     a, b = (
-        fit(
+        fit_kernel(
             Matern52([1, 1]),
             x * u,
             y,
@@ -222,10 +226,12 @@ def test_a_fit_does_not_depend_on_the_unit_of_an_axis():
     assert b.log_likelihood == pytest.approx(a.log_likelihood, abs=1e-4)
 
 
-def test_a_fit_to_one_reading_is_refused():
+def test_a_fit_to_one_reading_is_rejected():
     prior = LogNormalPrior.standard(np.ones(1), with_noise=False)
     with pytest.raises(InputError, match="at least two readings"):
-        fit(Matern52([1.0]), np.zeros((1, 1)), np.zeros(1), np.ones(1), prior, np.random.default_rng(0))
+        fit_kernel(
+            Matern52([1.0]), np.zeros((1, 1)), np.zeros(1), np.ones(1), prior, np.random.default_rng(0)
+        )
 
 
 def test_a_fit_that_finds_no_positive_definite_matrix_says_so(monkeypatch):
@@ -233,4 +239,4 @@ def test_a_fit_that_finds_no_positive_definite_matrix_says_so(monkeypatch):
     x, y, v = readings(8)
     prior = LogNormalPrior.standard(np.ones(2), with_noise=False)
     with pytest.raises(ModelError, match="positive definite"):
-        fit(Matern52([1.0, 1.0]), x, y, v, prior, np.random.default_rng(0))
+        fit_kernel(Matern52([1.0, 1.0]), x, y, v, prior, np.random.default_rng(0))

@@ -17,7 +17,7 @@ def loaded_after(code):
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_policies_load_no_world_runner_vehicle_or_plot():
+def test_policies_do_not_load_worlds_runs_vehicles_or_plots():
     files = [
         ".".join(f.relative_to(PACKAGE.parent).with_suffix("").parts)
         for f in (PACKAGE / "policies").rglob("*.py")
@@ -30,13 +30,13 @@ def test_policies_load_no_world_runner_vehicle_or_plot():
     assert {name for name in loaded if name.startswith((*above, "matplotlib"))} == set()
 
 
-def test_importing_fieldbo_loads_no_heavy_part():
+def test_importing_fieldbo_loads_no_heavy_library():
     loaded = loaded_after("import fieldbo")
     heavy = {"numpy", "pandas", "pydantic", "scipy", "matplotlib", "xarray", "numba", "sqlite3"}
     assert loaded & heavy == set()
 
 
-def test_loading_a_mission_loads_nothing_that_draws():
+def test_loading_a_mission_loads_no_plotting_library():
     loaded = loaded_after("import fieldbo\nfieldbo.load_mission('lake-level-set')")
     assert "fieldbo.mission.mission" in loaded
     assert {name for name in loaded if name.partition(".")[0] in ("matplotlib", "plotly", "pandas")} == set()

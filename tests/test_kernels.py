@@ -55,10 +55,10 @@ def test_a_covariance_matrix_is_symmetric_positive_definite_and_has_the_stated_d
 
 
 def gradient_of(k, a, b):
-    """Return the (n, m, d) gradients in space: each pair weighed alone."""
+    """Return the (n, m, d) gradients in space, one pair at a time."""
     _, slopes = k.with_slopes(a, b)
     alone = np.eye(len(b))
-    return np.stack([slopes(np.broadcast_to(one, (len(a), len(b)))) for one in alone], axis=1)
+    return np.stack([slopes(np.broadcast_to(single, (len(a), len(b)))) for single in alone], axis=1)
 
 
 @every_kernel
@@ -116,7 +116,7 @@ def test_covariances_of_pairs_are_entries_of_the_covariance_matrix(k):
 
 
 @every_kernel
-def test_a_kernel_made_anew_from_its_own_theta_is_the_same_kernel(k):
+def test_with_theta_of_its_own_theta_gives_the_same_kernel(k):
     x = points(6)
     again = k.with_theta(k.theta)
     assert type(again) is type(k)
@@ -150,11 +150,11 @@ def test_covariance_does_not_depend_on_the_unit_of_an_axis(name):
 @pytest.mark.parametrize(
     ("scales", "variance"), [([0.0], 1.0), ([-1.0], 1.0), ([np.nan], 1.0), ([1.0], 0.0), ([1.0], np.inf)]
 )
-def test_a_length_scale_or_variance_that_is_not_above_zero_is_refused(scales, variance):
+def test_a_length_scale_or_variance_that_is_not_positive_is_rejected(scales, variance):
     with pytest.raises(InputError, match="finite numbers above 0"):
         Matern52(scales, variance)
 
 
-def test_an_unknown_kernel_is_refused_with_the_nearest_name():
+def test_an_unknown_kernel_is_rejected_with_the_nearest_name():
     with pytest.raises(UnknownNameError, match="did you mean 'matern52'"):
         kernel("matern5", [1.0])

@@ -74,7 +74,7 @@ def chain_mission(policy=None, *, world=None, battery=600.0, home=False, initial
         question=Optimum("minimise"),
         policy=LaMBO() if policy is None else policy,
         model=Model(kernel="se", learn=False, mean=0.5),
-        crew=(VehicleSpec(battery, start, home=start if home else None),),
+        vehicles=(VehicleSpec(battery, start, home=start if home else None),),
         initial=initial,
         seed=seed,
     )

@@ -1,4 +1,4 @@
-"""The books of battery and time: what is set aside, the guarantee to get home, and planned against spent."""
+"""The ledgers of battery and time: what is set aside, the guarantee to get home, planned and real costs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def mission(there=None, policy=None, battery=100.0, home=(0.0,), batch=1, max_st
         question=LevelSet(0.3),
         policy=Random() if policy is None else policy,
         model=Model(learn=False, length_scales=(2.0,) * there.domain.dimension, mean=0.0),
-        crew=(VehicleSpec(battery, there.start, home=home, **crew),),
+        vehicles=(VehicleSpec(battery, there.start, home=home, **crew),),
         initial=initial,
         batch=batch,
         max_steps=max_steps,
@@ -61,21 +61,20 @@ def at(order, cost, time_s=None, position=None, part=0, last=True):
 
 
 def sent(agent, *places):
-    """Let queries out to places on a line, if they can be paid for."""
-    craft = agent.crafts[0]
-    orders = [agent._paid_for(Query([float(x)]), craft, 0) for x in places]
+    """Issue queries to places on a line, if they are affordable."""
+    orders = [agent.issue(Query([float(x)])) for x in places]
     return [order for order in orders if order is not None]
 
 
 # -- one ledger ------------------------------------------------------------------------------------------
 
 
-def test_an_entry_keeps_what_was_planned_what_was_spent_and_what_was_then_left():
+def test_an_entry_keeps_its_planned_and_real_cost_and_what_was_left():
     book = Ledger(60.0)
     book.reserve("run/0", 5.0)
     book.reserve("run/1", 7.0)
     book.charge("run/0", 2.0, settles=False)
-    assert (book.entries["run/0"].spent, book.entries["run/0"].out) == (2.0, True)
+    assert (book.entries["run/0"].spent, book.entries["run/0"].outstanding) == (2.0, True)
     assert math.isnan(book.entries["run/0"].left)
     assert (book.left, book.available, book.held) == (58.0, 48.0, 10.0)
 
@@ -83,13 +82,13 @@ def test_an_entry_keeps_what_was_planned_what_was_spent_and_what_was_then_left()
     book.release("run/1")
 
     first, second = book.entries.values()
-    assert (first.planned, first.spent, first.left, first.out) == (5.0, 5.5, 54.5, False)
-    assert (second.planned, second.left, second.out) == (7.0, 54.5, False)
+    assert (first.planned, first.spent, first.left, first.outstanding) == (5.0, 5.5, 54.5, False)
+    assert (second.planned, second.left, second.outstanding) == (7.0, 54.5, False)
     assert math.isnan(second.spent)
     assert book.left == book.available == 54.5
 
 
-def test_a_leg_that_is_dearer_so_far_may_be_so_to_its_end():
+def test_a_leg_that_overruns_so_far_keeps_its_whole_margin():
     book = Ledger(20.0)
     book.reserve("run/0", 10.0)
     assert book.free(0.5) == 5.0
@@ -100,7 +99,7 @@ def test_a_leg_that_is_dearer_so_far_may_be_so_to_its_end():
     assert book.available == 10.0
 
 
-def test_lost_orders_share_what_was_used_as_they_were_planned():
+def test_lost_orders_share_their_cost_in_proportion_to_their_plans():
     book = Ledger(50.0)
     for n, planned in enumerate((6.0, 2.0)):
         book.reserve(f"run/{n}", planned)
@@ -115,7 +114,7 @@ def test_lost_orders_share_what_was_used_as_they_were_planned():
 # -- two limits ------------------------------------------------------------------------------------------
 
 
-def test_both_limits_are_guarded_with_the_queue_the_margin_and_the_way_home():
+def test_battery_and_time_are_both_guarded_with_queue_margin_and_trip_home():
     """To 4 and back is 4 + 1 + 4 as declared, twice as many seconds, a quarter more of both at worst."""
     for battery, seconds, pays in ((11.25, 22.5, True), (11.24, 99, False), (99, 22.49, False)):
         agent = Agent(mission(world(seconds=2.0), battery=battery, time_limit_s=seconds, margin=0.25))
@@ -127,114 +126,123 @@ def test_both_limits_are_guarded_with_the_queue_the_margin_and_the_way_home():
         assert len(sent(agent, 4.0, 6.0)) == number
 
 
-def test_the_reserve_is_of_the_battery_and_not_of_the_time():
+def test_the_reserve_applies_to_the_battery_but_not_to_the_time():
     assert sent(Agent(mission(battery=12.0, reserve=3.0, time_limit_s=9.0)), 4.0)
     assert not sent(Agent(mission(battery=11.9, reserve=3.0, time_limit_s=99.0)), 4.0)
 
 
-def test_a_lost_order_holds_its_seconds_until_the_clock_goes_on():
+def test_a_lost_order_keeps_its_seconds_until_the_clock_advances():
     agent = Agent(mission(time_limit_s=30.0, home=None))
-    craft = agent.crafts[0]
+    vehicle_state = agent.vehicles[0]
     first, second = sent(agent, 4.0, 6.0)
 
     agent.tell(Lost(first.id, "no link"))
-    assert craft.hours.available == 30.0 - 5.0 - 7.0  # the second now begins at 0
+    assert vehicle_state.time_ledger.available == 30.0 - 5.0 - 7.0  # the second now begins at 0
     agent.tell(at(second, 3.0, time_s=9.0))
 
-    assert craft.hours.available == craft.hours.left == 21.0
-    assert craft.time_s == 9.0
+    assert vehicle_state.time_ledger.available == vehicle_state.time_ledger.left == 21.0
+    assert vehicle_state.time_s == 9.0
 
 
-def test_telemetry_settles_the_seconds_of_a_lost_order_and_counts_those_of_waiting():
+def test_telemetry_settles_the_seconds_of_a_lost_order_and_of_waiting():
     agent = Agent(mission(time_limit_s=30.0))
-    craft = agent.crafts[0]
+    vehicle_state = agent.vehicles[0]
     (first,) = sent(agent, 4.0)
     agent.tell(Lost(first.id, "no link"))
 
     agent.tell(Telemetry(0, [4.0], 92.0, 12.0))
-    assert craft.hours.entries[first.id].spent == 12.0
-    assert craft.hours.available == 18.0
+    assert vehicle_state.time_ledger.entries[first.id].spent == 12.0
+    assert vehicle_state.time_ledger.available == 18.0
     agent.tell(Telemetry(0, [4.0], 92.0, 15.0))
 
-    assert craft.hours.left == 15.0
-    assert craft.ledger.left == 92.0
+    assert vehicle_state.time_ledger.left == 15.0
+    assert vehicle_state.ledger.left == 92.0
 
 
-def test_an_order_behind_one_that_was_turned_down_is_reckoned_from_where_it_now_begins():
+def test_an_order_behind_a_rejected_one_is_priced_from_where_it_now_begins():
     agent = Agent(mission(battery=40.0, margin=0.5, time_limit_s=60.0))
-    craft = agent.crafts[0]
+    vehicle_state = agent.vehicles[0]
     orders = sent(agent, 4.0, 2.0, 8.0)
-    assert list(craft.ledger.reserved.values()) == [5.0, 3.0, 7.0]
+    assert list(vehicle_state.ledger.reserved.values()) == [5.0, 3.0, 7.0]
 
     agent.tell(Rejected(orders[1].id, "a buoy"))
 
-    assert list(craft.ledger.reserved.values()) == [5.0, 5.0]
-    assert list(craft.hours.reserved.values()) == [5.0, 5.0]
-    assert craft.ledger.entries[orders[2].id].planned == 7.0
+    assert list(vehicle_state.ledger.reserved.values()) == [5.0, 5.0]
+    assert list(vehicle_state.time_ledger.reserved.values()) == [5.0, 5.0]
+    assert vehicle_state.ledger.entries[orders[2].id].planned == 7.0
     agent.tell(at(orders[0], 5.0, time_s=5.0, position=[1.0]))  # and it drifted
-    assert list(craft.ledger.reserved.values()) == [8.0]
+    assert list(vehicle_state.ledger.reserved.values()) == [8.0]
 
 
-def wall_craft(battery):
+def wall_vehicle_state(battery):
     """A drone before the shipped wall, hovering for nothing: a stop between can make a way cheaper there."""
     told = fieldbo.load_mission("wall-worst-crack").world
     cost = replace(told.cost, hover_s=0.0).within(told.domain)
     return VehicleState(VehicleSpec(battery, np.array([8.8, 0.4]), home=np.array([2.0, 0.0])), cost)
 
 
-def test_where_a_stop_between_makes_a_way_cheaper_what_it_saves_is_set_aside():
+def test_the_saving_of_a_stop_in_between_is_set_aside():
     between, far = np.array([[17.2, 6.8]]), np.array([[16.8, 15.2]])
-    craft = wall_craft(10.0)
-    legs = float(craft.cost.travel(craft.position, between)[0]), float(craft.cost.travel(between[0], far)[0])
-    saved = float(craft.cost.travel(craft.position, far)[0]) - sum(legs)
-    needed = sum(legs) + float(craft.return_cost(far)[0])
+    vehicle_state = wall_vehicle_state(10.0)
+    legs = (
+        float(vehicle_state.cost.travel(vehicle_state.position, between)[0]),
+        float(vehicle_state.cost.travel(between[0], far)[0]),
+    )
+    saved = float(vehicle_state.cost.travel(vehicle_state.position, far)[0]) - sum(legs)
+    needed = sum(legs) + float(vehicle_state.return_cost(far)[0])
     assert saved > 0.1
 
     for battery, enough in ((needed + 0.5 * saved, False), (needed + 1.01 * saved, True)):
-        craft = wall_craft(battery)
-        craft.send(Query(between[0], id="books/0"))
-        assert bool(craft.affordable(far)[0]) is enough
-    craft.send(Query(far[0], id="books/1"))
-    assert craft.ledger.entries["books/1"].planned == pytest.approx(legs[1])
-    assert craft.ledger.entries["books/1"].declared == pytest.approx(legs[1] + saved)
+        vehicle_state = wall_vehicle_state(battery)
+        vehicle_state.send(Query(between[0], id="books/0"))
+        assert bool(vehicle_state.affordable(far)[0]) is enough
+    vehicle_state.send(Query(far[0], id="books/1"))
+    assert vehicle_state.ledger.entries["books/1"].planned == pytest.approx(legs[1])
+    assert vehicle_state.ledger.entries["books/1"].declared == pytest.approx(legs[1] + saved)
 
-    craft.settle("books/0")
-    assert craft.free >= float(craft.return_cost(far)[0])
+    vehicle_state.settle("books/0")
+    assert vehicle_state.free >= float(vehicle_state.return_cost(far)[0])
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 100_000))
-def test_whichever_orders_of_a_queue_are_turned_down_the_others_and_the_way_home_can_be_paid(seed):
+def test_whichever_queued_orders_are_rejected_the_others_and_the_trip_home_stay_affordable(seed):
     rng = np.random.default_rng(seed)
-    craft = wall_craft(rng.uniform(1.0, 6.0))
+    vehicle_state = wall_vehicle_state(rng.uniform(1.0, 6.0))
     sites = fieldbo.load_mission("wall-worst-crack").world.domain.sites
     for n, site in enumerate(rng.choice(sites, 5, replace=False)):
-        if craft.affordable(site[None])[0]:
-            craft.send(Query(site, id=f"books/{n}"))
-    while craft.queue:
-        first = craft.queue[int(rng.integers(len(craft.queue)))] if rng.random() < 0.6 else craft.queue[0]
-        if first is craft.queue[0] and rng.random() < 0.5:
-            craft.observed(at(first, craft.price(first, craft.position)), int(first.id[-1]))
+        if vehicle_state.affordable(site[None])[0]:
+            vehicle_state.send(Query(site, id=f"books/{n}"))
+    while vehicle_state.queue:
+        first = (
+            vehicle_state.queue[int(rng.integers(len(vehicle_state.queue)))]
+            if rng.random() < 0.6
+            else vehicle_state.queue[0]
+        )
+        if first is vehicle_state.queue[0] and rng.random() < 0.5:
+            vehicle_state.observed(
+                at(first, vehicle_state.price(first, vehicle_state.position)), int(first.id[-1])
+            )
         else:
-            craft.settle(first.id)
-        assert craft.free >= float(craft.return_cost(craft.end[None])[0]) - 1e-9
+            vehicle_state.settle(first.id)
+        assert vehicle_state.free >= float(vehicle_state.return_cost(vehicle_state.end[None])[0]) - 1e-9
 
 
-def test_time_that_does_not_pay_for_the_way_home_is_refused_at_once():
-    with pytest.raises(InputError, match="time_limit_s = 8 is over before") as error:
+def test_a_time_limit_below_the_trip_home_is_rejected_at_once():
+    with pytest.raises(InputError, match="time_limit_s = 8, not enough") as error:
         mission(world(start=[8.0]), margin=0.25, time_limit_s=8.0)
     assert error.value.where == "agent.time_limit_s"
     assert "at least 10 s" in str(error.value)
     assert mission(world(start=[8.0]), margin=0.25, time_limit_s=10.0)
 
 
-def test_a_number_that_a_simulated_path_has_spent_counts_in_seconds_too():
+def test_the_cost_of_a_simulated_path_counts_in_seconds_too():
     drone = Flight(speed=5.0, acceleration=2.5, power=180.0, hover_power=180.0, hover_s=1.0)
     for cost in (Euclidean(2.0, rate=1.0, sampling=1.0), drone, Flight(power=0.0, hover_power=0.0)):
         there = replace(world((11, 2)), cost=cost)
-        craft = Agent(mission(there, home=None, time_limit_s=30.0, max_steps=3)).crafts[0]
-        assert craft.affordable(np.array([[5.0, 0.0]]))[0]
-        assert not craft.affordable(np.array([[5.0, 0.0]]), spent=99.0)[0]
+        vehicle_state = Agent(mission(there, home=None, time_limit_s=30.0, max_steps=3)).vehicles[0]
+        assert vehicle_state.affordable(np.array([[5.0, 0.0]]))[0]
+        assert not vehicle_state.affordable(np.array([[5.0, 0.0]]), spent=99.0)[0]
 
 
 # -- the guarantee ---------------------------------------------------------------------------------------
@@ -245,7 +253,7 @@ class Rough:
 
     def __init__(self, agent, data, margin):
         self.agent, self.draw, self.margin = agent, data.draw, margin
-        self.position, self.time_s = agent.crafts[0].position, 0.0
+        self.position, self.time_s = agent.vehicles[0].position, 0.0
 
     def factor(self):
         return 1.0 + self.draw(st.sampled_from([self.margin, self.margin, 0.0, -0.5]))
@@ -281,7 +289,7 @@ class Rough:
     limit=st.none() | st.floats(10.0, 150.0),
     seed=st.integers(0, 99),
 )
-def test_with_a_margin_that_is_enough_everybody_gets_home_whatever_comes_while_orders_are_out(
+def test_with_a_sufficient_margin_every_vehicle_gets_home_whatever_happens_under_way(
     data, battery, margin, reserve, limit, seed
 ):
     there = world((6, 5), seconds=2.0)
@@ -291,7 +299,7 @@ def test_with_a_margin_that_is_enough_everybody_gets_home_whatever_comes_while_o
         max_steps=12,
     )  # fmt: skip
     agent = Agent(replace(told, seed=seed))
-    craft, crew = agent.crafts[0], told.crew[0]
+    vehicle_state, crew = agent.vehicles[0], told.vehicles[0]
     rough, out, ended = Rough(agent, data, margin), [], False
     while out or not ended:
         while not ended and (not out or data.draw(st.booleans())):
@@ -300,12 +308,12 @@ def test_with_a_margin_that_is_enough_everybody_gets_home_whatever_comes_while_o
             ended = not asked or isinstance(asked[-1], GoHome)
         if out:
             rough.carry_out(out.pop(0))
-        assert craft.ledger.free(margin) >= reserve - 1e-9
+        assert vehicle_state.ledger.free(margin) >= reserve - 1e-9
 
     assert isinstance(agent.ask(), Stop)
-    assert craft.ledger.spent <= battery + 2.3 * (1 + margin) + 1e-9
-    assert crew.time_limit_s is None or craft.time_s <= crew.time_limit_s * (1 + 1e-12)
-    assert np.array_equal(craft.position, crew.home)
+    assert vehicle_state.ledger.spent <= battery + 2.3 * (1 + margin) + 1e-9
+    assert crew.time_limit_s is None or vehicle_state.time_s <= crew.time_limit_s * (1 + 1e-12)
+    assert np.array_equal(vehicle_state.position, crew.home)
 
 
 @settings(max_examples=60, deadline=None)
@@ -315,7 +323,7 @@ def test_with_a_margin_that_is_enough_everybody_gets_home_whatever_comes_while_o
     reserve=st.sampled_from([0.0, 3.0]),
     ahead=st.integers(1, 5),
 )
-def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin, reserve, ahead):
+def test_the_guard_is_tight_with_a_little_less_the_last_query_is_withheld(places, margin, reserve, ahead):
     """What is just enough if all is dearer by the margin is enough, and is spent to the reserve."""
     declared = sum(abs(b - a) + 1 for a, b in zip([0, *places], places, strict=False)) + places[-1]
     battery = declared * (1 + margin) + reserve
@@ -333,9 +341,9 @@ def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin,
         assert done <= number or amount == battery
         if amount == battery:
             assert done == number
-            craft = agent.crafts[0]
-            home = float(craft.return_cost(craft.position[None])[0]) * (1 + margin)
-            assert craft.ledger.left - home == pytest.approx(reserve, abs=1e-9)
+            vehicle_state = agent.vehicles[0]
+            home = float(vehicle_state.return_cost(vehicle_state.position[None])[0]) * (1 + margin)
+            assert vehicle_state.ledger.left - home == pytest.approx(reserve, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -347,7 +355,9 @@ def test_the_guard_is_tight_a_hair_less_and_the_last_query_stays(places, margin,
     batch=st.integers(1, 4),
     seed=st.integers(0, 99),
 )
-def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery, limit, batch, seed):
+def test_in_simulation_a_margin_of_the_worst_disturbance_guarantees_the_reserve(
+    noise, wind, battery, limit, batch, seed
+):
     conditions = Disturbances(noise, (wind, 0.0))
     there = world((6, 5), seconds=2.0, disturbances=conditions)
     told = mission(
@@ -356,39 +366,39 @@ def test_in_simulation_a_margin_of_the_worst_is_a_guarantee(noise, wind, battery
     result = run(replace(told, seed=seed, max_steps=15))
 
     assert result.cost <= battery + 1e-9
-    assert limit is None or result.books[0].time_s <= limit + 1e-9
-    assert result.books[0].home
+    assert limit is None or result.accounts[0].time_s <= limit + 1e-9
+    assert result.accounts[0].home
 
 
-def test_without_the_margin_the_same_wind_keeps_one_from_getting_home_in_the_black():
+def test_without_the_margin_the_same_wind_overdraws_the_battery_on_the_trip_home():
     against = Disturbances(head_wind=(0.5,))  # all the way home
     there = world(start=[10.0], sampling=5.5, disturbances=against)
     told = mission(there, policy=MaximumVariance(), battery=16.0)
 
-    careless, careful = run(told), run(replace(told, crew=(replace(told.crew[0], margin=0.5),)))
+    careless, careful = run(told), run(replace(told, vehicles=(replace(told.vehicles[0], margin=0.5),)))
 
     assert careless.cost == 20.5
-    assert any("4.5 s more than the battery had" in note for note in careless.notes)
-    assert any("went home with 0.0 s left" in note for note in careless.notes)
+    assert any("battery overdrawn by 4.5 s" in note for note in careless.notes)
+    assert any("returned home with 0.0 s left" in note for note in careless.notes)
     assert careful.cost == 15.0
     assert not any("more than" in note for note in careful.notes)
 
 
-def test_of_a_fleet_it_is_said_which_vehicle_went_home():
+def test_notes_of_several_vehicles_name_the_one_that_went_home():
     one = mission(battery=20.0)
 
-    notes = run(replace(one, crew=(one.crew[0], replace(one.crew[0], battery=30.0)))).notes
+    notes = run(replace(one, vehicles=(one.vehicles[0], replace(one.vehicles[0], battery=30.0)))).notes
 
-    assert [note.split(":")[0] for note in notes if "went home" in note] == ["vehicle 0", "vehicle 1"]
+    assert [note.split(":")[0] for note in notes if "returned home" in note] == ["vehicle 0", "vehicle 1"]
 
 
-def test_a_landing_on_the_reserve_says_what_is_left_of_it():
+def test_the_note_of_a_landing_on_the_reserve_gives_what_is_left_of_it():
     there = world(start=[10.0], sampling=5.5, disturbances=Disturbances(head_wind=(0.3,)))
 
     result = run(mission(there, policy=MaximumVariance(), battery=19.0, reserve=3.0))
 
-    assert result.books[0].left == pytest.approx(0.5)
-    assert any("0.5 s (of a reserve of 3.0: orders took more" in note for note in result.notes)
+    assert result.accounts[0].left == pytest.approx(0.5)
+    assert any("0.5 s (of a reserve of 3.0: orders cost more" in note for note in result.notes)
     assert not any("than the battery had" in note for note in result.notes)
 
 
@@ -398,21 +408,21 @@ def test_a_landing_on_the_reserve_says_what_is_left_of_it():
 @pytest.mark.parametrize(
     ("battery", "seconds", "limit"), [(20.0, 99.0, "battery"), (99.0, 20.0, "time"), (20.0, None, "battery")]
 )
-def test_the_way_home_says_which_limit_it_was(battery, seconds, limit):
+def test_the_trip_home_records_the_limit_that_was_short(battery, seconds, limit):
     agent, orders, stop = drive(mission(world(sampling=5.0), battery=battery, time_limit_s=seconds))
 
     assert stop == Stop(EndReason.BATTERY_SPENT)
     assert isinstance(orders[-1], GoHome)
-    assert agent.whys[orders[-1].id]["limit"] == agent.endings[0]["limit"] == limit
+    assert agent.issued[orders[-1].id].why["limit"] == agent.endings[0]["limit"] == limit
     result = Result.of(agent, (), stop.reason)
     (note,) = result.notes
-    kept = f"{agent.crafts[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
-    assert note.startswith(f"went home with {kept}")
-    assert note.endswith(f"the {'time limit' if limit == 'time' else 'battery'} pays for no further site")
+    kept = f"{agent.vehicles[0].ledger.left:.1f} s" + ("" if seconds is None else " and ")
+    assert note.startswith(f"returned home with {kept}")
+    assert note.endswith(f"not enough {limit} for another site")
     assert (result.summary()["limit"], result.summary()["home"]) == (limit, True)
 
 
-def test_a_query_at_home_that_is_turned_down_after_all_leaves_the_way_home():
+def test_the_trip_home_remains_if_a_query_at_home_is_rejected():
     agent = Agent(mission(world(start=[3.0]), battery=4.5))
     (query,) = sent(agent, 0.0)
     order = agent.ask()  # nothing more can be paid for behind it
@@ -421,10 +431,10 @@ def test_a_query_at_home_that_is_turned_down_after_all_leaves_the_way_home():
 
     agent.tell(Rejected(query.id, "a buoy"))
 
-    assert agent.crafts[0].ledger.reserved == {order.id: 3.0}
+    assert agent.vehicles[0].ledger.reserved == {order.id: 3.0}
 
 
-def test_a_mission_that_ends_otherwise_names_no_limit():
+def test_a_mission_that_ends_for_another_reason_names_no_limit():
     for told in (mission(max_steps=2), mission(max_steps=2, home=None)):
         agent, _, stop = drive(told)
         assert stop == Stop(EndReason.STEP_LIMIT)
@@ -434,13 +444,13 @@ def test_a_mission_that_ends_otherwise_names_no_limit():
         assert result.summary()["limit"] is None
 
 
-def test_a_site_that_no_battery_reaches_is_no_matter_of_limits():
+def test_an_unreachable_site_does_not_count_as_short_of_a_limit():
     agent = Agent(mission(battery=20.0))
-    craft = agent.crafts[0]
-    craft.cost = replace(craft.cost, rate=0.0)
-    object.__setattr__(craft.cost, "travel_between", lambda a, b: np.full((len(a), len(b)), np.inf))
+    vehicle_state = agent.vehicles[0]
+    vehicle_state.cost = replace(vehicle_state.cost, rate=0.0)
+    object.__setattr__(vehicle_state.cost, "travel_between", lambda a, b: np.full((len(a), len(b)), np.inf))
 
-    assert craft.short_of(agent.domain.sites) is None
+    assert vehicle_state.short_of(agent.domain.sites) is None
 
 
 def test_a_resumed_agent_knows_its_limit():
@@ -448,14 +458,14 @@ def test_a_resumed_agent_knows_its_limit():
     again = Agent(agent.mission)
 
     for order in orders:
-        again.replay(order, agent.memories[order.id], agent.whys[order.id])
+        again.replay(order, agent.issued[order.id].memory, agent.issued[order.id].why)
         for event in agent.history:
             if event.order == order.id:
                 again.tell(event)
 
     assert again.endings == agent.endings
-    assert again.crafts[0].ledger.entries == agent.crafts[0].ledger.entries
-    assert again.crafts[0].hours.entries == agent.crafts[0].hours.entries
+    assert again.vehicles[0].ledger.entries == agent.vehicles[0].ledger.entries
+    assert again.vehicles[0].time_ledger.entries == agent.vehicles[0].time_ledger.entries
 
 
 # -- what a run says -------------------------------------------------------------------------------------
@@ -488,7 +498,7 @@ def test_the_ledger_of_a_run_adds_up(tmp_path):
     assert told["cost"] != told["planned_cost"]
 
 
-def test_what_was_turned_down_was_neither_spent_nor_planned_and_unknown_numbers_are_empty(tmp_path):
+def test_a_rejected_order_has_neither_plan_nor_cost_and_unknown_numbers_are_empty(tmp_path):
     agent = Agent(mission(home=None))
     first, second = sent(agent, 4.0, 6.0)
     agent.tell(Rejected(first.id, "a buoy"))
@@ -549,26 +559,26 @@ def small(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
-def test_a_run_with_a_small_battery_says_what_is_left_to_a_tenth(said):
+def test_a_run_with_a_small_battery_reports_what_is_left_to_a_tenth(said):
     text = " ".join(said("run", "m.toml", "--out", "r").split())
     told = json.loads(Path("r/summary.json").read_text())
     share = 100 * abs(told["cost"] / told["planned_cost"] - 1)
     side = "more" if told["planned_cost"] < told["cost"] else "less"
 
     planned = f"{share:.2g}% {side} than the {told['planned_cost']:.1f} planned"
-    assert f"cost {told['cost']:.1f} of 60 Wh, {planned}" in text
-    assert f"note: went home with {told['left']:.1f} Wh left: the battery pays for no further site" in text
-    assert "Battery spent." in text
+    assert f"cost: {told['cost']:.1f} of 60 Wh, {planned}" in text
+    assert f"note: returned home with {told['left']:.1f} Wh left: not enough battery for another site" in text
+    assert "Battery spent after" in text
 
 
 @pytest.mark.usefixtures("small")
-def test_a_time_limit_that_ends_a_run_is_said_to_be_what_ended_it(said):
+def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
     text = " ".join(said("run", "m.toml", "--out", "r", "--set", "agent.time_limit_s=30").split())
     told = json.loads(Path("r/summary.json").read_text())
 
-    assert "Time is up." in text
-    assert f"time {told['time_s']:.1f} of 30 s" in text
-    assert "the time limit pays for no further site" in text
+    assert "Time limit reached after" in text
+    assert f"time: {told['time_s']:.1f} of 30 s" in text
+    assert "not enough time for another site" in text
     assert told["limit"] == "time"
     assert told["end_reason"] == "battery spent"
 
@@ -577,34 +587,40 @@ def test_a_time_limit_that_ends_a_run_is_said_to_be_what_ended_it(said):
 @pytest.mark.parametrize(
     ("settings", "warned", "noted"),
     [
-        (["battery=1"], "battery of 1 Wh pays for no reading at all: the cheapest takes 1.375 Wh", "battery"),
+        (
+            ["battery=1"],
+            "battery of 1 Wh is not enough for any reading: the cheapest reading takes 1.375 Wh",
+            "battery",
+        ),
         (
             ["time_limit_s=1"],
             "time of 1 s pays for no reading at all: the cheapest takes 1.375 s",
-            "time limit",
+            "time",
         ),
         (["battery=60"], None, None),
     ],
 )
-def test_a_limit_that_pays_for_nothing_is_said_by_check_and_by_the_run(said, settings, warned, noted):
+def test_a_limit_that_is_not_enough_for_any_reading_is_reported_by_check_and_by_the_run(
+    said, settings, warned, noted
+):
     few = [part for s in [*settings, "max_steps=5"] for part in ("--set", f"agent.{s}")]
     checked = " ".join(said("check", "m.toml", *few).split())
     agent = dict(s.split("=") for s in [*settings, "max_steps=5"])
     ran = run(fieldbo.load_mission("m.toml", {"agent": {k: int(v) for k, v in agent.items()}}))
 
-    assert ("no reading at all" in checked) == (warned is not None)
+    assert ("not enough for any reading" in checked) == (warned is not None)
     assert (warned or "") in checked
-    assert (f"the {noted} pays for no reading at all" in ran.notes) == (noted is not None)
+    assert (f"not enough {noted} for a single reading" in ran.notes) == (noted is not None)
 
 
-def test_a_vehicle_that_can_pay_only_for_the_way_home_goes_there():
+def test_a_vehicle_that_can_only_afford_the_trip_home_goes_home():
     far = mission(world(start=[5.0]), battery=5.5)
 
     result = run(far)
 
     assert [type(o) for o in result.queries] == []
-    assert (result.cost, result.books[0].home) == (5.0, True)
-    assert "the battery pays for no reading at all" in result.notes
+    assert (result.cost, result.accounts[0].home) == (5.0, True)
+    assert "not enough battery for a single reading" in result.notes
 
 
 def test_a_vehicle_that_drifts_into_the_clearance_of_an_obstacle_still_has_a_path_and_its_files(tmp_path):
@@ -624,10 +640,10 @@ def test_a_vehicle_that_drifts_into_the_clearance_of_an_obstacle_still_has_a_pat
     assert (tmp_path / "run" / "path.png").exists()
 
 
-def test_a_reserve_that_was_broken_into_is_told():
+def test_a_reserve_that_was_used_is_reported():
     agent = Agent(mission(battery=12.0, reserve=3.0))
     agent.tell(at(agent.ask(), 9.5, position=[0.0]))
     while not isinstance(order := agent.ask(), Stop):
         agent.tell(at(order, 1.0, position=[0.0]))
     notes = " ".join(Result.of(agent, reason=order.reason).summary()["notes"])
-    assert "of a reserve of 3.0: orders took more than the margin allows for" in notes
+    assert "of a reserve of 3.0: orders cost more than the margin allows for" in notes

@@ -1,4 +1,4 @@
-"""The fast sums agree with the literal ones, and lead to the same sites."""
+"""Sums of the look-ahead: the fast ones agree with the literal ones, and lead to the same sites."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fieldbo.world.world import Quantity, World
 
 
 class Rippled(SquaredExponential):
-    """A kernel of somebody's own that no compiled loop knows."""
+    """A custom kernel, which no compiled loop supports."""
 
     def _shape(self, r2):
         e = np.exp(-0.5 * r2)
@@ -51,7 +51,7 @@ def surface_of(kernel, n=30, memory_bytes=None, seed=0):
     rng = np.random.default_rng(seed)
     belief = Belief(kernel)
     if n:
-        belief = belief.given(rng.random((n, 2)), rng.standard_normal(n), 1e-4)
+        belief = belief.condition_on(rng.random((n, 2)), rng.standard_normal(n), 1e-4)
     return Surface(belief, GRID, memory_bytes)
 
 
@@ -77,9 +77,9 @@ def test_gains_agree_with_the_literal_sums_within_their_stated_error(kernel, mem
     members = np.random.default_rng(1).random(N) < 0.6
     for floor in (0.0, 0.05):
         exact = literal_gains(surface, members, NOISE, floor)
-        found = surface.truncated_gains(members, NOISE, floor)
-        assert np.all(np.abs(found.value - exact) <= found.error + 1e-12)
-        assert found.error.max() < 1e-3 * exact.max()
+        actual = surface.truncated_gains(members, NOISE, floor)
+        assert np.all(np.abs(actual.value - exact) <= actual.error + 1e-12)
+        assert actual.error.max() < 1e-3 * exact.max()
 
 
 @settings(max_examples=30, deadline=None)
@@ -98,30 +98,30 @@ def test_the_error_bound_holds_as_readings_come_and_members_go(seed, n, steps, n
         members = rng.random(N) < rng.random()
         noise = np.full((N, 1), noise_sd**2)
         floor = float(10.0 ** rng.uniform(-6, 0))
-        found = surface.truncated_gains(members, noise, floor)
+        actual = surface.truncated_gains(members, noise, floor)
         exact = literal_gains(surface, members, np.maximum(noise, 1e-300), floor)
-        assert np.all(np.abs(found.value - exact) <= found.error + 1e-9)
+        assert np.all(np.abs(actual.value - exact) <= actual.error + 1e-9)
 
 
 def test_the_digits_do_not_depend_on_the_number_of_threads():
     import numba
 
     before = numba.get_num_threads()
-    found = {}
+    actual = {}
     try:
         for threads in {1, before}:
             numba.set_num_threads(threads)
             for memory_bytes in (None, 0.0):
                 surface = surface_of(KERNELS[2], 30, memory_bytes)
                 gains = surface.truncated_gains(np.ones(N, dtype=bool), NOISE, 0.01)
-                found.setdefault(memory_bytes, []).append(gains.value)
+                actual.setdefault(memory_bytes, []).append(gains.value)
     finally:
         numba.set_num_threads(before)
-    for values in found.values():
+    for values in actual.values():
         assert all(np.array_equal(values[0], other) for other in values)
 
 
-def test_nothing_is_kept_where_memory_does_not_allow_it():
+def test_covariances_are_not_kept_without_enough_memory():
     small, large = (Lookahead(KERNELS[0], GRID, most_bytes=b) for b in (4 * N * N - 1, 4 * N * N))
     for lookahead in (small, large):
         lookahead.gains(np.empty((0, N)), np.full(N, 2.0), np.arange(N), NOISE, 0.1)
@@ -129,7 +129,7 @@ def test_nothing_is_kept_where_memory_does_not_allow_it():
     assert large._kept is not None
 
 
-def test_a_copy_goes_its_own_way():
+def test_a_copy_is_independent():
     surface = surface_of(KERNELS[2])
     members = np.ones(N, dtype=bool)
     before = surface.truncated_gains(members, NOISE, 0.01)
@@ -150,9 +150,9 @@ def test_the_unit_of_the_values_does_not_matter(unit, memory_bytes):
         other.append(x, y * np.sqrt(unit), 1e-4 * unit)
     members = np.ones(N, dtype=bool)
     expected = plain.truncated_gains(members, NOISE, 0.01)
-    found = other.truncated_gains(members, NOISE * unit, 0.01 * unit)
-    np.testing.assert_allclose(found.value / unit, expected.value, rtol=1e-4)
-    np.testing.assert_allclose(found.error / unit, expected.error, rtol=1e-2)
+    actual = other.truncated_gains(members, NOISE * unit, 0.01 * unit)
+    np.testing.assert_allclose(actual.value / unit, expected.value, rtol=1e-4)
+    np.testing.assert_allclose(actual.error / unit, expected.error, rtol=1e-2)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=["se", "matern32", "matern52", "sum", "own"])
@@ -162,22 +162,22 @@ def test_exact_gains_are_the_literal_sums(kernel, rows):
     members = np.random.default_rng(1).random(N) < 0.6
     at = np.random.default_rng(2).permutation(N)[:rows]
     exact = literal_gains(surface, members, NOISE, 0.02)[at, 1]
-    found = surface.exact_gains(at, NOISE[at, 1], members, 0.02)
-    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
+    actual = surface.exact_gains(at, NOISE[at, 1], members, 0.02)
+    np.testing.assert_allclose(actual, exact, rtol=1e-9, atol=1e-12)
 
 
-def test_the_error_bound_holds_where_updates_are_too_small_to_count():
+def test_the_error_bound_holds_for_updates_lost_to_rounding():
     surface = surface_of(KERNELS[2], 0)
     members, noise = np.ones(N, dtype=bool), np.full((N, 1), 1e6)
     rng = np.random.default_rng(0)
     for _ in range(400):
         surface.append(rng.random((1, 2)), [0.0], 2e6)
-        found = surface.truncated_gains(members, noise, 0.0)
+        actual = surface.truncated_gains(members, noise, 0.0)
     exact = literal_gains(surface, members, noise, 0.0)
-    assert np.all(np.abs(found.value - exact) <= found.error)
+    assert np.all(np.abs(actual.value - exact) <= actual.error)
 
 
-def test_copies_of_copies_keep_to_the_memory_that_there_is():
+def test_copies_of_copies_respect_the_memory_limit():
     surface = surface_of(KERNELS[2], 5, memory_bytes=2.5 * 4 * N * N)
     members = np.ones(N, dtype=bool)
     held = []
@@ -188,12 +188,12 @@ def test_copies_of_copies_keep_to_the_memory_that_there_is():
     assert held == [True, True, False, False]
 
 
-def test_what_counts_as_won_already_is_not_won_again():
+def test_a_site_that_counts_as_classified_brings_no_further_gain():
     surface = surface_of(KERNELS[2])
     members = np.ones(N, dtype=bool)
-    one = np.ones((N, 1))
+    first = np.ones((N, 1))
     anticipation = Anticipation(
-        members, 1e-4 * one, one, one > 0, beta=4.0, eta=0.0, leaves_below=2.0 * surface.variance
+        members, 1e-4 * first, first, first > 0, beta=4.0, eta=0.0, leaves_below=2.0 * surface.variance
     )
     np.testing.assert_allclose(anticipation.scores(surface), 0.0, atol=1e-12)
 
@@ -209,14 +209,14 @@ def literal_anticipation(surface, members, noise, leaves, beta, eta):
     return np.array([left(v) - left(a) for a in after])
 
 
-def test_anticipation_counts_what_a_reading_would_classify():
+def test_anticipation_credits_sites_that_a_reading_would_classify():
     surface = surface_of(KERNELS[2])
     rng = np.random.default_rng(3)
     members, leaves = rng.random(N) < 0.5, surface.variance * rng.uniform(0.2, 1.5, N)
-    one = np.ones((N, 1))
-    found = Anticipation(members, 1e-4 * one, one, one > 0, beta=4.0, eta=0.3, leaves_below=leaves)
+    first = np.ones((N, 1))
+    actual = Anticipation(members, 1e-4 * first, first, first > 0, beta=4.0, eta=0.3, leaves_below=leaves)
     expected = literal_anticipation(surface, members, np.full(N, 1e-4), leaves, 4.0, 0.3)
-    np.testing.assert_allclose(found.scores(surface)[:, 0], expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(actual.scores(surface)[:, 0], expected, rtol=1e-8, atol=1e-10)
 
 
 # -- whole runs -------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ RUNS = {
 
 
 class Literal:
-    """Algorithm 1 as it is written: everything from scratch at every step, site by site."""
+    """Algorithm 1 as printed: everything from scratch at every step, site by site."""
 
     def __init__(self, mission):
         self.mission, self.world = mission, mission.world
@@ -306,7 +306,7 @@ class Literal:
 
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("memory_gb", [None, 0.0], ids=["kept", "anew"])
-def test_a_whole_run_visits_the_sites_of_a_literal_one(name, memory_gb):
+def test_a_full_run_visits_the_same_sites_as_a_literal_implementation(name, memory_gb):
     cost, sensor, question, policy, kernel = RUNS[name]
     world = world_of(cost, 3, sensor, kernel=kernel)
     model = Model(

@@ -1,4 +1,4 @@
-"""Orders that are lost in a row, and a battery that is not what the books say."""
+"""Orders lost in a row, and batteries that differ from the ledger."""
 
 from dataclasses import replace
 
@@ -25,8 +25,8 @@ from fieldbo.testing import small_mission
 
 def agent_with(battery=60.0, home=True, **when_lost):
     mission = small_mission(battery=battery, home=home)
-    crew = replace(mission.crew[0], when_lost=WhenLost(**when_lost))
-    return Agent(replace(mission, crew=(crew,)))
+    crew = replace(mission.vehicles[0], when_lost=WhenLost(**when_lost))
+    return Agent(replace(mission, vehicles=(crew,)))
 
 
 def lose(agent, times):
@@ -37,16 +37,18 @@ def lose(agent, times):
 
 
 def heard(agent, remaining=None, time_s=None, position=None, accuracy=0.0):
-    craft = agent.crafts[0]
-    at = craft.position if position is None else np.array(position, dtype=float)
-    agent.tell(Telemetry(0, at, remaining, craft.time_s + 1.0 if time_s is None else time_s, accuracy))
+    vehicle_state = agent.vehicles[0]
+    at = vehicle_state.position if position is None else np.array(position, dtype=float)
+    agent.tell(
+        Telemetry(0, at, remaining, vehicle_state.time_s + 1.0 if time_s is None else time_s, accuracy)
+    )
 
 
 def answer(agent, order, value=0.5, **what):
     agent.tell(order.observed(value, noise_variance=0.01, **what))
 
 
-def test_after_so_many_in_a_row_it_is_sent_home_and_ends_as_lost():
+def test_a_vehicle_that_loses_several_orders_in_a_row_is_sent_home_and_ends_as_lost():
     agent = agent_with(orders=2)
     answer(agent, agent.ask())
     answer(agent, agent.ask())
@@ -57,7 +59,7 @@ def test_after_so_many_in_a_row_it_is_sent_home_and_ends_as_lost():
     assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
-def test_it_ends_also_if_the_way_home_is_lost():
+def test_a_vehicle_ends_even_if_its_trip_home_is_lost():
     agent = agent_with(orders=1)
     answer(agent, agent.ask())
     answer(agent, agent.ask())
@@ -66,14 +68,14 @@ def test_it_ends_also_if_the_way_home_is_lost():
     assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
-def test_without_a_home_it_ends_where_it_is():
+def test_a_lost_vehicle_without_a_home_ends_where_it_is():
     agent = agent_with(orders=3, home=False)
     lose(agent, 3)
     assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
 @pytest.mark.parametrize("between", ["done", "rejected", "telemetry", "late"])
-def test_whatever_is_heard_begins_the_row_anew(between):
+def test_any_sign_of_life_resets_the_count_of_lost_orders(between):
     agent = agent_with(orders=2)
     first = agent.ask()
     agent.tell(Lost(first.id, "silence"))
@@ -89,14 +91,14 @@ def test_whatever_is_heard_begins_the_row_anew(between):
     assert isinstance(agent.ask(), Query)
 
 
-def test_a_batch_is_not_asked_of_a_vehicle_that_is_lost():
+def test_a_lost_vehicle_gets_no_batch():
     agent = agent_with(orders=1, home=False)
     lose(agent, 1)
     assert agent.ask_batch(3) == []
     assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
-def test_a_mission_that_says_so_waits_until_the_vehicle_is_heard_of():
+def test_a_mission_can_wait_until_a_lost_vehicle_is_heard_from():
     agent = agent_with(orders=1, then="wait")
     lose(agent, 1)
     assert agent.waits()
@@ -105,31 +107,31 @@ def test_a_mission_that_says_so_waits_until_the_vehicle_is_heard_of():
     assert isinstance(agent.ask(), Query)
 
 
-def test_one_that_goes_home_does_not_wait():
+def test_a_vehicle_that_is_sent_home_is_not_waited_for():
     agent = agent_with(orders=1)
     lose(agent, 1)
     assert not agent.waits()
 
 
 @pytest.mark.parametrize("wrong", [{"orders": 0}, {"patience_s": 0.0}, {"patience_s": np.inf}])
-def test_what_to_do_when_lost_has_to_make_sense(wrong):
+def test_wrong_settings_of_when_lost_are_rejected(wrong):
     with pytest.raises(InputError, match=r"agent\.when_lost"):
         WhenLost(**wrong)
 
 
-def test_telemetry_overrules_the_books_when_it_is_off_by_more_than_its_accuracy():
+def test_telemetry_overrules_the_ledger_if_they_differ_by_more_than_its_accuracy():
     agent = agent_with()
     answer(agent, agent.ask())
-    left = agent.crafts[0].ledger.left
+    left = agent.vehicles[0].ledger.left
     heard(agent, left - 3.0, accuracy=5.0)
-    assert agent.crafts[0].ledger.left == left
+    assert agent.vehicles[0].ledger.left == left
     heard(agent, left - 3.0, accuracy=2.0)
-    assert agent.crafts[0].ledger.left == pytest.approx(left - 3.0, rel=1e-12)
+    assert agent.vehicles[0].ledger.left == pytest.approx(left - 3.0, rel=1e-12)
     heard(agent, left + 1.0)
-    assert agent.crafts[0].ledger.left == pytest.approx(left + 1.0, rel=1e-12)
+    assert agent.vehicles[0].ledger.left == pytest.approx(left + 1.0, rel=1e-12)
 
 
-def test_a_battery_that_is_low_turns_it_home_early():
+def test_a_low_battery_sends_the_vehicle_home_early():
     agent, orders = agent_with(battery=60.0), 0
     drained = agent_with(battery=60.0)
     for one in (agent, drained):
@@ -137,31 +139,33 @@ def test_a_battery_that_is_low_turns_it_home_early():
             orders += one is agent
             answer(one, order)
             if one is drained:
-                heard(one, one.crafts[0].ledger.left - 4.0)
+                heard(one, one.vehicles[0].ledger.left - 4.0)
     assert isinstance(order, GoHome)
-    assert len(drained.orders) < orders
-    assert drained.crafts[0].ledger.left >= order.expected_cost
+    assert len(drained.issued) < orders
+    assert drained.vehicles[0].ledger.left >= order.expected_cost
 
 
-def test_under_way_what_is_left_decides_whether_it_can_go_on():
+def test_a_vehicle_is_at_risk_if_its_battery_under_way_is_not_enough():
     agent = agent_with()
     answer(agent, agent.ask())
     order = agent.ask()
-    home, craft = agent.crafts[0].crew.home, agent.crafts[0]
-    way = craft.cost.travel(craft.position, order.site[None])[0]
-    back = craft.cost.travel(order.site, home[None])[0]
+    home, vehicle_state = agent.vehicles[0].spec.home, agent.vehicles[0]
+    way = vehicle_state.cost.travel(vehicle_state.position, order.site[None])[0]
+    back = vehicle_state.cost.travel(order.site, home[None])[0]
     heard(agent, way + back + 0.1)
     assert not agent.at_risk()
     heard(agent, way + back - 0.1, accuracy=0.2)
     assert not agent.at_risk()
     heard(agent, way + back - 0.1)
     assert agent.at_risk()
-    assert craft.ledger.left == pytest.approx(59.0)  # what it used so far comes with its observation
-    agent.tell(Observation(order.id, np.empty((0, 2)), [], [], [], craft.position, 0.0, complete=False))
+    assert vehicle_state.ledger.left == pytest.approx(59.0)  # what it used so far comes with its observation
+    agent.tell(
+        Observation(order.id, np.empty((0, 2)), [], [], [], vehicle_state.position, 0.0, complete=False)
+    )
     assert not agent.at_risk()
 
 
-def test_the_way_home_itself_is_never_broken_off():
+def test_the_trip_home_is_never_broken_off():
     agent = agent_with(orders=1)
     answer(agent, agent.ask())
     answer(agent, agent.ask())
@@ -177,7 +181,7 @@ def cut_short(agent, order):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_site_that_was_asked_for_in_vain_twice_is_passed_over_unless_the_orders_were_lost(lost):
+def test_a_site_visited_twice_in_vain_is_passed_over_unless_the_orders_were_lost(lost):
     agent = agent_with()
     answer(agent, agent.ask())
     sites = []
@@ -191,7 +195,7 @@ def test_a_site_that_was_asked_for_in_vain_twice_is_passed_over_unless_the_order
     assert agent.seen().rejected[agent.domain.nearest(order.site)] == (not lost)
 
 
-def test_a_robot_that_reads_nothing_is_not_asked_for_the_same_site_for_ever():
+def test_a_robot_without_readings_is_not_sent_to_the_same_site_forever():
     agent, asked = agent_with(), []
     answer(agent, agent.ask())
     for _ in range(12):
@@ -202,48 +206,48 @@ def test_a_robot_that_reads_nothing_is_not_asked_for_the_same_site_for_ever():
     assert len(set(asked)) == 6
 
 
-def test_what_a_battery_lacks_from_the_start_makes_no_order_dearer():
+def test_a_battery_that_starts_low_does_not_raise_the_price_of_orders():
     agent, whole = agent_with(battery=60.0), agent_with(battery=25.0)
     heard(agent, 25.0)
     for one in (agent, whole):
         while isinstance(order := one.ask(), Query):
             answer(one, order)
-            heard(one, one.crafts[0].ledger.left)
-    assert len(agent.orders) == len(whole.orders)
+            heard(one, one.vehicles[0].ledger.left)
+    assert len(agent.issued) == len(whole.issued)
 
 
-def test_telemetry_gives_nothing_back_that_was_not_spent():
+def test_telemetry_never_returns_more_than_was_spent():
     agent = agent_with()
     heard(agent, 600.0)
-    assert agent.crafts[0].ledger.spent == 0.0
+    assert agent.vehicles[0].ledger.spent == 0.0
     answer(agent, agent.ask())
     agent.tell(Lost(agent.ask().id, "silence"))
     heard(agent, 70.0)
-    assert agent.crafts[0].ledger.spent == 0.0
-    assert all(not e.spent < 0 for e in agent.crafts[0].ledger.entries.values())
+    assert agent.vehicles[0].ledger.spent == 0.0
+    assert all(not e.spent < 0 for e in agent.vehicles[0].ledger.entries.values())
 
 
 @pytest.mark.parametrize("wrong", [{"time_s": np.nan}, {"accuracy": np.nan}, {"accuracy": -1.0}])
-def test_telemetry_that_is_none_is_refused(wrong):
+def test_invalid_telemetry_is_rejected(wrong):
     with pytest.raises(InputError):
         Telemetry(0, [0.0, 0.0], 1.0, **{"time_s": 0.0, "accuracy": 0.0, **wrong})
     with pytest.raises(InputError):
         Telemetry(0, [0.0, np.nan], 1.0, 0.0)
 
 
-def test_telemetry_that_knows_nothing_of_the_battery_is_the_same_after_a_record():
+def test_telemetry_without_a_battery_survives_a_record():
     told = Telemetry(0, [0.0, 0.0], None, 3.0)
     assert from_plain(to_plain(told)).remaining is None
     assert Telemetry(0, [0.0, 0.0], np.nan, 3.0).remaining is None
 
 
-def test_telemetry_of_a_vehicle_that_there_is_not_is_refused():
+def test_telemetry_of_an_unknown_vehicle_is_rejected():
     for number in (-1, 1):
         with pytest.raises(InputError, match="telemetry of vehicle"):
             agent_with().tell(Telemetry(number, [0.0, 0.0], None, 0.0))
 
 
-def test_a_way_home_that_is_refused_is_asked_for_once_more():
+def test_a_rejected_trip_home_is_asked_for_once_more():
     agent = agent_with(orders=1)
     answer(agent, agent.ask())
     answer(agent, agent.ask())
@@ -255,7 +259,7 @@ def test_a_way_home_that_is_refused_is_asked_for_once_more():
     assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
-def test_one_that_was_waited_for_in_vain_ends_as_lost():
+def test_a_vehicle_that_was_waited_for_in_vain_ends_as_lost():
     agent = agent_with(orders=1, then="wait")
     lose(agent, 1)
     agent.abandon()
@@ -263,7 +267,7 @@ def test_one_that_was_waited_for_in_vain_ends_as_lost():
     assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
 
 
-def test_one_that_is_heard_of_after_all_is_waited_for_the_next_time():
+def test_a_vehicle_that_is_heard_from_after_all_is_waited_for_the_next_time():
     agent = agent_with(orders=1, then="wait")
     lose(agent, 1)
     agent.abandon()

@@ -33,7 +33,7 @@ def test_no_vehicle_overdraws_or_is_stranded_and_no_leg_crosses_an_obstacle(firs
 
 def test_the_random_worlds_cover_all_features():
     missions = [many_worlds.mission_of(seed) for seed in range(80)]
-    crews, worlds = [m.crew[0] for m in missions], [m.world for m in missions]
+    crews, worlds = [m.vehicles[0] for m in missions], [m.world for m in missions]
 
     assert {w.domain.dimension for w in worlds} == {2, 3}
     assert {type(w.cost).__name__ for w in worlds} == {"Euclidean", "Flight", "Transect", "Unit"}
@@ -56,8 +56,8 @@ def test_faults_are_detected():
     kinds = set()
     for seed in range(15):
         mission = many_worlds.mission_of(seed)
-        crew, world = mission.crew[0], mission.world
-        careless = replace(mission, crew=(replace(crew, margin=0.0),))
+        crew, world = mission.vehicles[0], mission.world
+        careless = replace(mission, vehicles=(replace(crew, margin=0.0),))
         storm = replace(careless, world=replace(world, disturbances=Disturbances(0.49)))
         kinds |= {kind for kind, _ in many_worlds.faults(storm, run(storm))}
     assert "overdrawn" in kinds

@@ -31,13 +31,13 @@ property_test = settings(deadline=None, max_examples=60, derandomize=True)
 
 def surface(seed=0, n=12, candidates=GRID):
     rng = np.random.default_rng(seed)
-    belief = Belief(Matern52([0.3, 0.3])).given(rng.random((n, 2)), rng.normal(size=n), 0.01)
+    belief = Belief(Matern52([0.3, 0.3])).condition_on(rng.random((n, 2)), rng.normal(size=n), 0.01)
     return Surface(belief, candidates)
 
 
 @property_test
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_f1_agrees_with_scikit_learn_and_counts_both_sets_alike(pairs):
+def test_f1_agrees_with_scikit_learn_and_is_symmetric(pairs):
     predicted, true = np.array(pairs).T
     expected = reference_f1(true, predicted, zero_division=1.0)
     assert f1_score(predicted, true) == pytest.approx(expected)
@@ -72,7 +72,7 @@ def test_f1_of_empty_equal_and_disjoint_sets(predicted, true, expected):
 
 @property_test
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_expected_f1_of_a_sure_belief_is_its_f1(pairs):
+def test_expected_f1_of_a_certain_belief_is_its_f1(pairs):
     predicted, true = np.array(pairs).T
     assert expected_f1(predicted, true.astype(float)) == pytest.approx(f1_score(predicted, true))
 
@@ -113,7 +113,7 @@ def test_a_confidence_narrows_with_readings_to_certainty():
     assert after.value > 0.99 > before.value
 
 
-def test_a_confidence_on_many_sites_draws_on_some_and_depends_on_its_stream_alone():
+def test_a_confidence_on_many_sites_samples_some_and_depends_only_on_its_stream():
     many = surface(candidates=np.random.default_rng(0).random((2400, 2)))
     h = float(np.median(many.mean))
     one, two = (confidence(many, h, np.random.default_rng(7)) for _ in range(2))
@@ -138,7 +138,7 @@ def test_unclassified_counts_sites_whose_threshold_is_within_1_96_standard_devia
     steps=st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), max_size=12),
     at=st.lists(st.floats(-5, 120), min_size=1, max_size=8),
 )
-def test_the_score_at_a_cost_is_the_last_one_paid_for(steps, at):
+def test_the_score_at_a_cost_is_the_last_one_reached_by_then(steps, at):
     costs, scores = np.cumsum([c for c, _ in steps]), [s for _, s in steps]
     found = score_at_costs(costs, scores, at)
     for a, score in zip(at, found, strict=True):
@@ -146,12 +146,12 @@ def test_the_score_at_a_cost_is_the_last_one_paid_for(steps, at):
         assert (score == paid[-1]) if paid else np.isnan(score)
 
 
-def test_of_two_scores_at_one_cost_the_later_counts():
+def test_of_two_scores_at_the_same_cost_the_later_counts():
     assert score_at_costs([1, 2, 2], [0.1, 0.2, 0.3], [2]).tolist() == [0.3]
     assert np.isnan(score_at_costs([], [], [1.0, 2.0])).tolist() == [True, True]
 
 
-def test_coverage_counts_ends_and_either_order_of_them():
+def test_coverage_includes_the_ends_in_either_order():
     truth, low, high = np.array([0.0, 1.0, 2.0, 3.0, np.nan]), np.full(5, 1.0), np.full(5, 2.0)
     assert coverage(truth, low, high) == coverage(truth, high, low) == 0.4
 
@@ -171,7 +171,7 @@ def test_about_nine_tenths_of_a_well_calibrated_belief_s_intervals_hold_the_trut
     steps=st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), max_size=12),
     target=st.floats(0, 1),
 )
-def test_the_cost_to_a_target_is_that_of_the_first_score_as_good(steps, target):
+def test_the_cost_to_a_target_is_that_of_the_first_score_that_reaches_it(steps, target):
     costs, scores = np.cumsum([c for c, _ in steps]), [s for _, s in steps]
     reached = [c for c, s in zip(costs, scores, strict=True) if s >= target]
     found = F1.cost_to(costs, scores, target)
@@ -181,7 +181,7 @@ def test_the_cost_to_a_target_is_that_of_the_first_score_as_good(steps, target):
     assert (found == fallen[0]) if fallen else np.isnan(found)
 
 
-def test_scores_that_are_not_known_reach_no_target():
+def test_unknown_scores_reach_no_target():
     assert np.isnan(cost_to_target([1, 2], [np.nan, np.nan], 0.0))
     assert np.isnan(cost_to_target([], [], 0.5))
 
@@ -207,7 +207,7 @@ def test_expected_values_of_an_optimum_s_confidence_are_the_means_of_draws_in_th
         assert interval.low <= interval.value <= interval.high
 
 
-def test_an_optimum_may_be_reported_between_sites_and_on_many_of_them():
+def test_the_reported_optimum_may_lie_between_many_sites():
     s = surface(candidates=np.random.default_rng(0).random((2400, 2)))
     one, two = (
         optimum_confidence(s, np.array([0.51, 0.49]), ValueScale(), np.random.default_rng(7)) for _ in "ab"

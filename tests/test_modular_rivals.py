@@ -80,7 +80,7 @@ def valley_mission(policy, *, world=None, battery=150.0, home=False, initial=5, 
         question=Optimum("minimise"),
         policy=policy,
         model=Model(kernel="se", learn=False, mean=0.0),
-        crew=(VehicleSpec(battery, start, home=start if home else None),),
+        vehicles=(VehicleSpec(battery, start, home=start if home else None),),
         initial=initial,
         seed=seed,
     )

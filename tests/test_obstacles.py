@@ -330,7 +330,7 @@ def test_a_fleet_reaches_every_site_that_any_of_its_vehicles_reaches():
     both = replace(
         mission,
         world=replace(small_world((9, 6)), cost=Walled()),
-        crew=(mission.crew[0], VehicleSpec(9.0, [8.0, 0.0])),
+        vehicles=(mission.vehicles[0], VehicleSpec(9.0, [8.0, 0.0])),
     )
     assert both.unreachable == 0
     assert both.world.domain.size == 54
@@ -342,7 +342,7 @@ def test_a_start_or_home_without_a_route_is_rejected():
     with pytest.raises(
         InputError, match=r"home \[8\.0, 0\.0\] can't be reached from the start \[0\.0, 0\.0\]"
     ):
-        replace(mission, world=world, crew=(VehicleSpec(30.0, [0.0, 0.0], [8.0, 0.0]),))
+        replace(mission, world=world, vehicles=(VehicleSpec(30.0, [0.0, 0.0], [8.0, 0.0]),))
 
     @dataclass(frozen=True)
     class Shut(Walled):
@@ -350,7 +350,7 @@ def test_a_start_or_home_without_a_route_is_rejected():
             return np.full((len(starts), len(ends)), np.inf)
 
     with pytest.raises(InputError, match="no site can be reached from the start"):
-        replace(mission, world=replace(world, cost=Shut()), crew=(VehicleSpec(30.0, [0.0, 0.0]),))
+        replace(mission, world=replace(world, cost=Shut()), vehicles=(VehicleSpec(30.0, [0.0, 0.0]),))
 
 
 MISSION = """format = 1
@@ -385,10 +385,8 @@ def test_a_wall_across_the_domain_restricts_a_mission_to_the_half_it_starts_in(
     values = mission.world.truth(mission.world.domain.sites)
     assert (values >= mission.question.threshold).mean() == pytest.approx(0.5, abs=0.06)
     checked = " ".join(said("check", "m.toml").split())
-    warning = (
-        f"{mission.unreachable} of {whole.size} sites can't be reached from the start, beyond obstacles,"
-    )
-    assert f"warning: {warning} and are left out" in checked
+    told = f"{mission.unreachable} of {whole.size} sites can't be reached from the start because of obstacles"
+    assert f"warning: {told} and are left out" in checked
     assert "obstacles 2: wall, pond" in checked
     assert "of the sites can't be reached" in said("check", "worlds/yard")
     result = fieldbo.run(mission)

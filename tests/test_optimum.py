@@ -34,12 +34,12 @@ from fieldbo.testing import drive, small_mission, small_world
 
 property_test = settings(deadline=None, max_examples=40, derandomize=True)
 
-RULES = [EI(), GPUCB(), MaxValueEntropySearch()]
+POLICIES_UNDER_TEST = [EI(), GPUCB(), MaxValueEntropySearch()]
 
 
 @dataclass(frozen=True)
 class Seen(Policy):
-    """Chooses at random, and keeps the states that it was shown."""
+    """Chooses at random and keeps the states that it sees."""
 
     states: list = field(default_factory=list, hash=False)
 
@@ -49,7 +49,7 @@ class Seen(Policy):
 
 
 def state_after(readings, noise_sd=0.05, shape=(6, 5)):
-    """What a policy sees after so many random readings of the small world."""
+    """The state after a number of random readings of the small world."""
     seen = Seen()
     mission = small_mission(seen, world=small_world(shape, noise_sd), battery=1000.0, initial=0)
     drive(replace(mission, question=Optimum(), max_steps=readings + 1))
@@ -72,16 +72,16 @@ def chosen(policy, state):
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"), [("ei", EI), ("gp-ucb", GPUCB), ("max-value-entropy-search", MaxValueEntropySearch)]
+    ("name", "tested"), [("ei", EI), ("gp-ucb", GPUCB), ("max-value-entropy-search", MaxValueEntropySearch)]
 )
-def test_each_rule_has_its_name_and_is_refused_for_a_level_set(name, rule):
-    assert POLICIES.get(name) is rule
+def test_each_policy_has_its_name_and_is_rejected_for_a_level_set(name, tested):
+    assert POLICIES.get(name) is tested
     with pytest.raises(InputError):
-        replace(small_mission(), question=LevelSet(0.3), policy=rule())
+        replace(small_mission(), question=LevelSet(0.3), policy=tested())
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_constant_added_to_all_values_changes_no_choice(rule):
+@pytest.mark.parametrize("tested", POLICIES_UNDER_TEST, ids=repr)
+def test_a_constant_added_to_all_values_changes_no_choice(tested):
     for readings in (0, 4, 12):
         state = state_after(readings)
         s = state.surface
@@ -90,13 +90,13 @@ def test_a_constant_added_to_all_values_changes_no_choice(rule):
             belief = replace(belief, values=belief.values + 7.0)
         moved = with_values(state, s.mean + 7.0, s.variance)
         moved.surface.belief = belief
-        assert chosen(rule, state) == chosen(rule, moved)
+        assert chosen(tested, state) == chosen(tested, moved)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("tested", POLICIES_UNDER_TEST, ids=repr)
 @pytest.mark.parametrize("per_cost", [False, True])
-def test_sites_known_exactly_leave_finite_scores_and_are_not_chosen(rule, per_cost):
-    policy = replace(rule, per_cost=per_cost)
+def test_sites_known_exactly_leave_finite_scores_and_are_not_chosen(tested, per_cost):
+    policy = replace(tested, per_cost=per_cost)
     state = state_after(12, noise_sd=0.0)
     variance = state.surface.variance.copy()
     variance[:10] = 0.0
@@ -110,12 +110,12 @@ def test_sites_known_exactly_leave_finite_scores_and_are_not_chosen(rule, per_co
     assert np.isfinite(policy.suggest(nothing_left, None).why["score"])
 
 
-def test_all_sites_cost_the_same_then_dividing_by_the_cost_changes_nothing():
+def test_dividing_by_equal_costs_changes_no_choice():
     for readings in (0, 3, 9):
         state = state_after(readings)
-        for rule in RULES:
+        for tested in POLICIES_UNDER_TEST:
             free = replace(state, cost=replace(state.cost, rate=0.0))
-            assert chosen(rule, free) == chosen(replace(rule, per_cost=True), free)
+            assert chosen(tested, free) == chosen(replace(tested, per_cost=True), free)
 
 
 # -- EI --------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_all_sites_cost_the_same_then_dividing_by_the_cost_changes_nothing():
 
 @property_test
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 12), repeats=st.integers(0, 6))
-def test_the_incumbent_is_the_best_posterior_mean_where_something_was_read(seed, n, repeats):
+def test_the_incumbent_is_the_best_posterior_mean_at_the_sites_read(seed, n, repeats):
     rng = np.random.default_rng(seed)
     sites = rng.random((n, 2))
     again = sites[rng.integers(n, size=repeats)]
@@ -164,7 +164,7 @@ def test_gp_ucb_chooses_the_highest_bound_and_counts_steps_from_one(readings):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, np.nan])
-def test_a_delta_that_is_no_probability_is_refused(delta):
+def test_a_delta_that_is_not_a_probability_is_rejected(delta):
     with pytest.raises(InputError):
         GPUCB(delta=delta)
 
@@ -174,19 +174,19 @@ def test_a_delta_that_is_no_probability_is_refused(delta):
 
 @property_test
 @given(mu=st.floats(-5, 5), s=st.floats(0.01, 5), maximum=st.floats(-5, 10))
-def test_the_gain_is_the_entropy_of_a_normal_less_that_of_one_cut_off_at_the_maximum(mu, s, maximum):
+def test_the_gain_is_the_entropy_of_a_normal_minus_that_of_one_truncated_at_the_maximum(mu, s, maximum):
     gamma = (maximum - mu) / s
     if gamma < -5:  # where scipy's own entropy loses its digits
         return
     literal = norm(mu, s).entropy() - truncnorm(-40.0, gamma, mu, s).entropy()
-    found = max_value_entropy(np.array([mu]), np.array([s]), np.array([maximum]))[0]
-    assert found == pytest.approx(literal, abs=1e-6)
+    actual = max_value_entropy(np.array([mu]), np.array([s]), np.array([maximum]))[0]
+    assert actual == pytest.approx(literal, abs=1e-6)
 
 
-def test_the_gain_stays_finite_far_out_and_vanishes_where_nothing_is_unknown():
-    found = max_value_entropy(np.zeros(4), np.array([0.0, 1e-6, 1e-3, 1.0]), np.array([1.0, 3.0]))
-    np.testing.assert_allclose(found[:3], 0.0, atol=1e-12)
-    assert found[3] > 0
+def test_the_gain_is_finite_in_the_tails_and_0_without_uncertainty():
+    actual = max_value_entropy(np.zeros(4), np.array([0.0, 1e-6, 1e-3, 1.0]), np.array([1.0, 3.0]))
+    np.testing.assert_allclose(actual[:3], 0.0, atol=1e-12)
+    assert actual[3] > 0
     assert np.isfinite(max_value_entropy(np.zeros(1), np.ones(1), np.array([-1e4, 1e4]))).all()
 
 
@@ -197,9 +197,9 @@ def test_quantiles_of_the_maximum_solve_their_equation(seed, n, known):
     mu, s = rng.normal(size=n), rng.uniform(0.01, 2.0, n)
     s[:known] = 0.0
     shares = np.array([0.05, 0.25, 0.5, 0.75])
-    found = maximum_quantiles(mu, s, shares)
+    actual = maximum_quantiles(mu, s, shares)
     floor = mu[s == 0].max(initial=-np.inf)
-    for y, share in zip(found, shares, strict=True):
+    for y, share in zip(actual, shares, strict=True):
         if not (s > 0).any():
             literal = floor
         else:
@@ -211,28 +211,28 @@ def test_quantiles_of_the_maximum_solve_their_equation(seed, n, known):
         assert y == pytest.approx(literal, abs=1e-8)
 
 
-def test_drawn_maxima_are_spread_as_the_maximum_of_independent_sites_is():
+def test_drawn_maxima_have_the_quartiles_of_the_maximum_of_independent_sites():
     rng = np.random.default_rng(0)
     mu, s = rng.normal(0, 0.5, 60), rng.uniform(0.2, 1.0, 60)
     brute = (mu + s * rng.normal(size=(40_000, 60))).max(axis=1)
-    found = drawn_maxima(mu, s, 40_000, rng, -np.inf)
+    actual = drawn_maxima(mu, s, 40_000, rng, -np.inf)
     for share in (0.1, 0.25, 0.5, 0.75, 0.9):
-        assert np.quantile(found, share) == pytest.approx(np.quantile(brute, share), abs=0.05)
+        assert np.quantile(actual, share) == pytest.approx(np.quantile(brute, share), abs=0.05)
 
 
 def test_scores_agree_with_those_of_maxima_of_joint_draws():
-    """The Gumbel fit takes sites for independent, and so the maximum for somewhat too large."""
+    """The Gumbel fit assumes independent sites, which makes the maximum somewhat too large."""
     state = state_after(8)
     surface, rng = state.surface, np.random.default_rng(1)
     joint = rng.multivariate_normal(surface.mean, surface.covariance(), size=4000, method="eigh")
     brute = max_value_entropy(surface.mean, surface.sd, joint.max(axis=1))
     drawn = drawn_maxima(surface.mean, surface.sd, 4000, rng, surface.mean.max())
-    found = max_value_entropy(surface.mean, surface.sd, drawn)
-    np.testing.assert_allclose(found, brute, atol=0.1)
-    assert np.argmax(found) == np.argmax(brute)
+    actual = max_value_entropy(surface.mean, surface.sd, drawn)
+    np.testing.assert_allclose(actual, brute, atol=0.1)
+    assert np.argmax(actual) == np.argmax(brute)
 
 
-def test_maxima_are_never_below_what_they_must_be_and_certain_where_all_is_known():
+def test_drawn_maxima_respect_the_lower_bound_and_are_exact_without_uncertainty():
     rng = np.random.default_rng(0)
     mu = rng.normal(size=20)
     assert drawn_maxima(mu, np.full(20, 0.5), 500, rng, 3.0).min() == 3.0
@@ -240,14 +240,14 @@ def test_maxima_are_never_below_what_they_must_be_and_certain_where_all_is_known
 
 
 @pytest.mark.parametrize("noise_sd", [0.0, 0.2])
-def test_max_value_entropy_search_does_not_go_back_to_the_best_site_for_ever(noise_sd):
+def test_max_value_entropy_search_does_not_keep_sampling_the_best_site(noise_sd):
     mission = small_mission(world=small_world(noise_sd=noise_sd), battery=60.0)
     _, orders, _ = drive(replace(mission, question=Optimum(), policy=MaxValueEntropySearch()))
     sites = [tuple(o.site) for o in orders if isinstance(o, Query)]
     assert len(set(sites)) > 0.7 * len(sites)
 
 
-def test_a_search_without_samples_is_refused():
+def test_a_search_without_samples_is_rejected():
     with pytest.raises(InputError):
         MaxValueEntropySearch(samples=0)
 
@@ -255,12 +255,12 @@ def test_a_search_without_samples_is_refused():
 # -- missions --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("tested", POLICIES_UNDER_TEST, ids=repr)
 @pytest.mark.parametrize("goal", ["maximise", "minimise"])
-def test_a_mission_finds_the_optimum(rule, goal):
-    mission = replace(small_mission(battery=90.0), question=Optimum(goal), policy=rule)
+def test_a_mission_finds_the_optimum(tested, goal):
+    mission = replace(small_mission(battery=90.0), question=Optimum(goal), policy=tested)
     agent, _, _ = drive(mission)
     assert isinstance(agent, Agent)
-    found = agent.domain.sites[np.argmax(agent.surface.mean)]
+    actual = agent.domain.sites[np.argmax(agent.surface.mean)]
     truth = Optimum(goal).sign * mission.world.truth(agent.domain.sites)
-    assert Optimum(goal).sign * mission.world.truth(found[None])[0] > truth.max() - 0.1
+    assert Optimum(goal).sign * mission.world.truth(actual[None])[0] > truth.max() - 0.1

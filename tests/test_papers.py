@@ -76,7 +76,7 @@ def test_all_policies_of_a_repeat_start_from_the_same_readings(papers):
     for mission in missions:
         assert (mission.seed, mission.initial, mission.max_steps) == (3, 40, 140)
         assert mission.model == first.model
-        np.testing.assert_array_equal(mission.crew[0].start, first.crew[0].start)
+        np.testing.assert_array_equal(mission.vehicles[0].start, first.vehicles[0].start)
 
 
 def outcome(papers, rule, repeat, *figures):

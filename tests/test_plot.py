@@ -1,4 +1,4 @@
-"""Pictures hold what the run holds, for every kind of domain."""
+"""Pictures show the contents of a run, for every kind of domain."""
 
 import io
 import subprocess
@@ -95,7 +95,7 @@ def small_mission(
 
 @dataclass(frozen=True)
 class EveryLevel(Policy):
-    """Reads at random, at the levels in turn."""
+    """Reads at random sites, cycling through the sensor levels."""
 
     def suggest(self, state, memory):
         told = Random().suggest(state, memory)
@@ -181,12 +181,12 @@ def test_start_and_end_are_marked_where_the_path_starts_and_ends(lake):
 def test_the_legend_names_start_end_and_both_levels(lake):
     (legend,) = plot.path_picture(lake).legends
     told = {t.get_text() for t in legend.get_texts()}
-    assert {"start", "end", "path", "true level 1.5", "classified level 1.5"} <= told
+    assert {"start", "end", "path", "true level 1.5", "estimated level 1.5"} <= told
 
 
 def test_each_reading_is_a_dot_and_at_most_twelve_are_numbered_where_they_were_taken(lake):
     figure = plot.path_picture(lake)
-    (dots,) = labelled(figure, "reading (numbers: order)")
+    (dots,) = labelled(figure, "reading (numbered in order)")
     np.testing.assert_array_equal(dots.get_xydata(), lake.sites)
     numbers = {int(t.get_text()): t.xy for t in figure.axes[0].texts}
     assert 0 < len(numbers) <= 12
@@ -207,10 +207,10 @@ def test_the_path_lies_over_the_truth_and_without_one_over_the_posterior_mean(gr
         ax = plot.path_picture(result).axes[0]
         (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
         np.testing.assert_allclose(mesh.get_array().T, values.reshape(shape))
-        assert ("the truth is not known" in ax.get_title()) == (result.truth is None)
+        assert ("truth unknown" in ax.get_title()) == (result.truth is None)
 
 
-def test_cells_outside_an_outline_are_left_empty():
+def test_grid_cells_outside_an_outline_are_left_empty():
     result = fieldbo.run(small_mission("outline"))
     for ax in plot.map_picture(result).axes:
         (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
@@ -270,7 +270,7 @@ def test_obstacles_are_named_where_the_name_fits():
     assert not plot.map_picture(fieldbo.run(small_mission("obstacles"))).axes[0].texts
 
 
-def test_values_go_on_behind_obstacles_and_stay_what_they_are_beside_them():
+def test_values_continue_behind_obstacles_and_are_unchanged_elsewhere():
     domain = CROWDED["obstacles"]
     values = np.arange(float(domain.size))
     x, y, drawn = laid_out(domain, values)
@@ -283,7 +283,7 @@ def test_values_go_on_behind_obstacles_and_stay_what_they_are_beside_them():
     assert shapely.intersects_xy(taken, nodes[more, 0], nodes[more, 1]).all()
 
 
-def test_of_more_axes_only_slices_through_an_obstacle_hatch_it_and_a_path_shows_its_shadow():
+def test_with_three_axes_only_slices_through_an_obstacle_hatch_it_and_a_path_shows_its_outline():
     mission = small_mission("tower")
     panels = [ax for ax in plot.world_picture(mission.world).axes if ax.get_title()]
     assert [len(obstacles_on(ax)) for ax in panels] == [1, 1, 0]  # depths 0, 2.5 and 5 m, a tower down to 3 m
@@ -305,7 +305,7 @@ def test_the_four_panels_show_the_results_maps(lake):
         np.testing.assert_allclose(drawn > 1.5 if name == "class" else drawn, maps[name].values)
 
 
-def test_sites_that_are_not_sure_are_drawn_paler_than_those_that_are(lake):
+def test_unclassified_sites_are_drawn_paler(lake):
     (mesh,) = [c for c in plot.map_picture(lake).axes[3].collections if isinstance(c, QuadMesh)]
     pale = np.isin(np.asarray(mesh.get_array()), [1.0, 2.0]).mean()
     np.testing.assert_allclose(pale, lake.summary()["unclassified"])
@@ -325,7 +325,7 @@ def test_without_a_truth_nothing_is_called_misclassified(grid):
     assert not labelled(figure, "misclassified")
 
 
-def test_the_edge_of_a_log_model_goes_by_the_median_as_its_classes_do():
+def test_the_edge_of_a_log_model_uses_the_median_as_its_classes_do():
     result = fieldbo.run(small_mission("grid", transform="log"))
     domain, at = result.mission.world.domain, result.mission.question.threshold
     ax = plot.map_picture(result).axes[0]
@@ -358,7 +358,7 @@ def test_a_live_world_has_no_f1_line(grid):
 
 
 def test_a_battery_that_was_overdrawn_is_marked_inside_the_picture(grid):
-    small = replace(grid.mission, crew=(replace(grid.mission.crew[0], battery=grid.cost / 2),))
+    small = replace(grid.mission, vehicles=(replace(grid.mission.vehicles[0], battery=grid.cost / 2),))
     figure = plot.curve_picture(replace(grid, mission=small))
     (battery,) = labelled(figure, "battery")
     assert battery.get_xdata()[0] == grid.cost / 2
@@ -374,7 +374,7 @@ def test_a_battery_that_was_overdrawn_is_marked_inside_the_picture(grid):
     ],
     ids=["alike", "long and thin", "other unit"],
 )
-def test_one_scale_for_both_axes_only_where_they_are_alike(axes, aspect):
+def test_both_axes_have_the_same_scale_only_if_they_are_alike(axes, aspect):
     world = small_mission(axes=axes).world
     assert plot.world_picture(world).axes[0].get_aspect() == aspect
 
@@ -388,7 +388,7 @@ def test_a_world_shows_all_its_sites_and_its_start(grid):
     assert not labelled(plot.world_picture(world), "level 6")
 
 
-def test_a_world_of_three_axes_has_a_panel_for_each_of_the_few_values_of_the_third():
+def test_a_world_of_three_axes_has_one_panel_per_value_of_the_third():
     world = small_mission("box").world
     figure = plot.world_picture(world, threshold=6.0)
     truth = world.truth(world.domain.sites).reshape(world.domain.shape)
@@ -410,7 +410,7 @@ def test_a_world_of_four_axes_shows_the_mean_over_the_others():
 
 
 @pytest.mark.parametrize("name", ["line", "grid", "box"])
-def test_a_live_world_shows_its_sites_alone(name):
+def test_a_live_world_shows_only_its_sites(name):
     world = replace(small_mission(name).world, field=None)
     figure = plot.world_picture(world)
     (sites,) = labelled(figure, "site")
@@ -418,7 +418,7 @@ def test_a_live_world_shows_its_sites_alone(name):
     assert "live: the truth is not known" in figure.get_suptitle()
 
 
-def test_a_comparison_draws_one_named_line_a_rule_and_its_names_do_not_overlap():
+def test_a_comparison_draws_one_named_line_per_policy_and_names_do_not_overlap():
     cost = np.linspace(0, 100, 11)
     curve = np.concatenate([[np.nan], np.linspace(0.2, 0.99, 10)])
     table = {f"rule {n}": (cost, curve, np.full(11, 0.02)) for n in range(9)}
@@ -468,7 +468,7 @@ def test_along_one_axis_the_optima_lie_on_their_curves():
     assert y == pytest.approx(scale.to_user(result.surface.belief.mean([[x]]))[0])
 
 
-def test_the_maps_of_an_optimum_tell_how_likely_and_how_much_better_a_site_may_be(optimum):
+def test_the_maps_of_an_optimum_show_the_probability_and_the_extent_of_improvement(optimum):
     figure = plot.map_picture(optimum)
     sign = optimum.mission.question.sign
     mean, sd = (optimum.maps()[name].values for name in ("mean", "sd"))
@@ -484,7 +484,7 @@ def test_the_maps_of_an_optimum_tell_how_likely_and_how_much_better_a_site_may_b
     assert figure.axes[3].get_title().startswith(f"{side} end of the 95% interval")
 
 
-def test_the_ground_of_a_box_agrees_with_its_sites_and_covers_it(optimum):
+def test_the_surface_of_a_box_agrees_with_its_sites_and_covers_it(optimum):
     domain = optimum.mission.world.domain
     linear = domain.sites @ [0.3, -0.2] + 1
     x, y, ground = laid_out(domain, linear)
@@ -495,7 +495,7 @@ def test_the_ground_of_a_box_agrees_with_its_sites_and_covers_it(optimum):
     assert set(np.unique(classes)) <= {0.0, 1.0, 2.0, 3.0}
 
 
-def test_the_curve_of_an_optimum_is_its_regret_on_a_log_scale_or_live_the_reported_value(optimum):
+def test_the_curve_of_an_optimum_is_its_regret_on_a_log_scale_or_the_reported_value_if_live(optimum):
     figure = plot.curve_picture(optimum)
     (line,) = figure.axes[0].lines
     np.testing.assert_array_equal(line.get_ydata(), [s.regret for s in optimum.curve])
@@ -504,7 +504,7 @@ def test_the_curve_of_an_optimum_is_its_regret_on_a_log_scale_or_live_the_report
     np.testing.assert_array_equal(line.get_ydata(), [s.reported_value for s in optimum.curve])
 
 
-def test_a_regret_of_nothing_is_drawn_at_the_lower_edge_and_the_legend_says_so(optimum):
+def test_zero_regret_is_drawn_at_the_lower_edge_and_the_legend_says_so(optimum):
     found = replace(optimum, curve=(*optimum.curve[:-1], replace(optimum.curve[-1], regret=0.0)))
     figure = plot.curve_picture(found)
     (line,) = figure.axes[0].lines
@@ -512,7 +512,7 @@ def test_a_regret_of_nothing_is_drawn_at_the_lower_edge_and_the_legend_says_so(o
     assert "lower edge" in line.get_label()
 
 
-def test_precision_and_recall_are_drawn_beside_f1(lake):
+def test_precision_and_recall_are_drawn_with_f1(lake):
     figure = plot.curve_picture(lake)
     for name in ("precision", "recall"):
         (line,) = labelled(figure, name)
@@ -521,7 +521,7 @@ def test_precision_and_recall_are_drawn_beside_f1(lake):
 
 
 @pytest.mark.parametrize("name", ["line", "grid", "box"])
-def test_readings_are_marked_by_level_the_finest_largest(name):
+def test_readings_of_the_most_accurate_level_have_the_largest_marks(name):
     result = fieldbo.run(small_mission(name, sensor=LEVELS))
     assert set(result.levels) == {0, 1, 2}
     figure = plot.path_picture(result)
@@ -607,16 +607,16 @@ def test_under_a_log_the_band_lies_between_quantiles_and_above_0():
         assert drawn.min() > 0
 
 
-def test_a_share_of_the_maximum_draws_the_true_level_and_the_classified_one():
+def test_a_share_of_the_maximum_draws_the_true_and_the_estimated_level():
     result = fieldbo.run(small_mission(question=ShareOfMaximum(0.9)))
     figure = plot.path_picture(result)
     assert labelled(figure, f"true level {result.answer.truth.threshold:.4g}")
-    assert labelled(figure, f"classified level {result.answer.user_threshold:.4g}")
+    assert labelled(figure, f"estimated level {result.answer.user_threshold:.4g}")
     assert "at or above 90% of its maximum?" in figure.axes[0].get_title()
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_comparison_by_regret_has_a_log_scale_and_says_that_less_is_better():
+def test_a_comparison_by_regret_has_a_log_scale_and_says_that_smaller_is_better():
     cost = np.linspace(1, 100, 10)
     table = {
         "fast": (cost, np.append(np.geomspace(2, 0.01, 9), 0.0), np.full(10, 0.5)),
@@ -642,7 +642,7 @@ def test_the_same_picture_gives_the_same_bytes(lake, picture):
     assert png(picture(lake)) == first
 
 
-def test_a_saved_file_tells_no_date_and_holds_what_a_stream_gets(grid, tmp_path):
+def test_a_saved_file_has_no_date_and_equals_what_a_stream_gets(grid, tmp_path):
     figure = plot.curve_picture(grid)
     plot.save(figure, tmp_path / "curve.png")
     content = (tmp_path / "curve.png").read_bytes()
@@ -652,12 +652,12 @@ def test_a_saved_file_tells_no_date_and_holds_what_a_stream_gets(grid, tmp_path)
     assert b"tEXtCreation" not in content
 
 
-def test_pictures_leave_pyplot_alone():
+def test_pictures_do_not_import_pyplot():
     code = "import sys, fieldbo.results.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_home_is_framed_where_a_mission_has_one_and_numbers_in_one_place_are_written_once():
+def test_home_is_framed_and_only_one_number_is_written_at_each_place():
     told = {"agent": {"battery": 8, "reserve": 4}}
     result = fieldbo.run(fieldbo.load_mission("wall-worst-crack-dist-ucb", told))
     figure = plot.path_picture(result)

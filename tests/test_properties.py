@@ -1,4 +1,4 @@
-"""What holds for every policy in every world: random worlds, batteries and noise, and the full loop."""
+"""Properties of every policy in every world: random worlds, batteries and noise, and the full loop."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def missions(draw):
         question=draw(questions(policy, np.sqrt(variance))),
         policy=policy,
         model=Model(learn=learn, length_scales=scales, variance=variance),
-        crew=(crew,),
+        vehicles=(crew,),
         initial=draw(st.integers(0, min(3, domain.size))),
         max_steps=draw(st.integers(1, STEPS_AT_MOST)),
         seed=draw(st.integers(0, 999)),
@@ -185,8 +185,8 @@ def check_the_record(record, result):
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mission=missions())
-def test_a_run_stays_inside_pays_its_way_comes_home_is_recorded_and_can_be_repeated(mission):
-    world, crew = mission.world, mission.crew[0]
+def test_a_run_stays_inside_and_within_its_battery_comes_home_and_is_reproducible(mission):
+    world, crew = mission.world, mission.vehicles[0]
     with (
         tempfile.TemporaryDirectory() as folder,
         Record.create(Path(folder) / "run.sqlite", "run", {}) as record,
@@ -219,18 +219,18 @@ def test_a_run_stays_inside_pays_its_way_comes_home_is_recorded_and_can_be_repea
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mission=missions(), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6))
-def test_whole_batches_can_be_paid_for_and_leave_enough_to_come_home(mission, sizes):
-    crew, agent, vehicle = mission.crew[0], Agent(mission), Simulated(mission)
+def test_whole_batches_are_affordable_and_leave_enough_for_the_trip_home(mission, sizes):
+    crew, agent, vehicle = mission.vehicles[0], Agent(mission), Simulated(mission)
     slack = 1e-9 * crew.battery
 
     for size in [*sizes, *[5] * STEPS_AT_MOST]:
         orders = agent.ask_batch(size)
-        assert agent.crafts[0].ledger.available >= crew.reserve - slack
+        assert agent.vehicles[0].ledger.available >= crew.reserve - slack
         for order in orders:
             vehicle.send(order)
         for event in vehicle.events(0.0):
             agent.tell(event)
 
     assert isinstance(agent.ask(), Stop)
-    assert agent.crafts[0].ledger.spent <= crew.battery - crew.reserve + slack
-    assert crew.home is None or np.array_equal(agent.crafts[0].position, crew.home)
+    assert agent.vehicles[0].ledger.spent <= crew.battery - crew.reserve + slack
+    assert crew.home is None or np.array_equal(agent.vehicles[0].position, crew.home)

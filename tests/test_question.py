@@ -1,4 +1,4 @@
-"""Questions, and what they are in model units."""
+"""Questions, and their thresholds in model units."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_an_optimum_has_no_threshold():
     assert np.isnan(Optimum().level(3.0))
 
 
-def test_what_is_minimised_is_largest_in_model_units():
+def test_the_minimum_is_largest_in_model_units():
     scale = ValueScale("none", 2.0, 3.0 * Optimum("minimise").sign)
     values = np.array([5.0, -1.0, 2.0])
 
@@ -39,19 +39,19 @@ def test_what_is_minimised_is_largest_in_model_units():
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, np.nan])
-def test_a_share_is_between_nothing_and_all(share):
-    with pytest.raises(InputError, match="share of the maximum"):
+def test_a_share_of_the_maximum_outside_0_to_1_is_rejected(share):
+    with pytest.raises(InputError, match="fraction of the maximum"):
         ShareOfMaximum(share)
 
 
 @pytest.mark.parametrize(("policy", "question"), [(EI(), LevelSet(0.3)), (Straddle(), Optimum())])
-def test_a_policy_is_not_asked_what_it_can_not_answer(policy, question):
-    with pytest.raises(InputError, match="for a question of kind"):
+def test_a_mission_rejects_a_policy_that_cannot_answer_its_question(policy, question):
+    with pytest.raises(InputError, match="does not answer questions of kind"):
         small_mission(policy, question=question)
 
 
 @pytest.mark.parametrize("goal", ["maximise", "minimise"])
-def test_both_optima_of_a_field_are_found(goal):
+def test_ei_finds_the_maximum_and_the_minimum_of_a_field(goal):
     result = fieldbo.run(small_mission(EI(), question=Optimum(goal), battery=70.0))
     truth = result.mission.world.truth(result.mission.world.domain.sites)
     best = truth.max() if goal == "maximise" else truth.min()

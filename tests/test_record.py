@@ -1,4 +1,4 @@
-"""The log of a run: append-only, in order, durable, and careful with files that are not its own."""
+"""Records: append-only, ordered, durable, and careful with foreign files."""
 
 import json
 import sqlite3
@@ -60,7 +60,7 @@ def file(tmp_path):
     return path
 
 
-def test_rows_come_back_in_the_order_in_which_they_were_written(file):
+def test_rows_are_read_in_the_order_of_writing(file):
     with Record(file) as record:
         rows = record.rows()
         assert record.name == "run"
@@ -73,7 +73,7 @@ def test_rows_come_back_in_the_order_in_which_they_were_written(file):
     assert [row.time_utc for row in rows] == sorted(row.time_utc for row in rows)
 
 
-def test_an_order_keeps_what_the_policy_remembered_and_why(tmp_path):
+def test_an_order_is_stored_with_the_memory_and_reasons_of_the_policy(tmp_path):
     memory, why = {"epoch": 2, "H": "AAE="}, {"score": 0.25, "site": 3}
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         record.order(Query([1.0], id="run/0"), memory, why)
@@ -81,7 +81,7 @@ def test_an_order_keeps_what_the_policy_remembered_and_why(tmp_path):
     assert (row.body["memory"], row.body["why"]) == (memory, why)
 
 
-def test_a_record_that_was_closed_goes_on_where_it_ended(file):
+def test_a_reopened_record_continues_where_it_ended(file):
     with Record(file) as record:
         before = record.rows()
         record.event(Telemetry(0, [0.0, 0.0], None, 61.0))
@@ -89,7 +89,7 @@ def test_a_record_that_was_closed_goes_on_where_it_ended(file):
         assert record.rows()[-1].seq > before[-1].seq
 
 
-def test_a_run_that_can_go_on_has_no_end_reason(tmp_path):
+def test_an_unfinished_run_has_no_end_reason(tmp_path):
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         write(record)
         assert record.end_reason is None
@@ -117,14 +117,14 @@ def test_nothing_in_a_record_can_be_updated_or_deleted(file, statement):
         assert record.rows() == before
 
 
-def test_a_record_is_never_written_over(file):
+def test_a_record_is_never_overwritten(file):
     before = file.read_bytes()
-    with pytest.raises(RecordError, match="never written over"):
+    with pytest.raises(RecordError, match="never overwritten"):
         Record.create(file, "run", {})
     assert file.read_bytes() == before
 
 
-def test_a_record_that_can_not_be_made_or_does_not_exist_is_an_error(tmp_path):
+def test_a_missing_record_or_an_unwritable_folder_is_an_error(tmp_path):
     with pytest.raises(RecordError, match="can't be written"):
         Record.create(tmp_path / "no such folder" / "run.sqlite", "run", {})
     with pytest.raises(RecordError, match="there is no record"):
@@ -181,18 +181,18 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN.keys())
-def test_a_foreign_or_damaged_file_is_refused_and_left_untouched(file, tmp_path, content):
+def test_a_foreign_or_damaged_file_is_rejected_and_unchanged(file, tmp_path, content):
     path = tmp_path / "found" / "run.sqlite"
     path.parent.mkdir()
     path.write_bytes(content(file))
     before = path.read_bytes()
-    with pytest.raises(RecordError, match=r"is no record|is damaged"):
+    with pytest.raises(RecordError, match=r"is not the record|is damaged|has record format"):
         Record(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_reader_sees_what_was_there_when_it_began_and_does_not_hold_up_the_writer(tmp_path):
+def test_a_reader_sees_the_record_as_it_was_when_opened_and_does_not_block_the_writer(tmp_path):
     path = tmp_path / "run.sqlite"
     with (
         Record.create(path, "run", {}) as record,
@@ -213,8 +213,8 @@ def test_a_reader_sees_what_was_there_when_it_began_and_does_not_hold_up_the_wri
 WRITER = """
 import os, sys
 from pathlib import Path
-from fieldbo.exchange import Query
-from fieldbo.record import Record
+from fieldbo.messages import Query
+from fieldbo.runs.record.record import Record
 record = Record.create(Path(sys.argv[1]), "run", {"seed": 7})
 for n in range(20):
     record.order(Query([float(n)], id=f"run/{n}"))
@@ -222,7 +222,7 @@ os._exit(9)  # no close, no clean-up
 """
 
 
-def test_rows_outlive_a_process_that_ends_without_closing_its_record(tmp_path):
+def test_rows_survive_a_process_that_does_not_close_its_record(tmp_path):
     path = tmp_path / "run.sqlite"
     ended = subprocess.run([sys.executable, "-c", WRITER, str(path)], check=False)
     assert ended.returncode == 9
@@ -232,7 +232,7 @@ def test_rows_outlive_a_process_that_ends_without_closing_its_record(tmp_path):
         assert len(record.rows()) == 21
 
 
-def test_what_json_does_not_know_is_refused_before_anything_is_written(tmp_path):
+def test_values_outside_json_are_rejected_before_anything_is_written(tmp_path):
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         with pytest.raises(RecordError, match="plain data"):
             record.order(Query([1.0], id="run/0"), why={"score": float("nan")})
@@ -254,7 +254,7 @@ def test_every_row_is_strict_json_that_other_tools_can_read(file):
 
 @pytest.fixture
 def died(tmp_path):
-    """A record whose writer died: what was written last lies in the log beside it."""
+    """A record whose writer died: its last rows are in the write-ahead log."""
     path = tmp_path / "died" / "run.sqlite"
     path.parent.mkdir()
     subprocess.run([sys.executable, "-c", WRITER, str(path)], check=False)
@@ -266,7 +266,7 @@ def files(folder):
     return {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
 
 
-def test_reading_changes_no_byte_of_a_record_its_log_or_its_index(died):
+def test_reading_does_not_change_the_record_its_log_or_its_index(died):
     before = files(died.parent)
     with Record(died) as record:
         assert len(record.rows()) == 20
@@ -274,19 +274,19 @@ def test_reading_changes_no_byte_of_a_record_its_log_or_its_index(died):
 
 
 @pytest.mark.parametrize("at", [2, 10, 20, 32 + 5 * 4120 + 8, 32 + 5 * 4120 + 300, -9000])
-def test_a_log_that_is_damaged_before_its_end_is_refused_and_left_untouched(died, at):
+def test_a_log_damaged_before_its_end_is_rejected_and_unchanged(died, at):
     log = died.with_name("run.sqlite-wal")
     content = bytearray(log.read_bytes())
     content[at] ^= 0xFF
     log.write_bytes(content)
     before = files(died.parent)
-    with pytest.raises(RecordError, match="commits lie behind"):
+    with pytest.raises(RecordError, match="commits follow"):
         Record(died)
     assert files(died.parent) == before
 
 
 @pytest.mark.parametrize("torn", [1, 100, 4000, 4119])
-def test_a_last_write_that_a_power_cut_tore_costs_no_row_before_it(died, torn):
+def test_an_incomplete_last_write_loses_no_earlier_row(died, torn):
     log = died.with_name("run.sqlite-wal")
     log.write_bytes(log.read_bytes()[:-torn])
     with Record(died) as record:
@@ -297,14 +297,14 @@ def test_a_last_write_that_a_power_cut_tore_costs_no_row_before_it(died, torn):
         assert len(record.rows()) == 20
 
 
-def test_a_log_of_nothing_but_noise_holds_nothing_that_could_be_lost(file):
+def test_a_log_of_random_bytes_is_ignored(file):
     rows = Record(file).rows()
     file.with_name("run.sqlite-wal").write_bytes(np.random.default_rng(0).bytes(20000))
     with Record(file) as record:
         assert record.rows() == rows
 
 
-def test_noise_behind_the_last_write_does_no_harm(died):
+def test_random_bytes_after_the_last_write_are_ignored(died):
     log = died.with_name("run.sqlite-wal")
     log.write_bytes(log.read_bytes() + np.random.default_rng(0).bytes(10000))
     with Record(died) as record:
@@ -312,7 +312,7 @@ def test_noise_behind_the_last_write_does_no_harm(died):
 
 
 @pytest.mark.parametrize("table", ["run", "log"])
-def test_a_changed_byte_in_what_was_written_is_not_taken_for_true(file, table):
+def test_a_changed_byte_is_detected(file, table):
     content = bytearray(file.read_bytes())
     at = content.index(b'"seed": 7' if table == "run" else b'"reason": "shallow water"')
     content[at + 3] ^= 1
@@ -322,7 +322,7 @@ def test_a_changed_byte_in_what_was_written_is_not_taken_for_true(file, table):
     assert file.read_bytes() == content
 
 
-def test_a_row_that_is_missing_in_the_middle_is_noticed(file):
+def test_a_missing_row_in_the_middle_is_detected(file):
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("DROP TRIGGER log_is_append_only_d")
         connection.execute("DELETE FROM log WHERE seq = 4")
@@ -334,7 +334,7 @@ def test_a_row_that_is_missing_in_the_middle_is_noticed(file):
 # -- writing -------------------------------------------------------------------------------------------------
 
 
-def test_the_orders_of_a_batch_are_written_all_or_none(tmp_path):
+def test_the_orders_of_a_batch_are_written_in_one_transaction(tmp_path):
     batch = [(Query([float(n)], id=f"run/{n}"), None, None) for n in range(3)]
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         with pytest.raises(RecordError, match="plain data"):
@@ -344,7 +344,7 @@ def test_the_orders_of_a_batch_are_written_all_or_none(tmp_path):
         assert [row.order for row in record.rows()] == ["run/0", "run/1", "run/2"]
 
 
-def test_a_record_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_record_is_created_completely_or_not_at_all(tmp_path, monkeypatch):
     class Died(BaseException):
         pass
 
@@ -362,7 +362,7 @@ def test_a_record_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["run.sqlite"]
 
 
-def test_one_at_a_time_may_write(tmp_path):
+def test_only_one_process_may_write_at_a_time(tmp_path):
     path = tmp_path / "run.sqlite"
     with Record.create(path, "run", {}) as first, Record(path) as second:
         first.order(Query([0.0], id="run/0"))
@@ -374,7 +374,7 @@ def test_one_at_a_time_may_write(tmp_path):
         assert [row.order for row in third.rows()] == ["run/0", "run/1"]
 
 
-def test_who_begins_to_write_has_read_what_was_written_meanwhile(tmp_path):
+def test_a_new_writer_continues_after_rows_written_by_others(tmp_path):
     path = tmp_path / "run.sqlite"
     with Record.create(path, "run", {}) as first:
         second = Record(path)
@@ -389,15 +389,15 @@ def test_who_begins_to_write_has_read_what_was_written_meanwhile(tmp_path):
 BUSY = """
 import sys
 from pathlib import Path
-from fieldbo.exchange import Query
-from fieldbo.record import Record
+from fieldbo.messages import Query
+from fieldbo.runs.record.record import Record
 with Record.create(Path(sys.argv[1]), "run", {}) as record:
     for n in range(1500):
         record.order(Query([float(n)], id=f"run/{n}"), "x" * 9000)
 """
 
 
-def test_a_reader_gets_a_whole_record_at_any_moment_of_a_busy_writer(tmp_path):
+def test_a_reader_always_gets_a_consistent_record_from_a_busy_writer(tmp_path):
     path = tmp_path / "run.sqlite"
     writer = subprocess.Popen([sys.executable, "-c", BUSY, str(path)])
     seen = [0]
@@ -420,14 +420,14 @@ def test_a_reader_gets_a_whole_record_at_any_moment_of_a_busy_writer(tmp_path):
 
 @pytest.fixture
 def link(died, tmp_path):
-    """A link to a record whose last rows lie in the log beside it."""
+    """A link to a record whose last rows are in the write-ahead log."""
     found = tmp_path / "linked" / "run.sqlite"
     found.parent.mkdir()
     found.symlink_to(died)
     return found
 
 
-def test_a_link_to_a_record_is_read_and_written_to_as_the_record_itself(link, died):
+def test_a_link_to_a_record_is_read_and_written_like_the_record(link, died):
     with Record(link) as record:
         assert len(record.rows()) == 20
         record.order(Query([20.0], id="run/20"))
@@ -439,20 +439,20 @@ def test_a_link_to_a_record_is_read_and_written_to_as_the_record_itself(link, di
     assert list(link.parent.iterdir()) == [link]
 
 
-def test_a_record_that_is_made_through_a_link_lies_where_that_leads(tmp_path):
+def test_a_record_created_through_a_link_is_at_its_target(tmp_path):
     link, there = tmp_path / "run.sqlite", tmp_path / "there" / "run.sqlite"
     there.parent.mkdir()
     link.symlink_to(there)
     with Record.create(link, "run", {}) as record:
         record.order(Query([0.0], id="run/0"))
-    with pytest.raises(RecordError, match="never written over"):
+    with pytest.raises(RecordError, match="never overwritten"):
         Record.create(link, "run", {})
     assert link.is_symlink()
     assert len(Record(there).rows()) == 1
 
 
-def test_a_record_of_which_sqlite_sees_other_rows_than_were_read_is_not_written_to(died, monkeypatch):
-    """As where the log that was read is not the one that SQLite goes on with."""
+def test_a_record_is_not_written_if_its_rows_differ_from_those_read(died, monkeypatch):
+    """For example, if SQLite uses another log than the one that was read."""
     without_log = died.with_name("alone.sqlite")
     without_log.write_bytes(died.read_bytes())
     before = Record(died).rows()
@@ -460,13 +460,13 @@ def test_a_record_of_which_sqlite_sees_other_rows_than_were_read_is_not_written_
         patch.setattr(record_module, "snapshot", lambda file: snapshot(without_log))
         with Record(died) as record:
             assert len(record.rows()) < len(before)
-            with pytest.raises(RecordError, match="its last row is another one than was read"):
+            with pytest.raises(RecordError, match="its last row differs from the one that was read"):
                 record.order(Query([20.0], id="run/20"))
     assert not died.with_suffix(".lock").exists()
     assert Record(died).rows() == before
 
 
-def test_a_record_that_was_closed_is_not_written_to_and_is_not_held(file):
+def test_a_closed_record_is_not_writable_and_not_locked(file):
     record = Record(file)
     record.claim()
     record.close()
@@ -480,7 +480,7 @@ def test_a_record_that_was_closed_is_not_written_to_and_is_not_held(file):
 
 
 @pytest.mark.parametrize("what", [{"part": 2**70}, {"order": "run/\udcff"}], ids=["number", "text"])
-def test_what_sqlite_can_not_store_is_refused_and_the_record_goes_on(file, what):
+def test_a_value_that_sqlite_can_not_store_is_rejected_and_the_record_stays_usable(file, what):
     with Record(file) as record:
         before = record.rows()
         with pytest.raises(RecordError, match="can't be written"):
@@ -491,7 +491,7 @@ def test_what_sqlite_can_not_store_is_refused_and_the_record_goes_on(file, what)
         assert record.rows()[:-1] == before
 
 
-def test_a_run_whose_name_sqlite_can_not_store_is_refused(tmp_path):
+def test_a_run_name_that_sqlite_can_not_store_is_rejected(tmp_path):
     with pytest.raises(RecordError, match="can't be written"):
         Record.create(tmp_path / "run.sqlite", "run \udcff", {})
     assert not (tmp_path / "run.sqlite").exists()

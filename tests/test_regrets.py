@@ -17,7 +17,7 @@ plays = st.lists(st.tuples(st.floats(0, 5), st.floats(0, 2)), min_size=1, max_si
 
 @property_test
 @given(plays=plays, spent=st.lists(st.floats(0, 40), max_size=8))
-def test_the_simple_regret_is_that_of_the_best_play_paid_for(plays, spent):
+def test_the_simple_regret_is_that_of_the_best_affordable_play(plays, spent):
     values, costs = (list(one) for one in zip(*plays, strict=True))
     found = simple_regret(5.0, values, costs, spent)
     paid = np.cumsum(costs)
@@ -28,7 +28,7 @@ def test_the_simple_regret_is_that_of_the_best_play_paid_for(plays, spent):
 
 @property_test
 @given(plays=plays)
-def test_the_simple_regret_never_rises_with_what_is_spent(plays):
+def test_the_simple_regret_never_rises_with_cost(plays):
     values, costs = (list(one) for one in zip(*plays, strict=True))
     found = simple_regret(5.0, values, costs, np.linspace(max(costs) * len(costs), 0, 30)[::-1])
     assert not (np.diff(found) > 0).any()
@@ -37,22 +37,22 @@ def test_the_simple_regret_never_rises_with_what_is_spent(plays):
 
 @property_test
 @given(values=st.lists(st.floats(0, 3), min_size=1, max_size=9), alpha=st.floats(0, 0.99))
-def test_what_may_be_given_up_comes_off_the_quality_regret_of_every_play(values, alpha):
+def test_the_tolerance_reduces_the_quality_regret_of_every_play(values, alpha):
     strict, lenient = quality_regret(3.0, values), quality_regret(3.0, values, alpha)
     assert strict >= -1e-12
     assert lenient == pytest.approx(strict - alpha * 3.0 * len(values))
 
 
-def test_only_dearer_plays_than_had_to_be_are_regretted():
+def test_only_plays_more_expensive_than_necessary_add_cost_regret():
     assert cost_regret([0.1, 0.2], 0.2) == 0.0
     assert cost_regret([0.1, 1.0, 0.5], 0.2) == pytest.approx(1.1)
 
 
-def test_the_cheapest_of_the_sets_that_are_good_enough_is_the_first_of_equal_ones():
+def test_of_equally_cheap_good_enough_sets_the_first_is_chosen():
     assert good_enough([3.0, 2.9, 1.0], [1.0, 0.5, 0.1], 0.0) == ([0], 0)
     assert good_enough([3.0, 2.9, 2.8], [1.0, 0.5, 0.5], 0.1) == ([0, 1, 2], 1)
 
 
-def test_plays_without_costs_are_refused():
+def test_plays_without_costs_are_rejected():
     with pytest.raises(InputError):
         simple_regret(1.0, [0.5, 0.2], [0.1], [1.0])

@@ -1,4 +1,4 @@
-"""Whole missions with a robot at a link within this process, which does not always behave."""
+"""Whole missions with a robot over a link in this process, which does not always behave."""
 
 import time
 from dataclasses import replace
@@ -19,7 +19,7 @@ from fieldbo.vehicles.simulated import Simulated
 
 def mission(battery=40.0, noise_sd=0.05, **when_lost):
     made = small_mission(world=small_world(noise_sd=noise_sd), battery=battery)
-    return replace(made, crew=(replace(made.crew[0], when_lost=WhenLost(**when_lost)),))
+    return replace(made, vehicles=(replace(made.vehicles[0], when_lost=WhenLost(**when_lost)),))
 
 
 def carried_out(tmp_path, made, *faults, **settings):
@@ -33,7 +33,7 @@ def sites(result):
 
 
 @pytest.mark.parametrize("link", [Near, Streaming])
-def test_a_punctual_robot_goes_where_the_simulation_goes(tmp_path, link):
+def test_a_robot_visits_the_sites_of_the_simulation(tmp_path, link):
     made = mission()
     result, _ = carried_out(tmp_path, made, link=link, reports=Reports(accuracy=1e-6))
     alone = run(made)
@@ -47,13 +47,13 @@ def test_a_battery_that_drains_faster_than_declared_still_brings_it_home(tmp_pat
     exact = Battery(accuracy=0.01)
     result, events = carried_out(tmp_path, made, "drain:3:1.5", battery=exact)
     last = [e for e in events if isinstance(e, Observation)][-1]
-    assert np.array_equal(last.position, made.crew[0].home)
+    assert np.array_equal(last.position, made.vehicles[0].home)
     assert result.cost <= 60.0
     assert result.end_reason is EndReason.BATTERY_SPENT
     assert len(result.observations) < len(run(made).observations)
 
 
-def test_refused_stuck_and_failed_orders_do_not_end_a_mission(tmp_path):
+def test_rejected_stuck_and_failed_orders_do_not_end_a_mission(tmp_path):
     made = mission(battery=60.0)
     result, events = carried_out(
         tmp_path, made, "refuse:1", "stuck:3", "nan:5", "twice:6", watch=replace(QUICK, patience=0.01)
@@ -71,7 +71,7 @@ def test_a_robot_that_falls_silent_for_good_ends_the_mission_as_lost(tmp_path):
     assert sum(isinstance(e, Lost) for e in events) == 4  # three queries, and the way home
 
 
-def test_a_mission_that_waits_goes_on_when_the_link_is_back(tmp_path):
+def test_a_mission_that_waits_continues_when_the_link_is_back(tmp_path):
     made = mission(battery=60.0, orders=2, then="wait", patience_s=20.0)
     result, events = carried_out(tmp_path, made, "silent:2:2.0")
     assert result.end_reason is EndReason.BATTERY_SPENT
@@ -89,7 +89,7 @@ def test_a_mission_that_waited_in_vain_ends_as_lost(tmp_path):
     assert time.monotonic() - began < 10.0
 
 
-def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
+def test_an_interrupted_run_resumes_with_the_same_robot(tmp_path):
     made = mission(battery=60.0)
     vehicle = remote(mission=made, speedup=30.0)
 
@@ -107,11 +107,11 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_robot(tmp_path):
 
 
 def remote_settings(vehicle):
-    return vehicle._account.settings
+    return vehicle._filter.settings
 
 
-class Refusing(Simulated):
-    """Says on a resume that what was out was refused, or lost, while nobody listened."""
+class Rejecting(Simulated):
+    """Reports on resuming that the outstanding order was rejected, or lost, meanwhile."""
 
     event = Rejected
 
@@ -120,7 +120,7 @@ class Refusing(Simulated):
 
 
 @pytest.mark.parametrize("event", [Rejected, Lost])
-def test_what_was_refused_or_lost_while_nobody_listened_is_told_on_a_resume(event, tmp_path):
+def test_resuming_learns_what_was_rejected_or_lost_meanwhile(event, tmp_path):
     made = mission()
     with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
         agent = Agent(made, "run")
@@ -133,7 +133,7 @@ def test_what_was_refused_or_lost_while_nobody_listened_is_told_on_a_resume(even
         agent.tell(Telemetry(0, first.site, None, 50.0))
         order = agent.ask()
         record.order(order, agent.memory, agent.why)
-    boat = Refusing(made)
+    boat = Rejecting(made)
     boat.event = event
     with Record(tmp_path / "run.sqlite") as record:
         result = resume(made, record, [boat])
@@ -142,7 +142,7 @@ def test_what_was_refused_or_lost_while_nobody_listened_is_told_on_a_resume(even
     assert result.end_reason is EndReason.BATTERY_SPENT
 
 
-def test_an_error_that_nobody_expected_has_the_robots_hold_all_the_same(tmp_path):
+def test_an_unexpected_error_makes_the_robots_hold(tmp_path):
     held = []
 
     class Odd(Simulated):
@@ -158,7 +158,7 @@ def test_an_error_that_nobody_expected_has_the_robots_hold_all_the_same(tmp_path
     assert held == [True]
 
 
-def test_what_happens_is_told_as_it_does(tmp_path):
+def test_every_recorded_event_is_passed_to_on_event(tmp_path):
     made, events = mission(), []
     with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
         run(made, [remote("refuse:1", mission=made)], record, on_event=events.append)
@@ -169,14 +169,14 @@ def test_what_happens_is_told_as_it_does(tmp_path):
     assert sum(isinstance(e, Rejected) for e in events) == 1
 
 
-def test_a_run_of_a_robot_that_has_ended_needs_no_robot_to_be_looked_at(tmp_path):
+def test_reading_a_finished_run_needs_no_robot(tmp_path):
     made = mission()
     result, _ = carried_out(tmp_path, made)
     with Record(tmp_path / "run.sqlite") as record:
         assert resume(made, record).cost == result.cost
 
 
-def test_a_reading_that_is_nothing_like_the_others_is_noted(tmp_path):
+def test_an_outlying_reading_is_noted(tmp_path):
     result, _ = carried_out(tmp_path, mission(), "absurd:3")
     assert any("the reading of run/3 is 1e+30" in note for note in result.summary()["notes"])
     assert not any("the reading of" in note for note in run(mission()).summary()["notes"])

@@ -1,4 +1,4 @@
-"""What came of a run, for every kind of question: answers, scores, summary and tables."""
+"""Results of a run for every kind of question: answers, scores, summary, report and tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.04, 1.0)))
 
 @dataclass(frozen=True, eq=False)
 class Hill(Field):
-    """A hill of height 5 over a plain of 1, and how often all sites were looked up."""
+    """A hill of height 5 over a plain of 1 that records how often all sites were evaluated."""
 
     sites: int
     looked_up: list
@@ -71,7 +71,7 @@ def live(result):
 
 @dataclass(frozen=True)
 class BothLevels(Policy):
-    """Reads at random, at one level and the other in turn."""
+    """Reads at random sites, alternating between two sensor levels."""
 
     def suggest(self, state, memory):
         told = Random().suggest(state, memory)
@@ -96,7 +96,7 @@ def results():
 # -- answers ---------------------------------------------------------------------------------------------
 
 
-def test_a_share_of_the_maximum_goes_by_that_of_the_mean_and_of_the_truth(results):
+def test_a_share_of_the_maximum_refers_to_the_maximum_of_the_mean_and_of_the_truth(results):
     result = results["share of the maximum"]
     mean = result.hyperparameters.scale.to_user(result.surface.mean)
     np.testing.assert_array_equal(result.answer.above, mean >= 0.6 * mean.max())
@@ -108,7 +108,7 @@ def test_a_share_of_the_maximum_goes_by_that_of_the_mean_and_of_the_truth(result
     assert told["threshold_true"] == pytest.approx(0.6 * truth.max())
 
 
-def test_the_share_is_of_the_value_also_where_its_log_is_modelled():
+def test_under_a_log_model_a_share_of_the_maximum_refers_to_values():
     result = fieldbo.run(mission(ShareOfMaximum(0.6), transform="log"))
     median = result.hyperparameters.scale.to_user(result.surface.mean)
     np.testing.assert_array_equal(result.answer.above, median >= 0.6 * median.max())
@@ -116,7 +116,7 @@ def test_the_share_is_of_the_value_also_where_its_log_is_modelled():
 
 
 @pytest.mark.parametrize(("name", "sign"), [("maximum", 1), ("minimum", -1)])
-def test_an_optimum_is_reported_where_the_mean_is_best_and_its_regret_is_by_the_truth(results, name, sign):
+def test_the_optimum_is_reported_at_the_best_mean_and_its_regret_uses_the_truth(results, name, sign):
     result = results[name]
     mean = result.hyperparameters.scale.to_user(result.surface.mean)
     at = int(np.argmax(sign * mean))
@@ -156,7 +156,7 @@ def test_in_a_box_a_step_reports_the_reading_that_is_better_than_all_sites():
     assert step.reported_value == pytest.approx(float(agent.surface.belief.mean(PEAK[None])[0] + 2.0))
 
 
-def test_a_reading_better_than_all_that_was_climbed_to_is_the_true_optimum():
+def test_a_reading_better_than_the_climbed_optimum_becomes_the_true_optimum():
     result = fieldbo.run(mission(Optimum(), Domain.box(AXES, 16), max_steps=3))
     answer = replace(result.answer, place=None, target=None)
     answer.truth.__dict__["optimum"] = replace(answer.truth.optimum, value=4.0)
@@ -167,7 +167,7 @@ def test_a_reading_better_than_all_that_was_climbed_to_is_the_true_optimum():
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_the_last_step_scores_what_the_result_does(results, name):
+def test_the_last_step_has_the_scores_of_the_result(results, name):
     result = results[name]
     last, told = result.curve[-1], result.summary()
     for column in set(Step.columns(result.mission.question)) & set(told) - {"steps", "expected_f1"}:
@@ -187,7 +187,7 @@ def test_a_live_world_has_no_score_against_the_truth(results, name):
     assert told.get("expected_f1", told.get("expected_regret")) >= 0
 
 
-def test_the_coverage_is_the_share_of_true_values_in_the_belief_s_middle_90_percent():
+def test_coverage_is_the_fraction_of_true_values_in_the_belief_s_central_90_percent():
     result = fieldbo.run(mission(LevelSet(2.0), transform="log"))
     scale, s = result.hyperparameters.scale, result.surface
     low, high = scale.to_user(s.mean - 1.6449 * s.sd), scale.to_user(s.mean + 1.6449 * s.sd)
@@ -195,7 +195,7 @@ def test_the_coverage_is_the_share_of_true_values_in_the_belief_s_middle_90_perc
     assert result.summary()["coverage90"] == pytest.approx(expected, abs=0.01)
 
 
-def test_the_truth_is_looked_up_once_for_all_runs_in_a_world():
+def test_the_truth_is_computed_once_for_all_runs_in_a_world():
     told = mission(LevelSet(2.0))
     for seed in range(3):
         result = fieldbo.run(replace(told, seed=seed))
@@ -203,7 +203,7 @@ def test_the_truth_is_looked_up_once_for_all_runs_in_a_world():
     assert len(told.world.field.looked_up) == 1
 
 
-def test_the_truth_of_two_questions_differs():
+def test_two_questions_have_different_truths():
     world = mission(LevelSet(2.0)).world
     one, two = (truth_of(world, LevelSet(h)) for h in (2.0, 3.0))
     assert one.above.sum() > two.above.sum()
@@ -214,7 +214,7 @@ def test_the_truth_of_two_questions_differs():
 # -- summary, notes and tables ---------------------------------------------------------------------------
 
 
-def test_a_summary_holds_what_applies_to_its_question_and_is_plain_json(results):
+def test_a_summary_is_plain_json_with_the_keys_that_apply_to_its_question(results):
     for name, result in results.items():
         told = json.loads(json.dumps(result.summary(), allow_nan=False))
         assert told["question"] == ("optimum" if "imum" in name and "share" not in name else "level-set")
@@ -224,19 +224,19 @@ def test_a_summary_holds_what_applies_to_its_question_and_is_plain_json(results)
         assert ("threshold" in told) == ("area_above" in told) == ("f1" in told)
 
 
-def test_the_cost_to_a_target_is_read_off_the_curve(results):
+def test_the_cost_to_a_target_is_where_the_curve_first_reaches_it(results):
     result = results["level set"]
     for target, cost in result.summary()["cost_to_target"].items():
         reached = [s.cost for s in result.curve if s.f1 >= float(target)]
         assert cost == (reached[0] if reached else None)
 
 
-def test_a_threshold_beyond_all_readings_is_told_with_their_range():
+def test_a_threshold_beyond_all_readings_is_noted_with_their_range():
     (note,) = [n for n in fieldbo.run(mission(LevelSet(7.5))).notes if "threshold 7.5" in n]
-    assert "lies above all values that were read, 1." in note
+    assert "lies above all readings, 1." in note
     assert note.endswith(" m")
     (note,) = [n for n in fieldbo.run(mission(LevelSet(0.1))).notes if "threshold 0.1" in n]
-    assert "lies below all values that were read" in note
+    assert "lies below all readings" in note
     assert not [n for n in fieldbo.run(mission(LevelSet(2.0))).notes if "threshold" in n]
     assert not [n for n in fieldbo.run(mission(Optimum())).notes if "threshold" in n]
 
@@ -257,7 +257,7 @@ def test_the_curve_s_table_has_the_columns_that_apply(results, name, tmp_path):
     assert "level" not in rows_of(tmp_path / "observations.csv")[0]
 
 
-def test_readings_and_their_cost_are_told_by_level(tmp_path):
+def test_readings_and_their_cost_are_listed_by_sensor_level(tmp_path):
     result = fieldbo.run(mission(LevelSet(2.0), sensor=LEVELS, policy=BothLevels()))
     assert set(result.levels) == {0, 1}
     result.save(tmp_path)
@@ -274,7 +274,7 @@ def test_readings_and_their_cost_are_told_by_level(tmp_path):
 
 
 def told_to(question, values, **settings):
-    """An agent that has read at every other site, and was told these values."""
+    """An agent that has read these values."""
     told = mission(question, battery=1e4, **settings)
     told = replace(told, model=replace(told.model, outliers="tested"))
     agent = fieldbo.Agent(told)
@@ -285,7 +285,7 @@ def told_to(question, values, **settings):
 
 
 @pytest.mark.parametrize("transform", ["none", "log"])
-def test_outliers_are_told_and_marked_in_the_table(transform, tmp_path):
+def test_outliers_are_counted_and_marked_in_the_table(transform, tmp_path):
     values = np.full(25, 2.0)
     values[[7, 20]] = 900.0, -1.0 if transform == "log" else np.nan
     agent = told_to(LevelSet(2.0), values, transform=transform)
@@ -298,7 +298,7 @@ def test_outliers_are_told_and_marked_in_the_table(transform, tmp_path):
     assert [int(r["believed"]) for r in rows] == result.believed.tolist()
 
 
-def test_where_every_reading_is_kept_nothing_is_said_of_outliers(results, tmp_path):
+def test_without_an_outlier_test_no_outliers_are_reported(results, tmp_path):
     result = results["level set"]
     assert result.believed.all()
     assert len(result.believed) == len(result.values)
@@ -307,17 +307,28 @@ def test_where_every_reading_is_kept_nothing_is_said_of_outliers(results, tmp_pa
     assert "believed" not in rows_of(tmp_path / "observations.csv")[0]
 
 
-def test_a_battery_that_paid_for_readings_is_not_said_to_pay_for_none():
+def test_only_a_run_without_queries_notes_that_the_battery_was_too_small_for_a_reading():
     agent = told_to(LevelSet(2.0), [np.nan])
     (note,) = Result.of(agent, reason=EndReason.BATTERY_SPENT).notes
     assert "1 readings could not be modelled" in note
     nothing = fieldbo.run(mission(LevelSet(2.0), battery=0.5))
     assert nothing.end_reason is EndReason.BATTERY_SPENT
-    assert "the battery pays for no reading at all" in nothing.notes
+    assert "not enough battery for a single reading" in nothing.notes
 
 
-def test_a_result_of_an_agent_that_has_read_nothing_can_be_told():
+def test_an_agent_without_readings_has_a_summary():
     for question in QUESTIONS.values():
         told = Result.of(fieldbo.Agent(mission(question))).summary()
         assert told["readings"] == 0
         assert told["complete"] is False
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_printing_a_result_shows_its_report(results, name):
+    result = results[name]
+    heading, *lines = str(result).splitlines()
+    assert heading == f"Battery spent after {result.steps} sites."
+    assert any(line.startswith("  cost:") for line in lines)
+    score = f"{result.regret:.3g}" if isinstance(result.mission.question, Optimum) else f"{result.f1:.3f}"
+    assert f"{score} against the truth" in str(result)
+    assert repr(result) == f"<Result of hill: {heading}>"

@@ -1,4 +1,4 @@
-"""A resumed run ends as if it had never been broken off, and nothing is asked, read or paid for twice."""
+"""A resumed run equals an uninterrupted one; nothing is asked, read or charged twice."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from fieldbo.vehicles.simulated import Simulated
 
 
 class Died(BaseException):
-    """Stands for the end of the process: nobody handles it."""
+    """The death of a process: nothing catches it."""
 
 
 def killed_after(record, writes):
-    """Have whoever writes to a record die when so many writes are on disk."""
+    """Let the writer of a record die after a number of writes."""
     append, done = record._append, [0]
 
     def write(rows):
@@ -62,7 +62,7 @@ def new(folder, name="small-1"):
 
 
 def said(file):
-    """Return all that a record says, but for when."""
+    """Return the content of a record without its times."""
     with Record(file) as record:
         return [(row.kind, row.order, row.body) for row in record.rows()]
 
@@ -74,7 +74,7 @@ def unbroken(mission, folder, vehicle=None):
 
 
 def broken_off(mission, folder, writes, vehicle=None):
-    """Run until so many writes are on disk; return the record's file."""
+    """Run until a number of writes are on disk; return the record."""
     with new(folder) as record:
         killed_after(record, writes)
         with pytest.raises(Died):
@@ -88,7 +88,7 @@ def gone_on(mission, file, vehicle=None):
 
 
 def writes_in(log):
-    """Return how many writes made a log: the orders of a batch are one."""
+    """Return the number of writes of a log; the orders of a batch are a single write."""
     orders = [kind in ORDERS for kind, _, _ in log]
     of = [body.get("message", {}).get("vehicle") for _, _, body in log]
     return len(log) - sum(a and b and of[n] == of[n + 1] for n, (a, b) in enumerate(pairwise(orders)))
@@ -96,8 +96,8 @@ def writes_in(log):
 
 def fleet(mission):
     far = mission.world.domain.sites[-1]
-    second = replace(mission.crew[0], start=far, home=far, battery=0.6 * mission.crew[0].battery)
-    return replace(mission, crew=(mission.crew[0], second))
+    second = replace(mission.vehicles[0], start=far, home=far, battery=0.6 * mission.vehicles[0].battery)
+    return replace(mission, vehicles=(mission.vehicles[0], second))
 
 
 def learning(mission, every=4):
@@ -125,7 +125,7 @@ MISSIONS = {
 
 
 @pytest.mark.parametrize("name", MISSIONS)
-def test_a_resumed_run_equals_the_unbroken_one_wherever_it_was_broken_off(name, tmp_path):
+def test_a_resumed_run_equals_the_uninterrupted_one_from_any_row(name, tmp_path):
     mission = MISSIONS[name]()
     result, log = unbroken(mission, tmp_path / "unbroken")
     writes = writes_in(log)
@@ -140,7 +140,7 @@ def test_a_resumed_run_equals_the_unbroken_one_wherever_it_was_broken_off(name, 
         assert resumed.summary() == result.summary()
 
 
-def test_a_run_that_is_broken_off_again_and_again_still_ends_the_same(tmp_path):
+def test_a_run_interrupted_repeatedly_reaches_the_same_end(tmp_path):
     mission = MISSIONS["fleet in batches with refits"]()
     _, log = unbroken(mission, tmp_path / "unbroken")
     file = broken_off(mission, tmp_path / "r", 2)
@@ -155,7 +155,7 @@ def test_a_run_that_is_broken_off_again_and_again_still_ends_the_same(tmp_path):
     assert said(file) == log
 
 
-def test_a_replay_never_asks_the_policy_and_fits_nothing(tmp_path, monkeypatch):
+def test_a_replay_neither_asks_the_policy_nor_fits_the_model(tmp_path, monkeypatch):
     mission = learning(small_mission(TruVaR(), battery=60.0, initial=3))
     result, _ = unbroken(mission, tmp_path)
 
@@ -170,7 +170,7 @@ def test_a_replay_never_asks_the_policy_and_fits_nothing(tmp_path, monkeypatch):
     assert repr(again.curve) == repr(result.curve)
 
 
-def test_a_run_that_has_ended_is_told_again_and_not_written_to(tmp_path):
+def test_resuming_an_ended_run_returns_its_result_and_writes_nothing(tmp_path):
     mission = small_mission(Random())
     result, log = unbroken(mission, tmp_path)
     before = (tmp_path / "run.sqlite").read_bytes()
@@ -182,7 +182,7 @@ def test_a_run_that_has_ended_is_told_again_and_not_written_to(tmp_path):
     assert (tmp_path / "run.sqlite").read_bytes() == before
 
 
-def test_a_run_that_died_before_its_first_order_begins(tmp_path):
+def test_a_run_without_any_order_can_be_resumed(tmp_path):
     mission = small_mission(Random())
     _, log = unbroken(mission, tmp_path / "unbroken")
     new(tmp_path / "r").close()
@@ -192,7 +192,7 @@ def test_a_run_that_died_before_its_first_order_begins(tmp_path):
     assert said(tmp_path / "r" / "run.sqlite") == log
 
 
-def test_on_step_tells_how_things_stand_and_of_new_orders_and_the_curve_holds_all(tmp_path):
+def test_on_step_is_called_for_the_replayed_part_and_each_new_order(tmp_path):
     mission = small_mission(Random(), battery=50.0)
     file = broken_off(mission, tmp_path, 9)
     steps = []
@@ -206,7 +206,7 @@ def test_on_step_tells_how_things_stand_and_of_new_orders_and_the_curve_holds_al
 
 
 class Robot:
-    """Carries orders out by itself, and outlives the one who sends them: what a vehicle talks to."""
+    """The robot at the other end of a link: it outlives the process that sends it orders."""
 
     def __init__(self, mission, parts=1):
         self.hands, self.parts = Simulated(mission), parts
@@ -226,11 +226,11 @@ class Robot:
 
 
 class Remote(Simulated):
-    """A vehicle at the end of a link: it asks the robot what came of an order."""
+    """A vehicle that asks the robot for the outcome of an order."""
 
-    def __init__(self, mission, robot, told=None):
+    def __init__(self, mission, robot, heard=None):
         super().__init__(mission)
-        self.robot, self.told, self.resumed = robot, told, None
+        self.robot, self.told, self.resumed = robot, heard, None
         self.news = []
 
     def resume(self, orders, events):
@@ -250,7 +250,7 @@ class Remote(Simulated):
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("writes", [4, 5, 6, 7])
-def test_what_a_robot_did_while_nobody_listened_is_told_once_and_not_asked_for_again(tmp_path, parts, writes):
+def test_an_order_completed_during_the_interruption_is_recorded_once(tmp_path, parts, writes):
     mission = small_mission(Random(), battery=40.0)
     whole = Robot(mission, parts)
     _, log = unbroken(mission, tmp_path / "unbroken", lambda m: Remote(m, whole))
@@ -272,11 +272,11 @@ def test_what_a_robot_did_while_nobody_listened_is_told_once_and_not_asked_for_a
     assert len(events) == kinds.count("observation")
 
 
-def test_an_order_that_never_arrived_is_sent_again_under_its_id(tmp_path):
+def test_an_order_that_never_arrived_is_sent_again_with_its_id(tmp_path):
     mission = small_mission(Random(), battery=40.0)
     robot = Robot(mission)
     file = broken_off(mission, tmp_path, 3, lambda m: Remote(m, robot))
-    assert robot.sent == ["small-1/0"]  # the second one was written, and did not leave
+    assert robot.sent == ["small-1/0"]  # the second one was recorded but not sent
 
     gone_on(mission, file, lambda m: Remote(m, robot))
 
@@ -285,7 +285,7 @@ def test_an_order_that_never_arrived_is_sent_again_under_its_id(tmp_path):
     assert robot.sent[:2] == ["small-1/0", "small-1/1"]
 
 
-def test_vehicles_that_fail_on_the_way_are_held_and_the_run_can_still_go_on(tmp_path):
+def test_a_vehicle_that_fails_is_held_and_the_run_can_be_resumed(tmp_path):
     held = []
 
     class Dead(Simulated):
@@ -307,9 +307,9 @@ def test_vehicles_that_fail_on_the_way_are_held_and_the_run_can_still_go_on(tmp_
     assert said(file) == log
 
 
-def test_a_run_with_vehicles_does_not_go_on_as_a_simulation(tmp_path):
+def test_a_run_with_vehicles_is_not_resumed_as_a_simulation(tmp_path):
     with Record.create(tmp_path / "run.sqlite", "r", {"vehicles": [{"kind": "by-hand"}]}) as record:
-        with pytest.raises(InputError, match="begun with vehicles"):
+        with pytest.raises(InputError, match="began with vehicles"):
             resume(small_mission(), record)
         assert record.empty
 
@@ -318,17 +318,17 @@ def test_a_run_with_vehicles_does_not_go_on_as_a_simulation(tmp_path):
 
 
 class Faulty(Simulated):
-    """Loses orders and tells of them later, repeats itself, breaks legs into parts, and sends telemetry."""
+    """Reports lost orders later, repeats events, splits legs into parts, and sends telemetry."""
 
     def __init__(self, mission):
         super().__init__(mission)
         self.late = []
 
     def events(self, timeout_s):
-        told, self.late = self.late, []
+        events, self.late = self.late, []
         for event in super().events(timeout_s):
-            told += self.of(int(event.order.rsplit("/", 1)[1]), event)
-        return told
+            events += self.of(int(event.order.rsplit("/", 1)[1]), event)
+        return events
 
     def of(self, n, event):
         if n % 6 == 1:
@@ -348,32 +348,32 @@ class Faulty(Simulated):
         return [event]
 
 
-def test_events_that_came_late_or_twice_or_in_parts_replay_the_same(tmp_path):
+def test_late_repeated_and_partial_events_are_replayed_identically(tmp_path):
     mission = learning(replace(small_mission(Random(), battery=80.0), batch=2))
     result, log = unbroken(mission, tmp_path, Faulty)
     assert {"lost", "telemetry", "rejected", "fitted"} <= {kind for kind, _, _ in log}
 
-    course = load_course(mission, tmp_path / "run.sqlite")
+    state = load_state(mission, tmp_path / "run.sqlite")
 
-    again = course.result()
+    again = state.result()
     assert again.summary() == result.summary()
     assert repr(again.curve) == repr(result.curve)
     assert np.array_equal(again.surface.mean, result.surface.mean)
-    assert repr([b.lines for b in again.books]) == repr([b.lines for b in result.books])
+    assert repr([b.lines for b in again.accounts]) == repr([b.lines for b in result.accounts])
 
 
-def load_course(mission, file):
+def load_state(mission, file):
     with Record(file) as record:
-        course = RunState(mission, record.name)
-        course.replay(record.rows())
-    return course
+        state = RunState(mission, record.name)
+        state.replay(record.rows())
+    return state
 
 
-def test_an_event_that_broke_a_run_off_does_not_keep_it_from_going_on(tmp_path):
+def test_a_run_stopped_by_an_invalid_event_can_be_resumed(tmp_path):
     class Crooked(Simulated):
         def events(self, timeout_s):
-            found = super().events(timeout_s)
-            return [self.bent(e) if e.order.endswith("/3") else e for e in found]
+            events = super().events(timeout_s)
+            return [self.bent(e) if e.order.endswith("/3") else e for e in events]
 
         def bent(self, e):
             return Observation(
@@ -394,7 +394,7 @@ def test_an_event_that_broke_a_run_off_does_not_keep_it_from_going_on(tmp_path):
 # -- Ctrl-C ----------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_leaves_a_run_that_can_go_on_in_a_resume_too(tmp_path):
+def test_a_resumed_run_can_be_interrupted_and_resumed_again(tmp_path):
     mission = small_mission(Random(), battery=60.0)
     _, log = unbroken(mission, tmp_path / "unbroken")
 
@@ -429,7 +429,7 @@ class Typist:
         return ByHand(mission, read=self.read, write=self.printed.append)
 
 
-def test_a_person_is_asked_again_what_was_out_and_for_nothing_that_was_told(tmp_path):
+def test_by_hand_only_the_outstanding_order_is_asked_again(tmp_path):
     mission = small_mission(Random(), battery=40.0)
     with new(tmp_path) as record, pytest.raises(Interrupted):
         run(mission, [Typist("", "0.5", "2", "", "0.25", "3").at(mission)], record)
@@ -449,10 +449,10 @@ def test_a_person_is_asked_again_what_was_out_and_for_nothing_that_was_told(tmp_
     assert times == sorted(times)
 
 
-# -- one writes, many read -------------------------------------------------------------------------------
+# -- a single writer, many readers -----------------------------------------------------------------------
 
 
-def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
+def test_a_second_writer_is_rejected_but_a_reader_is_not(tmp_path):
     mission = small_mission(Random(), battery=60.0)
     seen = []
 
@@ -475,7 +475,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
 WRITER = """
 import sys, time
 from pathlib import Path
-from fieldbo.record import Record
+from fieldbo.runs.record.record import Record
 record = Record(Path(sys.argv[1]))
 record.claim()
 print("mine", flush=True)
@@ -483,14 +483,14 @@ time.sleep(60)
 """
 
 
-def test_the_right_to_write_ends_with_its_process(tmp_path):
+def test_the_right_to_write_ends_with_the_process(tmp_path):
     mission = small_mission(Random())
     file = broken_off(mission, tmp_path, 5)
     other = subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE, text=True)
     try:
         assert other.stdout.readline() == "mine\n"
         before = said(file)
-        with pytest.raises(RecordError, match="still going on"):
+        with pytest.raises(RecordError, match="still in progress"):
             gone_on(mission, file)
         assert said(file) == before
         assert is_being_written(file)
@@ -506,7 +506,7 @@ def test_the_right_to_write_ends_with_its_process(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A run folder whose run was broken off after a few orders."""
+    """A run folder whose run was interrupted after a few orders."""
     monkeypatch.chdir(tmp_path)
     mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
     place, record = begin(mission)
@@ -517,23 +517,23 @@ def folder(tmp_path, monkeypatch):
     return place
 
 
-def test_the_command_goes_on_to_the_same_end_as_an_unbroken_run(folder, command):
+def test_the_command_reaches_the_same_end_as_an_uninterrupted_run(folder, command):
     code, out, err = command("resume", folder)
     assert (code, err) == (0, "")
-    assert f"{folder.name} goes on, after 4 orders" in out
+    assert f"Resuming {folder.name} after 4 orders" in out
     command("run", "lake-straddle", "--battery", "900", "--out", f"other/{folder.name}")
     for name in ("observations.csv", "curve.csv", "ledger.csv", "path.csv", "summary.json"):
         assert (folder / name).read_text() == Path("other", folder.name, name).read_text()
 
 
-def test_a_run_is_found_by_its_name_below_runs(folder, command):
+def test_a_run_can_be_given_by_its_name_below_runs(folder, command):
     assert record_file(folder.name) == record_file(folder) == record_file(folder / "run.sqlite")
     assert command("resume", folder.name)[0] == 0
     code, _, err = command("resume", "lake-stradle-1")
     assert (code, "did you mean 'lake-straddle-1'?" in err) == (2, True)
 
 
-def test_a_run_that_has_ended_says_so_and_gets_its_missing_files(folder, command):
+def test_resuming_an_ended_run_writes_its_missing_files(folder, command):
     command("resume", folder)
     kept = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
     (folder / "summary.json").unlink()
@@ -543,18 +543,18 @@ def test_a_run_that_has_ended_says_so_and_gets_its_missing_files(folder, command
     code, out, err = command("resume", folder)
 
     assert (code, err) == (0, "")
-    assert "has ended: battery spent" in out
+    assert "has ended (battery spent)" in out
     assert "map.png, summary.json" in out
     now = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
     assert now == {**kept, "path.csv": b"my own notes"}
 
 
-def test_where_nothing_was_begun_it_says_how_to_begin(folder, command):
+def test_a_folder_without_a_record_is_an_error_with_the_command_to_start_it(folder, command):
     for file in folder.glob("run.*"):
         file.unlink()
     code, _, err = command("resume", folder)
     assert code == 2
-    assert "nothing was begun" in err
+    assert "no run has begun" in err
     assert f"fieldbo run {folder}/mission.toml" in err
     assert command("resume", ".")[0] == command("resume", "nowhere")[0] == 2
 
@@ -567,7 +567,7 @@ def test_where_nothing_was_begun_it_says_how_to_begin(folder, command):
         ("lake-transect/world.toml", None, None),
     ],
 )
-def test_a_run_whose_mission_or_world_was_changed_is_refused(folder, command, file, old, new):
+def test_a_run_with_a_changed_mission_or_world_is_not_resumed(folder, command, file, old, new):
     changed = folder / file
     if old is None:
         changed.write_text(changed.read_text() + "\n# a remark\n")
@@ -587,15 +587,24 @@ def contents(folder):
     return {f: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
 
 
-def test_a_file_that_is_missing_or_changed_is_named_with_the_way_out(folder):
-    (folder / "lake-transect" / "README.md").unlink()
+def test_a_changed_document_of_the_world_does_not_matter(folder):
+    document = folder / "lake-transect" / "README.md"
+    document.write_text(document.read_text() + "\nA remark.\n")
+    with Record(folder / "run.sqlite") as record:
+        assert not any(name.endswith(".md") for name in record.description["files"])
+        mission_of(record)
+
+
+def test_a_changed_file_is_named_with_the_command_for_a_new_run(folder):
+    file = folder / "lake-transect" / "world.toml"
+    file.write_text(file.read_text() + "\n# a remark\n")
     with Record(folder / "run.sqlite") as record, pytest.raises(InputError) as refused:
         mission_of(record)
-    assert "lake-transect/README.md" in str(refused.value)
+    assert "lake-transect/world.toml" in str(refused.value)
     assert f"fieldbo run {folder}/mission.toml" in str(refused.value).replace("\n", "").replace(" " * 12, " ")
 
 
-def test_other_versions_are_noted_and_the_run_goes_on(folder, command, monkeypatch):
+def test_a_run_of_another_version_is_resumed_with_a_note(folder, command, monkeypatch):
     with Record(folder / "run.sqlite") as record:
         assert notes(record) == []
     monkeypatch.setattr(fieldbo, "__version__", "99.0")
@@ -605,7 +614,7 @@ def test_other_versions_are_noted_and_the_run_goes_on(folder, command, monkeypat
 
 
 @pytest.mark.parametrize("what", ["cut", "noise", "another's", "flipped"])
-def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command, what):
+def test_a_damaged_or_foreign_record_is_rejected_and_unchanged(folder, command, what):
     command("resume", folder)
     file = folder / "run.sqlite"
     content = bytearray(file.read_bytes())
@@ -626,14 +635,14 @@ def test_what_is_damaged_or_foreign_is_refused_and_left_as_it_is(folder, command
     code, _, err = command("resume", folder)
 
     assert code == 2
-    assert "damaged" in err or "no record of a run" in err
+    assert "damaged" in err or "not the record of a run" in err
     assert contents(folder) == before
-    told = command("runs")[1]
-    assert "damaged" in told or "no record of a run" in told
+    output = command("runs")[1]
+    assert "damaged" in output or "not the record of a run" in output
     assert contents(folder) == before
 
 
-def test_by_hand_the_command_asks_for_what_was_out(folder):
+def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
     def hand(*args, typed):
         return subprocess.run(
             [sys.executable, "-m", "fieldbo", *args],
@@ -645,15 +654,15 @@ def test_by_hand_the_command_asks_for_what_was_out(folder):
     assert "fieldbo resume h" in first.stdout
     again = hand("resume", "h", typed="\n0.75\n\n")
     assert (again.returncode, "Traceback" in again.stderr) == (130, False)
-    assert "h goes on, after 3 orders" in again.stdout
+    assert "Resuming h after 3 orders" in again.stdout
     assert "h/2: go to" in again.stdout
     with Record(Path("h/run.sqlite")) as record:
         assert record.description["vehicles"] == [{"kind": "by-hand"}]
-        told = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]
-    assert told == [[1.5], [2.5], [0.75]]
+        values = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]
+    assert values == [[1.5], [2.5], [0.75]]
 
 
-def test_runs_lists_how_each_run_stands(folder, said_of_runs):
+def test_runs_lists_the_state_of_each_run(folder, said_of_runs):
     [line] = said_of_runs()
     assert line[:2] == [folder.name, "lake-straddle"]
     assert line[4:] == ["can", "be", "resumed", "4", "3", *line[9:]]
@@ -666,7 +675,7 @@ def test_runs_lists_how_each_run_stands(folder, said_of_runs):
     assert line[-3:] == ["of", "900", "s"]
     Path("runs/empty").mkdir()
     Path("runs/empty/mission.toml").touch()
-    assert said_of_runs()[0] == ["empty", "nothing", "begun", "yet"]
+    assert said_of_runs()[0] == ["empty", "not", "begun"]
 
 
 @pytest.fixture
@@ -679,14 +688,25 @@ def said_of_runs(command):
     return lines
 
 
-def test_a_run_is_told_again_from_its_folder(folder):
-    course = load_run(folder)
-    assert course.end_reason is None
-    assert len(course.curve) == 3
-    assert list(course.waiting) == [f"{folder.name}/3"]
-    assert course.mission.name == "lake-straddle"
+def test_a_run_can_be_resumed_by_its_folder(folder):
+    result = fieldbo.resume(folder)
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    assert fieldbo.resume(str(folder)).cost == result.cost
+
+
+def test_resuming_a_mission_without_its_record_is_an_error():
+    with pytest.raises(InputError, match="without a record"):
+        fieldbo.resume(small_mission())
+
+
+def test_a_run_is_loaded_from_its_folder(folder):
+    state = load_run(folder)
+    assert state.end_reason is None
+    assert len(state.curve) == 3
+    assert list(state.outstanding) == [f"{folder.name}/3"]
+    assert state.mission.name == "lake-straddle"
     before = contents(folder)
-    result = course.result()
+    result = state.result()
     assert len(result.values) == 3
     assert contents(folder) == before
 
@@ -699,13 +719,13 @@ def test_a_replay_is_faster_than_the_run(tmp_path):
         run(mission, record=record)
         took = time.perf_counter() - began
     began = time.perf_counter()
-    load_course(mission, record.file)
+    load_state(mission, record.file)
     assert time.perf_counter() - began < took
 
 
 @dataclass(frozen=True)
 class Forgetful(Random):
-    """Counts in its memory how often it was asked, the last time for nothing."""
+    """Counts in its memory how often it was asked."""
 
     def start(self, state):
         return 0
@@ -714,9 +734,9 @@ class Forgetful(Random):
         return replace(super().suggest(state, None), memory=memory + 1)
 
 
-def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
-    one = small_mission(Forgetful(), battery=40.0, home=False)
-    mission = replace(one, crew=(one.crew[0], replace(one.crew[0], battery=25.0)))
+def test_the_memory_of_the_policy_at_a_stop_is_replayed(tmp_path):
+    mission = small_mission(Forgetful(), battery=40.0, home=False)
+    mission = replace(mission, vehicles=(mission.vehicles[0], replace(mission.vehicles[0], battery=25.0)))
     _, log = unbroken(mission, tmp_path)
     first = next(n for n, (kind, _, _) in enumerate(log) if kind == "stop")
     assert log[first][2]["memory"] == 1 + max(
@@ -724,12 +744,12 @@ def test_what_a_policy_remembers_when_a_vehicle_stops_is_kept(tmp_path):
     )
     assert log[first][2]["why"]["end_reason"] == "battery spent"
     with Record(tmp_path / "run.sqlite") as record:
-        course = RunState(mission, record.name)
-        course.replay(record.rows()[: first + 1])
-    assert course.agent.memory == log[first][2]["memory"]
+        state = RunState(mission, record.name)
+        state.replay(record.rows()[: first + 1])
+    assert state.agent.memory == log[first][2]["memory"]
 
 
-def test_a_full_disk_breaks_a_run_off_and_it_goes_on_when_there_is_room_again(tmp_path):
+def test_a_run_stopped_by_a_full_disk_can_be_resumed(tmp_path):
     mission = MISSIONS["batch"]()
     _, log = unbroken(mission, tmp_path / "unbroken")
     with new(tmp_path / "r") as record:
@@ -744,14 +764,14 @@ def test_a_full_disk_breaks_a_run_off_and_it_goes_on_when_there_is_room_again(tm
     assert said(record.file) == log
 
 
-def test_a_simulated_run_does_not_go_on_with_a_robot(folder, command):
+def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
     before = contents(folder)
     code, _, err = command("resume", folder, "--vehicle", "mqtt")
     assert (code, "begun as a simulation" in err) == (2, True)
     assert contents(folder) == before
 
 
-def test_another_robot_is_asked_in_the_session_of_the_run(folder):
+def test_another_robot_continues_the_session_of_the_run(folder):
     mission = fieldbo.load_mission("lake-straddle")
     [begun] = [for_new_run("mqtt")]
     [same] = vehicles_of(mission, [begun], [])
@@ -759,7 +779,7 @@ def test_another_robot_is_asked_in_the_session_of_the_run(folder):
     assert same.session == other.session == begun["session"]
 
 
-def test_a_vehicle_that_can_not_even_hold_does_not_cost_the_result(tmp_path):
+def test_a_vehicle_that_fails_to_hold_does_not_lose_the_result(tmp_path):
     class Deaf(Simulated):
         def hold(self):
             raise VehicleError("the link is down")
@@ -774,24 +794,24 @@ def test_a_vehicle_that_can_not_even_hold_does_not_cost_the_result(tmp_path):
 
 
 class Thirsty(Simulated):
-    """Loses an order, tells its battery, which is emptier than its orders explain, and says it all twice."""
+    """Loses an order, reports a battery lower than its orders explain, and repeats every event."""
 
     def events(self, timeout_s):
-        told = super().events(timeout_s)
-        if told and told[0].order.endswith("/2"):
-            position, at = told[0].position, float(told[0].times_s[-1])
-            return [Lost(told[0].order, "no link"), Telemetry(0, position, 350.0, at)]
-        return told * 2
+        events = super().events(timeout_s)
+        if events and events[0].order.endswith("/2"):
+            position, at = events[0].position, float(events[0].times_s[-1])
+            return [Lost(events[0].order, "no link"), Telemetry(0, position, 350.0, at)]
+        return events * 2
 
 
-def test_runs_says_what_was_spent_by_the_books_and_not_by_the_readings(tmp_path, monkeypatch, said_of_runs):
+def test_runs_lists_the_battery_spent_by_the_ledger(tmp_path, monkeypatch, said_of_runs):
     monkeypatch.chdir(tmp_path)
     mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
     folder, record = begin(mission)
     with record:
         result = run(mission, [Thirsty(mission)], record)
     read = sum(o.cost for o in result.observations)
-    assert result.cost > read + 50, "the telemetry told nothing new"
+    assert result.cost > read + 50, "telemetry changed nothing"
 
     assert said_of_runs()[0][-4:] == [f"{result.cost:.0f}", "of", "900", "s"]
 
@@ -799,7 +819,7 @@ def test_runs_says_what_was_spent_by_the_books_and_not_by_the_readings(tmp_path,
     assert said_of_runs()[0][-4:] == ["?", "of", "900", "s"]
 
 
-def test_a_list_of_simulated_runs_replays_none_of_them(folder, said_of_runs, monkeypatch):
+def test_listing_simulated_runs_replays_none_of_them(folder, said_of_runs, monkeypatch):
     gone_on(mission_of(Record(folder / "run.sqlite")), folder / "run.sqlite")
     cost = load_run(folder).result().cost
 
@@ -811,7 +831,7 @@ def test_a_list_of_simulated_runs_replays_none_of_them(folder, said_of_runs, mon
 
 
 def full_disk(monkeypatch):
-    """Let no file of a run be written any more, but for its record."""
+    """Make every file of a run but its record unwritable."""
 
     def refuse(file, content):
         raise OSError(errno.ENOSPC, "No space left on device", str(file))
@@ -820,27 +840,27 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(folders, "write_whole", refuse)
 
 
-def test_where_a_runs_files_can_not_be_written_it_says_so_and_how_to_get_them(folder, command, monkeypatch):
+def test_unwritable_result_files_are_reported_with_the_command_to_write_them(folder, command, monkeypatch):
     with monkeypatch.context() as patch:
         full_disk(patch)
         code, _, err = command("resume", folder)
         assert code == 1
         assert f"{folder}/summary.json can't be written: No space left on device" in err
-        assert "the record is whole" in err
+        assert "the record is complete" in err
         assert f"fieldbo resume {folder}" in err
         code, out, err = command("resume", folder)
-        assert (code, "has ended: battery spent" in out) == (1, True)
+        assert (code, "has ended (battery spent)" in out) == (1, True)
         assert "can't be written: No space left on device" in err
     assert not (folder / "summary.json").exists()
 
     code, out, err = command("resume", folder)
 
     assert (code, err) == (0, "")
-    assert "written, as missing: curve.csv" in out
+    assert "missing files written: curve.csv" in out
     assert (folder / "summary.json").exists()
 
 
-def test_a_run_that_can_not_begin_for_want_of_room_leaves_no_folder(tmp_path, monkeypatch):
+def test_a_run_that_can_not_begin_leaves_no_folder(tmp_path, monkeypatch):
     def refuse(*args):
         raise RecordError("database or disk is full")
 
@@ -850,7 +870,7 @@ def test_a_run_that_can_not_begin_for_want_of_room_leaves_no_folder(tmp_path, mo
     assert not (tmp_path / "r").exists()
 
 
-def test_a_run_that_an_error_broke_off_was_not_stopped_by_a_person(folder, command, monkeypatch):
+def test_an_error_is_not_reported_as_stopped_by_the_user(folder, command, monkeypatch):
     def lost(self, timeout_s):
         raise VehicleError("the link is down")
 
@@ -859,13 +879,12 @@ def test_a_run_that_an_error_broke_off_was_not_stopped_by_a_person(folder, comma
 
     assert code == 1
     assert "the link is down" in err
-    assert "Broken off. The run folder is complete up to the last observation (3 readings)." in " ".join(
-        out.split()
-    )
+    text = " ".join(out.split())
+    assert "Stopped by an error. The run folder is complete up to the last observation (3 readings)." in text
     assert "Stopped by you" not in out
 
 
-def test_a_run_goes_on_by_a_link_to_its_record(folder, tmp_path, command):
+def test_a_run_is_resumed_by_a_link_to_its_record(folder, tmp_path, command):
     place = tmp_path / "linked"
     place.mkdir()
     (place / "run.sqlite").symlink_to(folder.absolute() / "run.sqlite")

@@ -1,4 +1,4 @@
-"""Rollouts: the fast values are those of a literal loop over first steps, fantasies and steps."""
+"""Rollouts: the fast values equal those of a literal loop over first steps, fantasies and steps."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from fieldbo.costs.limits import Limit
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.policies.travel.rollout import Rollout, Simulation, fantasy_draws, rollout_values
+from fieldbo.policies.travel.rollout import Rollout, fantasy_draws
 from fieldbo.policies.travel.scores import TravelScore
+from fieldbo.policies.travel.simulation import Simulation, rollout_values
 
-RULES = ["dist-ucb", "ucb", "ei", "ei-per-cost"]
+SCORES = ["dist-ucb", "ucb", "ei", "ei-per-cost"]
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
 BUDGET = 50  # steps that stand for "until nothing can be paid for"
 
@@ -33,7 +34,7 @@ BUDGET = 50  # steps that stand for "until nothing can be paid for"
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A decision: what is known, what can be chosen, from where, and by which rule."""
+    """A decision: belief, candidates, position and score."""
 
     kernel: Kernel
     X: np.ndarray
@@ -56,7 +57,7 @@ class Case:
     def fast(self):
         belief = Belief(self.kernel)
         if len(self.X):
-            belief = belief.given(self.X, self.y, self.noise)
+            belief = belief.condition_on(self.X, self.y, self.noise)
         paths = Simulation(
             self.base,
             self.cost,
@@ -76,11 +77,11 @@ class Case:
         first = self.sites if self.first is None else self.first
         noise = self.site_noise if self.first_noise is None else self.first_noise
         fantasies = self.draws if self.steps > 1 else self.draws[:1]
-        found = [
+        values = [
             np.mean([_walk(self, x, v, z) for z in fantasies], axis=0)
             for x, v in zip(first, noise, strict=True)
         ]
-        return np.transpose(found)
+        return np.transpose(values)
 
 
 def _posterior(case, X, y, noise, points):
@@ -92,24 +93,24 @@ def _posterior(case, X, y, noise, points):
 
 
 def _scores(case, mu, s, at, points, best):
-    rule, d = case.base, case.cost.travel(at, points)
+    score, d = case.base, case.cost.travel(at, points)
     price = d + case.cost.sampling_cost(points)
-    if rule.rule == "ucb":
-        return mu + rule.kappa * s
-    if rule.rule == "dist-ucb":
+    if score.name == "ucb":
+        return mu + score.kappa * s
+    if score.name == "dist-ucb":
         with np.errstate(divide="ignore"):
             share = {
-                "one_plus": 1.0 / (1.0 + d / rule.d0),
-                "floor": 1.0 / np.maximum(d, rule.d0),
-            }.get(rule.convention, 1.0 / d)
-        width = rule.kappa * s
+                "one_plus": 1.0 / (1.0 + d / score.d0),
+                "floor": 1.0 / np.maximum(d, score.d0),
+            }.get(score.convention, 1.0 / d)
+        width = score.kappa * s
         scores = np.array([m + u * w if u > 0 else m for m, u, w in zip(mu, width, share, strict=True)])
-        return np.where(d > 0, scores, -np.inf) if rule.convention == "exclude" else scores
+        return np.where(d > 0, scores, -np.inf) if score.convention == "exclude" else scores
     z = (mu - best) / s
     improvement = (mu - best) * norm.cdf(z) + s * norm.pdf(z)
-    if rule.rule == "ei":
+    if score.name == "ei":
         return improvement
-    return improvement / (price if rule.priced else np.maximum(d, rule.d0))
+    return improvement / (price if score.priced else np.maximum(d, score.d0))
 
 
 def _able(case, at, spent, points):
@@ -154,17 +155,17 @@ def _walk(case, x, noise_x, z):
 
 
 def check(case, tolerance=1e-9):
-    """Compare all values and ways; return the fast ones."""
+    """Compare all values and travel; return the fast ones."""
     value, travel = case.literal()
-    found = case.fast()
+    fast = case.fast()
     sure, finite = ~np.isnan(value), np.isfinite(value)
     assert sure.any() or case.base.improves
-    np.testing.assert_array_equal(found.value[sure & ~finite], value[sure & ~finite])
+    np.testing.assert_array_equal(fast.value[sure & ~finite], value[sure & ~finite])
     unit = np.abs(value[finite]).max(initial=1e-300)
-    assert np.abs(found.value[finite] - value[finite]).max(initial=0.0) <= tolerance * unit
+    assert np.abs(fast.value[finite] - value[finite]).max(initial=0.0) <= tolerance * unit
     longest = travel[sure].max(initial=1.0)
-    assert np.abs(found.travel - travel)[sure].max(initial=0.0) <= tolerance * longest
-    return found
+    assert np.abs(fast.travel - travel)[sure].max(initial=0.0) <= tolerance * longest
+    return fast
 
 
 # -- cases -----------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ def box(d, **what):
 
 
 def limits_of(cost, home=None, battery=None, seconds=None):
-    """Return the limits of an agent that has so much left and must get home."""
+    """Return the limits of an agent with that battery and time, which must return home."""
 
     def back(travel):
         if home is None:
@@ -212,14 +213,14 @@ def with_limits(case, **what):
     return replace(case, limits=limits_of(case.cost, **what))
 
 
-def base_of(rule, convention="one_plus", **what):
-    return TravelScore(rule, **{"kappa": 2.0, "convention": convention, "d0": 0.3, **what})
+def base_of(score, convention="one_plus", **what):
+    return TravelScore(score, **{"kappa": 2.0, "convention": convention, "d0": 0.3, **what})
 
 
-BASES = [base_of("dist-ucb", c) for c in CONVENTIONS] + [base_of(r) for r in RULES[1:]]
+BASES = [base_of("dist-ucb", c) for c in CONVENTIONS] + [base_of(r) for r in SCORES[1:]]
 BASES.append(base_of("ei-per-cost", priced=True))
 each_base = pytest.mark.parametrize(
-    "base", BASES, ids=lambda b: f"{b.rule}-{b.convention}{'-priced' * b.priced}"
+    "base", BASES, ids=lambda b: f"{b.name}-{b.convention}{'-priced' * b.priced}"
 )
 COSTS = {
     "straight": Euclidean(seconds_per_unit=0.7, rate=1.3, sampling=0.05),
@@ -235,8 +236,8 @@ COSTS = {
 @each_base
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])
 def test_values_are_the_literal_ones_at_every_horizon(base, steps):
-    found = check(case_of(seed=steps, base=base, steps=steps))
-    assert np.isfinite(found.travel).all()
+    fast = check(case_of(seed=steps, base=base, steps=steps))
+    assert np.isfinite(fast.travel).all()
 
 
 @each_base
@@ -246,8 +247,8 @@ def test_values_are_the_literal_ones_under_a_battery(base, home, steps):
     case = with_limits(
         case_of(seed=steps, base=base, steps=steps, may_stay=steps < BUDGET, N=10), home=home, battery=1.6
     )
-    found = check(case)
-    assert found.value.max() > -np.inf
+    fast = check(case)
+    assert fast.value.max() > -np.inf
 
 
 @each_base
@@ -260,16 +261,16 @@ def test_values_are_the_literal_ones_for_every_cost_with_battery_and_time(base, 
 
 
 @pytest.mark.parametrize("kind", COSTS)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("cut", [False, True], ids=["round it", "cut in two"])
-def test_values_are_the_literal_ones_round_obstacles(kind, rule, cut):
+def test_values_are_the_literal_ones_round_obstacles(kind, score, cut):
     wall = Obstacle("wall", (0.45, -0.1), (0.55, 1.1 if cut else 0.7))
-    case = case_of(seed=3, base=base_of(rule), cost=COSTS[kind], domain=box(2, obstacles=[wall]), N=14)
-    found = check(with_limits(case, home=case.position, battery=2.5, seconds=4.0))
+    case = case_of(seed=3, base=base_of(score), cost=COSTS[kind], domain=box(2, obstacles=[wall]), N=14)
+    fast = check(with_limits(case, home=case.position, battery=2.5, seconds=4.0))
     beyond = np.isinf(case.cost.travel(case.position, case.sites))
     assert beyond.any() == cut
-    assert np.all(found.value[beyond] == -np.inf)
-    assert np.all(found.travel[beyond] == 0.0)
+    assert np.all(fast.value[beyond] == -np.inf)
+    assert np.all(fast.travel[beyond] == 0.0)
 
 
 @pytest.mark.parametrize("kind", ["straight", "flight"])
@@ -286,17 +287,17 @@ def test_values_are_the_literal_ones_round_a_box_in_space(kind):
 @pytest.mark.parametrize("kind", [SquaredExponential, Matern32, Matern52])
 @pytest.mark.parametrize("n", [0, 1, 60])
 def test_values_are_the_literal_ones_for_every_kernel_dimension_and_number_of_readings(kind, d, n):
-    for rule in ("dist-ucb", "ei"):
-        case = case_of(seed=n + d, n=n, d=d, N=8, kernel=kind([0.3] * d, 2.0), base=base_of(rule))
+    for score in ("dist-ucb", "ei"):
+        case = case_of(seed=n + d, n=n, d=d, N=8, kernel=kind([0.3] * d, 2.0), base=base_of(score))
         check(with_limits(case, home=np.zeros(d), battery=2.0))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("n", [0, 6])
-def test_values_are_the_literal_ones_for_a_sum_and_a_product_of_kernels(rule, n):
+def test_values_are_the_literal_ones_for_a_sum_and_a_product_of_kernels(score, n):
     smooth, rough = SquaredExponential([0.5, 0.4]), Matern32([0.2, 0.3], 0.4)
     for kernel in (smooth + rough, smooth * rough):
-        check(case_of(seed=n, n=n, kernel=kernel, base=base_of(rule)))
+        check(case_of(seed=n, n=n, kernel=kernel, base=base_of(score)))
 
 
 @each_base
@@ -304,8 +305,8 @@ def test_values_are_the_literal_ones_for_a_sum_and_a_product_of_kernels(rule, n)
 def test_first_steps_need_not_be_candidates(base, kind):
     rng = np.random.default_rng(5)
     case = case_of(seed=5, base=base, cost=COSTS[kind], first=rng.random((7, 2)), first_noise=rng.random(7))
-    found = check(with_limits(case, home=np.array([0.5, 0.1]), battery=1.8, seconds=2.0))
-    assert found.value.shape == (7,)
+    fast = check(with_limits(case, home=np.array([0.5, 0.1]), battery=1.8, seconds=2.0))
+    assert fast.value.shape == (7,)
 
 
 def test_first_steps_that_are_candidates_have_the_values_of_candidates():
@@ -317,21 +318,21 @@ def test_first_steps_that_are_candidates_have_the_values_of_candidates():
 
 
 @pytest.mark.parametrize("fantasies", [1, 2, 7, 32, 33])
-@pytest.mark.parametrize("rule", ["dist-ucb", "ei"])
-def test_values_are_the_literal_ones_for_any_number_of_fantasies(fantasies, rule):
+@pytest.mark.parametrize("score", ["dist-ucb", "ei"])
+def test_values_are_the_literal_ones_for_any_number_of_fantasies(fantasies, score):
     draws = fantasy_draws(fantasies, 3, np.random.default_rng(fantasies))
-    check(case_of(seed=fantasies, draws=draws, base=base_of(rule), N=7))
+    check(case_of(seed=fantasies, draws=draws, base=base_of(score), N=7))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("N", [1, 127, 128, 129, 300])
-def test_values_are_the_literal_ones_however_many_sites_there_are(rule, N):
-    case = case_of(seed=N, N=N, base=base_of(rule), draws=np.array([[-0.8, 0.4], [1.1, -0.3]]))
+def test_values_are_the_literal_ones_however_many_sites_there_are(score, N):
+    case = case_of(seed=N, N=N, base=base_of(score), draws=np.array([[-0.8, 0.4], [1.1, -0.3]]))
     check(with_limits(case, home=np.zeros(2), battery=2.2))
 
 
-@pytest.mark.parametrize("rule", ["dist-ucb", "ei-per-cost"])
-def test_values_are_the_literal_ones_when_paths_lead_to_more_sites_than_are_remembered(rule):
+@pytest.mark.parametrize("score", ["dist-ucb", "ei-per-cost"])
+def test_values_are_the_literal_ones_when_paths_visit_more_sites_than_are_kept(score):
     import numba
 
     before = numba.get_num_threads()
@@ -342,7 +343,7 @@ def test_values_are_the_literal_ones_when_paths_lead_to_more_sites_than_are_reme
             n=3,
             N=900,
             kernel=Matern52([0.02, 0.02]),
-            base=base_of(rule, "floor", kappa=3.0, d0=0.01),
+            base=base_of(score, "floor", kappa=3.0, d0=0.01),
             draws=np.array([[-0.8, 0.4]]),
         )
         nearest = case.cost.travel(case.sites, case.sites) + 9.0 * np.eye(900)
@@ -352,17 +353,17 @@ def test_values_are_the_literal_ones_when_paths_lead_to_more_sites_than_are_reme
         numba.set_num_threads(before)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_values_are_the_literal_ones_without_noise_in_fantasies(rule):
-    plain = case_of(seed=4, base=base_of(rule))
+@pytest.mark.parametrize("score", SCORES)
+def test_values_are_the_literal_ones_without_noise_in_fantasies(score):
+    plain = case_of(seed=4, base=base_of(score))
     silent = check(replace(plain, fantasy_noise=False))
     assert np.abs(silent.value - plain.fast().value).max() > 1e-6
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_values_are_the_literal_ones_whatever_the_unit_of_the_readings(rule, unit):
-    plain = case_of(seed=6, base=base_of(rule), kernel=Matern52([0.3, 0.4]))
+def test_values_are_the_literal_ones_whatever_the_unit_of_the_readings(score, unit):
+    plain = case_of(seed=6, base=base_of(score), kernel=Matern52([0.3, 0.4]))
     scaled = replace(
         plain,
         kernel=Matern52([0.3, 0.4], unit**2),
@@ -371,14 +372,14 @@ def test_values_are_the_literal_ones_whatever_the_unit_of_the_readings(rule, uni
         site_noise=unit**2 * plain.site_noise,
         best=unit * plain.best,
     )
-    found = check(scaled)
-    np.testing.assert_allclose(found.value / unit, replace(plain, kernel=Matern52([0.3, 0.4])).fast().value)
+    fast = check(scaled)
+    np.testing.assert_allclose(fast.value / unit, replace(plain, kernel=Matern52([0.3, 0.4])).fast().value)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_values_are_the_literal_ones_whatever_the_unit_of_the_places(rule, unit):
-    plain = with_limits(case_of(seed=6, base=base_of(rule, d0=0.3)), home=np.zeros(2), battery=1.9)
+def test_values_are_the_literal_ones_whatever_the_unit_of_the_axes(score, unit):
+    plain = with_limits(case_of(seed=6, base=base_of(score, d0=0.3)), home=np.zeros(2), battery=1.9)
     axes = [Axis(name, "um", 0.0, unit) for name in "xy"]
     scaled = replace(
         plain,
@@ -393,15 +394,15 @@ def test_values_are_the_literal_ones_whatever_the_unit_of_the_places(rule, unit)
     )
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("scale", [1e-3, 30.0])
-def test_values_are_the_literal_ones_for_length_scales_far_from_the_extent(rule, scale):
-    check(case_of(seed=8, kernel=Matern32([scale, scale]), base=base_of(rule), n=3), 1e-8)
+def test_values_are_the_literal_ones_for_length_scales_far_from_the_extent(score, scale):
+    check(case_of(seed=8, kernel=Matern32([scale, scale]), base=base_of(score), n=3), 1e-8)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_values_are_the_literal_ones_with_next_to_no_noise(rule):
-    case = case_of(seed=9, base=base_of(rule), kernel=Matern52([0.3, 0.4]))
+@pytest.mark.parametrize("score", SCORES)
+def test_values_are_the_literal_ones_with_very_little_noise(score):
+    case = case_of(seed=9, base=base_of(score), kernel=Matern52([0.3, 0.4]))
     tiny = replace(case, site_noise=np.full(len(case.sites), 1e-10), noise=np.full(len(case.X), 1e-10))
     check(tiny, 1e-6)
 
@@ -414,7 +415,7 @@ def test_values_are_the_literal_ones_in_random_cases(seed):
     d = int(rng.integers(1, 4))
     kind = list(COSTS.values())[rng.choice([0, 1, 3])]
     base = base_of(
-        rng.choice(RULES),
+        rng.choice(SCORES),
         rng.choice(CONVENTIONS),
         kappa=float(rng.choice([0.0, 0.5, 3.0])),
         d0=float(rng.uniform(0.05, 1.0)),
@@ -453,7 +454,7 @@ def test_values_are_the_literal_ones_in_random_cases(seed):
 
 
 def grid_case(side, **what):
-    """A symmetric grid, the vehicle in its middle, nothing read."""
+    """A symmetric grid without readings, the vehicle in its centre."""
     line = np.arange(side, dtype=float)
     sites = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
     domain = Domain.grid([Axis(name, "m", 0.0, side - 1.0) for name in "xy"], (side, side))
@@ -475,7 +476,7 @@ def grid_case(side, **what):
 @each_base
 @pytest.mark.parametrize("side", [5, 13])
 def test_exact_ties_go_to_the_lowest_index(base, side):
-    """Paths from mirrored first steps differ after a tie, so that a wrong choice would show in the values."""
+    """Paths from mirrored first steps differ after a tie, so a wrong choice changes the values."""
     case = grid_case(side, base=base, steps=3)
     if side > 5:
         rows = [0, side - 1, len(case.sites) - 1, len(case.sites) // 2, 17]
@@ -484,70 +485,70 @@ def test_exact_ties_go_to_the_lowest_index(base, side):
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4])
-def test_staying_is_infinitely_good_where_the_rule_says_so_literally(steps):
+def test_staying_is_infinitely_good_with_the_literal_convention(steps):
     case = case_of(seed=1, base=base_of("dist-ucb", "literal"), steps=steps)
     assert np.all(check(case).value == np.inf)
     assert np.isfinite(case.fast().travel).all()
 
 
-def test_where_staying_is_excluded_a_site_alone_has_no_value():
+def test_a_single_site_has_no_value_if_staying_is_excluded():
     case = case_of(seed=1, N=1, base=base_of("dist-ucb", "exclude"))
     assert check(case).value.tolist() == [-np.inf]
     away = replace(case, position=case.position + 0.1)
     assert np.isfinite(check(away).value).all()  # one step there, and none after it
 
 
-def test_a_move_that_takes_all_that_is_left_can_be_paid_for():
+def test_a_move_that_costs_exactly_what_is_left_is_affordable():
     case = grid_case(5, cost=Euclidean().within(box(2)), position=np.zeros(2), steps=2)
     for battery, count in ((4.0, 17), (np.nextafter(4.0, 0.0), 15)):
-        found = check(with_limits(case, battery=battery))
-        assert (found.value > -np.inf).sum() == count
+        fast = check(with_limits(case, battery=battery))
+        assert (fast.value > -np.inf).sum() == count
 
 
-def test_where_nothing_can_be_paid_for_nothing_has_a_value():
-    found = check(with_limits(case_of(seed=1), battery=1e-3))
-    assert np.all(found.value == -np.inf)
-    assert np.all(found.travel == 0.0)
+def test_no_first_step_has_a_value_if_none_is_affordable():
+    fast = check(with_limits(case_of(seed=1), battery=1e-3))
+    assert np.all(fast.value == -np.inf)
+    assert np.all(fast.travel == 0.0)
 
 
-def test_a_path_stops_where_nothing_more_can_be_paid_for():
+def test_a_path_ends_when_nothing_is_affordable():
     case = case_of(seed=1, steps=BUDGET, may_stay=False, base=base_of("ucb"))
-    found = check(with_limits(case, battery=1.2))
-    assert np.all(found.travel <= 1.2)
-    assert found.travel.max() > 0.5
+    fast = check(with_limits(case, battery=1.2))
+    assert np.all(fast.travel <= 1.2)
+    assert fast.travel.max() > 0.5
 
 
-def test_first_steps_that_are_not_able_have_no_value():
+def test_first_steps_that_cannot_be_chosen_have_no_value():
     case = case_of(seed=1)
     paths = Simulation(case.base, case.cost, (), 3, case.draws)
-    surface = Surface(Belief(case.kernel).given(case.X, case.y, case.noise), case.sites)
+    surface = Surface(Belief(case.kernel).condition_on(case.X, case.y, case.noise), case.sites)
     able = np.arange(len(case.sites)) % 3 > 0
-    found = rollout_values(paths, surface, case.site_noise, case.position, able=able)
+    fast = rollout_values(paths, surface, case.site_noise, case.position, able=able)
     free = rollout_values(paths, surface, case.site_noise, case.position)
-    np.testing.assert_array_equal(found.value[able], free.value[able])
-    assert np.all(found.value[~able] == -np.inf)
+    np.testing.assert_array_equal(fast.value[able], free.value[able])
+    assert np.all(fast.value[~able] == -np.inf)
 
 
 # -- the same answer, always -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("N", [17, 300], ids=["one more than a batch", "many"])
-def test_the_digits_do_not_depend_on_the_number_of_threads(rule, N):
+def test_the_digits_do_not_depend_on_the_number_of_threads(score, N):
     import numba
 
     draws = fantasy_draws(32, 3, np.random.default_rng(0))
-    case = case_of(seed=1, n=100, N=N, base=base_of(rule), draws=draws)
+    case = case_of(seed=1, n=100, N=N, base=base_of(score), draws=draws)
     case = with_limits(case, home=np.zeros(2), battery=1.9)
-    before, found = numba.get_num_threads(), []
+    before, fast = numba.get_num_threads(), []
     try:
         for threads in (1, before):
             numba.set_num_threads(threads)
-            found.append(case.fast())
+            fast.append(case.fast())
     finally:
         numba.set_num_threads(before)
-    np.testing.assert_array_equal(found[0].value, found[1].value)
-    np.testing.assert_array_equal(found[0].travel, found[1].travel)
+    np.testing.assert_array_equal(fast[0].value, fast[1].value)
+    np.testing.assert_array_equal(fast[0].travel, fast[1].travel)
 
 
 def test_the_order_of_sites_changes_no_value():
@@ -557,9 +558,9 @@ def test_the_order_of_sites_changes_no_value():
     np.testing.assert_allclose(shuffled.fast().value, case.fast().value[order], rtol=1e-10)
 
 
-def test_the_surface_is_left_as_it_was():
+def test_a_rollout_does_not_change_the_surface():
     case = case_of()
-    surface = Surface(Belief(case.kernel).given(case.X, case.y, case.noise), case.sites)
+    surface = Surface(Belief(case.kernel).condition_on(case.X, case.y, case.noise), case.sites)
     before = surface.mean.copy(), surface.variance.copy(), surface.solved.copy()
     rollout_values(
         Simulation(case.base, case.cost, (), 3, case.draws), surface, case.site_noise, case.position
@@ -573,7 +574,7 @@ def test_the_surface_is_left_as_it_was():
 
 @pytest.mark.parametrize("fantasies", [1, 5, 32, 100])
 @pytest.mark.parametrize("steps", [1, 3, 50])
-def test_fantasies_are_finite_and_the_same_for_the_same_stream(fantasies, steps):
+def test_fantasies_are_finite_and_reproducible(fantasies, steps):
     draws = [fantasy_draws(fantasies, steps, np.random.default_rng(seed)) for seed in (1, 1, 2)]
     assert draws[0].shape == (fantasies, steps)
     assert np.isfinite(draws[0]).all()
@@ -587,11 +588,11 @@ def test_fantasies_are_evenly_spread_over_the_normal_distribution():
         assert sorted(np.floor(32 * norm.cdf(column)).astype(int)) == list(range(32))
 
 
-def test_a_horizon_until_the_budget_is_spent_is_at_most_fifty_steps():
+def test_a_budget_horizon_is_at_most_fifty_steps():
     assert [Rollout(horizon=h).steps for h in (1, 7, "budget")] == [1, 7, 50]
 
 
-def test_bounds_of_the_improvement_hold_and_are_close():
+def test_bounds_of_the_improvement_hold_and_are_tight():
     from fieldbo.policies.travel._block_loops import ei_above, ei_below, expected_improvement
 
     for s in (0.0, 1e-12, 0.3, 1.0, 40.0):

@@ -1,4 +1,4 @@
-"""The loop: orders are written before they leave, events before they are told, and nothing is lost."""
+"""The run loop: orders are recorded before they are sent, events before the agent gets them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from fieldbo.messages import (
     Telemetry,
     to_plain,
 )
+from fieldbo.mission.toml import toml_text
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
@@ -37,12 +38,12 @@ from fieldbo.world.fields.base import Field
 
 @pytest.fixture
 def record(tmp_path):
-    with Record.create(tmp_path / "run.sqlite", "small-1", {"mission": "small"}) as one:
-        yield one
+    with Record.create(tmp_path / "run.sqlite", "small-1", {"mission": "small"}) as opened:
+        yield opened
 
 
 class Scripted(Simulated):
-    """Simulated, but what it reports of order n is `change(n, event)`, a list of events."""
+    """A simulated vehicle that reports ``change(n, event)``, a list of events, for order n."""
 
     def __init__(self, mission, change):
         super().__init__(mission)
@@ -53,8 +54,8 @@ class Scripted(Simulated):
         super().send(order)
 
     def events(self, timeout_s):
-        found = super().events(timeout_s)
-        return [told for event in found for told in self.change(len(self.sent) - 1, event)]
+        events = super().events(timeout_s)
+        return [changed for event in events for changed in self.change(len(self.sent) - 1, event)]
 
     def hold(self):
         self.held += 1
@@ -67,18 +68,18 @@ def as_it_was(n, event):
     return [event]
 
 
-def test_a_run_in_simulation_ends_home_within_the_battery_and_says_why():
+def test_a_simulated_run_ends_at_home_within_the_battery_with_a_reason():
     mission = small_mission(Random(), battery=25.0)
 
     result = run(mission)
 
     assert result.end_reason is EndReason.BATTERY_SPENT
     assert result.cost <= 25.0
-    assert np.array_equal(result.observations[-1].position, mission.crew[0].home)
+    assert np.array_equal(result.observations[-1].position, mission.vehicles[0].home)
     assert len(result.curve) == len(result.observations) == len(result.queries) + 1
 
 
-def test_the_record_holds_each_order_before_its_event_and_the_end_last(record):
+def test_each_order_is_recorded_before_its_event_and_the_end_last(record):
     mission = small_mission(TruVaR())
 
     result = run(mission, record=record)
@@ -92,19 +93,19 @@ def test_the_record_holds_each_order_before_its_event_and_the_end_last(record):
     assert record.end_reason is result.end_reason
 
 
-def test_the_record_reads_back_as_what_was_asked_and_what_was_told(record):
+def test_the_record_holds_the_queries_and_observations_of_the_result(record):
     result = run(small_mission(TruVaR()), record=record)
 
     rows = record.rows()
     asked = [row.message for row in rows if row.kind == "query"]
-    told = [row.message for row in rows if row.kind == "observation"]
+    observations = [row.message for row in rows if row.kind == "observation"]
     assert [q.site.tolist() for q in asked] == [q.site.tolist() for q in result.queries]
     assert [q.expected_cost for q in asked] == [q.expected_cost for q in result.queries]
-    assert [o.values.tolist() for o in told] == [o.values.tolist() for o in result.observations]
-    assert [o.cost for o in told] == [o.cost for o in result.observations]
+    assert [o.values.tolist() for o in observations] == [o.values.tolist() for o in result.observations]
+    assert [o.cost for o in observations] == [o.cost for o in result.observations]
 
 
-def test_an_order_is_on_disk_before_it_leaves_and_an_event_before_it_is_told(record):
+def test_an_order_is_on_disk_before_it_is_sent_and_an_event_before_the_agent_gets_it(record):
     seen = []
 
     class Witness(Simulated):
@@ -124,7 +125,7 @@ def test_an_order_is_on_disk_before_it_leaves_and_an_event_before_it_is_told(rec
     assert all(seen)
 
 
-def test_each_order_is_written_with_what_the_policy_remembered_and_why(record):
+def test_each_order_is_recorded_with_the_memory_and_reasons_of_the_policy(record):
     run(small_mission(TruVaR()), record=record)
 
     first, second = [row for row in record.rows() if row.kind == "query"][:2]
@@ -133,7 +134,7 @@ def test_each_order_is_written_with_what_the_policy_remembered_and_why(record):
     assert {"H", "L", "i", "beta", "eta", "monotone"} == set(second.body["memory"])
 
 
-def test_a_fit_is_a_row_between_the_event_and_the_next_order(record):
+def test_a_fit_is_recorded_between_an_event_and_the_next_order(record):
     mission = replace(small_mission(Random(), battery=60.0), model=Model(learn={"every": 4}))
 
     result = run(mission, record=record)
@@ -149,7 +150,7 @@ def test_a_fit_is_a_row_between_the_event_and_the_next_order(record):
     assert result.hyperparameters.to_plain() == last.hyperparameters
 
 
-def test_the_same_seed_gives_the_same_run_with_and_without_a_record_and_another_another(record):
+def test_a_run_depends_on_its_seed_and_not_on_the_record(record):
     mission = small_mission(Random(), seed=4)
 
     with_record, without = run(mission, record=record), run(mission)
@@ -165,7 +166,7 @@ ORDERS = ("query", "go-home")
 
 @pytest.mark.parametrize("policy", [TruVaR(), GCHK(intersect=True), Lawnmower(lines=3, samples=3)], ids=repr)
 @pytest.mark.parametrize("cut", [1, 4, 9, 16, -1])
-def test_a_run_can_be_rebuilt_from_its_record_to_the_bit(record, policy, cut):
+def test_an_agent_rebuilt_from_the_record_is_bitwise_equal(record, policy, cut):
     mission = replace(small_mission(policy, battery=40.0, initial=3), model=Model(learn={"every": 3}))
     run(mission, record=record)
     rows = [row for row in record.rows() if row.kind not in ("stop", "end")]
@@ -198,12 +199,12 @@ def check_that_it_goes_on(agent, rows, end_reason):
 
 
 @pytest.mark.parametrize("policy", [TruVaR(), Straddle(), Lawnmower(lines=3, samples=3)], ids=repr)
-def test_a_run_in_batches_goes_on_from_any_of_its_batches(record, policy):
+def test_a_run_in_batches_can_be_resumed_after_any_batch(record, policy):
     mission = replace(small_mission(policy, battery=40.0), batch=3)
     run(mission, record=record)
     rows = [row for row in record.rows() if row.kind not in ("stop", "end")]
     orders = [row.message for row in rows if row.kind in ORDERS]
-    told = {row.message.order: row.message for row in rows if row.kind == "observation"}
+    observations = {row.message.order: row.message for row in rows if row.kind == "observation"}
     settled = [k for k in range(1, len(rows)) if rows[k - 1].kind == "observation" and rows[k].kind in ORDERS]
     assert len(settled) > 2
     for cut in settled:
@@ -211,12 +212,12 @@ def test_a_run_in_batches_goes_on_from_any_of_its_batches(record, policy):
         assert not agent.pending
         while batch := agent.ask_batch(3):
             for order in batch:
-                agent.tell(told[order.id])
-        assert [to_plain(o) for o in agent.orders.values()] == [to_plain(o) for o in orders]
+                agent.tell(observations[order.id])
+        assert [to_plain(i.order) for i in agent.issued.values()] == [to_plain(o) for o in orders]
         assert agent.ask() == Stop(record.end_reason)
 
 
-def test_on_step_is_called_after_each_settled_order_with_what_the_curve_holds():
+def test_on_step_gets_the_entries_of_the_curve():
     steps = []
 
     result = run(small_mission(Random()), on_step=steps.append)
@@ -241,14 +242,31 @@ def test_a_live_world_has_no_f1_and_needs_a_vehicle():
         run(live)
 
 
-def test_real_vehicles_without_a_record_are_refused():
+def test_a_mission_can_be_given_by_name_or_path(tmp_path):
+    result = fieldbo.run("lake-random")
+    assert result.mission.name == "lake-random"
+    text = toml_text(dict(fieldbo.load_mission("lake-random", {"agent": {"max_steps": 2}}).settings))
+    (tmp_path / "two.toml").write_text(text)
+    assert len(fieldbo.run(tmp_path / "two.toml").queries) == 2
+
+
+@pytest.mark.parametrize("mission", [None, {"world": "lake-transect"}, 3])
+def test_anything_else_than_a_mission_is_an_error(mission, tmp_path):
+    with pytest.raises(InputError, match="in place of a mission") as error:
+        fieldbo.run(mission)
+    assert "fieldbo.Mission" in error.value.expected
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record, pytest.raises(InputError):
+        fieldbo.resume(mission, record)
+
+
+def test_vehicles_without_a_record_are_rejected():
     mission = small_mission()
 
     with pytest.raises(InputError, match="record"):
         run(mission, [Scripted(mission, as_it_was)])
 
 
-def test_as_many_vehicles_as_the_mission_has_are_needed(record):
+def test_a_wrong_number_of_vehicles_is_rejected(record):
     mission = small_mission()
 
     with pytest.raises(InputError, match="2 vehicles"):
@@ -272,10 +290,10 @@ def test_a_vehicle_is_closed_at_the_end_and_after_an_error(record):
     assert good.closed == bad.closed == 1
 
 
-# -- what may happen on the way --------------------------------------------------------------------------
+# -- faults and interrupts --------------------------------------------------------------------------------
 
 
-def test_rejected_and_lost_orders_are_recorded_and_the_run_goes_on(record):
+def test_a_run_continues_after_rejected_and_lost_orders(record):
     def some(n, event):
         if n == 1:
             return [Rejected(event.order, "shallow water")]
@@ -293,7 +311,7 @@ def test_rejected_and_lost_orders_are_recorded_and_the_run_goes_on(record):
     assert len(result.observations) == len(result.curve) - 2
 
 
-def test_a_repeated_event_is_written_again_and_told_once(record):
+def test_a_repeated_event_is_recorded_again_and_counted_once(record):
     mission = small_mission(Random())
 
     result = run(mission, [Scripted(mission, lambda n, event: [event, event])], record)
@@ -328,32 +346,32 @@ def test_telemetry_settles_no_order(record):
     assert [row.kind for row in record.rows()].count("telemetry") == len(result.curve)
 
 
-def test_readings_that_are_no_numbers_are_recorded_and_noted(record):
+def test_nan_readings_are_recorded_and_noted(record):
     def blind(n, event):
         return [replace(event, values=[np.nan] * len(event.values)) if n % 2 else event]
 
     mission = small_mission(Random(), home=False)
     result = run(mission, [Scripted(mission, blind)], record)
 
-    told = [row.message for row in record.rows() if row.kind == "observation"]
-    missing = sum(int(np.isnan(o.values).sum()) for o in told)
+    observations = [row.message for row in record.rows() if row.kind == "observation"]
+    missing = sum(int(np.isnan(o.values).sum()) for o in observations)
     assert missing > 0
-    assert result.curve[-1].readings == len(told) - missing
+    assert result.curve[-1].readings == len(observations) - missing
     assert any(note.startswith(f"{missing} readings could not be modelled") for note in result.notes)
 
 
-def test_a_move_dearer_than_declared_is_charged_and_the_vehicle_still_comes_home(record):
+def test_a_move_above_its_declared_cost_is_charged_and_the_vehicle_still_gets_home(record):
     def dearer(n, event):
         return [replace(event, cost=1.2 * event.cost)]
 
     mission = small_mission(Random())
-    careful = replace(mission, crew=(replace(mission.crew[0], margin=0.2),))
+    careful = replace(mission, vehicles=(replace(mission.vehicles[0], margin=0.2),))
     vehicle = Scripted(careful, dearer)
     result = run(careful, [vehicle], record)
 
     assert isinstance(vehicle.sent[-1], GoHome)
     assert result.cost == pytest.approx(1.2 * sum(o.cost for o in vehicle_costs(vehicle)))
-    assert result.cost <= careful.crew[0].battery
+    assert result.cost <= careful.vehicles[0].battery
 
 
 def vehicle_costs(vehicle):
@@ -402,14 +420,14 @@ def test_an_interrupt_before_the_first_observation_gives_an_empty_result(record)
     assert result.curve == result.observations == ()
     assert result.cost == 0.0
     assert result.sites.shape == (0, 2)
-    assert result.path.tolist() == [mission.crew[0].start.tolist()]
+    assert result.path.tolist() == [mission.vehicles[0].start.tolist()]
 
 
 def test_an_interrupt_can_be_caught_as_a_keyboard_interrupt():
     assert issubclass(Interrupted, KeyboardInterrupt)
 
 
-def test_ctrl_c_in_an_unbroken_block_waits_for_its_end():
+def test_ctrl_c_is_delayed_to_the_end_of_an_unbroken_block():
     done = []
 
     def block():
@@ -422,7 +440,7 @@ def test_ctrl_c_in_an_unbroken_block_waits_for_its_end():
     assert done == ["the block's end"]
 
 
-def test_ctrl_c_while_an_event_is_told_is_taken_up_after_it_was_scored(record):
+def test_ctrl_c_during_an_event_is_raised_after_the_event_is_scored(record):
     def press(step):
         if step.step == 3:
             signal.raise_signal(signal.SIGINT)
@@ -439,40 +457,40 @@ def test_ctrl_c_while_an_event_is_told_is_taken_up_after_it_was_scored(record):
 
 
 def test_two_vehicles_share_a_belief_and_keep_their_own_batteries(record):
-    one = small_mission(Random())
-    far = one.world.domain.sites[-1]
-    crew = (one.crew[0], replace(one.crew[0], start=far, home=far, battery=18.0))
-    mission = replace(one, crew=crew)
+    single = small_mission(Random())
+    far = single.world.domain.sites[-1]
+    specs = (single.vehicles[0], replace(single.vehicles[0], start=far, home=far, battery=18.0))
+    mission = replace(single, crew=specs)
 
     result = run(mission, record=record)
 
     rows = [row.message for row in record.rows() if row.kind in ("query", "go-home")]
-    for number, craft in enumerate(crew):
+    for number, vehicle in enumerate(specs):
         own = {order.id for order in rows if order.vehicle == number}
-        told = [o for o in result.observations if o.order in own]
-        assert len(told) > 1
-        assert sum(o.cost for o in told) <= craft.battery
-        assert np.array_equal(told[-1].position, craft.home)
+        observations = [o for o in result.observations if o.order in own]
+        assert len(observations) > 1
+        assert sum(o.cost for o in observations) <= vehicle.battery
+        assert np.array_equal(observations[-1].position, vehicle.home)
     assert result.curve[-1].readings == sum(isinstance(order, Query) for order in rows)
     assert result.cost == pytest.approx(sum(o.cost for o in result.observations))
 
 
-def test_the_public_run_is_the_runners():
+def test_fieldbo_run_is_the_run_of_the_runner():
     assert fieldbo.run is run
     assert isinstance(fieldbo.run(small_mission()).observations[0], Observation)
 
 
-def test_a_record_that_holds_a_run_is_not_written_on(record):
+def test_a_record_that_holds_a_run_is_rejected(record):
     run(small_mission(), record=record)
     before = record.rows()
 
-    with pytest.raises(InputError, match="holds a run already"):
+    with pytest.raises(InputError, match="already holds a run"):
         run(small_mission(), record=record)
 
     assert record.rows() == before
 
 
-def test_an_event_of_an_order_that_was_never_given_is_written_and_not_told(record):
+def test_an_event_of_an_unknown_order_is_recorded_but_not_passed_to_the_agent(record):
     class Babbling(Simulated):
         def events(self, timeout_s):
             return [Rejected("another/0", "who?"), *super().events(timeout_s)]
@@ -485,7 +503,7 @@ def test_an_event_of_an_order_that_was_never_given_is_written_and_not_told(recor
     assert [row.kind for row in record.rows()].count("rejected") >= len(result.curve)
 
 
-def test_a_run_that_breaks_off_keeps_what_was_read_and_holds_its_vehicle(record):
+def test_an_error_keeps_the_readings_and_holds_the_vehicle(record):
     held = []
 
     class Stuck(Simulated):
@@ -509,7 +527,7 @@ def test_a_run_that_breaks_off_keeps_what_was_read_and_holds_its_vehicle(record)
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 2500.0, 1e7])
 @pytest.mark.parametrize("policy", [TruVaR(), GCHK(), GCHK(per_cost=True)], ids=repr)
-def test_a_model_that_was_never_fitted_answers_no_question_in_any_unit(unit, policy):
+def test_a_model_that_was_never_fitted_answers_no_question(unit, policy):
     class Scaled(Field):
         def values(self, sites, time_s=0.0):
             return unit * (1.0 + np.sin(sites[:, 0]) + 0.2 * sites[:, 1])
@@ -524,19 +542,19 @@ def test_a_model_that_was_never_fitted_answers_no_question_in_any_unit(unit, pol
     assert result.f1 > 0.6
 
 
-def test_a_loop_of_one_s_own_with_a_home_and_a_time_limit_keeps_both():
+def test_a_custom_loop_keeps_to_home_and_time_limit():
     mission = small_mission(battery=200.0)
-    mission = replace(mission, crew=(replace(mission.crew[0], time_limit_s=30.0),))
+    mission = replace(mission, vehicles=(replace(mission.vehicles[0], time_limit_s=30.0),))
     agent, clock = Agent(mission), 0.0
     while not isinstance(order := agent.ask(), Stop):
-        told = order.observed() if isinstance(order, GoHome) else order.observed(0.5, noise_variance=0.01)
-        agent.tell(told)
+        event = order.observed() if isinstance(order, GoHome) else order.observed(0.5, noise_variance=0.01)
+        agent.tell(event)
         clock = agent.spent  # a second for each unit of cost
-    assert np.array_equal(agent.crafts[0].position, mission.crew[0].home)
+    assert np.array_equal(agent.vehicles[0].position, mission.vehicles[0].home)
     assert 0 < clock <= 30.0
 
 
-def test_pending_queries_lower_the_variance_for_the_next_choice_and_classify_nothing():
+def test_pending_queries_lower_variances_but_classify_no_site():
     seen = []
 
     @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def state_after(policy, orders=6, **changes):
 def played(agent, orders):
     """The control set of each order that its policy chose."""
     controls = agent.domain.controls
-    return [controls.index_of(o.controls) for o in orders if agent.whys[o.id] is not None]
+    return [controls.index_of(o.controls) for o in orders if agent.issued[o.id].why is not None]
 
 
 # -- Algorithm 1, part by part ---------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_no_cheaper_set_outdoes_a_set_of_the_front(promises, costs):
 
 
 def test_a_sceptical_belief_has_the_same_readings_and_is_less_sure_between_them():
-    belief = Belief(SquaredExponential([0.4], 0.5)).given([[0.2], [0.6]], [1.0, 0.0], 1e-4)
+    belief = Belief(SquaredExponential([0.4], 0.5)).condition_on([[0.2], [0.6]], [1.0, 0.0], 1e-4)
     other = doubting(belief)
     between = [[0.4], [1.0]]
     assert np.all(other.variance(between) > belief.variance(between))
@@ -253,7 +253,7 @@ def test_the_search_reaches_the_highest_bound_on_a_grid(kernel):
     state = state_after(ETC(**FEW, plays=3), orders=6)
     belief = state.belief if kernel == "se" else replace(state.belief, kernel=Matern52([2.0] * 3))
     if kernel != "se":
-        belief = Belief(belief.kernel).given(belief.sites, belief.values, belief.noise_variances)
+        belief = Belief(belief.kernel).condition_on(belief.sites, belief.values, belief.noise_variances)
     surface = SimpleNamespace(belief=belief)
     search = ControlSetSearch(replace(state, surface=surface), 8, 64)
     ticks = np.linspace(0, 5, 60)
@@ -282,7 +282,7 @@ def test_gains_are_positive_for_both_directions_of_the_question():
 
 @pytest.mark.parametrize("kernel", [SquaredExponential, Matern32, Matern52])
 def test_draws_have_the_posterior_mean_and_deviation(kernel):
-    belief = Belief(kernel([0.4, 0.6], 1.5)).given([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
+    belief = Belief(kernel([0.4, 0.6], 1.5)).condition_on([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
     points = np.array([[0.2, 0.3], [0.5, 0.5], [0.95, 0.1]])
     rng = np.random.default_rng(0)
     drawn = np.array([Draw.of(belief, 512, rng)(belief, points) for _ in range(600)])
@@ -292,7 +292,7 @@ def test_draws_have_the_posterior_mean_and_deviation(kernel):
 
 @pytest.mark.parametrize("mask", [[True, False], [True, True]])
 def test_the_expectation_of_a_draw_is_its_mean_over_samples_with_its_gradient(mask):
-    belief = Belief(Matern52([0.4, 0.6])).given([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
+    belief = Belief(Matern52([0.4, 0.6])).condition_on([[0.2, 0.3], [0.7, 0.8]], [1.0, -1.0], 0.01)
     over = Expected(belief, np.random.default_rng(1).random((9, 2)), np.array(mask))
     drawn = Draw.of(belief, 64, np.random.default_rng(2))
     average, x = drawn.averaged(over), np.array([[0.3, 0.6], [0.9, 0.2]])
@@ -354,14 +354,14 @@ def test_exploration_plays_the_sets_in_turn(tau):
     agent, orders, _ = drive(mission(Subsets(**FEW, tau=tau)))
     sets = played(agent, orders)
     assert sets[: 3 * tau] == [0, 1, 2] * tau
-    phases = [agent.whys[o.id]["phase"] for o in orders if agent.whys[o.id] is not None]
+    phases = [agent.issued[o.id].why["phase"] for o in orders if agent.issued[o.id].why is not None]
     assert phases == ["exploration"] * 3 * tau + ["exploitation"] * (len(phases) - 3 * tau)
 
 
 def test_exploration_spends_at_most_six_tenths_of_what_is_left_at_its_beginning():
     agent, orders, _ = drive(mission(Subsets(**FEW), battery=22.0))
     cost = [0.25, 0.5, 1.0]
-    phases = [agent.whys[o.id]["phase"] for o in orders if agent.whys[o.id] is not None]
+    phases = [agent.issued[o.id].why["phase"] for o in orders if agent.issued[o.id].why is not None]
     explored = [
         cost[i] for i, phase in zip(played(agent, orders), phases, strict=True) if phase == "exploration"
     ]
@@ -370,7 +370,7 @@ def test_exploration_spends_at_most_six_tenths_of_what_is_left_at_its_beginning(
 
 def test_exploitation_plays_the_most_promising_of_the_cheapest_plausible_sets():
     agent, orders, _ = drive(mission(Subsets(**FEW, tau=1)))
-    said = [agent.whys[o.id] for o in orders if agent.whys[o.id] is not None]
+    said = [agent.issued[o.id].why for o in orders if agent.issued[o.id].why is not None]
     for why in said[3:]:
         plausible = {one["set"]: one for one in why["sets"] if one["plausible"]}
         least = min(one["cost_low"] for one in plausible.values())
@@ -386,7 +386,7 @@ def test_a_policy_stops_when_the_expected_cost_of_its_choice_does_not_fit(rule):
     agent, orders, stop = drive(mission(rule))
     assert stop.reason is EndReason.BATTERY_SPENT
     estimates = [o.expected_cost for o in orders]
-    assert agent.endings[0]["best"][0]["cost"] > agent.crafts[0].spendable
+    assert agent.endings[0]["best"][0]["cost"] > agent.vehicles[0].spendable
     assert all(cost is None or cost <= 8.0 for cost in estimates)
 
 
@@ -415,7 +415,7 @@ def test_the_front_plays_each_set_once_and_then_only_sets_of_the_front():
     agent, orders, _ = drive(mission(SubsetFront(**FEW, alpha=0.05), battery=20.0))
     sets = played(agent, orders)
     assert sets[:2] == [0, 1]  # of the full set the initial readings told
-    said = [agent.whys[o.id] for o in orders if agent.whys[o.id] is not None]
+    said = [agent.issued[o.id].why for o in orders if agent.issued[o.id].why is not None]
     shared = [why for why in said if why["phase"] == "shared"]
     assert shared
     for why in shared:

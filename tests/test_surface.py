@@ -1,4 +1,4 @@
-"""The belief over a candidate set: in step with the belief itself, however it got there."""
+"""The belief over a candidate set: it agrees with the belief itself, however it was built."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ property_test = settings(deadline=None, max_examples=40, derandomize=True)
 
 
 def readings(n, seed=0):
-    """Readings at candidates (some of them again and again) and between them, noise of their own each."""
+    """Readings at candidates (some repeated) and between them, each with its own noise."""
     rng = np.random.default_rng(seed)
     x = np.where(rng.random(n)[:, None] < 0.7, GRID[rng.integers(0, 8, n)], rng.random((n, 2)))
     return x, rng.normal(size=n), rng.uniform(0.001, 0.3, n)
@@ -38,12 +38,12 @@ def assert_same(surface, other, atol=1e-10):
 )
 def test_readings_appended_one_by_one_give_the_surface_made_from_scratch(n, start, buffered_after, seed):
     x, y, v = readings(start + n, seed)
-    surface = Surface(PRIOR.given(x[:start], y[:start], v[:start]) if start else PRIOR, GRID)
+    surface = Surface(PRIOR.condition_on(x[:start], y[:start], v[:start]) if start else PRIOR, GRID)
     for i in range(start, start + n):
         if buffered_after == i - start:
             surface.covariance()  # from here on the full covariance is kept up to date
         surface.append(x[i : i + 1], y[i : i + 1], v[i : i + 1])
-    belief = PRIOR.given(x, y, v)
+    belief = PRIOR.condition_on(x, y, v)
     assert_same(surface, Surface(belief, GRID))
     np.testing.assert_allclose(surface.covariance(), belief.covariance(GRID, GRID), rtol=0, atol=1e-10)
     np.testing.assert_allclose(surface.mean, belief.mean(GRID), rtol=0, atol=1e-10)
@@ -54,7 +54,7 @@ def test_readings_appended_one_by_one_give_the_surface_made_from_scratch(n, star
 
 
 @pytest.mark.parametrize("buffered", [False, True])
-def test_covariance_agrees_with_the_beliefs_also_in_more_than_one_block(buffered):
+def test_covariance_agrees_with_that_of_the_belief(buffered):
     candidates = np.random.default_rng(0).random((600, 2))
     surface = Surface(Belief(Matern32([0.3, 0.5])), candidates)
     if buffered:
@@ -68,7 +68,7 @@ def test_covariance_agrees_with_the_beliefs_also_in_more_than_one_block(buffered
 
 @pytest.mark.parametrize("rows", [3, slice(2, 9), [4, 1, 30], np.arange(35) % 3 == 0], ids=str)
 def test_any_index_selects_rows_of_the_covariance(rows):
-    surface = Surface(PRIOR.given(*readings(6)), GRID)
+    surface = Surface(PRIOR.condition_on(*readings(6)), GRID)
     expected = np.atleast_2d(surface.belief.covariance(GRID, GRID)[rows])
     np.testing.assert_allclose(surface.covariance(rows), expected, rtol=0, atol=1e-12)
 
@@ -76,25 +76,25 @@ def test_any_index_selects_rows_of_the_covariance(rows):
 def test_readings_appended_at_once_or_in_turn_give_the_same_surface():
     x, y, v = readings(12)
     at_once, in_turn = Surface(PRIOR, GRID), Surface(PRIOR, GRID)
-    at_once.append(x, y, v, times_s=np.arange(12.0))
+    at_once.append(x, y, v)
     for i in range(12):
         in_turn.append(x[i], y[i], v[i])
     assert_same(at_once, in_turn, atol=0)
 
 
-def test_a_surface_takes_more_readings_than_it_first_had_room_for():
+def test_a_surface_grows_beyond_its_initial_capacity():
     x, y, v = readings(70)
     surface = Surface(PRIOR, GRID)
     surface.append(x, y, v)
-    assert_same(surface, Surface(PRIOR.given(x, y, v), GRID))
+    assert_same(surface, Surface(PRIOR.condition_on(x, y, v), GRID))
 
 
 def test_one_noise_variance_holds_for_all_readings():
     x, y, _ = readings(5)
-    one, each = Surface(PRIOR, GRID), Surface(PRIOR, GRID)
-    one.append(x, y, 0.2)
+    single, each = Surface(PRIOR, GRID), Surface(PRIOR, GRID)
+    single.append(x, y, 0.2)
     each.append(x, y, np.full(5, 0.2))
-    assert_same(one, each, atol=0)
+    assert_same(single, each, atol=0)
 
 
 @pytest.mark.parametrize("k", [SquaredExponential([0.4, 0.4]), Matern52([0.4, 0.4])], ids=["se", "matern52"])
@@ -114,24 +114,23 @@ def test_noiseless_readings_of_every_candidate_leave_variances_that_are_small_an
     values=st.lists(st.floats(-100, 100), min_size=3, max_size=3),
     noise=st.floats(0.001, 2),
 )
-def test_variances_given_pending_sites_are_those_after_any_values_read_there(seed, values, noise):
+def test_variances_with_pending_sites_are_those_after_any_readings_there(seed, values, noise):
     x, y, v = readings(8, seed)
-    surface = Surface(PRIOR.given(x, y, v), GRID)
+    surface = Surface(PRIOR.condition_on(x, y, v), GRID)
     mean, variance = surface.mean.copy(), surface.variance.copy()
     pending = [GRID[3], GRID[3], np.array([0.123, 0.456])]
     really = surface.copy()
     really.append(np.stack(pending), values, noise)
     believing = surface.believing(np.stack(pending), noise)
-    np.testing.assert_allclose(surface.given(pending, noise), really.variance, rtol=0, atol=1e-10)
     np.testing.assert_allclose(believing.variance, really.variance, rtol=0, atol=1e-10)
     np.testing.assert_allclose(believing.covariance(), really.covariance(), rtol=0, atol=1e-10)
     np.testing.assert_allclose(believing.mean, mean, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(surface.mean, mean)
     np.testing.assert_array_equal(surface.variance, variance)
-    assert surface.belief.size == PRIOR.given(x, y, v).size
+    assert surface.belief.size == PRIOR.condition_on(x, y, v).size
 
 
-def test_each_pending_site_may_have_a_noise_of_its_own():
+def test_pending_sites_may_differ_in_noise():
     surface = Surface(PRIOR, GRID)
     x, y, v = readings(4)
     really = surface.copy()
@@ -139,17 +138,9 @@ def test_each_pending_site_may_have_a_noise_of_its_own():
     np.testing.assert_allclose(surface.believing(x, v).variance, really.variance, rtol=0, atol=1e-12)
 
 
-def test_with_nothing_pending_the_variances_are_the_present_ones_and_a_copy():
-    surface = Surface(PRIOR.given(*readings(4)), GRID)
-    found = surface.given([])
-    np.testing.assert_array_equal(found, surface.variance)
-    found[:] = 0
-    assert surface.variance.max() > 0
-
-
 @pytest.mark.parametrize("buffered", [False, True])
-def test_a_copy_goes_its_own_way(buffered):
-    surface = Surface(PRIOR.given(*readings(4)), GRID)
+def test_a_copy_is_independent(buffered):
+    surface = Surface(PRIOR.condition_on(*readings(4)), GRID)
     if buffered:
         surface.covariance()
     copy, before = surface.copy(), surface.covariance().copy() if buffered else None
@@ -166,15 +157,15 @@ def test_a_copy_goes_its_own_way(buffered):
 
 
 def test_exceedance_is_the_normal_tail_and_a_step_where_nothing_is_uncertain():
-    surface = Surface(PRIOR.given(*readings(6)), GRID)
+    surface = Surface(PRIOR.condition_on(*readings(6)), GRID)
     expected = norm.sf(0.4, surface.mean, surface.sd)
     np.testing.assert_allclose(surface.exceedance(0.4), expected, atol=1e-12)
     surface.variance[:] = 0.0
     np.testing.assert_array_equal(surface.exceedance(surface.mean[0]), surface.mean >= surface.mean[0])
 
 
-def test_a_reading_that_is_none_is_refused_and_leaves_the_surface_as_it_was():
-    surface = Surface(PRIOR.given(*readings(4)), GRID)
+def test_an_invalid_reading_is_rejected_and_does_not_change_the_surface():
+    surface = Surface(PRIOR.condition_on(*readings(4)), GRID)
     mean, size = surface.mean.copy(), surface.belief.size
     with pytest.raises(InputError, match="finite readings"):
         surface.append([[0.5, 0.5]], [np.nan], 0.1)
@@ -200,7 +191,7 @@ def test_repeated_readings_are_pooled_before_rows_outnumber_sites_by_half():
     for k in range(40):
         value = [float(rng.standard_normal())]
         surface.append(candidates[k % 5][None], value, [0.1])
-        belief = belief.given(candidates[k % 5][None], value, [0.1])
+        belief = belief.condition_on(candidates[k % 5][None], value, [0.1])
         assert surface.belief.size <= 1.5 * 5
     np.testing.assert_allclose(surface.mean, belief.mean(candidates), atol=1e-10)
     np.testing.assert_allclose(surface.variance, belief.variance(candidates), atol=1e-10)

@@ -156,10 +156,10 @@ def test_the_mission_of_a_new_world_starts_inside_it_and_its_model_fits_the_read
     assert made.world == Path("below/here/worlds/lake")
     monkeypatch.chdir("below/here")
     mission = fieldbo.load_mission("lake")
-    assert mission.world.domain.contains(mission.crew[0].start[None])[0]
+    assert mission.world.domain.contains(mission.vehicles[0].start[None])[0]
     assert np.allclose(mission.model.length_scales, made.field.length_scales, rtol=1e-3)
     assert mission.question.threshold == made.loaded.question.threshold
-    assert mission.crew[0].battery == made.loaded.crew[0].battery
+    assert mission.vehicles[0].battery == made.loaded.vehicles[0].battery
 
 
 def test_nothing_is_half_written_when_the_new_world_can_t_be_loaded(monkeypatch):

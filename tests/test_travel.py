@@ -1,4 +1,4 @@
-"""Rules that weigh a site by the way to it: their scores, what they choose, and agents that follow them."""
+"""Policies that weigh value against travel: their scores, choices and full runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from fieldbo.world.fields.base import Field
 property_test = settings(deadline=None, max_examples=60, derandomize=True)
 
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
-RULES = {
+TRAVEL = {
     "dist-ucb": DistUCB(),
     "floor": DistUCB(convention="floor", d0=1.0),
     "exclude": DistUCB(convention="exclude"),
@@ -57,7 +57,7 @@ RULES = {
     "gp-ucb": GPUCB(),
     "gp-ucb over cost": GPUCB(per_cost=True),
 }
-each_rule = pytest.mark.parametrize("name", RULES)
+each_policy = pytest.mark.parametrize("name", TRAVEL)
 
 
 def box_mission(policy, d=2, battery=12.0, world=None, **changes):
@@ -79,7 +79,7 @@ scores_of = st.integers(1, 12).flatmap(
 
 @property_test
 @given(given=scores_of, kappa=st.floats(0, 4), d0=st.floats(0.01, 50))
-def test_under_one_plus_dist_ucb_is_never_above_ucb_nor_below_the_mean(given, kappa, d0):
+def test_dist_ucb_with_one_plus_lies_between_the_mean_and_ucb(given, kappa, d0):
     mu, s, d = map(np.array, given)
     score = dist_ucb(mu, s, d, kappa, d0)
     assert np.all(score <= mu + kappa * s + 1e-12)
@@ -89,7 +89,7 @@ def test_under_one_plus_dist_ucb_is_never_above_ucb_nor_below_the_mean(given, ka
 
 @property_test
 @given(given=scores_of, kappa=st.floats(0, 4), unit=st.sampled_from([1e-3, 60.0]))
-def test_the_unit_of_travel_does_not_matter_where_d0_is_in_it(given, kappa, unit):
+def test_the_unit_of_travel_does_not_matter_if_d0_has_the_same_unit(given, kappa, unit):
     mu, s, d = map(np.array, given)
     for convention in ("one_plus", "floor"):
         plain = dist_ucb(mu, s, d, kappa * 0.7, 0.7, convention)
@@ -99,14 +99,14 @@ def test_the_unit_of_travel_does_not_matter_where_d0_is_in_it(given, kappa, unit
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_without_kappa_or_without_doubt_dist_ucb_is_the_mean_wherever_one_may_go(convention):
+def test_dist_ucb_is_the_mean_without_kappa_or_uncertainty(convention):
     mu, d = np.array([0.5, -1.0, 2.0]), np.array([0.0, 1.0, np.inf])
     expected = np.where((d > 0) | (convention != "exclude"), mu, -np.inf)
     np.testing.assert_array_equal(dist_ucb(mu, np.ones(3), d, 0.0, 1.0, convention), expected)
     np.testing.assert_array_equal(dist_ucb(mu, np.zeros(3), d, 2.0, 1.0, convention), expected)
 
 
-def test_far_away_the_conventions_agree_and_near_by_they_do_not():
+def test_the_conventions_agree_for_long_travel_and_differ_for_short_travel():
     far, near = np.array([1e6]), np.array([0.0])
     weights = {c: per_travel(far, 1.0, c)[0] for c in CONVENTIONS}
     np.testing.assert_allclose(list(weights.values()), 1e-6, rtol=1e-5)
@@ -115,7 +115,7 @@ def test_far_away_the_conventions_agree_and_near_by_they_do_not():
     assert per_travel(near, 2.0, "literal") == np.inf
 
 
-def test_small_travel_is_by_default_that_along_the_longest_side():
+def test_the_default_scale_of_travel_is_the_longest_side():
     axes = [Axis("x", "m", 0.0, 8.0), Axis("y", "m", 0.0, 3.0)]
     assert longest_travel(Euclidean(rate=2.0), Domain.grid(axes, (3, 3))) == 16.0
     assert longest_travel(Euclidean(rate=2.0, axis_rates=(0.1, 1.0)), Domain.grid(axes, (3, 3))) == 6.0
@@ -126,27 +126,27 @@ def test_small_travel_is_by_default_that_along_the_longest_side():
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.5])
-def test_ei_per_cost_divides_by_the_full_price_where_sampling_has_one(sampling):
+def test_ei_per_cost_divides_by_the_full_cost_if_sampling_has_one(sampling):
     domain = small_world().domain
-    rule = TravelScore("ei-per-cost", d0=2.0).on(Euclidean(sampling=sampling).within(domain), domain)
+    score = TravelScore("ei-per-cost", d0=2.0).on(Euclidean(sampling=sampling).within(domain), domain)
     d = np.array([0.0, 1.0, 4.0])
     plain = TravelScore("ei").scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
-    found = rule.scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
-    np.testing.assert_allclose(found, plain / (d + sampling if sampling else [2.0, 2.0, 4.0]))
+    actual = score.scores(np.zeros(3), np.ones(3), d, d + sampling, 0.2)
+    np.testing.assert_allclose(actual, plain / (d + sampling if sampling else [2.0, 2.0, 4.0]))
 
 
 # -- what they choose ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "ucb", "ducb", "ei-per-cost", "rollout"])
-def test_each_rule_has_its_name_and_is_refused_for_a_level_set(name):
-    assert POLICIES.get(name) is type(RULES[name])
+def test_each_policy_has_its_name_and_is_rejected_for_a_level_set(name):
+    assert POLICIES.get(name) is type(TRAVEL[name])
     with pytest.raises(InputError, match="optimum"):
-        replace(small_mission(), question=LevelSet(0.3), policy=RULES[name])
+        replace(small_mission(), question=LevelSet(0.3), policy=TRAVEL[name])
 
 
 @pytest.mark.parametrize(
-    ("base", "rule"),
+    ("base", "one_step_policy"),
     [
         ("dist-ucb", DistUCB()),
         ("dist-ucb", DistUCB(convention="floor", d0=0.5, kappa=1.0)),
@@ -156,32 +156,32 @@ def test_each_rule_has_its_name_and_is_refused_for_a_level_set(name):
         ("ei-per-cost", EIPerCost()),
         ("ei", EI()),
     ],
-    ids=lambda one: one if isinstance(one, str) else repr(one),
+    ids=lambda value: value if isinstance(value, str) else repr(value),
 )
-def test_a_horizon_of_one_step_is_the_rule_itself(base, rule):
-    same = {k: v for k, v in vars(rule).items() if k in ("kappa", "convention", "d0")}
+def test_a_horizon_of_one_step_is_the_policy_itself(base, one_step_policy):
+    same = {k: v for k, v in vars(one_step_policy).items() if k in ("kappa", "convention", "d0")}
     ahead = Rollout(base=base, horizon=1, **same)
-    (one, _, end), (other, _, end_of_other) = (drive(small_mission(p)) for p in (rule, ahead))
-    sites = [sites_of(list(agent.orders.values())) for agent in (one, other)]
+    (direct, _, end), (other, _, end_of_other) = (drive(small_mission(p)) for p in (one_step_policy, ahead))
+    sites = [sites_of([issued.order for issued in agent.issued.values()]) for agent in (direct, other)]
     assert sites[0] == sites[1]
     assert end == end_of_other
-    for why, same_why in zip(one.whys.values(), other.whys.values(), strict=True):
-        if why and "best" in why:
-            assert same_why["best"] == why["best"]
+    for first, second in zip(direct.issued.values(), other.issued.values(), strict=True):
+        if first.why and "best" in first.why:
+            assert second.why["best"] == first.why["best"]
 
 
-def test_rules_that_differ_only_in_what_the_way_is_worth_part():
+def test_policies_that_differ_only_in_the_value_of_travel_take_different_paths():
     near, far = small_world((2, 1)), small_world((6, 1))
     assert near.domain.size == 2
     lengths = {}
     for name in ("ucb", "dist-ucb"):
-        _, orders, _ = drive(small_mission(RULES[name], world=far, battery=60.0, home=False))
+        _, orders, _ = drive(small_mission(TRAVEL[name], world=far, battery=60.0, home=False))
         ways = np.abs(np.diff(np.array(sites_of(orders))[:, 0]))
         lengths[name] = ways.mean()
     assert lengths["dist-ucb"] < lengths["ucb"]
 
 
-def test_what_the_way_is_worth_to_ducb_is_in_the_unit_of_the_values():
+def test_rho_of_ducb_is_in_the_unit_of_the_values():
     mission = small_mission(DUCB(rho=0.0))
     (_, free, _), (_, plain, _) = drive(mission), drive(replace(mission, policy=UCB()))
     assert sites_of(free) == sites_of(plain)
@@ -191,7 +191,7 @@ def test_what_the_way_is_worth_to_ducb_is_in_the_unit_of_the_values():
 
 @dataclass(frozen=True)
 class Scaled(Field):
-    """The hills, so many times as high."""
+    """The hills, scaled in height."""
 
     unit: float = 1.0
 
@@ -210,10 +210,10 @@ def scaled_mission(policy, value_unit=1.0, cost_unit=1.0, goal="maximise", noise
     return replace(mission, model=model)
 
 
-@each_rule
+@each_policy
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_the_unit_of_the_values_changes_no_path(name, unit):
-    policy = RULES[name]
+    policy = TRAVEL[name]
     other = replace(policy, rho=unit * policy.rho) if isinstance(policy, DUCB) else policy
     _, plain, _ = drive(scaled_mission(policy))
     _, scaled, _ = drive(scaled_mission(other, value_unit=unit))
@@ -221,10 +221,10 @@ def test_the_unit_of_the_values_changes_no_path(name, unit):
     assert sites_of(plain) == sites_of(scaled)
 
 
-@pytest.mark.parametrize("name", sorted(set(RULES) - {"exclude", "literal"}))
+@pytest.mark.parametrize("name", sorted(set(TRAVEL) - {"exclude", "literal"}))
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_the_unit_of_the_costs_changes_no_path(name, unit):
-    policy = RULES[name]
+    policy = TRAVEL[name]
     other = replace(policy, rho=policy.rho / unit) if isinstance(policy, DUCB) else policy
     if getattr(policy, "d0", None) is not None:  # 1 / max(d, d0) has the unit of 1 / d, and kappa takes it up
         other = replace(policy, d0=unit * policy.d0, kappa=unit * policy.kappa)
@@ -233,72 +233,72 @@ def test_the_unit_of_the_costs_changes_no_path(name, unit):
     assert sites_of(plain) == sites_of(scaled)
 
 
-@each_rule
-def test_to_minimise_is_to_maximise_the_negative(name):
-    _, up, _ = drive(scaled_mission(RULES[name], noise_sd=0.0))  # noise has its own sign
-    _, down, _ = drive(scaled_mission(RULES[name], value_unit=-1.0, goal="minimise", noise_sd=0.0))
+@each_policy
+def test_minimising_equals_maximising_the_negative(name):
+    _, up, _ = drive(scaled_mission(TRAVEL[name], noise_sd=0.0))  # noise has its own sign
+    _, down, _ = drive(scaled_mission(TRAVEL[name], value_unit=-1.0, goal="minimise", noise_sd=0.0))
     assert sites_of(up) == sites_of(down)
 
 
 # -- agents under limits ---------------------------------------------------------------------------------
 
 
-@each_rule
+@each_policy
 @pytest.mark.parametrize("battery", [1.0, 4.5, 9.0])
-def test_a_small_battery_is_used_and_pays_for_the_way_home(name, battery):
-    agent, orders, stop = drive(small_mission(RULES[name], battery=battery))
+def test_a_small_battery_is_used_and_suffices_for_the_trip_home(name, battery):
+    agent, orders, stop = drive(small_mission(TRAVEL[name], battery=battery))
     assert sites_of(orders)
-    assert agent.crafts[0].ledger.spent <= battery * (1 + 1e-12)
-    assert np.array_equal(agent.crafts[0].position, agent.mission.crew[0].home)
+    assert agent.vehicles[0].ledger.spent <= battery * (1 + 1e-12)
+    assert np.array_equal(agent.vehicles[0].position, agent.mission.vehicles[0].home)
     assert stop.reason is EndReason.BATTERY_SPENT
 
 
-@each_rule
-def test_a_time_limit_is_kept_where_time_does_not_follow_from_energy(name):
+@each_policy
+def test_a_time_limit_holds_if_time_is_not_proportional_to_energy(name):
     flight = Flight(speed=2.0, acceleration=1.0, power=100.0, hover_power=150.0, hover_s=2.0, climb=300.0)
     wall = Obstacle("wall", (1.5, 0.5), (2.5, 3.5))
     domain = Domain.grid([Axis("x", "m", 0.0, 5.0), Axis("z", "m", 0.0, 4.0)], (6, 5), obstacles=[wall])
     world = replace(small_world(), domain=domain, cost=flight, start=np.zeros(2))
-    mission = small_mission(RULES[name], world=world)
+    mission = small_mission(TRAVEL[name], world=world)
     home = np.zeros(2)
     for limit_s in (12.0, 40.0):
         agent, orders, _ = drive(
-            replace(mission, crew=(VehicleSpec(5.0, home, home=home, time_limit_s=limit_s),))
+            replace(mission, vehicles=(VehicleSpec(5.0, home, home=home, time_limit_s=limit_s),))
         )
         assert sites_of(orders)
-        assert agent.crafts[0].hours.spent <= limit_s * (1 + 1e-12)
-        assert agent.crafts[0].ledger.spent <= 5.0
-        assert np.array_equal(agent.crafts[0].position, home)
+        assert agent.vehicles[0].time_ledger.spent <= limit_s * (1 + 1e-12)
+        assert agent.vehicles[0].ledger.spent <= 5.0
+        assert np.array_equal(agent.vehicles[0].position, home)
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "ucb", "rollout"])
-def test_a_rule_may_stop_when_its_choice_cannot_be_paid_for_though_others_could(name):
-    mission = small_mission(replace(RULES[name], stop="first_unaffordable", kappa=50.0), battery=4.0)
+def test_first_unaffordable_stops_although_other_sites_are_affordable(name):
+    mission = small_mission(replace(TRAVEL[name], stop="first_unaffordable", kappa=50.0), battery=4.0)
     agent, orders, stop = drive(mission)
     assert stop.reason is EndReason.BATTERY_SPENT
-    assert agent.crafts[0].affordable(agent.domain.sites, position=agent.crafts[0].crew.start).any()
+    assert agent.vehicles[0].affordable(agent.domain.sites, position=agent.vehicles[0].spec.start).any()
     _, on, _ = drive(replace(mission, policy=replace(mission.policy, stop="best_affordable")))
     assert len(sites_of(on)) > len(sites_of(orders))
 
 
 @pytest.mark.parametrize("policy", [DistUCB(convention="exclude"), Rollout(convention="exclude")], ids=repr)
-def test_where_only_staying_can_be_paid_for_and_is_excluded_the_battery_is_spent(policy):
+def test_the_battery_is_spent_if_only_staying_is_affordable_and_excluded(policy):
     mission = small_mission(policy, battery=2.5, home=False, initial=1)  # a sample, and no way to the next
-    agent, orders, stop = drive(replace(mission, crew=(VehicleSpec(2.5, mission.crew[0].start),)))
+    agent, orders, stop = drive(replace(mission, vehicles=(VehicleSpec(2.5, mission.vehicles[0].start),)))
     assert len(sites_of(orders)) == 1
-    assert agent.crafts[0].affordable(agent.domain.sites[:1])[0]
+    assert agent.vehicles[0].affordable(agent.domain.sites[:1])[0]
     assert stop.reason is EndReason.BATTERY_SPENT
 
 
-@each_rule
+@each_policy
 def test_the_same_mission_gives_the_same_path(name):
-    for mission in (small_mission(RULES[name]), box_mission(RULES[name], battery=8.0)):
+    for mission in (small_mission(TRAVEL[name]), box_mission(TRAVEL[name], battery=8.0)):
         assert np.array_equal(run(mission).sites, run(mission).sites)
 
 
 @dataclass(frozen=True)
 class Seen(Policy):
-    """Chooses at random, and keeps the states that it was shown."""
+    """Chooses at random and keeps the states that it sees."""
 
     states: list = field(default_factory=list, hash=False)
 
@@ -320,42 +320,42 @@ def test_simulated_paths_do_not_lead_to_rejected_sites(base):
         state, domain=rest, surface=Surface(state.belief, rest.sites), rejected=np.zeros(0, bool)
     )
     with_them = replace(state, rejected=rejected)
-    told = [policy.suggest(replace(s), None) for s in (with_them, without)]
-    assert told[0].why["best"] == told[1].why["best"]
-    assert np.array_equal(state.domain.sites[told[0].why["site"]], told[0].choice.site)
-    assert told[0].why["best"] != policy.suggest(state, None).why["best"]
+    reported = [policy.suggest(replace(s), None) for s in (with_them, without)]
+    assert reported[0].why["best"] == reported[1].why["best"]
+    assert np.array_equal(state.domain.sites[reported[0].why["site"]], reported[0].choice.site)
+    assert reported[0].why["best"] != policy.suggest(state, None).why["best"]
 
 
 # -- in a box --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(RULES) - {"literal"}))
+@pytest.mark.parametrize("name", sorted(set(TRAVEL) - {"literal"}))
 @pytest.mark.parametrize("d", [2, 6])
-def test_in_a_box_choices_lie_inside_can_be_paid_for_and_are_the_best_that_is_told(name, d):
-    policy = replace(RULES[name], candidates=100)
+def test_choices_in_a_box_are_inside_affordable_and_the_best_reported(name, d):
+    policy = replace(TRAVEL[name], candidates=100)
     mission = box_mission(policy, d, battery=14.0)
-    agent, vehicle, told = Agent(mission), Simulated(mission), 0
+    agent, vehicle, reported = Agent(mission), Simulated(mission), 0
     while isinstance(order := agent.ask(), Query):
         assert agent.domain.contains(order.site[None])[0]
-        assert agent.crafts[0].ledger.available >= -1e-9
+        assert agent.vehicles[0].ledger.available >= -1e-9
         if agent.why is not None:
             best = agent.why["best"]
             assert best[0]["site"] == order.site.tolist()
             assert best[0]["value"] == agent.why["score"]
             assert best[0]["cost"] == pytest.approx(order.expected_cost)
-            values = [one["value"] for one in best]
+            values = [candidate["value"] for candidate in best]
             assert values == sorted(values, reverse=True)
-            told += 1
+            reported += 1
         agent.tell(carried_out(0, order, vehicle))
-    assert told >= 2
+    assert reported >= 2
     if isinstance(order, GoHome):
         agent.tell(carried_out(0, order, vehicle))
-    assert agent.crafts[0].ledger.spent <= 14.0 * (1 + 1e-12)
-    assert np.array_equal(agent.crafts[0].position, mission.crew[0].start)
+    assert agent.vehicles[0].ledger.spent <= 14.0 * (1 + 1e-12)
+    assert np.array_equal(agent.vehicles[0].position, mission.vehicles[0].start)
 
 
 def states_in_a_box(readings=12):
-    """Return what a policy sees before each decision in the box, readings being taken at random."""
+    """Return the states before each decision in the box, with readings at random points."""
     seen = Seen()
     drive(box_mission(seen, question=Optimum(), battery=60.0))
     return [
@@ -364,66 +364,66 @@ def states_in_a_box(readings=12):
 
 
 @pytest.mark.parametrize(
-    ("rule", "same"),
+    ("one_step_policy", "same"),
     [
         (EI(), Rollout(base="ei", horizon=1)),
         (EI(per_cost=True), EIPerCost()),
     ],
     ids=["ei", "ei over cost"],
 )
-def test_in_a_box_too_ei_is_its_rollout_of_one_step(rule, same):
+def test_ei_in_a_box_equals_a_rollout_of_one_step(one_step_policy, same):
     for state in states_in_a_box():
-        one, other = (policy.suggest(replace(state), None) for policy in (rule, same))
-        np.testing.assert_allclose(one.choice.site, other.choice.site, atol=1e-4)
-        assert one.why["score"] == pytest.approx(other.why["score"])
+        direct, other = (policy.suggest(replace(state), None) for policy in (one_step_policy, same))
+        np.testing.assert_allclose(direct.choice.site, other.choice.site, atol=1e-4)
+        assert direct.why["score"] == pytest.approx(other.why["score"])
 
 
 @pytest.mark.parametrize("name", ["ei", "ei over cost", "gp-ucb", "gp-ucb over cost", "dist-ucb", "ucb"])
-def test_in_a_box_a_rule_finds_better_than_the_points_that_stand_for_it(name):
+def test_a_policy_in_a_box_beats_the_representers(name):
     elsewhere, states = 0, states_in_a_box()
     for state in states:
         grid = replace(state, domain=replace(state.domain, continuous=False))
-        score, of_points = (RULES[name].suggest(s, None).why["score"] for s in (replace(state), grid))
+        score, of_points = (TRAVEL[name].suggest(s, None).why["score"] for s in (replace(state), grid))
         assert score > of_points - 1e-3 * abs(of_points)
         elsewhere += score > of_points
     assert elsewhere >= len(states) - 1
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "rollout"])
-def test_in_a_box_with_obstacles_no_choice_lies_in_one(name):
+def test_no_choice_in_a_box_lies_in_an_obstacle(name):
     hut = Obstacle("hut", (1.0, 1.0), (4.0, 3.0))
     domain = Domain.box([Axis(n, "m", 0.0, 5.0) for n in "xy"], 32, obstacles=[hut])
     world = replace(small_world(), domain=domain, start=np.zeros(2))
-    _, orders, _ = drive(box_mission(replace(RULES[name], candidates=200), world=world, battery=40.0))
+    _, orders, _ = drive(box_mission(replace(TRAVEL[name], candidates=200), world=world, battery=40.0))
     sites = np.array(sites_of(orders))
     assert len(sites) > 3
     assert domain.contains(sites).all()
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "ei-per-cost", "rollout"])
-def test_in_a_box_a_rejected_place_and_those_about_it_are_avoided(name):
-    mission = box_mission(replace(RULES[name], candidates=200), battery=30.0)
-    refused = []
+def test_a_rejected_point_of_a_box_and_its_neighbours_are_avoided(name):
+    mission = box_mission(replace(TRAVEL[name], candidates=200), battery=30.0)
+    rejected_sites = []
 
     def every_second(n, order, vehicle):
-        if n % 2 and isinstance(order, Query) and len(refused) < 6:
-            refused.append(order.site)
+        if n % 2 and isinstance(order, Query) and len(rejected_sites) < 6:
+            rejected_sites.append(order.site)
             return Rejected(str(order.id), "shallow water")
         return carried_out(n, order, vehicle)
 
     _, orders, _ = drive(mission, every_second)
-    assert len(refused) > 1
-    turned_down, rejected = set(), {site.tobytes() for site in refused}
+    assert len(rejected_sites) > 1
+    already_rejected, rejected = set(), {site.tobytes() for site in rejected_sites}
     for order in orders:
         if isinstance(order, Query):
-            assert order.site.tobytes() not in turned_down
+            assert order.site.tobytes() not in already_rejected
             if order.site.tobytes() in rejected:
-                turned_down.add(order.site.tobytes())
+                already_rejected.add(order.site.tobytes())
 
 
 @pytest.mark.parametrize("name", ["ucb", "ei", "gp-ucb", "dist-ucb", "ei-per-cost", "rollout of ucb"])
-def test_in_a_box_of_which_half_is_turned_down_the_run_ends(name):
-    mission = box_mission(replace(RULES[name], candidates=200), battery=25.0, initial=2)
+def test_a_run_in_a_box_ends_if_half_of_it_is_rejected(name):
+    mission = box_mission(replace(TRAVEL[name], candidates=200), battery=25.0, initial=2)
 
     def deep_water_only(n, order, vehicle):
         if isinstance(order, Query) and order.site[0] > 3.0:
@@ -432,18 +432,18 @@ def test_in_a_box_of_which_half_is_turned_down_the_run_ends(name):
 
     agent, orders, stop = drive(mission, deep_water_only)
     assert stop.reason is EndReason.BATTERY_SPENT
-    turned_down = [o for o in orders if isinstance(o, Query) and o.site[0] > 3.0]
-    assert len(turned_down) <= np.count_nonzero(agent.domain.sites[:, 0] > 2.0)
+    already_rejected = [o for o in orders if isinstance(o, Query) and o.site[0] > 3.0]
+    assert len(already_rejected) <= np.count_nonzero(agent.domain.sites[:, 0] > 2.0)
 
 
 @pytest.mark.parametrize("name", ["ucb", "dist-ucb", "rollout of ucb"])
-def test_where_no_way_leads_nothing_is_chosen_and_nothing_ends(name):
+def test_unreachable_sites_are_not_chosen_and_do_not_end_the_run(name):
     wall = Obstacle("wall", (2.0, -1.0, -1.0), (2.5, 6.0, 6.0))
     domain = Domain.box([Axis(n, "m", 0.0, 5.0) for n in "xyz"], 32, obstacles=[wall])
     world = replace(small_world(), domain=domain, start=np.ones(3))
-    policy = replace(RULES[name], candidates=200, stop="first_unaffordable")
-    told = box_mission(policy, d=3, world=world, battery=500.0)
-    _, orders, stop = drive(replace(told, max_steps=6))
+    policy = replace(TRAVEL[name], candidates=200, stop="first_unaffordable")
+    reported = box_mission(policy, d=3, world=world, battery=500.0)
+    _, orders, stop = drive(replace(reported, max_steps=6))
     assert stop.reason is EndReason.STEP_LIMIT
     assert max(order.site[0] for order in orders) <= 2.0
 
@@ -453,8 +453,8 @@ def test_where_no_way_leads_nothing_is_chosen_and_nothing_ends(name):
 
 @pytest.mark.parametrize("name", ["dist-ucb", "ucb", "ducb", "rollout", "rollout of ei"])
 @pytest.mark.parametrize("boxed", [False, True], ids=["sites", "box"])
-def test_queries_that_are_out_count_as_read_for_the_next_one(name, boxed):
-    policy = replace(RULES[name], kappa=5.0) if "kappa" in vars(RULES[name]) else RULES[name]
+def test_outstanding_queries_count_as_read_for_the_next_one(name, boxed):
+    policy = replace(TRAVEL[name], kappa=5.0) if "kappa" in vars(TRAVEL[name]) else TRAVEL[name]
     mission = (box_mission if boxed else small_mission)(policy, battery=60.0)
     agent, vehicle = Agent(mission), Simulated(mission)
     agent.tell(carried_out(0, agent.ask(), vehicle))
@@ -465,15 +465,15 @@ def test_queries_that_are_out_count_as_read_for_the_next_one(name, boxed):
     assert gaps.min() > 0.2  # each lowers the doubt about what lies near it
     for n, order in enumerate(orders):
         agent.tell(carried_out(n, order, vehicle))
-    assert agent.crafts[0].ledger.spent <= 60.0
+    assert agent.vehicles[0].ledger.spent <= 60.0
 
 
 @pytest.mark.parametrize("name", ["dist-ucb", "rollout", "ei-per-cost"])
-def test_two_vehicles_share_what_they_know_and_each_comes_home(name):
+def test_two_vehicles_share_their_readings_and_both_return_home(name):
     world = small_world()
     starts = [world.domain.sites[0], world.domain.sites[-1]]
     crew = tuple(VehicleSpec(15.0, start, home=start) for start in starts)
-    mission = replace(small_mission(RULES[name], world=world), crew=crew)
+    mission = replace(small_mission(TRAVEL[name], world=world), vehicles=crew)
     result = run(mission)
     assert {order.vehicle for order in result.queries} == {0, 1}
     agent = Agent(mission)
@@ -484,7 +484,7 @@ def test_two_vehicles_share_what_they_know_and_each_comes_home(name):
 
 
 @pytest.mark.parametrize("policy", [DistUCB(), Rollout(fantasies=4)], ids=repr)
-def test_where_every_site_was_rejected_it_stops_by_itself(policy):
+def test_a_policy_stops_once_every_site_was_rejected(policy):
     def refuse(n, order, vehicle):
         return Rejected(str(order.id), "no entry")
 

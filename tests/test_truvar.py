@@ -64,7 +64,7 @@ def mission_of(case, cost, axes, policy):
         question=LevelSet(given["h"]),
         policy=policy,
         model=Model(kernel["kind"], learn=False, length_scales=tuple(kernel["ls"]), mean=0.0),
-        crew=(VehicleSpec(1e6, start),),
+        vehicles=(VehicleSpec(1e6, start),),
         max_steps=given["T"],
     )
 
@@ -110,7 +110,7 @@ def test_the_sets_and_the_epoch_after_each_reading_are_those_of_the_golden_case(
     for site in mission.world.domain.sites[case["expected"]["idx"]]:
         order = agent.ask()
         assert np.array_equal(order.site, site)
-        agent.tell(mission.world.evaluate(order, agent.crafts[0].position, 0.0, np.random.default_rng(0)))
+        agent.tell(mission.world.evaluate(order, agent.vehicles[0].position, 0.0, np.random.default_rng(0)))
         epochs.append(agent.memory["i"])
         unclassified.append(sum(not b for b in classified(agent)))
 
@@ -134,7 +134,7 @@ def test_an_empty_m_answers_the_question_with_battery_left():
 
 @pytest.mark.parametrize("beyond", [1.01, 5.0])
 @pytest.mark.parametrize("side", [-1, 1])
-def test_a_threshold_that_the_prior_rules_out_everywhere_is_warned_of(beyond, side):
+def test_a_threshold_that_the_prior_rules_out_everywhere_causes_a_warning(beyond, side):
     mission = small_mission(TruVaR(a=0.5))
     threshold = side * beyond * np.sqrt(beta_at(0.5, mission.world.domain.size, 1))
 
@@ -146,7 +146,7 @@ def test_a_threshold_that_the_prior_rules_out_everywhere_is_warned_of(beyond, si
         assert len(result.queries) == 1
 
 
-def test_a_threshold_within_reach_of_the_prior_is_not_warned_of():
+def test_a_threshold_within_reach_of_the_prior_causes_no_warning():
     mission = small_mission(TruVaR(a=0.5))
     threshold = 0.99 * np.sqrt(beta_at(0.5, mission.world.domain.size, 1))
 
@@ -181,7 +181,7 @@ def test_a_contradicted_site_is_unclassified_again_unless_sets_are_monotone(case
         question=LevelSet(0.0),
         policy=TruVaR(monotone=case.monotone),
         model=Model(learn=case.learn, length_scales=(1.0,)),
-        crew=(VehicleSpec(100.0, domain.sites[0]),),
+        vehicles=(VehicleSpec(100.0, domain.sites[0]),),
     )
     agent = Agent(mission)
     agent.tell(Fitted(agent.hyperparameters.to_plain()))  # a provisional model classifies nothing
@@ -197,7 +197,7 @@ def test_a_contradicted_site_is_unclassified_again_unless_sets_are_monotone(case
     assert classified(agent) == [not case.grows, False, False]
 
 
-def test_what_is_classified_stays_so_only_where_sets_are_monotone():
+def test_a_classified_site_stays_classified_only_in_monotone_sets():
     mu, s = np.array([2.0, -2.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])
     high = np.array([False, False, True, False])
     before = Sets(~high, high, np.zeros(4, dtype=bool))
@@ -243,12 +243,12 @@ def test_an_empty_m_or_an_eta_of_zero_leaves_the_epoch_as_it_is():
 
 
 @pytest.mark.parametrize(("name", "value"), [("a", 0.0), ("eta", -1.0), ("r", 1.0), ("delta", np.nan)])
-def test_a_setting_out_of_its_range_is_refused_by_name(name, value):
+def test_a_setting_out_of_range_is_rejected_by_name(name, value):
     with pytest.raises(InputError, match=f"policy.{name}"):
         TruVaR(**{name: value})
 
 
-def test_a_world_where_staying_put_is_free_is_refused_unless_costs_are_ignored():
+def test_a_world_where_staying_is_free_is_rejected_unless_costs_are_ignored():
     free = replace(small_mission().world, cost=Euclidean(sampling=0.0))
 
     with pytest.raises(InputError, match="sampling"):

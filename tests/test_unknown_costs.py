@@ -1,4 +1,4 @@
-"""An agent that does not know what control costs: what it expects and lets out, and what the books say."""
+"""An agent that does not know the costs: what it expects, issues and records."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def world(costs=(0.1, 1.0), noise_sds=(0.02, 0.2), names=SETS, **kwargs):
     return World("cell", "a cell", domain, cost, "EUR", Sensor(0.1), Quantity(), field, **kwargs)
 
 
-def mission(policy=None, battery=10.0, costs="unknown", there=None, crew=None, **kwargs):
+def mission(policy=None, battery=10.0, costs="unknown", there=None, vehicles=None, **kwargs):
     there = world() if there is None else there
-    crew = (VehicleSpec(battery, there.start),) if crew is None else crew
+    vehicles = (VehicleSpec(battery, there.start),) if vehicles is None else vehicles
     model = Model(learn=False)
     policy = Turns() if policy is None else policy
-    return Mission("m", there, Optimum("minimise"), policy, model, crew, costs=costs, **kwargs)
+    return Mission("m", there, Optimum("minimise"), policy, model, vehicles, costs=costs, **kwargs)
 
 
 def told(agent, query, cost, **kwargs):
     agent.tell(query.observed(1.0, noise_variance=0.01, cost=cost, position=[0.5, 0.5], **kwargs))
 
 
-def test_a_policy_is_told_no_costs_and_no_limits():
+def test_a_policy_sees_neither_costs_nor_limits():
     state = Agent(mission()).seen()
     assert state.cost is None
     assert state.limits == ()
@@ -83,7 +83,7 @@ def test_a_policy_is_told_no_costs_and_no_limits():
     assert state.affordable(state.domain.sites).all()
 
 
-def test_a_query_is_expected_to_cost_what_the_same_control_cost_so_far():
+def test_a_query_is_expected_to_cost_the_mean_of_earlier_ones_with_the_same_controls():
     agent = Agent(mission(initial=0))
     expected = []
     for cost in (0.3, 2.0, 0.1, 4.0, 0.2, 1.0):
@@ -93,12 +93,12 @@ def test_a_query_is_expected_to_cost_what_the_same_control_cost_so_far():
     assert expected == [None, None, 0.3, 2.0, pytest.approx(0.2), 3.0]
 
 
-def test_what_a_policy_expects_goes_first():
+def test_the_cost_that_a_policy_expects_takes_precedence():
     agent = Agent(mission(Turns(says=0.75), initial=0))
     assert agent.ask().expected_cost == 0.75
 
 
-def test_nothing_leaves_that_is_expected_to_cost_more_than_is_left():
+def test_a_query_expected_to_cost_more_than_is_left_is_not_issued():
     agent = Agent(mission(Turns(says=3.0), battery=5.0, initial=0))
     told(agent, agent.ask(), 2.5)
     assert isinstance(agent.ask(), Stop)
@@ -106,12 +106,12 @@ def test_nothing_leaves_that_is_expected_to_cost_more_than_is_left():
     assert agent.spent == 2.5
 
 
-def test_orders_that_are_out_count_with_what_they_are_expected_to_cost():
+def test_outstanding_orders_count_at_their_expected_cost():
     agent = Agent(mission(Turns(says=2.0), battery=5.0, initial=0))
     first, second = agent.ask(), agent.ask()
     assert isinstance(first, Query)
     assert isinstance(second, Query)
-    assert agent.crafts[0].spendable == 1.0
+    assert agent.vehicles[0].spendable == 1.0
     assert isinstance(agent.ask(), Stop)
 
 
@@ -132,37 +132,36 @@ def test_only_the_last_query_may_overdraw(seed, battery, first, second, noise):
         vehicle.send(order)
         for event in vehicle.events(0):
             agent.tell(event)
-        left.append(agent.crafts[0].ledger.left)
+        left.append(agent.vehicles[0].ledger.left)
     assert min(left[:-1]) > 0, "somebody went on with nothing left"
     assert agent.endings[0]["end_reason"] in (EndReason.BATTERY_SPENT, EndReason.STEP_LIMIT)
 
 
-def test_an_overdraft_is_told_with_its_reason():
+def test_an_overdraft_is_noted_with_its_reason():
     agent = Agent(mission(battery=1.0, initial=0))
     told(agent, agent.ask(), 1.75)
     stop = agent.ask()
     assert isinstance(stop, Stop)
     notes = Result.of(agent, reason=stop.reason).notes
     assert (
-        "0.75 EUR more than the battery had: the last order took more than expected: costs were unknown"
-        in notes
+        "battery overdrawn by 0.75 EUR: the last order cost more than expected (costs were unknown)" in notes
     )
 
 
-def test_the_books_hold_no_plan_where_nothing_was_known():
+def test_the_ledger_has_no_plan_for_an_order_of_unknown_cost():
     agent = Agent(mission(initial=0))
     for cost in (0.3, 2.0, 0.5):
         told(agent, agent.ask(), cost)
-    entries = list(agent.crafts[0].ledger.entries.values())
+    entries = list(agent.vehicles[0].ledger.entries.values())
     assert np.isnan(entries[0].planned)
     assert np.isnan(entries[1].planned)
     assert entries[2].planned == 0.3
-    book = Result.of(agent).books[0]
+    book = Result.of(agent).accounts[0]
     assert book.planned == 0.3
     assert book.spent == pytest.approx(2.8)
 
 
-def test_lost_orders_without_a_plan_share_what_was_used_evenly():
+def test_lost_orders_without_a_plan_share_their_cost_evenly():
     book = Ledger(10.0)
     for order in ("r/0", "r/1"):
         book.reserve(order, float("nan"), 0.0)
@@ -172,14 +171,14 @@ def test_lost_orders_without_a_plan_share_what_was_used_evenly():
 
 
 @pytest.mark.parametrize("event", [Rejected, Lost])
-def test_orders_that_came_to_nothing_say_nothing_of_costs(event):
+def test_rejected_and_lost_orders_teach_nothing_about_costs(event):
     agent = Agent(mission(initial=0))
     agent.tell(event(agent.ask().id, "no"))
     told(agent, agent.ask(), 2.0)
     assert agent.ask().expected_cost is None
 
 
-def test_a_run_with_unknown_costs_can_be_repeated_and_says_that_they_were():
+def test_a_run_with_unknown_costs_is_reproducible_and_reports_them_as_unknown():
     first, second = (run(mission(seed=3, battery=4.0, initial=2)) for _ in range(2))
     np.testing.assert_array_equal(first.sites, second.sites)
     assert first.summary()["costs"] == "unknown"
@@ -187,20 +186,20 @@ def test_a_run_with_unknown_costs_can_be_repeated_and_says_that_they_were():
     assert first.end_reason is EndReason.BATTERY_SPENT
 
 
-def test_the_same_seed_has_the_same_luck_whatever_the_agent_knows():
+def test_the_same_seed_draws_the_same_costs_whatever_the_agent_knows():
     one, other = (run(mission(costs=c, battery=3.0, initial=2, max_steps=2)) for c in ("unknown", "declared"))
     assert one.cost == other.cost
     np.testing.assert_array_equal(one.sites, other.sites)
 
 
-def test_initial_readings_set_everything_or_else_the_sets_by_turns():
+def test_initial_readings_set_all_variables_or_else_the_sets_take_turns():
     whole = Agent(mission(initial=4))._initial
     assert all(q.controls is None for q in whole)
     partial = Agent(mission(there=world((1.0, 1.0), names=(["x"], ["y"])), initial=4))._initial
     assert [q.controls.tolist() for q in partial] == [[True, False], [False, True]] * 2
 
 
-def test_a_rule_that_sets_everything_needs_a_set_of_everything():
+def test_a_policy_that_sets_all_variables_needs_a_set_of_all():
     with pytest.raises(InputError, match="a control set of all variables"):
         mission(EI(), there=world((1.0, 1.0), names=(["x"], ["y"])))
 
@@ -221,15 +220,15 @@ class Wrong(Policy):
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [(Wrong(), "no control set"), (Wrong((3.0, 0.0), (True, False)), "outside the domain")],
+    [(Wrong(), "not a control set"), (Wrong((3.0, 0.0), (True, False)), "outside the domain")],
     ids=["set", "site"],
 )
-def test_what_a_policy_can_not_ask_for_is_named(policy, message):
+def test_an_invalid_proposal_of_a_policy_is_named(policy, message):
     with pytest.raises(PolicyError, match=message):
         Agent(mission(policy, initial=0)).ask()
 
 
-def test_free_variables_in_a_domain_without_control_sets_are_named():
+def test_free_variables_in_a_domain_without_control_sets_are_a_policy_error():
     plain = replace(world(), domain=Domain.box(AXES, 8), cost=Unit())
     with pytest.raises(PolicyError, match="without control sets"):
         Agent(mission(Wrong(), there=plain, costs="declared", initial=0)).ask()
@@ -252,30 +251,30 @@ class GoesBy(Turns):
 @pytest.mark.parametrize(
     ("policy", "costs", "message"),
     [
-        (FindsOut(), "declared", "finds out what costs are"),
-        (GoesBy(), "unknown", "goes by declared costs"),
+        (FindsOut(), "declared", "needs unknown costs"),
+        (GoesBy(), "unknown", "needs declared costs"),
     ],
-    ids=["told", "not told"],
+    ids=["declared", "unknown"],
 )
-def test_a_policy_is_never_told_what_it_must_find_out_nor_kept_from_what_it_goes_by(policy, costs, message):
+def test_a_policy_must_fit_what_the_agent_knows_of_costs(policy, costs, message):
     with pytest.raises(InputError, match=message):
         mission(policy, costs=costs)
 
 
 @pytest.mark.parametrize("what", [{"home": [0, 0]}, {"time_limit_s": 60.0}], ids=["home", "time"])
-def test_no_way_home_and_no_time_can_be_kept_without_costs(what):
+def test_a_home_or_time_limit_needs_declared_costs(what):
     there = world()
-    with pytest.raises(InputError, match="where costs are unknown"):
-        mission(there=there, crew=(VehicleSpec(5.0, there.start, **what),))
+    with pytest.raises(InputError, match="while costs are unknown"):
+        mission(there=there, vehicles=(VehicleSpec(5.0, there.start, **what),))
 
 
-def test_costs_that_nobody_knows_can_not_be_declared():
+def test_unknown_costs_can_not_be_declared():
     live = replace(world(), field=None, cost=Subset())
     assert mission(there=live).declared_cost is None
     with pytest.raises(InputError, match="are not known"):
         mission(there=live, costs="declared")
 
 
-def test_a_rule_that_divides_by_costs_needs_them():
+def test_a_policy_that_divides_by_costs_needs_them_declared():
     with pytest.raises(InputError, match="declare"):
         mission(Random(per_cost=True))

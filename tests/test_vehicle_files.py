@@ -1,4 +1,4 @@
-"""Vehicle files: what they may say, what `new vehicle` writes, and what `check` and `schema` make of them."""
+"""Vehicle files: their content, what `new vehicle` writes, and how `check` and `schema` treat them."""
 
 import json
 import tomllib
@@ -28,21 +28,39 @@ def test_every_kind_of_link_is_a_value_with_an_address(kind):
 
 @pytest.mark.parametrize("kind", LINKS.names())
 @pytest.mark.parametrize("world", WORLDS)
-def test_a_new_vehicle_file_says_all_settings_at_their_defaults(kind, world, tmp_path, monkeypatch):
+def test_a_new_vehicle_file_states_every_setting_at_its_default(kind, world, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     axes = fieldbo.load_world(world).domain.axes
     text = template(kind, axes, 'the "department\'s" boat')
     write("boat.toml", text)
-    told, bare = LoadedVehicleFile.read("boat.toml"), LoadedVehicleFile.read(kind)
-    assert told.link == bare.link
-    assert told.settings.watch == bare.settings.watch
-    assert told.settings.title == 'the "department\'s" boat'
-    assert (told.settings.frame is None) == (world == "cell-growth")
+    written, bare = LoadedVehicleFile.read("boat.toml"), LoadedVehicleFile.read(kind)
+    assert written.link == bare.link
+    assert written.settings.watch == bare.settings.watch
+    assert written.settings.title == 'the "department\'s" boat'
+    assert (written.settings.frame is None) == (world == "cell-growth")
     faults = list(Draft202012Validator(vehicle_schema()).iter_errors(tomllib.loads(text)))
     assert faults == []
 
 
-def test_new_vehicle_writes_a_file_that_check_explains_and_never_writes_over_one(
+@pytest.mark.parametrize("kind", LINKS.names())
+def test_every_setting_of_a_link_has_a_description_in_the_schema(kind):
+    (link,) = [
+        option
+        for option in vehicle_schema()["properties"]["link"]["oneOf"]
+        if option["properties"]["kind"]["const"] == kind
+    ]
+    assert all(of.get("description") for name, of in link["properties"].items() if name != "kind")
+
+
+def test_the_schema_is_json_with_the_bounds_of_each_setting():
+    schema = vehicle_schema()
+    json.dumps(schema, allow_nan=False)
+    silence = schema["$defs"]["Watch"]["properties"]["silence_s"]
+    assert silence["exclusiveMinimum"] == 0
+    assert silence["description"].startswith("Watchdog")
+
+
+def test_new_vehicle_writes_a_file_that_check_explains_and_never_overwrites_one(
     tmp_path, monkeypatch, command
 ):
     monkeypatch.chdir(tmp_path)
@@ -55,11 +73,11 @@ def test_new_vehicle_writes_a_file_that_check_explains_and_never_writes_over_one
     code, out, _ = command("check", "boat.toml")
     assert code == 0
     assert "mqtt://localhost:1883/fieldbo/robot" in out
-    assert "5 s without a sign of life" in out
+    assert "5 s of silence" in out
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("[link]\nkind = 'mqtt'", "format is missing"),
         ("format = 1", "link is missing"),
@@ -75,32 +93,32 @@ def test_new_vehicle_writes_a_file_that_check_explains_and_never_writes_over_one
         ("format = 1\n[link]\nkind = 'mqtt'\n[frame]\nalong = 'x'\nleft = 'x'", ""),
     ],
 )
-def test_what_a_vehicle_file_can_not_say_is_refused_with_its_place(text, says, tmp_path):
+def test_an_error_in_a_vehicle_file_names_its_place(text, message, tmp_path):
     write(tmp_path / "boat.toml", text)
     mission = fieldbo.load_mission("lake-level-set")
     with pytest.raises(InputError) as error:
         load_vehicle(str(tmp_path / "boat.toml"), mission)
-    assert says in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_file_that_is_not_there_is_said_to_be():
-    with pytest.raises(InputError, match="there is no such file"):
+def test_a_missing_file_is_an_error():
+    with pytest.raises(InputError, match="the file does not exist"):
         LoadedVehicleFile.read("boat.toml")
 
 
-def test_each_run_has_a_session_of_its_own_and_a_resume_the_same():
+def test_each_run_has_its_own_session_and_a_resumed_run_keeps_it():
     first, second = for_new_run("mqtt"), for_new_run("mqtt")
     assert first["session"] != second["session"]
     mission = fieldbo.load_mission("lake-level-set")
     assert vehicle_of(json.loads(json.dumps(first)), mission).session == first["session"]
 
 
-def test_an_unknown_kind_of_a_recorded_vehicle_is_refused():
+def test_a_recorded_vehicle_of_an_unknown_kind_is_an_error():
     with pytest.raises(UnknownNameError):
         vehicle_of({"kind": "hovercraft"}, fieldbo.load_mission("lake-level-set"))
 
 
-def test_by_hand_and_a_robot_at_once_are_refused(command, tmp_path, monkeypatch):
+def test_by_hand_and_a_robot_together_are_an_error(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = command("run", "lake-level-set", "--by-hand", "--vehicle", "mqtt")
     assert code == 2

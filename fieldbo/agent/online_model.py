@@ -1,4 +1,4 @@
-"""What the readings say: the model fitted to them, which ones it believes, and the belief over the sites."""
+"""The model as it learns from readings: hyperparameters, believed readings, and the belief over the sites."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fieldbo.mission.mission import Mission
 
 
 class OnlineModel:
-    """Grows by each observation; a fit, or another light on an old reading, builds the belief anew.
+    """Extend the belief with each observation; rebuild it after a fit, or when an old reading changes sides.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class OnlineModel:
     believed : (n,) bool array
         Which of the readings the model believes.
     left_out : int
-        Readings that the model could not take: NaN, or not above 0 under a log.
+        Number of readings that the model could not use: NaN, or not above 0 under a log.
     rebuilt : bool
-        Whether the latest event made the belief anew.
+        Whether the latest event rebuilt the belief.
     fitted_at : int
-        How many readings there were at the latest fit; 0 before the first.
+        Number of readings at the latest fit; 0 before the first.
     """
 
     surface: Surface
@@ -48,25 +48,25 @@ class OnlineModel:
 
     @property
     def readings(self) -> int:
-        """How many readings the model has been given, n."""
+        """Number of readings in the model, n."""
         return len(self._values)
 
     @property
     def provisional(self) -> bool:
-        """Whether hyperparameters are still to be fitted for the first time."""
+        """True until the hyperparameters are fitted for the first time."""
         return self.mission.model.every is not None and not self.fitted_at
 
     @property
     def fit_is_due(self) -> bool:
-        """Whether enough readings have come since the latest fit."""
+        """True if enough readings have arrived since the latest fit."""
         every = self.mission.model.every
         if every is None or not LEAST_READINGS <= self.readings <= self.mission.model.until:
             return False
         return not self.fitted_at or self.readings - self.fitted_at >= every
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
-        """Return a fit to all readings, without taking it over."""
-        found = self.mission.model.fitted(
+        """Return a fit to all readings, without adopting it."""
+        fitted = self.mission.model.fitted(
             self.hyperparameters,
             self.mission.world.domain,
             self.mission.question,
@@ -74,15 +74,15 @@ class OnlineModel:
             rng,
             noise_varies=self.mission.world.sensor.varies,
         )
-        return Fitted(found.to_plain())
+        return Fitted(fitted.to_plain())
 
     def refit(self, event: Fitted) -> None:
-        """Take a fit over."""
+        """Adopt a fit."""
         self._build(Hyperparameters.from_plain(event.hyperparameters))
         self.fitted_at = max(1, self.readings)
 
     def learn(self, event: Observation) -> bool:
-        """Take in an observation's readings; return whether the model could take any of them."""
+        """Add an observation's readings; return True if the model could use any of them."""
         scale = self.hyperparameters.scale
         good = scale.usable(event.values)
         self.left_out += int((~good).sum())
@@ -94,21 +94,20 @@ class OnlineModel:
         self._noises.extend(noises.tolist())
         before, self.believed = self.believed, self._believed_now()
         if not np.array_equal(self.believed[: len(before)], before):
-            self._build(self.hyperparameters)  # the new readings have shed another light on the old ones
+            self._build(self.hyperparameters)  # the new readings changed which old ones are believed
             return True
         new = self.believed[len(before) :]
         self.surface.append(
             sites[new],
             scale.to_model(values)[new],
             self.hyperparameters.noise_to_model(noises, values)[new],
-            event.times_s[good][new],
         )
         return True
 
     def noise(self, level: int = 0, surface: Surface | None = None) -> Array:
-        """Return the noise variances (N,) that readings would have, in model units.
+        """Return the noise variances (N,) of readings, in model units.
 
-        At the candidates of a surface; by default of the one over the domain's sites.
+        At the candidates of `surface`; by default at the domain's sites.
         """
         over = self.surface if surface is None else surface
         expected = self.hyperparameters.scale.to_user(over.mean)
@@ -116,7 +115,7 @@ class OnlineModel:
         return self.hyperparameters.noise_to_model(declared, expected)
 
     def _build(self, hyperparameters: Hyperparameters) -> None:
-        """Build the belief anew from all readings."""
+        """Build the belief from all readings."""
         self.hyperparameters = hyperparameters
         self.rebuilt = True
         self.believed = self._believed_now()
@@ -124,7 +123,7 @@ class OnlineModel:
         if self.believed.any():
             sites, values, noises = (a[self.believed] for a in self._arrays())
             noise = hyperparameters.noise_to_model(noises, values)
-            belief = belief.given(sites, hyperparameters.scale.to_model(values), noise)
+            belief = belief.condition_on(sites, hyperparameters.scale.to_model(values), noise)
         self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
     def _believed_now(self) -> Mask:

@@ -1,6 +1,3 @@
-from .fit import Fit as Fit
-from .fit import LogNormalPrior as LogNormalPrior
-from .fit import fit as fit
 from .kernels import Kernel as Kernel
 from .kernels import Matern32 as Matern32
 from .kernels import Matern52 as Matern52
@@ -8,6 +5,9 @@ from .kernels import Product as Product
 from .kernels import SquaredExponential as SquaredExponential
 from .kernels import Sum as Sum
 from .kernels import kernel as kernel
+from .marginal_likelihood import Fit as Fit
+from .marginal_likelihood import LogNormalPrior as LogNormalPrior
+from .marginal_likelihood import fit_kernel as fit_kernel
 from .model import Hyperparameters as Hyperparameters
 from .model import Model as Model
 from .posterior import Belief as Belief

@@ -1,6 +1,6 @@
 """Covariances, and the sums over them that truncated variance reduction needs.
 
-In single precision, and in units of the prior's variance, unless it says otherwise.
+In single precision and in units of the prior's variance, unless stated otherwise.
 
 ===========  ==================================================================================
 ``C``        rows of the posterior covariance, (R, W): members by candidates
@@ -22,16 +22,16 @@ from fieldbo._numerics.compiled import compiled
 
 SE, MATERN32, MATERN52 = 0, 1, 2
 
-_CHUNK = 1024  # candidates of a tile, which stays in the cache
+_CHUNK = 1024  # candidates per tile, which stays in the cache
 _PARTS = 8
-_TERMS = 64  # as many are summed in single precision before they go into a double
+_TERMS = 64  # summed in single precision before they are added to a double
 _LOG2E = np.float32(1.4426950408889634)
 _LEAST = np.float32(-126.0)
 
 
 @compiled()
 def _exp2(x: Any) -> Any:
-    """Return ``2^x`` for x of at most 0, in single precision, without a call that stops vectorisation."""
+    """Return ``2^x`` for x of at most 0, in single precision, without a call that prevents vectorisation."""
     x = x if x > _LEAST else _LEAST
     whole = np.floor(x)
     f = x - whole
@@ -110,7 +110,7 @@ def _add_terms(C: Any, at: Any, room: Any, scale: Any, low: int, sums: Any) -> N
 
 @compiled()
 def _bring_up_to_date(row: Any, m: int, since: int, n: int, V: Any) -> None:
-    """Take rows `since` to n of V out of site m's row of the covariance."""
+    """Subtract rows `since` to n of V from site m's row of the covariance."""
     for j in range(since, n):
         v, f = V[j], V[j, m]
         for x in range(len(row)):
@@ -119,9 +119,9 @@ def _bring_up_to_date(row: Any, m: int, since: int, n: int, V: Any) -> None:
 
 @compiled(parallel=True)
 def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale: Any, out: Any) -> None:
-    """Bring rows of C up to date, and add their terms ``min(C^2 scale, room)`` to each candidate's sum.
+    """Update rows of C, and add their terms ``min(C^2 scale, room)`` to each candidate's sum.
 
-    Both in one pass over C, which is what the time goes into: each thread reads whole rows.
+    Both happen in one pass over C, whose memory traffic dominates the time: each thread reads whole rows.
 
     Parameters
     ----------
@@ -129,17 +129,17 @@ def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale
         Changed in place.
     members : (R,) int array
     since : (R,) int array
-        How many rows of V the row of each member already accounts for.
+        Number of rows of V that each member's row already accounts for.
     V : (., N) float32 array
     n : int
-        How many rows of V there are.
+        Number of rows of V in use.
     room : (R,) float32 array
     scale : (K, N) float32 array
     out : (N, K) float64 array
         Added to.
     """
     N, levels, R = C.shape[1], len(scale), len(members)
-    # As many parts whatever the number of threads: sums keep their order.
+    # The number of parts does not depend on that of threads: sums keep their order.
     share = max(_TERMS, (R + _PARTS - 1) // _PARTS)
     parts = (R + share - 1) // share
     partial = np.zeros((parts, levels, N))
@@ -163,24 +163,24 @@ def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale
 
 
 @compiled()
-def _own(V: Any, members: Any) -> Any:
+def _columns(V: Any, members: Any) -> Any:
     """Return the members' columns of V as rows (R, n)."""
-    own = np.empty((len(members), len(V)), np.float32)
+    rows = np.empty((len(members), len(V)), np.float32)
     for k in range(len(members)):
         for j in range(len(V)):
-            own[k, j] = V[j, members[k]]
-    return own
+            rows[k, j] = V[j, members[k]]
+    return rows
 
 
 @compiled()
-def _fill_tile(kind: int, scaled: Any, members: Any, own: Any, others: Any, low: int, tile: Any) -> None:
-    """Fill `tile` (R, W) with posterior covariances between members and candidates from low on.
+def _fill_tile(kind: int, scaled: Any, members: Any, mine: Any, others: Any, low: int, tile: Any) -> None:
+    """Fill `tile` (R, W) with posterior covariances between members and candidates from `low` on.
 
-    `own` (R, n) and `others` (n, W) are the members' and the candidates' parts of V.
+    `mine` (R, n) and `others` (n, W) are the members' and the candidates' parts of V.
     """
     width = tile.shape[1]
     if len(others):
-        explained = np.dot(own, others)
+        explained = np.dot(mine, others)
     for k in range(len(members)):
         line = tile[k]
         _fill(kind, scaled, members[k], low, line)
@@ -199,13 +199,13 @@ def make_rows(kind: int, scaled: Any, members: Any, V: Any, C: Any) -> None:
     kind : int
         SE, MATERN32 or MATERN52.
     scaled : (d, N) array
-        Sites in length scales; double, as differences of single ones would lose digits.
+        Sites in length scales; double, as differences in single precision would lose digits.
     members : (R,) int array
     V : (n, N) float32 array
     C : (N, N) float32 array
     """
     N = V.shape[1]
-    own = _own(V, members)
+    mine = _columns(V, members)
     for b in prange((N + _CHUNK - 1) // _CHUNK):
         low, high = b * _CHUNK, min((b + 1) * _CHUNK, N)
         others = V[:, low:high].copy()
@@ -213,16 +213,16 @@ def make_rows(kind: int, scaled: Any, members: Any, V: Any, C: Any) -> None:
         for start in range(0, len(members), _TERMS):
             stop = min(start + _TERMS, len(members))
             some = members[start:stop]
-            _fill_tile(kind, scaled, some, own[start:stop], others, low, tile)
+            _fill_tile(kind, scaled, some, mine[start:stop], others, low, tile)
             for k in range(stop - start):
                 C[some[k], low:high] = tile[k]
 
 
 @compiled()
 def _add_back(tile: Any, first: int, rows: int, room: Any, scale: Any, sums: Any) -> None:
-    """Add, for each of the rows first to first + rows, the terms of the tile's columns as members.
+    """Add the terms of the tile's columns as members, for each of the rows `first` to ``first + rows``.
 
-    The covariance is symmetric: what a column's reading tells of a row, a row's tells of the column.
+    The covariance is symmetric: a tile serves its rows and its columns.
     """
     for level in range(len(scale)):
         for k in range(rows):
@@ -237,10 +237,10 @@ def _add_back(tile: Any, first: int, rows: int, room: Any, scale: Any, sums: Any
 
 @compiled(parallel=True)
 def add_gains_of_tiles(kind: int, scaled: Any, V: Any, room: Any, scale: Any, out: Any) -> None:
-    """Do as `add_gains` does, with covariances that are made tile by tile and kept nowhere.
+    """Do the same as `add_gains`, with covariances that are computed tile by tile and not stored.
 
     The members are the first R candidates. A tile of members with members counts both ways, so that each
-    covariance is made once.
+    covariance is computed once.
 
     Parameters
     ----------
@@ -252,8 +252,8 @@ def add_gains_of_tiles(kind: int, scaled: Any, V: Any, room: Any, scale: Any, ou
     """
     N, R, levels = V.shape[1], len(room), len(scale)
     members = np.arange(R)
-    own = _own(V, members)
-    # Chunks end with the members; the last members' chunk meets most tiles, so they are dealt from both ends.
+    mine = _columns(V, members)
+    # No chunk holds members and others. Later chunks of members meet more tiles: deal from both ends.
     inside = (R + _CHUNK - 1) // _CHUNK
     chunks = inside + (N - R + _CHUNK - 1) // _CHUNK
     back = np.zeros((inside, levels, R))
@@ -265,14 +265,14 @@ def add_gains_of_tiles(kind: int, scaled: Any, V: Any, room: Any, scale: Any, ou
         others = V[:, low:high].copy()
         tile = np.empty((_TERMS, high - low), np.float32)
         sums = np.empty((levels, high - low), np.float32)
-        # Of members, the rows before the chunk count both ways; those of the chunk meet each other here.
+        # Members before the chunk count both ways; those of the chunk meet each other here.
         end = high if among else R
         start = 0
         while start < end:
             stop = min(start + _TERMS, end)
             if among and start < low:
                 stop = min(stop, low)
-            _fill_tile(kind, scaled, members[start:stop], own[start:stop], others, low, tile)
+            _fill_tile(kind, scaled, members[start:stop], mine[start:stop], others, low, tile)
             sums[:] = np.float32(0.0)
             for k in range(0, stop - start, 4):
                 last = min(k + 4, stop - start)
@@ -297,7 +297,7 @@ def exact_gains(
     rows: Any,
     members: Any,
     others: Any,
-    own: Any,
+    mine: Any,
     scale: Any,
     room: Any,
 ) -> Any:
@@ -308,14 +308,14 @@ def exact_gains(
     kind, scaled
         As for `make_rows`.
     variance : float
-        Of the prior, in whose unit all else is.
+        Of the prior.
     rows, members : (n,) and (R,) int arrays
-    others, own : (n, .) and (R, .) arrays
-        Their parts of V, a row each.
+    others, mine : (n, .) and (R, .) arrays
+        The parts of V of `rows` and of `members`, one row per site.
     scale, room : (n,) and (R,) arrays
     """
-    d, readings = scaled.shape[0], own.shape[1]
-    found = np.empty(len(rows))
+    d, readings = scaled.shape[0], mine.shape[1]
+    gains = np.empty(len(rows))
     for i in prange(len(rows)):
         total = 0.0
         for k in range(len(members)):
@@ -333,9 +333,9 @@ def exact_gains(
                 c = (1.0 + s + s * s / 3.0) * math.exp(-s)
             explained = 0.0
             for j in range(readings):
-                explained += others[i, j] * own[k, j]
+                explained += others[i, j] * mine[k, j]
             c = variance * c - explained
             a = c * c * scale[i]
             total += a if a < room[k] else room[k]
-        found[i] = total
-    return found
+        gains[i] = total
+    return gains

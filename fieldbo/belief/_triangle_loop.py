@@ -1,4 +1,4 @@
-"""Forward substitution with a triangle that is longer than what is used of it."""
+"""Forward substitution with a triangle of which only the first rows are in use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from fieldbo._numerics.compiled import compiled
 def solved(rows: Any, b: Any) -> Any:
     """Return ``L^-1 b`` (n,), where L is the lower triangle of the first n rows and columns of `rows`.
 
-    The triangle is read once, four rows side by side: the bandwidth of the memory, for ``4 n^2`` bytes,
-    is what bounds the time.
+    The triangle is read once, four rows at a time: memory bandwidth, for ``4 n^2`` bytes, bounds the time.
 
     Parameters
     ----------
     rows : (c, c) array
-        With c at least n; what lies beyond row n is not looked at.
+        With c at least n; rows beyond n are ignored.
     b : (n,) array
     """
     n = len(b)

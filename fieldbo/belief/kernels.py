@@ -44,15 +44,15 @@ class Kernel(ABC):
 
     @abstractmethod
     def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
-        """Return the covariances (n, m) between `a` (n, d) and `b` (m, d), and how they change with `a`.
+        """Return the covariances (n, m) between `a` (n, d) and `b` (m, d), and their derivatives by `a`.
 
-        All that is ever wanted of the n x m x d derivatives are sums over `b`, which take no such array.
+        The derivatives come as a function that sums them over `b`, which avoids an n x m x d array.
         """
 
     @property
     @abstractmethod
     def theta(self) -> Array:
-        """Hyperparameters as natural logs, (p,)."""
+        """Natural logs of the hyperparameters, (p,)."""
 
     @abstractmethod
     def with_theta(self, theta: Array) -> Kernel:
@@ -70,7 +70,7 @@ class Kernel(ABC):
         Returns
         -------
         covariances : (m,) array
-            A new one, which the caller may change.
+            A new array, which the caller may change.
         pullback : Pullback
         """
 
@@ -83,12 +83,12 @@ class Kernel(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Stationary(Kernel):
-    """A kernel of the scaled distance r alone (automatic relevance determination).
+    """A kernel that depends on the scaled distance r alone (automatic relevance determination).
 
     Parameters
     ----------
     length_scales : (d,) array
-        One an axis, in the axis' unit; above 0.
+        One per axis, in the axis' unit; above 0.
     variance : float
         k(x, x), in the squared unit of the values; above 0.
 
@@ -130,7 +130,7 @@ class Stationary(Kernel):
         correlation, slope = self._shape(self._squared_distance(a, b))
 
         def slopes(weights: Array) -> Array:
-            # dk/da_i = -v slope(r^2) (a_i - b_j) / l^2; far from the origin differences would lose digits
+            # dk/da_i = -v slope(r^2) (a_i - b_j) / l^2; centred, as differences lose digits far from 0
             by_pair, centre = weights * slope, b.mean(axis=0)
             there, here = by_pair @ (b - centre), by_pair.sum(axis=1)[:, None] * (a - centre)
             return np.asarray(self.variance * (there - here) / self.length_scales**2)
@@ -251,7 +251,7 @@ KERNELS: dict[str, type[Stationary]] = {k.name: k for k in (SquaredExponential, 
 
 
 def kernel(name: str, length_scales: ArrayLike, variance: float = 1.0) -> Stationary:
-    """Return the kernel of that name.
+    """Return the stationary kernel called `name`.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def kernel(name: str, length_scales: ArrayLike, variance: float = 1.0) -> Statio
     Raises
     ------
     UnknownNameError
-        No kernel has that name.
+        `name` is not a kernel.
     """
     if name not in KERNELS:
         raise UnknownNameError.of("kernel", name, KERNELS)

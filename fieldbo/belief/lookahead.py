@@ -1,4 +1,4 @@
-"""What a reading at each site would take off the variances at all others: eq. 18 of Bogunovic et al. 2016.
+"""Sums of the variance reductions that a reading at each site would bring (Bogunovic et al. 2016, eq. 18).
 
 ===========  ===============================================================================
 ``N, n``     candidates, readings
@@ -6,10 +6,10 @@
 ``V``        ``L^-1 k(X, C)``, (n, N); the posterior covariance is ``k(C, C) - V^T V``
 ===========  ===============================================================================
 
-The covariances of members with all candidates are kept in single precision where they fit in memory, each
-row brought up to date by the readings since it was last looked at; otherwise they are computed anew, tile by
-tile. Single precision only finds who is in question: every answer comes with a bound of its error, and
-:meth:`fieldbo.belief.surface.Surface.covariance` has the digits.
+If they fit in memory, the covariances of members with all candidates are kept in single precision, and each
+row is updated with the new readings when it is next used; otherwise they are recomputed tile by tile. Single
+precision only narrows down the candidates: every result comes with an error bound, and
+:meth:`fieldbo.belief.surface.Surface.exact_gains` settles the rest in double precision.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Kernel, Matern32, Matern52, SquaredExponential, Stationary
 
 _UNIT = 2.0**-24  # of single precision
-_ROWS = 256  # that are made at once
-_REMADE = 128  # a row that was brought up to date so often is made anew: rounding adds up
-_SOME = 16  # rows up to which numpy is as fast as a loop
+_ROWS = 256  # computed at once
+_REMADE = 128  # updates after which a row is recomputed, as rounding accumulates
+_FEW = 16  # rows up to which numpy is as fast as a compiled loop
 _KINDS: dict[type, int] = {SquaredExponential: 0, Matern32: 1, Matern52: 2}  # as the loops call them
 
 Single = NDArray[np.float32]
@@ -35,10 +35,10 @@ Whole = NDArray[np.int64]
 
 
 def free_bytes() -> float:
-    """Return how much memory there is to be had, as far as the system says so; else 4 GB."""
+    """Return the memory that is available; 4 GB if the system does not report it."""
     try:
-        told = Path("/proc/meminfo").read_text(encoding="ascii")
-        return 1024.0 * int(told.split("MemAvailable:")[1].split()[0])
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+        return 1024.0 * int(meminfo.split("MemAvailable:")[1].split()[0])
     except (OSError, IndexError, ValueError):
         return 4e9
 
@@ -52,20 +52,20 @@ def posterior_covariance(kernel: Kernel, candidates: Array, V: Array, rows: Whol
     candidates : (N, d) array
     V : (n, N) array
     rows, columns : int arrays
-        Which candidates.
+        Indices of candidates.
     """
     prior = kernel(candidates[rows], candidates[columns])
     if not len(V):
         return prior
     if 4 * len(columns) < len(candidates):
         return prior - V[:, rows].T @ V[:, columns]
-    return prior - (V[:, rows].T @ V)[:, columns]  # which saves a copy of most of V
+    return prior - (V[:, rows].T @ V)[:, columns]  # saves a copy of most of V
 
 
 def known_kernel(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
-    """Return a kernel as the loops know it: its kind, and the candidates (d, N) in length scales.
+    """Return what the compiled loops need: the kernel's kind, and the candidates (d, N) in length scales.
 
-    None for any other kernel, whose covariances are computed as it says.
+    None for a kernel that the loops do not know; its covariances are then computed by calling it.
     """
     kind = _KINDS.get(type(kernel))
     if kind is None or not isinstance(kernel, Stationary):
@@ -74,46 +74,45 @@ def known_kernel(kernel: Kernel, candidates: Array) -> tuple[int, Array] | None:
 
 
 class Gains(NamedTuple):
-    """Truncated variance reductions (N, K) by candidate and level, and a bound (N, K) of their errors."""
+    """Truncated variance reductions (N, K) by candidate and level, and bounds (N, K) of their errors."""
 
     value: Array
     error: Array
 
 
 class Lookahead:
-    """Covariances between candidates, for sums over them.
+    """Covariances between candidates, and sums over them.
 
-    A working buffer, fed by the surface that owns it.
+    A working buffer, owned by a surface.
 
     Parameters
     ----------
     kernel : Kernel
     candidates : (N, d) array
     most_bytes : float, optional
-        What the covariances may take; where they would need more, nothing is kept. By default half of
-        the memory that is free.
+        Memory for the covariances; if they need more, none are kept. By default half of what is free.
     """
 
     def __init__(self, kernel: Kernel, candidates: Array, most_bytes: float | None = None) -> None:
         self.kernel, self.candidates = kernel, candidates
         self.most_bytes = free_bytes() / 2 if most_bytes is None else most_bytes
-        # All is reckoned in units of the prior's variance: single precision has no digits for 1e-24.
+        # Everything is in units of the prior's variance: single precision has no digits for 1e-24.
         self._unit = float(np.max(kernel.diagonal(candidates)))
         self._compiled = known_kernel(kernel, candidates)
         self._V: Single = np.empty((0, len(candidates)), np.float32)
         self._n = 0
         self._kept: Single | None = None
-        self._since: Whole = np.full(len(candidates), -1)  # rows of V in each kept row; -1: not made yet
-        self._made: Whole = np.full(len(candidates), -1)  # as many were in it when it was made
+        self._since: Whole = np.full(len(candidates), -1)  # rows of V in each kept row; -1: not computed
+        self._made: Whole = np.full(len(candidates), -1)  # rows of V in it when it was computed
 
     @property
     def kept_bytes(self) -> int:
-        """What the covariances of all candidates take."""
+        """Memory that the covariances of all candidates need."""
         return 4 * len(self.candidates) ** 2
 
     @property
     def keeps(self) -> bool:
-        """Whether they fit in the memory that they may take."""
+        """Whether the covariances fit in the memory allowed."""
         return self.kept_bytes <= self.most_bytes
 
     def gains(self, V: Array, variance: Array, members: Whole, noise: Array, floor: float) -> Gains:
@@ -127,7 +126,7 @@ class Lookahead:
         noise : (N, K) array
             Of a reading at each candidate and level.
         floor : float
-            What falls below it does not count: ``eta^2 / beta``.
+            Variances below it do not count: ``eta^2 / beta``.
 
         Returns
         -------
@@ -136,7 +135,7 @@ class Lookahead:
         """
         self._read(V)
         unit = self._unit
-        # A candidate that is known exactly and read without noise has nothing to tell.
+        # A candidate that is known exactly and read without noise brings no gain.
         total = (noise + variance[:, None]) / unit
         scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         room = ((variance[members] - floor) / unit).astype(np.float32)
@@ -150,8 +149,8 @@ class Lookahead:
     def _rounding(self, members: Whole) -> float:
         """Return a bound of the covariances' errors: of the prior, of sums over readings, of updates.
 
-        Roundings of a sum are independent (seven of their standard deviations are allowed for); updates that
-        are too small to change anything all err in one direction, by half a unit each.
+        The roundings of a sum are independent (the bound allows seven of their standard deviations); updates
+        too small to change anything all err in one direction, by half a unit each.
         """
         updates = int(np.max(self._n - self._made[members], initial=0)) if self.keeps else 0
         return _UNIT * (6.0 + 2.0 * float(np.sqrt(self._n)) + 0.5 * updates)
@@ -159,7 +158,7 @@ class Lookahead:
     def exact_gains(
         self, V: Array, variance: Array, rows: Whole, noise: Array, members: Whole, floor: float
     ) -> Array:
-        """Return the same sums (n,) in double precision, for the candidates `rows` read with `noise` (n,).
+        """Return the sums (n,) in double precision for the candidates `rows`, read with `noise` (n,).
 
         Parameters
         ----------
@@ -173,20 +172,22 @@ class Lookahead:
         total = noise + variance[rows]
         scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         room = np.maximum(variance[members] - floor, 0.0)
-        if self._compiled is not None and len(rows) > _SOME:
-            own = np.ascontiguousarray(V[:, members].T)
-            others = np.ascontiguousarray(V[:, rows].T)
-            found: Array = exact_gains(*self._compiled, self._unit, rows, members, others, own, scale, room)
-            return found
-        found = np.empty(len(rows))
+        if self._compiled is not None and len(rows) > _FEW:
+            of_members = np.ascontiguousarray(V[:, members].T)
+            of_rows = np.ascontiguousarray(V[:, rows].T)
+            gains: Array = exact_gains(
+                *self._compiled, self._unit, rows, members, of_rows, of_members, scale, room
+            )
+            return gains
+        gains = np.empty(len(rows))
         for start in range(0, len(rows), _ROWS):
             some = slice(start, start + _ROWS)
             covariance = posterior_covariance(self.kernel, self.candidates, V, rows[some], members)
-            found[some] = np.minimum(np.square(covariance) * scale[some, None], room).sum(axis=1)
-        return found
+            gains[some] = np.minimum(np.square(covariance) * scale[some, None], room).sum(axis=1)
+        return gains
 
     def _read(self, V: Array) -> None:
-        """Take over the rows of V that came since the last time."""
+        """Copy the rows of V that are new."""
         n = len(V)
         if n > len(self._V):
             grown = np.empty((max(16, n + n // 2), V.shape[1]), np.float32)
@@ -226,17 +227,17 @@ class Lookahead:
             others[members] = False
             order = np.concatenate([members, np.flatnonzero(others)])  # members first
             kind, scaled = self._compiled
-            found = np.zeros_like(out)
+            gains = np.zeros_like(out)
             V = np.ascontiguousarray(self._V[: self._n, order])
             scaled, scale = np.ascontiguousarray(scaled[:, order]), np.ascontiguousarray(scale[:, order])
-            add_gains_of_tiles(kind, scaled, V, room, scale, found)
-            out[order] += found
+            add_gains_of_tiles(kind, scaled, V, room, scale, gains)
+            out[order] += gains
             return
         for start in range(0, len(members), _ROWS):
             some = slice(start, start + _ROWS)
             rows = self._rows(members[some])
-            every = np.arange(len(rows))
-            add_gains(rows, every, every, self._V, 0, room[some], scale, out)  # already up to date
+            indices = np.arange(len(rows))
+            add_gains(rows, indices, indices, self._V, 0, room[some], scale, out)  # already up to date
 
     def _rows(self, members: Whole) -> Single:
         """Return the posterior covariances (R, N) of members with all candidates, for any kernel."""
@@ -245,7 +246,7 @@ class Lookahead:
         return np.ascontiguousarray(prior - V[:, members].T @ V, np.float32)
 
     def copy(self) -> Lookahead:
-        """Return a look-ahead of its own, which takes what memory this one leaves."""
+        """Return an independent copy, which may use the memory that this one leaves."""
         other = copy(self)
         other._V = self._V[: self._n].copy()
         other._since, other._made = self._since.copy(), self._made.copy()

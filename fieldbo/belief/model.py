@@ -1,4 +1,4 @@
-"""What an agent assumes of the field: kernel, transform of the values, and when it learns the rest."""
+"""The agent's model of the field: kernel, transform of the values, and when hyperparameters are fitted."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import NonNegativeFloat, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.fit import Fit, LogNormalPrior, fit
-from fieldbo.belief.kernels import KERNELS, Stationary, kernel
+from fieldbo.belief.kernels import Stationary, kernel
+from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError
+from fieldbo.validation import settings
 
 LEAST_READINGS = 5
-"""A fit waits for so many readings: fewer say nothing of a length scale."""
+"""Readings before the first fit: fewer do not determine a length scale."""
 
 PRIOR_READINGS = 5
-"""How many readings the prior mean and variance count for when values are standardised."""
+"""Weight of the prior mean and variance, in readings, when values are standardised."""
 
-_SHORTEST = 1e-6  # share of an axis: a length scale beyond it is a slip of units
+_SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
 
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """A kernel in model units, the way to those units, and the noise where it is learned.
+    """A kernel in model units, the scale that leads to those units, and the noise if it is learned.
 
     Parameters
     ----------
     kernel : Stationary
     scale : ValueScale
     noise_variance : float, optional
-        In model units; None: what the sensor declares holds.
+        Learned noise variance, in model units; None to use what the sensor declares.
     declared : float, optional
-        The declared noise variance, in model units, that turned out to be the learned one: others are in
-        proportion. None: all readings have the learned one.
+        The declared noise variance, in model units, to which the learned one corresponds; readings with
+        another declared variance are scaled in proportion. None: all readings have the learned variance.
     """
 
     kernel: Stationary
@@ -49,15 +51,15 @@ class Hyperparameters:
 
     def noise_to_model(self, noise_variances: Array, values: Array) -> Array:
         """Return the noise variances (n,) of readings in model units: as declared, or as learned."""
-        told = self.scale.noise_to_model(noise_variances, values)
+        declared = self.scale.noise_to_model(noise_variances, values)
         if self.noise_variance is None:
-            return told
+            return declared
         if self.declared is None:
             return np.full(len(values), self.noise_variance)
-        return told * (self.noise_variance / self.declared)
+        return declared * (self.noise_variance / self.declared)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return them as strings, numbers and lists."""
+        """Return a dict of strings, numbers and lists."""
         return {
             "kernel": self.kernel.name,
             "length_scales": self.kernel.length_scales.tolist(),
@@ -71,7 +73,7 @@ class Hyperparameters:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Hyperparameters:
-        """Return what `to_plain` wrote."""
+        """Return the hyperparameters that `to_plain` wrote."""
         return cls(
             kernel(plain["kernel"], plain["length_scales"], plain["variance"]),
             ValueScale(plain["transform"], plain["shift"], plain["scale"]),
@@ -80,69 +82,51 @@ class Hyperparameters:
         )
 
 
-@dataclass(frozen=True)
+@settings("model")
 class Model:
-    """The agent's model of the field.
+    """The agent's model of the field: a Gaussian process, its scale, and how it learns.
 
-    Parameters
-    ----------
-    kernel : {"se", "matern32", "matern52"}
-    transform : {"none", "log"}
-        ``"log"`` for skewed, positive values: the model is of their log.
-    learn : bool or {"every": k, "until": n}
-        Whether hyperparameters are fitted on the way: true is after each ten readings (and after the
-        initial ones); at least five readings are needed. After n readings they stay as they are.
-    noise : {"declared", "learned"}
-        Whether the sensor's noise is believed, or fitted with the rest: one factor on what it declares,
-        where that differs between places or settings.
-    outliers : {"kept", "tested"}
-        Whether every reading is believed, or only those that agree with the others: see
-        :mod:`fieldbo.belief.outliers`.
-    length_scales : list of float, optional
-        Where to start from, or to stay: one an axis, in its unit. Default: 0.3 of each axis' extent.
-    variance : float, optional
-        Prior variance, in the squared unit of the (transformed) values; 1 until the first fit.
-    mean : float, optional
-        Prior mean, in the user's unit. Default: the threshold; without one, 0 until the first fit.
+    Everything has a default: ``Model()`` starts from the domain's extent and fits its hyperparameters every
+    ten readings. Fix what you know and set ``learn=False`` for a model that stays as it is.
 
-    memory_gb : float, optional
-        What covariances between sites may take in memory. What needs more is computed anew at each
-        decision: slower, with the same choices. By default half of what is free.
-
-    Raises
-    ------
-    InputError
-        A number is out of its range.
+    Examples
+    --------
+    >>> Model(kernel="se", learn=False, length_scales=(200.0, 3.0), variance=4.0, mean=20.0).every is None
+    True
+    >>> Model(learn={"every": 25, "until": 200}).every
+    25
     """
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
     kernel: Literal["se", "matern32", "matern52"] = "matern52"
+    """Squared exponential, or Matern with smoothness 3/2 or 5/2."""
     transform: Transform = "none"
+    """``"log"`` models the log of the values: for skewed, positive ones."""
     learn: bool | Mapping[Literal["every", "until"], int] = True
+    """Whether to fit the hyperparameters during the mission: ``true`` fits after the initial readings and
+    then every ten, once there are five. ``{ every = k, until = n }`` fits every k readings, up to n."""
     noise: Literal["declared", "learned"] = "declared"
+    """Whether to trust the sensor's noise variance or to fit it. Where the declared noise differs between
+    sites or settings, a single factor is fitted."""
     outliers: Literal["kept", "tested"] = "kept"
+    """Whether to trust every reading, or to leave out those that contradict the others."""
     length_scales: tuple[float, ...] | None = None
-    variance: float | None = None
+    """Initial or fixed length scales, one per axis in its unit. Default: 0.3 of each axis' extent."""
+    variance: PositiveFloat | None = None
+    """Prior variance, in the squared unit of the (transformed) values. Default: 1 until the first fit."""
     mean: float | None = None
-    memory_gb: float | None = None
+    """Prior mean, in the unit of the values. Default: the threshold, or 0 until the first fit."""
+    memory_gb: NonNegativeFloat | None = None
+    """Memory for covariances between sites. If they need more, each decision recomputes them: slower, with
+    the same choices. Default: half of the free memory."""
 
     def __post_init__(self) -> None:
-        if self.kernel not in KERNELS:
-            raise UnknownNameError.of("kernel", self.kernel, KERNELS, where="model.kernel")
-        told = self.learn if isinstance(self.learn, Mapping) else {"every": 10}
-        if not {"every"} <= set(told) <= {"every", "until"} or min(told.values()) < 1:
+        schedule = self.learn if isinstance(self.learn, Mapping) else {"every": 10}
+        if not {"every"} <= set(schedule) <= {"every", "until"} or min(schedule.values()) < 1:
             raise InputError(
-                f"learn = {dict(told)}",
+                f"learn = {dict(schedule)}",
                 expected="true, false, { every = 1 or more } or { every = 10, until = 200 }",
                 where="model.learn",
             )
-        if self.variance is not None and not (np.isfinite(self.variance) and self.variance > 0):
-            raise InputError(f"variance {self.variance}", expected="a number above 0", where="model.variance")
-        if self.mean is not None and not np.isfinite(self.mean):
-            raise InputError(f"mean {self.mean}", expected="a finite number", where="model.mean")
-        if self.memory_gb is not None and not self.memory_gb >= 0:
-            raise InputError(f"memory_gb = {self.memory_gb}", expected="at least 0", where="model.memory_gb")
         if self.noise == "learned" and not self.learn:
             raise InputError(
                 'noise = "learned" with learn = false',
@@ -153,19 +137,19 @@ class Model:
 
     @property
     def every(self) -> int | None:
-        """How many readings lie between fits; None if the model never learns."""
+        """Number of readings between fits; None if the model never learns."""
         if isinstance(self.learn, Mapping):
             return int(self.learn["every"])
         return 10 if self.learn else None
 
     @property
     def until(self) -> float:
-        """After how many readings the model learns no more; infinity: never."""
+        """Number of readings after which the model stops learning; infinity if it never does."""
         return self.learn.get("until", np.inf) if isinstance(self.learn, Mapping) else np.inf
 
     @property
     def memory_bytes(self) -> float | None:
-        """What covariances may take; None leaves it to the machine."""
+        """Memory for covariances; None for half of what is free."""
         return None if self.memory_gb is None else 1e9 * self.memory_gb
 
     def initial(self, domain: Domain, question: Question) -> Hyperparameters:
@@ -174,7 +158,8 @@ class Model:
         Raises
         ------
         InputError
-            The number of length scales differs from the domain's axes, or a log of a mean not above 0.
+            The number of length scales differs from that of the axes, one is out of range, or the mean has no
+            log.
         """
         scales = tuple(0.3 * domain.extent) if self.length_scales is None else self.length_scales
         if len(scales) != domain.dimension:
@@ -187,7 +172,7 @@ class Model:
         if not np.all((shares > _SHORTEST) & (shares < 1.0 / _SHORTEST)):
             raise InputError(
                 f"length scales {list(scales)}",
-                expected="numbers above 0, in the axes' units, neither a millionth nor a million times of "
+                expected="numbers above 0, in the axes' units, within a factor of a million of "
                 + ", ".join(f"{a.name}'s {a.extent:g} {a.unit}" for a in domain.axes),
                 where="model.length_scales",
             )
@@ -195,7 +180,7 @@ class Model:
         return Hyperparameters(kernel(self.kernel, scales, self.variance or 1.0), scale)
 
     def _centre(self, question: Question) -> float | None:
-        """Return the prior mean, transformed; None where neither model nor question has one."""
+        """Return the transformed prior mean; None if neither the model nor the question has one."""
         mean = question.centre if self.mean is None else self.mean
         if mean is None:
             return None
@@ -205,10 +190,10 @@ class Model:
             raise error.at("model.mean") from None
 
     def _standardised(self, y: Array, question: Question) -> ValueScale:
-        """Return the scale of transformed values `y` (n,) and the prior together.
+        """Return the scale that standardises the transformed values `y` (n,) and the prior together.
 
-        The prior mean (and variance, where one is set) counts as much as five readings. A few readings far
-        from a threshold would otherwise make the model sure that no site comes near it.
+        The prior mean (and variance, if set) counts as much as five readings. Otherwise a few readings far
+        from a threshold would convince the model that no site comes near it.
         """
         n, centre = len(y), self._centre(question)
         if centre is None:
@@ -225,7 +210,7 @@ class Model:
     def believed(
         self, hyperparameters: Hyperparameters, sites: Array, values: Array, noise_variances: Array
     ) -> Mask:
-        """Return which readings (n,), in the user's units, the model believes."""
+        """Return which readings (n,) the model believes; values and variances in the user's units."""
         if self.outliers == "kept" or not len(values):
             return np.ones(len(values), dtype=bool)
         h = hyperparameters
@@ -245,21 +230,21 @@ class Model:
         *,
         noise_varies: bool = False,
     ) -> Hyperparameters:
-        """Fit to the readings that are believed, in the user's units.
+        """Return the hyperparameters fitted to the readings that the model believes.
 
         Parameters
         ----------
         present : Hyperparameters
-            One more start of the search.
+            A further start of the search.
         domain : Domain
         question : Question
         sites : (n, d) array
         values, noise_variances : (n,) arrays
             In the user's units.
         rng : numpy.random.Generator
-            Scrambles the starts; each fit of a test takes the same ones.
+            Scrambles the starts; all fits of one test for outliers use the same ones.
         noise_varies : bool
-            Whether the sensor's noise differs between places or settings.
+            Whether the sensor's noise differs between sites or settings.
         """
 
         def fit_to(kept: Mask) -> Hyperparameters:
@@ -290,23 +275,23 @@ class Model:
     ) -> Hyperparameters:
         """Standardise, then maximise the penalised likelihood."""
         scale = self._standardised(ValueScale(self.transform).to_model(values), question)
-        told = scale.noise_to_model(noise_variances, values)
+        declared = scale.noise_to_model(noise_variances, values)
         y, learns = scale.to_model(values), self.noise == "learned"
         prior = LogNormalPrior.standard(domain.extent, with_noise=learns)
         rescale = 2 * np.log(present.scale.scale / scale.scale)
         theta = present.kernel.theta.copy()
         theta[-1] += rescale
         if not learns:
-            found = fit(present.kernel, sites, y, told, prior, rng, present=theta)
-            return replace(present, kernel=_stationary(found), scale=scale)
-        typical = float(np.exp(np.log(told).mean())) if noise_varies and np.all(told > 0) else None
+            fitted = fit_kernel(present.kernel, sites, y, declared, prior, rng, present=theta)
+            return replace(present, kernel=_stationary(fitted), scale=scale)
+        typical = float(np.exp(np.log(declared).mean())) if noise_varies and np.all(declared > 0) else None
         known = present.noise_variance
         theta = np.append(theta, np.log(0.01) if known is None else np.log(known) + rescale)
-        relative = None if typical is None else told / typical
-        found = fit(present.kernel, sites, y, None, prior, rng, present=theta, relative=relative)
-        return Hyperparameters(_stationary(found), scale, found.noise_variance, typical)
+        relative = None if typical is None else declared / typical
+        fitted = fit_kernel(present.kernel, sites, y, None, prior, rng, present=theta, relative=relative)
+        return Hyperparameters(_stationary(fitted), scale, fitted.noise_variance, typical)
 
 
-def _stationary(found: Fit) -> Stationary:
-    assert isinstance(found.kernel, Stationary)
-    return found.kernel
+def _stationary(fitted: Fit) -> Stationary:
+    assert isinstance(fitted.kernel, Stationary)
+    return fitted.kernel

@@ -1,20 +1,19 @@
-"""Which readings a model can believe: a test of each against the others, and a fit to those that pass.
+"""Outliers: test each reading against the others, and fit the model to those that pass.
 
 =============  ====================================================================================
-``C``          ``k(X, X) + diag(v)``, (n, n), a row for each reading: repeated ones are not pooled
+``C``          ``k(X, X) + diag(v)``, (n, n), one row per reading: repeated ones are not pooled
 ``K``, ``D``   the readings kept and dropped
 ``P``          inverse of ``C[K, K]``
 ``z``          standardised error of a reading, predicted from the kept ones other than itself, (n,)
 =============  ====================================================================================
 
-Of a kept reading ``z_i = (P y)_i / sqrt(P_ii)`` (Rasmussen and Williams 2006, eqs. 5.10 to 5.12), of a
-dropped one ``z_i = (y_i - C_iK P y_K) / sqrt(C_ii - C_iK P C_Ki)``. Both are read off one matrix, to
-which the sweep operator (Goodnight 1979, The American Statistician 33) takes a reading from K to D, or
-back, in O(n^2).
+A kept reading has ``z_i = (P y)_i / sqrt(P_ii)`` (Rasmussen and Williams 2006, eqs. 5.10 to 5.12), a dropped
+one ``z_i = (y_i - C_iK P y_K) / sqrt(C_ii - C_iK P C_Ki)``. One matrix holds both; the sweep operator
+(Goodnight 1979, The American Statistician 33) moves a reading from K to D, or back, in O(n^2).
 
-Readings are dropped worst first, so that two bad ones do not hide each other for long; a bad one makes
-its good neighbours look bad, so that in the end every dropped reading that the kept ones predict, or
-that other dropped ones confirm, comes back.
+The worst reading is dropped first, so that two bad ones do not hide each other for long. A bad reading makes
+its good neighbours look bad; therefore every dropped reading that the kept ones predict, or that other
+dropped ones confirm, is readmitted in the end.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ from fieldbo.belief.kernels import Kernel
 from fieldbo.errors import InputError, ModelError
 
 CUTOFF = 4.0
-"""How many standard deviations a reading may be off; of 16,000 good ones, one is off by more."""
+"""Largest error in standard deviations; one good reading in 16,000 exceeds it."""
 
 LEAST_READINGS = 5
-"""Of fewer readings none is dropped."""
+"""With fewer readings none is dropped."""
 
 MOST_DROPPED = 0.2
-"""Largest share of the readings that is dropped: where more look bad, the model is."""
+"""Largest fraction of readings to drop: if more look bad, it is the model that is wrong."""
 
 ROUNDS = 4
-"""How often a fit and a test of the readings take turns at most."""
+"""Most rounds of fitting and testing."""
 
-_CONFIRMED = 0.5  # share of the cutoff within which two dropped readings confirm each other
+_CONFIRMED = 0.5  # fraction of the cutoff within which two dropped readings confirm each other
 _CLUSTER = 3
-_NEIGHBOURS = 4  # two readings are neighbours if each is among so many most correlated with the other
-_FLOOR = 1e-6  # least noise variance, as a share of the prior's: an error below it ruins nothing
-_MAD_TO_SD = 1.4826  # of a normal
+_NEIGHBOURS = 4  # two readings are neighbours if each is among the 4 most correlated with the other
+_FLOOR = 1e-6  # least noise variance, relative to the prior's: smaller errors do no harm
+_MAD_TO_SD = 1.4826  # for a normal distribution
 
 Fitted = TypeVar("Fitted")
 
@@ -60,26 +59,26 @@ def believable(
     *,
     cutoff: float = CUTOFF,
 ) -> Mask:
-    """Say which readings the others make believable; O(n^3).
+    """Return which readings agree with the others; O(n^3).
 
     Parameters
     ----------
     kernel : Kernel
         Prior covariance, in model units.
     sites : (n, d) array
-        A site may be read more than once: each reading is tested on its own.
+        A site may be read more than once; each reading is tested separately.
     values : (n,) array
         Model units.
     noise_variances : float or (n,) array
         Model units.
     cutoff : float
-        Standard deviations beyond which a reading is not believed. Where the kept readings' own errors
-        are larger than the model says, as with a length scale that is too long, it grows with them.
+        Standard deviations beyond which a reading is an outlier. Where the errors of the kept readings
+        exceed what the model predicts, for example because a length scale is too long, it grows with them.
 
     Returns
     -------
     (n,) bool array
-        All true for fewer than five readings; false for a fifth of them at most.
+        True for a believable reading. All are, for fewer than five readings; otherwise at least four fifths.
 
     Raises
     ------
@@ -101,7 +100,7 @@ def believable(
     y = np.atleast_1d(np.asarray(values, dtype=float))
     v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
     if len(x) != len(y):
-        raise InputError(f"{len(x)} sites and {len(y)} values", expected="a value for each site")
+        raise InputError(f"{len(x)} sites and {len(y)} values", expected="one value per site")
     if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(v).all()):
         raise InputError("a site, value or noise variance is NaN or infinite", expected="finite readings")
     if len(y) < LEAST_READINGS:
@@ -113,7 +112,7 @@ def believable(
 
 
 class _Readings:
-    """Kept and dropped readings, and the matrix that knows what the kept ones predict.
+    """Kept and dropped readings, and the matrix of what the kept ones predict.
 
     ``swept`` (n + 1, n + 1) is symmetric: ``-P`` among the kept readings, ``P C_KD`` between kept and
     dropped, ``C_DD - C_DK P C_KD`` among the dropped; its last column holds ``P y_K`` and
@@ -133,7 +132,7 @@ class _Readings:
         except LinAlgError as error:
             raise ModelError(
                 f"the covariance matrix of {n} readings is not positive definite\n"
-                "  fix:      shorten the length scales, or take a Matern kernel"
+                "  fix:      shorten the length scales, or use a Matern kernel"
             ) from error
         P = cho_solve(factor, np.eye(n), check_finite=False)
         self.swept = np.zeros((n + 1, n + 1))
@@ -142,7 +141,7 @@ class _Readings:
         self.kept: Mask = np.ones(n, dtype=bool)
 
     def _move(self, i: int) -> None:
-        """Move a reading from the kept to the dropped ones, or back; O(n^2)."""
+        """Move a reading from kept to dropped, or back; O(n^2)."""
         row = self.swept[i].copy()
         self.swept -= np.outer(row, row / row[i])
         self.swept[i] = self.swept[:, i] = row / abs(row[i])
@@ -150,11 +149,11 @@ class _Readings:
         self.kept[i] = not self.kept[i]
 
     def z(self) -> Array:
-        """Return the standardised errors (n,), without sign."""
+        """Return the absolute standardised errors (n,)."""
         return np.asarray(np.abs(self.swept[:-1, -1]) / np.sqrt(np.abs(np.diag(self.swept)[:-1])))
 
     def drop(self, cutoff: float) -> None:
-        """Drop the worst reading beyond the cutoff, again and again."""
+        """Drop the worst reading until none exceeds the cutoff, or the most are dropped."""
         for _ in range(int(MOST_DROPPED * len(self.kept))):
             z = np.where(self.kept, self.z(), 0.0)
             worst = int(np.argmax(z))
@@ -163,7 +162,7 @@ class _Readings:
             self._move(worst)
 
     def readmit(self, cutoff: float) -> None:
-        """Take dropped readings back, the likeliest first; then those that confirm each other."""
+        """Readmit dropped readings, the likeliest first; then those that confirm each other."""
         while not self.kept.all():
             z = self.z() / self._excess()
             likeliest = int(np.argmin(np.where(self.kept, np.inf, z)))
@@ -179,11 +178,11 @@ class _Readings:
                 self._move(i)
 
     def _excess(self) -> Array:
-        """Return how many times larger errors are than the model says, going by the kept readings, (n,).
+        """Return by what factor (n,), at least 1, the kept readings' errors exceed what the model predicts.
 
-        The median of ``|z|``, as a normal's, where the dropped ones count as larger than all; 1 at least.
-        Errors that are mostly noise, as of repeated readings, and those that are mostly the field's are
-        told apart: a length scale that is too long makes only the latter larger.
+        The median of ``|z|`` over that of a normal, with dropped readings counted as larger than all others.
+        Errors that are mostly noise (as at repeated sites) and errors that are mostly the field's are
+        measured separately: a length scale that is too long inflates only the latter.
         """
         z, diagonal = self.z(), np.abs(np.diag(self.swept)[:-1])
         variance = np.where(self.kept, 1.0 / diagonal, diagonal)
@@ -193,21 +192,21 @@ class _Readings:
             like = group if (group & self.kept).sum() >= LEAST_READINGS else np.ones_like(group)
             typical = ndtri(0.5 + 0.25 * self.kept[like].mean())
             excess[group] = np.median(z[like & self.kept]) / typical
-        # No length scale makes an error larger than the values themselves are.
+        # No length scale makes an error larger than the values themselves.
         spread = np.maximum(self.prior_sd, _MAD_TO_SD * np.median(np.abs(self.values[self.kept])))
         return np.asarray(np.maximum(np.minimum(excess, spread / np.sqrt(variance)), 1.0))
 
     def _pair(self, limit: float) -> Sequence[int]:
-        """Return the two dropped readings that predict each other best, if both errors are within limit.
+        """Return the two dropped readings that predict each other best, if both errors are within `limit`.
 
-        Two sensors' faults seldom agree; a peak that is read twice does.
+        Two faulty readings seldom agree; two readings of a peak do.
         """
         dropped = np.flatnonzero(~self.kept)
         if len(dropped) < 2:
             return []
         S, r = self.swept[np.ix_(dropped, dropped)], self.swept[dropped, -1]
         variance = np.diag(S)
-        error = r[:, None] - S / variance * r  # of the row's reading, given the column's as well
+        error = r[:, None] - S / variance * r  # of the row's reading, given also the column's
         left = np.maximum(variance[:, None] - S**2 / variance, np.finfo(float).tiny)
         z = np.abs(error) / np.sqrt(left)
         z = np.maximum(z, z.T)
@@ -216,9 +215,9 @@ class _Readings:
         return [int(dropped[a]), int(dropped[b])] if z[a, b] <= limit else []
 
     def _cluster(self) -> Sequence[int]:
-        """Return dropped readings that are neighbours and off the same way, if there are three of them.
+        """Return three or more dropped readings that are neighbours and err in the same direction, if any.
 
-        So is a steep peak on flat ground, of which a model of one length scale and variance knows nothing.
+        A steep peak on flat ground looks like this; a model with one length scale and variance misses it.
         """
         from scipy.sparse.csgraph import connected_components
 
@@ -238,20 +237,20 @@ class _Readings:
 def believable_at_first(
     kernel: Kernel, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike
 ) -> Mask:
-    """Say which readings are believable before there is a fit that bad ones have not touched.
+    """Return which readings are believable before the first fit.
 
-    The values' own mean and spread, which serve for a prior's, are taken after those that are far off
-    were moved to three robust standard deviations from the median.
+    The prior's mean and variance are those of the values, after clipping them at three robust standard
+    deviations from the median.
 
     Parameters
     ----------
     kernel : Kernel
-        Of variance 1, with the length scales that are expected.
+        With variance 1 and the expected length scales.
     sites : (n, d) array
     values : (n,) array
         In any unit.
     noise_variances : float or (n,) array
-        In the square of that unit.
+        In that unit squared.
 
     Returns
     -------
@@ -273,29 +272,29 @@ def believable_at_first(
         return np.ones(len(y), dtype=bool)
     median = np.median(y)
     reach = 3.0 * _MAD_TO_SD * float(np.median(np.abs(y - median)))
-    # Where more than half of the values are the same, nothing says how far is far.
+    # If more than half of the values are equal, there is no scale to clip at.
     tame = np.clip(y, median - reach, median + reach) if reach > 0 else y
     mean, sd = float(tame.mean()), float(tame.std()) or 1.0
     return believable(kernel, sites, (y - mean) / sd, np.asarray(noise_variances) / sd**2)
 
 
 def fit_believed(first: Mask, fit_to: Callable[[Mask], Fitted], believed: Callable[[Fitted], Mask]) -> Fitted:
-    """Fit to the believed readings and test all again, in turns, until the same ones are believed.
+    """Alternate between fitting to the believed readings and testing all, until the same ones are believed.
 
     Parameters
     ----------
     first : (n,) bool array
-        What is believed before the first fit. A fit to all would explain bad readings by noise, or by
-        length scales that are too short, and find nothing wrong with them.
+        Readings to believe before the first fit. A fit to all would explain outliers by noise, or by length
+        scales that are too short, and would not detect them.
     fit_to : callable
-        The fit to some readings, given as (n,) bool.
+        ``fit_to(kept) -> Fitted``, the fit to the readings in `kept`, (n,) bool.
     believed : callable
-        Which of all readings a fit believes, (n,) bool.
+        ``believed(fitted) -> (n,) bool``, the readings that a fit believes.
 
     Returns
     -------
     Fitted
-        The last fit, of four at most.
+        The last of at most four fits.
 
     Examples
     --------
@@ -305,9 +304,9 @@ def fit_believed(first: Mask, fit_to: Callable[[Mask], Fitted], believed: Callab
     """
     kept = first
     for _ in range(ROUNDS):
-        found = fit_to(kept)
-        now = believed(found)
+        fitted = fit_to(kept)
+        now = believed(fitted)
         if np.array_equal(now, kept):
             break
         kept = now
-    return found
+    return fitted

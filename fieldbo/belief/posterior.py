@@ -10,7 +10,7 @@
 mean ``k(x, X) L^-T w``, covariance ``k(a, b) - k(a, X) L^-T L^-1 k(X, b)``
 (Bogunovic et al. 2016, eqs. 1, 2 and 20; Rasmussen and Williams 2006, algorithm 2.1).
 
-:class:`ValueScale` is the way from a user's values to model units and back.
+:class:`~fieldbo.belief.value_scale.ValueScale` converts between your values and model units.
 """
 
 from __future__ import annotations
@@ -24,47 +24,13 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Kernel
+from fieldbo.belief.kernels import kernel as kernel_named
+from fieldbo.belief.pooling import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
-
-NOISE_FLOOR = 1e-10
-"""Least noise variance, as a share of the prior's: a perfect sensor still leaves a factor that exists."""
-
-
-def pool(sites: Array, values: Array, noise_variances: Array) -> tuple[Array, Array, Array, float]:
-    """Pool repeated readings of a site into one of equal information.
-
-    Parameters
-    ----------
-    sites : (n, d) array
-    values, noise_variances : (n,) arrays
-
-    Returns
-    -------
-    sites, values, noise_variances : (m, d), (m,), (m,) arrays
-        One row a site, in order of first reading: ``ybar = sum(y / v) / sum(1 / v)``, ``1 / sum(1 / v)``.
-    scatter : float
-        What the scatter within sites adds to the log marginal likelihood,
-        ``-1/2 [sum log 2 pi v - log 2 pi vbar + sum (y - ybar)^2 / v]`` summed over sites.
-    """
-    unique, first, which = np.unique(sites, axis=0, return_index=True, return_inverse=True)
-    if len(unique) == len(sites):
-        return sites, values, noise_variances, 0.0
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    which = rank[which.reshape(-1)]
-    precision = np.bincount(which, 1.0 / noise_variances)
-    pooled = np.bincount(which, values / noise_variances) / precision
-    scatter = -0.5 * float(
-        np.sum(np.log(2 * np.pi * noise_variances))
-        + np.sum(np.log(precision / (2 * np.pi)))
-        + np.sum((values - pooled[which]) ** 2 / noise_variances)
-    )
-    return unique[order], pooled, 1.0 / precision, scatter
 
 
 class Moments(NamedTuple):
-    """What a belief says of points: `mean`, `variance` (P,), and their gradients (P, d)."""
+    """Posterior `mean` and `variance` (P,) at points, and their gradients (P, d)."""
 
     mean: Array
     variance: Array
@@ -75,17 +41,17 @@ class Moments(NamedTuple):
 class _Triangle:
     """A lower triangle that grows row by row in place.
 
-    Rows are written once and never changed, so that all beliefs of one history share them.
+    Rows are written once and never changed, so all beliefs of one history share them.
     """
 
     def __init__(self, factor: Array) -> None:
         self.used = len(factor)
         size = max(32, self.used + self.used // 2)
-        self.rows: Array = np.zeros((size, size))  # of which the upper half is never touched
+        self.rows: Array = np.zeros((size, size))  # the upper half is never touched
         self.rows[: self.used, : self.used] = factor
 
     def followed_by(self, n: int, row: Array, pivot: float) -> _Triangle:
-        """Return a triangle of the first n rows and one more: itself, unless somebody else went on."""
+        """Return a triangle of the first n rows and one more: itself, unless another belief extended it."""
         whole = self if self.used == n < len(self.rows) else _Triangle(self.rows[:n, :n])
         whole.rows[n, :n], whole.rows[n, n] = row, pivot
         whole.used = n + 1
@@ -94,22 +60,38 @@ class _Triangle:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """The posterior over a function, given readings; frozen: conditioning returns a new belief.
+    """The posterior of a zero-mean Gaussian process.
+
+    Start from a kernel, add readings with `condition_on`, and ask for `mean`, `variance`, `covariance` or
+    joint draws (`sample`) at any points; or let `fit` find the hyperparameters. A belief never changes:
+    conditioning returns a new one.
+
+    Values are in *model units*, where the prior mean is 0. Convert yours with a
+    :class:`~fieldbo.belief.value_scale.ValueScale`.
 
     Parameters
     ----------
     kernel : Kernel
-        Prior covariance, in model units.
+        Prior covariance, in model units. Leave the other fields to `condition_on`.
+
+    Attributes
+    ----------
+    sites : (n, d) array
+        Sites that were read.
+    values, noise_variances : (n,) arrays
+        Readings there, in model units.
 
     Examples
     --------
     >>> from fieldbo.belief.kernels import Matern52
     >>> prior = Belief(Matern52([1.0]))
-    >>> posterior = prior.given([[0.0]], [2.0], [0.01])
+    >>> posterior = prior.condition_on([[0.0]], [2.0], [0.01])
     >>> posterior.mean([[0.0], [9.0]]).round(3)
     array([1.98, 0.  ])
     >>> posterior.variance([[0.0], [9.0]]).round(3)
     array([0.01, 1.  ])
+    >>> posterior.sample([[0.0], [0.1], [9.0]], 2, np.random.default_rng(0)).shape
+    (2, 3)
     """
 
     kernel: Kernel
@@ -121,13 +103,77 @@ class Belief:
     weights: Array = field(default_factory=lambda: np.empty(0), repr=False)
     _triangle: _Triangle | None = field(default=None, repr=False)
 
+    @classmethod
+    def fit(
+        cls,
+        sites: ArrayLike,
+        values: ArrayLike,
+        noise_variances: ArrayLike | None = None,
+        *,
+        kernel: str = "matern52",
+        extent: ArrayLike | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Belief:
+        """Return the belief after readings, with hyperparameters fitted to them.
+
+        Maximises the marginal likelihood, penalised by log-normal priors: length scales have a median of
+        0.3 of `extent`, the variance of 1, a learned noise variance of 0.01. Standardise the values first.
+
+        Parameters
+        ----------
+        sites : (n, d) array
+        values : (n,) array
+            Model units: about zero mean and unit variance.
+        noise_variances : float or (n,) array, optional
+            Model units. By default one noise variance is learned.
+        kernel : {"se", "matern32", "matern52"}
+        extent : (d,) array, optional
+            Length of the domain along each axis; by default the range of the sites.
+        rng : numpy.random.Generator, optional
+            Scrambles the starts of the search; by default always in the same way.
+
+        Raises
+        ------
+        InputError
+            Fewer than two readings, an axis without extent, or an unknown kernel.
+        ModelError
+            No start leads to a positive definite covariance matrix.
+
+        Examples
+        --------
+        >>> from fieldbo.belief.value_scale import ValueScale
+        >>> x = np.linspace(0, 10, 30)[:, None]
+        >>> y = 20 + 3 * np.sin(x[:, 0])
+        >>> scale = ValueScale(shift=y.mean(), scale=y.std())
+        >>> belief = Belief.fit(x, scale.to_model(y), kernel="se")
+        >>> scale.to_user(belief.mean([[2.25]])).round(1)
+        array([22.3])
+        """
+        from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
+
+        x = np.atleast_2d(np.asarray(sites, dtype=float))
+        y = np.atleast_1d(np.asarray(values, dtype=float))
+        v = None
+        if noise_variances is not None:
+            v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
+        lengths = np.ptp(x, axis=0) if extent is None else np.asarray(extent, dtype=float)
+        if not np.all(lengths > 0):
+            raise InputError(f"extent {lengths.tolist()}", expected="a length above 0 along each axis")
+        prior = LogNormalPrior.standard(lengths, with_noise=v is None)
+        start = kernel_named(kernel, prior.medians[: len(lengths)])
+        fitted = fit_kernel(start, x, y, v, prior, np.random.default_rng(0) if rng is None else rng)
+        if fitted.noise_variance is not None:
+            v = np.full(len(y), fitted.noise_variance)
+        assert v is not None
+        return cls(fitted.kernel).condition_on(x, y, v)
+
     @property
     def size(self) -> int:
         """Number of rows n of the factor."""
         return len(self.values)
 
-    def given(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> Belief:
-        """Return the belief after more readings, pooled with those before; O((n + k)^3).
+    def condition_on(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> Belief:
+        """Return the belief after more readings, pooled with the earlier ones; O((n + k)^3).
 
         Parameters
         ----------
@@ -135,12 +181,12 @@ class Belief:
         values : (k,) array
             Model units.
         noise_variances : float or (k,) array
-            At least 0; raised to 1e-10 of the prior's variance.
+            Model units, at least 0; raised to 1e-10 of the prior's variance.
 
         Raises
         ------
         InputError
-            Not finite, or a negative noise variance.
+            A number is not finite, a noise variance is negative, or the lengths differ.
         ModelError
             The covariance matrix is not positive definite.
         """
@@ -175,7 +221,7 @@ class Belief:
         y = np.atleast_1d(np.asarray(values, dtype=float))
         v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
         if len(x) != len(y):
-            raise InputError(f"{len(x)} sites and {len(y)} values", expected="a value for each site")
+            raise InputError(f"{len(x)} sites and {len(y)} values", expected="one value per site")
         if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(v).all() and (v >= 0).all()):
             raise InputError(
                 "a site, value or noise variance is NaN, infinite or (noise) negative",
@@ -186,8 +232,8 @@ class Belief:
     def extended(self, site: Array, value: float, noise_variance: float) -> tuple[Belief, Array, float]:
         """Return the belief after one more reading, the new row of the factor, and its diagonal; O(n^2).
 
-        The factor is not copied: the new row is written behind those that this belief already has. A
-        repeated site becomes a row of its own: the posterior is the same as if it were pooled.
+        The factor is not copied: the new row is written behind the existing ones. A repeated site gets its
+        own row; the posterior is the same as with pooling.
 
         Returns
         -------
@@ -195,7 +241,7 @@ class Belief:
         row : (n,) array
             ``L^-1 k(X, site)``.
         pivot : float
-            Root of the posterior variance of the reading.
+            Posterior standard deviation of the reading, noise included.
         """
         from fieldbo.belief._triangle_loop import solved
 
@@ -230,7 +276,7 @@ class Belief:
         return self._solve(x).T @ self.weights if self.size else np.zeros(len(x))
 
     def variance(self, points: ArrayLike) -> Array:
-        """Return the posterior variance (P,) of the function (without noise) at `points` (P, d)."""
+        """Return the posterior variance (P,) of the function, without noise, at `points` (P, d)."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
         prior = self.kernel.diagonal(x)
         if not self.size:
@@ -245,8 +291,24 @@ class Belief:
         prior = self.kernel(xa, xb)
         return prior - self._solve(xa).T @ self._solve(xb) if self.size else prior
 
+    def sample(self, points: ArrayLike, n: int, rng: np.random.Generator) -> Array:
+        """Return `n` joint draws (n, P) of the function, without noise, at `points` (P, d); O(P^3).
+
+        Examples
+        --------
+        >>> from fieldbo.belief.kernels import Matern52
+        >>> belief = Belief(Matern52([1.0])).condition_on([[0.0]], [2.0], 0.01)
+        >>> draws = belief.sample([[0.0], [9.0]], 10_000, np.random.default_rng(0))
+        >>> draws.std(axis=0).round(1)
+        array([0.1, 1. ])
+        """
+        # An eigendecomposition, unlike a Cholesky factor, exists for points close together.
+        eigenvalues, vectors = np.linalg.eigh(self.covariance(points, points))
+        scaled = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+        return np.asarray(self.mean(points) + rng.standard_normal((n, len(scaled))) @ scaled.T)
+
     def mean_at_sites(self) -> Array:
-        """Return the posterior mean (n,) at the sites that were read, in model units; O(n^2)."""
+        """Return the posterior mean (n,) at the sites that were read; O(n^2)."""
         # (K + V) alpha = y, and the mean there is K alpha = y - V alpha.
         return self.values - self.noise_variances * self._alpha() if self.size else np.empty(0)
 
@@ -281,14 +343,14 @@ class Belief:
         )
 
     def information_gain(self) -> float:
-        """Return the mutual information of readings and function, ``1/2 log det(I + diag(v)^-1 K)``, in nats.
+        """Return the mutual information between readings and function, in nats.
 
-        Bogunovic et al. 2016, eq. 16.
+        ``1/2 log det(I + diag(v)^-1 K)`` (Bogunovic et al. 2016, eq. 16).
         """
         return float(np.sum(np.log(np.diag(self.factor))) - 0.5 * np.sum(np.log(self.noise_variances)))
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Return mean and variance (n,) of each reading, predicted from all others.
+        """Return mean and variance (n,) of each reading, predicted from all the others.
 
         The variance includes the reading's own noise (Rasmussen and Williams 2006, eqs. 5.10 to 5.12).
         """
@@ -301,5 +363,5 @@ def _not_positive_definite(n: int) -> ModelError:
     return ModelError(
         f"the covariance matrix of {n} readings is not positive definite\n"
         "  fix:      raise the noise variance (1e-6 of the values' variance is enough), shorten the length\n"
-        "            scales, or take a Matern kernel instead of the squared exponential"
+        "            scales, or use a Matern kernel instead of the squared exponential"
     )

@@ -1,7 +1,7 @@
-"""What a mission is to answer: a level set, or an optimum.
+"""The question that a mission answers: a level set or an optimum.
 
-In model units larger is always better: a question that minimises has ``sign = -1``, which the model's
-scale takes up once.
+In model units larger is always better: a question that minimises has ``sign = -1``, which the model's value
+scale absorbs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
+from fieldbo.validation import settings
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class LevelSet:
 
     @property
     def centre(self) -> float | None:
-        """Where the model expects values to lie before it has read any, in the unit of the values."""
+        """Prior mean before the first reading, in the unit of the values."""
         return self.threshold
 
     def level(self, maximum: float, scale: ValueScale | None = None) -> float:
@@ -47,23 +48,23 @@ class LevelSet:
         Parameters
         ----------
         maximum : float
-            In model units if a scale is given, else in the user's.
+            In model units if a scale is given, otherwise in the user's.
         scale : ValueScale, optional
-            The way to model units, in which the threshold is then returned.
+            Converts the threshold to model units.
         """
         return self.threshold if scale is None else float(scale.to_model([self.threshold])[0])
 
 
 @dataclass(frozen=True)
 class ShareOfMaximum:
-    """The set of sites where the quantity is at or above a share of its (unknown) maximum.
+    """The set of sites where the quantity is at or above a fraction of its (unknown) maximum.
 
     Bogunovic et al. 2016, appendix A.
 
     Parameters
     ----------
     share : float
-        Above 0, and below 1.
+        Fraction of the maximum, between 0 and 1.
 
     Examples
     --------
@@ -77,9 +78,9 @@ class ShareOfMaximum:
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
-            raise InputError(
+            raise InputError(  # a file calls it of_maximum
                 f"of_maximum = {self.share}",
-                expected="a share of the maximum, above 0 and below 1",
+                expected="a fraction of the maximum, above 0 and below 1",
                 where="question.threshold.of_maximum",
             )
 
@@ -90,21 +91,17 @@ class ShareOfMaximum:
         return float(scale.to_model([self.share * float(scale.to_user([maximum])[0])])[0])
 
 
-@dataclass(frozen=True)
+@settings("question")
 class Optimum:
-    """The site where the quantity is largest, or smallest.
-
-    Parameters
-    ----------
-    goal : {"maximise", "minimise"}
-    """
+    """The site where the quantity is largest, or smallest."""
 
     goal: Literal["maximise", "minimise"] = "maximise"
+    """Whether to seek the largest or the smallest value."""
     centre: ClassVar[float | None] = None
 
     @property
     def sign(self) -> float:
-        """1 where the largest value is sought, -1 where the smallest is."""
+        """1 to maximise, -1 to minimise."""
         return 1.0 if self.goal == "maximise" else -1.0
 
     def level(self, maximum: float, scale: ValueScale | None = None) -> float:

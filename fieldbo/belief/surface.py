@@ -1,13 +1,12 @@
-"""The belief over one candidate set at once, kept up to date one reading at a time.
+"""The belief over a fixed set of candidates, updated one reading at a time.
 
 With ``V = L^-1 k(X, C)`` (n, N) a new reading adds one row to V: O(nN) for the row, O(N) for mean and
-variance. Covariances ``k(C, C) - V^T V`` are computed for the rows that are asked for; sums over all of them
-are :mod:`fieldbo.belief.lookahead`'s.
+variance. Covariances ``k(C, C) - V^T V`` are computed on demand; :mod:`fieldbo.belief.lookahead` sums over
+all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,35 +18,41 @@ from fieldbo.belief.lookahead import Gains, Lookahead, posterior_covariance
 from fieldbo.belief.posterior import Belief
 
 _REPEATS = 1.5
-"""Rows for each distinct site at which repeated readings are pooled."""
+"""Rows per distinct site beyond which repeated readings are pooled."""
 
 
 class Surface:
     """Posterior mean, variance and covariance over fixed candidates, in model units.
 
-    A working buffer: :meth:`append` changes it in place.
+    Policies read `mean`, `variance` and `sd`, ask for rows of the `covariance`, and look ahead with
+    `believing` (a copy in which some sites count as read) and `truncated_gains`.
+
+    :meth:`append` changes a surface in place. Never call it on the surface of a `State`: work on a `copy`.
 
     Parameters
     ----------
     belief : Belief
     candidates : (N, d) array
     memory_bytes : float, optional
-        What covariances between candidates may take; by default half of the memory that is free.
+        Memory for covariances between candidates; by default half of what is free.
 
     Attributes
     ----------
     belief : Belief
-        What has been read so far.
+        The posterior at any point, after all readings so far.
+    candidates : (N, d) array
     mean, variance : (N,) arrays
         Of the function, without noise.
 
     Examples
     --------
     >>> from fieldbo.belief.kernels import Matern52
-    >>> s = Surface(Belief(Matern52([1.0])), [[0.0], [1.0], [9.0]])
-    >>> s.append([[0.0]], [2.0], [0.01])
-    >>> s.mean.round(2)
+    >>> surface = Surface(Belief(Matern52([1.0])), [[0.0], [1.0], [9.0]])
+    >>> surface.append([[0.0]], [2.0], [0.01])
+    >>> surface.mean.round(2)
     array([1.98, 1.04, 0.  ])
+    >>> surface.believing([[9.0]], 0.01).variance.round(2)
+    array([0.01, 0.73, 0.01])
     """
 
     def __init__(self, belief: Belief, candidates: ArrayLike, memory_bytes: float | None = None) -> None:
@@ -56,9 +61,9 @@ class Surface:
         self._begin(belief)
 
     def _begin(self, belief: Belief) -> None:
-        """Take everything from a belief, as if no reading had come one by one."""
+        """Compute everything from a belief."""
         self.belief = belief
-        self._own_lookahead: Lookahead | None = None
+        self._lookahead: Lookahead | None = None
         self._distinct = {site.tobytes() for site in belief.sites}
         self._rows = np.empty((max(16, 2 * belief.size), len(self.candidates)))
         if belief.size:
@@ -86,38 +91,38 @@ class Surface:
 
     @property
     def lookahead(self) -> Lookahead:
-        """What `truncated_gains` works on; made when it is first asked for."""
-        if self._own_lookahead is None:
-            self._own_lookahead = Lookahead(self.belief.kernel, self.candidates, self.memory_bytes)
-        return self._own_lookahead
+        """Covariances for `truncated_gains`, created at the first access."""
+        if self._lookahead is None:
+            self._lookahead = Lookahead(self.belief.kernel, self.candidates, self.memory_bytes)
+        return self._lookahead
 
     def covariance(self, rows: Any = slice(None), columns: Any = slice(None)) -> Array:
-        """Return the covariances between the candidates in `rows` and those in `columns`; O(n) a pair.
+        """Return the covariances between the candidates in `rows` and those in `columns`; O(n) per pair.
 
         Parameters
         ----------
         rows, columns : index
-            Anything that indexes N candidates.
+            Any index into the N candidates.
 
         Returns
         -------
         (len(rows), len(columns)) array
         """
-        every = np.arange(self.size)
-        a, b = np.atleast_1d(every[rows]), np.atleast_1d(every[columns])
+        indices = np.arange(self.size)
+        a, b = np.atleast_1d(indices[rows]), np.atleast_1d(indices[columns])
         V = self._rows[: self.belief.size]
         return posterior_covariance(self.belief.kernel, self.candidates, V, a, b)
 
     def covariance_with(self, points: ArrayLike, columns: Any = slice(None)) -> Array:
         """Return the covariances between any points and candidates.
 
-        O(n^2) a point and O(n) a pair: what is known of the candidates is used again.
+        O(n^2) per point and O(n) per pair.
 
         Parameters
         ----------
         points : (P, d) array
         columns : index
-            Anything that indexes N candidates.
+            Any index into the N candidates.
 
         Returns
         -------
@@ -130,14 +135,15 @@ class Surface:
         return prior - self.belief._solve(at).T @ self._rows[: self.belief.size, columns]
 
     def truncated_gains(self, members: Mask, noise: ArrayLike, floor: float) -> Gains:
-        """Return by how much a reading at each candidate would reduce the members' truncated variances.
+        """Return how much a reading at each candidate would reduce the members' truncated variances.
 
         ``sum_M max(s^2_m, floor) - sum_M max(s^2_m|x, floor)`` for each candidate x, as in eq. 3 of Bogunovic
-        et al. 2016, in single precision, with a bound of the error.
+        et al. 2016, in single precision, with an error bound.
 
         Parameters
         ----------
         members : (N,) bool array
+            The candidates in M.
         noise : (N,) or (N, K) array
             Noise variance of a reading at each candidate (and level).
         floor : float
@@ -146,21 +152,15 @@ class Surface:
         Returns
         -------
         Gains
-            Both parts (N, K).
+            Values and error bounds, each (N, K).
         """
         levels = np.asarray(noise, dtype=float).reshape(self.size, -1)
-        # What is below the floor already can't gain.
+        # Members below the floor can't gain.
         counted = np.flatnonzero(members & (self.variance > floor))
         return self.lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
 
-    def append(
-        self,
-        sites: ArrayLike,
-        values: ArrayLike,
-        noise_variances: ArrayLike,
-        times_s: ArrayLike | None = None,
-    ) -> None:
-        """Take in readings, in place; O(nN) each.
+    def append(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> None:
+        """Add readings, in place; O(nN) each.
 
         Parameters
         ----------
@@ -169,13 +169,11 @@ class Surface:
         values : (k,) array
             Model units.
         noise_variances : float or (k,) array
-        times_s : (k,) array, optional
-            When they were taken; a belief without time leaves it out of account.
 
         Raises
         ------
         InputError, ModelError
-            As for `Belief.given`.
+            As for `Belief.condition_on`.
         """
         x = np.atleast_2d(np.asarray(sites, dtype=float))
         y = np.atleast_1d(np.asarray(values, dtype=float))
@@ -203,18 +201,18 @@ class Surface:
     def _pool(self) -> None:
         """Pool the repeated readings of a site, so that n counts sites."""
         b = self.belief
-        belief = Belief(b.kernel, scatter=b.scatter).given(b.sites, b.values, b.noise_variances)
+        belief = Belief(b.kernel, scatter=b.scatter).condition_on(b.sites, b.values, b.noise_variances)
         self._begin(belief)
 
     def exact_gains(self, rows: ArrayLike, noise: ArrayLike, members: Mask, floor: float) -> Array:
-        """Return what `truncated_gains` does for some pairs of candidate and noise, in double precision.
+        """Return the `truncated_gains` of some candidates, in double precision.
 
         Parameters
         ----------
         rows : (p,) int array
-            Which candidates.
+            Indices of the candidates; one may come several times.
         noise : (p,) array
-            Noise variance of the reading of each.
+            Noise variance of the reading at each.
         members, floor
             As for `truncated_gains`.
 
@@ -228,22 +226,28 @@ class Surface:
         return self.lookahead.exact_gains(V, self.variance, at, v, counted, floor)
 
     def release(self) -> None:
-        """Give back what the look-ahead takes; it is made again when it is asked for."""
-        self._own_lookahead = None
+        """Free the memory of the look-ahead; the next access creates it again."""
+        self._lookahead = None
 
     def copy(self) -> Surface:
-        """Return a surface that may be changed without touching this one."""
+        """Return an independent copy."""
         other = object.__new__(Surface)
         other.belief, other.candidates, other.memory_bytes = self.belief, self.candidates, self.memory_bytes
         other._distinct = set(self._distinct)
         other._rows, other.mean, other.variance = self._rows.copy(), self.mean.copy(), self.variance.copy()
-        other._own_lookahead = None if self._own_lookahead is None else self._own_lookahead.copy()
+        other._lookahead = None if self._lookahead is None else self._lookahead.copy()
         return other
 
     def believing(self, sites: ArrayLike, noise_variances: ArrayLike) -> Surface:
-        """Return a copy as if `sites` (k, d) had been read and had given their expected values.
+        """Return a copy in which `sites` (k, d) count as read, with their expected values.
 
-        The mean stays as it is; the variances shrink as they would after any values.
+        The mean stays the same; the variances shrink as they would after any values.
+
+        Parameters
+        ----------
+        sites : (k, d) array
+        noise_variances : float or (k,) array
+            Of those readings, in model units.
         """
         other = self.copy()
         x = np.atleast_2d(np.asarray(sites, dtype=float))
@@ -252,15 +256,8 @@ class Surface:
             other._append_one(site, float(other.belief.mean(site[None])[0]), float(noise))
         return other
 
-    def given(self, pending: Sequence[ArrayLike], noise_variance: float = 0.0) -> Array:
-        """Return the variances (N,) as if the pending sites, each (d,), had been read."""
-        sites = [np.asarray(p, dtype=float) for p in pending]
-        if not sites:
-            return self.variance.copy()
-        return self.believing(np.stack(sites), noise_variance).variance
-
     def exceedance(self, threshold: float) -> Array:
-        """Return the probabilities (N,) that the function is at or above `threshold` (model units)."""
+        """Return the probability (N,) that the function is at or above `threshold` (model units)."""
         sd = self.sd
         with np.errstate(divide="ignore", invalid="ignore"):
             p = ndtr((self.mean - threshold) / sd)

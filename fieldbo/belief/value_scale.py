@@ -1,4 +1,4 @@
-"""The map between a user's values and the standardised values of the model."""
+"""The map between your values and the standardised values of the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Transform = Literal["none", "log"]
 
 @dataclass(frozen=True)
 class ValueScale:
-    """The map between a user's values and the model's standardised ones.
+    """The map between your values and the model's standardised ones.
 
     ``model = (transform(value) - shift) / scale``
 
@@ -24,7 +24,7 @@ class ValueScale:
     ----------
     transform : {"none", "log"}
     shift, scale : float
-        Constants that change only at a fit.
+        Constants between fits; the scale is negative where the minimum is sought.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class ValueScale:
     scale: float = 1.0
 
     def usable(self, values: ArrayLike) -> Mask:
-        """Say which values the model can take: finite, and above 0 for a log."""
+        """Return which values (n,) the model can use: finite ones, and for a log those above 0."""
         y = np.asarray(values, dtype=float)
         good: Mask = np.isfinite(y)
         return good & (y > 0) if self.transform == "log" else good
@@ -49,7 +49,7 @@ class ValueScale:
         Raises
         ------
         InputError
-            A log is asked of a value that is not above 0.
+            The log of a value that is not above 0.
         """
         y = np.asarray(values, dtype=float)
         if self.transform == "log":
@@ -57,23 +57,23 @@ class ValueScale:
                 raise InputError(
                     f"the log of {float(np.min(y))}",
                     expected="values above 0",
-                    fix='use transform = "none", or leave out or shift the values',
+                    fix='set transform = "none", or drop or shift the values',
                 )
             y = np.log(y)
         return np.asarray((y - self.shift) / self.scale)
 
     def noise_to_model(self, noise_variances: ArrayLike, values: ArrayLike) -> Array:
-        """Return noise variances in model units; for a log to first order at `values`."""
+        """Return noise variances (n,) in model units; for a log, to first order at `values` (n,)."""
         v = np.asarray(noise_variances, dtype=float) / self.scale**2
         return np.asarray(v / np.square(values) if self.transform == "log" else v)
 
     def to_user(self, model_values: ArrayLike) -> Array:
-        """Return model values in the user's units (of a log: the median)."""
+        """Return model values in the user's units; for a log, the median."""
         y = np.asarray(model_values, dtype=float) * self.scale + self.shift
         return np.asarray(np.exp(y) if self.transform == "log" else y)
 
     def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation in the user's units of a normal in model units."""
+        """Return mean and standard deviation, in the user's units, of a normal in model units."""
         mu, var = mean * self.scale + self.shift, variance * self.scale**2
         if self.transform == "log":
             expected = np.exp(mu + 0.5 * var)

@@ -1,4 +1,4 @@
-"""The command line: one file a command."""
+"""The command line, with one module per command."""
 
 from __future__ import annotations
 
@@ -28,35 +28,42 @@ from fieldbo.cli import (
 )
 from fieldbo.errors import FieldboError
 
+DOCUMENTATION = "Documentation: *docs/* in the source tree, or `make docs`"
+
 app = typer.Typer(
     name="fieldbo",
     help="Plan and run robotic and field sampling under a battery.",
-    epilog="Start with: fieldbo run lake-level-set",
+    epilog=f"Start with: fieldbo run lake-level-set\n\n{DOCUMENTATION}",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", epilog=run.EXAMPLES)(run.run)
-app.command("resume", epilog=resume.EXAMPLES)(resume.resume)
-app.command("runs")(runs.runs)
-app.command("ask", epilog=ask.EXAMPLES)(ask.ask)
-app.command("export", epilog=export.EXAMPLES)(export.export)
-app.command("robot", epilog=robot.EXAMPLES)(robot.robot)
-app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
-app.command("check")(check.check)
-app.command("worlds")(worlds.worlds)
-app.command("missions")(missions.missions)
-app.command("policies")(policies.policies)
-app.command("show")(show.show)
-app.command("schema")(schema.schema)
-app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
-app.add_typer(new.app, name="new")
+for command, function, examples in (
+    ("run", run.run, run.EXAMPLES),
+    ("resume", resume.resume, resume.EXAMPLES),
+    ("runs", runs.runs, ""),
+    ("ask", ask.ask, ask.EXAMPLES),
+    ("export", export.export, export.EXAMPLES),
+    ("robot", robot.robot, robot.EXAMPLES),
+    ("plan", plan.plan, plan.EXAMPLES),
+    ("check", check.check, ""),
+    ("worlds", worlds.worlds, ""),
+    ("missions", missions.missions, missions.EXAMPLES),
+    ("policies", policies.policies, policies.EXAMPLES),
+    ("show", show.show, ""),
+    ("schema", schema.schema, ""),
+    ("compare", compare.compare, compare.EXAMPLES),
+):
+    app.command(command, epilog=f"{examples}\n\n{DOCUMENTATION}")(function)
+app.add_typer(new.app, name="new", epilog=DOCUMENTATION)
+for made in new.app.registered_commands:
+    made.epilog = f"{made.epilog or ''}\n\n{DOCUMENTATION}"
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"fieldbo {__version__}")
         raise typer.Exit
 
@@ -71,10 +78,10 @@ def fieldbo(
 
 
 def main() -> None:
-    """Run the command line; an error that a user can mend ends it with exit code 2, and no traceback."""
+    """Run the command line; errors that a user can fix end it with exit code 2 and no traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows no "±" shows "?"
+            stream.reconfigure(errors="replace")  # print "?" where the terminal's encoding has no "±"
     try:
         app()
     except FieldboError as error:

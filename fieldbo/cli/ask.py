@@ -1,4 +1,4 @@
-"""``fieldbo ask``: where the agent would go next, and why."""
+"""``fieldbo ask``: what a run would ask next, and why."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ import typer
 EXAMPLES = """
 **Examples**
 
-`fieldbo ask runs/lake-level-set-1` - the next query of a run that was stopped; the last one of one that ended
+`fieldbo ask runs/lake-level-set-1` - the next query of a run; for a run that has ended, its last query
 
-`fieldbo ask runs/lake-level-set-1 --order 12` - why was order 12 what it was?
+`fieldbo ask runs/lake-level-set-1 --order 12` - why the run issued order 12
 
-**left** is what could still be spent on queries after that one, the way home set aside.
+**Columns**
 
-In a cell, a dash among the settings is a variable that is left to chance. Of control sets whose costs are to
-be found out, **mean cost** is that of their **plays** so far, **cost at least** its lower confidence bound,
-**at best** the value that they may come to on average, and **good enough** says whether that may be enough to
-play them; while the rule is still exploring, it does not ask that yet.
+**left after** - what remains for later queries, with the cost of the trip home set aside
+
+A dash in the place of a variable means that the query leaves it free.
+
+Control sets with unknown costs have a table of their own. **mean cost** - of the **plays** so far;
+**cost at least** - the lower confidence bound; **best case** - the confidence bound of the average value;
+**plausible** - whether that bound is good enough to play the set.
 """
 
 
 def ask(
-    run: Annotated[
-        Path, typer.Argument(help="A run folder, or the *run.sqlite* in it; it is only read.", metavar="RUN")
-    ],
+    run: Annotated[Path, typer.Argument(help="A run folder, or the *run.sqlite* in it.", metavar="RUN")],
     order: Annotated[
-        int | None, typer.Option(help="Explain the order of that number, the first one being 0.")
+        int | None, typer.Option(help="Explain the order of this number, counted from 0.")
     ] = None,
 ) -> None:
-    """Say what a run's agent would ask for next, and why: the three best sites, and what they cost.
+    """Explain what a run would ask next: the three best candidates, their costs, and the reasons.
 
-    Of a run that ended, how it ended, and why its last query was where it was.
+    For a run that has ended, explain its last query. The run may be in progress; it is not changed.
     """
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling

@@ -1,4 +1,4 @@
-"""``fieldbo compare``: paired runs of several missions, and their mean score or regret at equal cost."""
+"""``fieldbo compare``: compare missions by paired runs at equal cost."""
 
 from __future__ import annotations
 
@@ -19,66 +19,72 @@ if TYPE_CHECKING:
 EXAMPLES = """
 **Examples**
 
-`fieldbo compare lake-level-set lake-gchk --starts 12 --out rules.csv`
+`fieldbo compare lake-level-set lake-gchk --starts 12 --out lake.csv`
 
 `fieldbo compare gp-lake-truvar gp-lake-gchk --starts 12 --draws 3 --at 1000 --at 4000 --at 8000 --out gp.csv`
 
-`fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out rules.csv`
+`fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out lake.csv`
 
-Level sets are compared by F1 (the larger the better), optima by the regret in the unit of the values (the
-smaller the better); a comparison holds one kind. In a cell that is a chain of modules the regret is that of
-the best sample, among control sets that of the best expected value of all plays.
+**Scores** - F1 for level sets (larger is better), regret in the unit of the values for optima (smaller is
+better). All missions of a comparison must have the same kind of score. For a chain of modules it is the
+regret of the best sample, for control sets the regret of the best expected value of all plays.
 
-Stopped half-way, the same command goes on where it was. FILE is one tidy table: a row for each step
-(*row = step*) and one for each run (*row = run*). A picture of the means lies beside it.
+**Writes** FILE, a tidy table with one row per step (*row = step*) and one row per run (*row = run*), and a
+picture of the means next to it.
+
+If a comparison is interrupted, repeat the command to run only what is missing.
 """
 
 
 def compare(
-    missions: Annotated[list[str], typer.Argument(help="Names or TOML files.", metavar="MISSION...")],
-    out: Annotated[
-        Path, typer.Option(help="The table (CSV); it is taken up where it stopped.", metavar="FILE")
+    missions: Annotated[
+        list[str], typer.Argument(help="Names or TOML files of missions.", metavar="MISSION...")
     ],
-    starts: Annotated[int, typer.Option(min=1, help="Random starts, the same for every mission.")] = 12,
-    draws: Annotated[int, typer.Option(min=1, help="Fields, where the world is random.")] = 1,
+    out: Annotated[
+        Path, typer.Option(help="The table (CSV). Runs that it already holds are skipped.", metavar="FILE")
+    ],
+    starts: Annotated[
+        int, typer.Option(min=1, help="Number of random starts, which all missions share.")
+    ] = 12,
+    draws: Annotated[int, typer.Option(min=1, help="Number of fields to draw in a random world.")] = 1,
     at: Annotated[
         list[float] | None,
-        typer.Option(help="Costs at which to compare; may be given often. Default: quarters of the battery."),
+        typer.Option(
+            help="Cost at which to compare; repeatable. By default, each quarter of the smallest battery."
+        ),
     ] = None,
     target: Annotated[
         list[float] | None,
-        typer.Option(help="Scores whose cost is told: that at which the mean first reaches them."),
+        typer.Option(help="Score to reach; the table shows at which cost the mean does. Repeatable."),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="Replace a key of every mission; may be given often.", metavar="TABLE.KEY=VALUE"
-        ),
+        typer.Option("--set", help="Replace a key of every mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = os.cpu_count() or 1,
 ) -> None:
-    """Run missions side by side, from the same starts in the same fields, and compare them at equal cost."""
+    """Run missions from the same starts in the same fields, and compare them at equal cost."""
     import numpy as np
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console
     from fieldbo.results import plot
-    from fieldbo.runs import comparison as campaign
+    from fieldbo.runs import comparison
 
-    picture, told = out.with_suffix(".png"), overrides(set_ or [])
-    score = campaign.score_of(missions[0], told)
+    picture, replaced = out.with_suffix(".png"), overrides(set_ or [])
+    score = comparison.score_of(missions[0], replaced)
     _check(out, at or [], target or [], score)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out_to) as progress:
         line = progress.add_task("runs", total=None)
-        rows = campaign.compare(
+        rows = comparison.compare(
             missions,
             starts,
             draws,
             out,
-            told,
+            replaced,
             jobs,
             on_run=lambda done, total: progress.update(line, completed=done, total=total),
         )
@@ -87,29 +93,29 @@ def compare(
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]
     better = "" if score.better == "larger" else " (smaller is better)"
     out_to.print(f"mean {score.name} at equal cost, ± one standard error{better}")
-    by_target = {t: campaign.targets(rows, t, score) for t in target or []}
-    scores = campaign.scores_at(rows, costs, score)
-    out_to.print(_table(scores, costs, unit, by_target, campaign.calibration(rows)))
+    by_target = {t: comparison.targets(rows, t, score) for t in target or []}
+    scores = comparison.scores_at(rows, costs, score)
+    out_to.print(_table(scores, costs, unit, by_target, comparison.calibration(rows)))
     grid = np.linspace(smallest / 60, smallest, 60)
-    curves = {m: (grid, s.mean, s.error) for m, s in campaign.scores_at(rows, grid.tolist(), score).items()}
+    curves = {m: (grid, s.mean, s.error) for m, s in comparison.scores_at(rows, grid.tolist(), score).items()}
     plot.save(plot.comparison_picture(curves, unit, score), picture)
-    out_to.print(f"table in {out}, picture in {picture}", soft_wrap=True, markup=False)
+    out_to.print(f"table: {out}, picture: {picture}", soft_wrap=True, markup=False)
 
 
 def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: Score) -> None:
-    """Raise an `InputError` if an option makes no sense."""
+    """Raise an `InputError` if an option is out of range."""
     from fieldbo.errors import InputError
     from fieldbo.results.metrics import F1
 
     if out.with_suffix(".png") == out:
-        raise InputError(f"the table {out} would be a picture", expected="a .csv file", where="--out")
+        raise InputError(f"{out} is a picture", expected="a .csv file", where="--out")
     for cost in costs:
         if not 0 < cost < float("inf"):
-            raise InputError(f"a cost of {cost}", expected="finite numbers above 0", where="--at")
-    most, said = (1.0, "a score above 0, of at most 1") if score is F1 else (1e300, "a regret above 0")
+            raise InputError(f"the cost is {cost}", expected="a finite number above 0", where="--at")
+    most, valid = (1.0, "an F1 above 0 and at most 1") if score is F1 else (1e300, "a regret above 0")
     for target in targets:
         if not 0 < target <= most:
-            raise InputError(f"a target of {target}", expected=said, where="--target")
+            raise InputError(f"the target is {target}", expected=valid, where="--target")
 
 
 def _table(
@@ -119,7 +125,7 @@ def _table(
     targets: Mapping[float, Mapping[str, Target]],
     coverage: Mapping[str, float],
 ) -> Table:
-    """Return a line a mission, a column a cost and a target."""
+    """Return a table with one row per mission, and one column per cost and target."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -139,13 +145,13 @@ def _table(
             for m, e in zip(score.mean, score.error, strict=True)
         ]
         cells += [_reached(by_mission[mission], score.runs) for by_mission in targets.values()]
-        held = f"{coverage[mission]:.0%}" if mission in coverage else ""
-        table.add_row(escape(mission), *cells, held, str(score.runs))
+        covered = f"{coverage[mission]:.0%}" if mission in coverage else ""
+        table.add_row(escape(mission), *cells, covered, str(score.runs))
     return table
 
 
 def _reached(target: Target, runs: int) -> str:
-    """Return the cost of a target, and how many runs reached it."""
+    """Return the cost of a target, and the number of runs that reached it if not all did."""
     from math import isnan
 
     cost = "never" if isnan(target.cost) else f"{target.cost:,.0f}"

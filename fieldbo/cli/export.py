@@ -1,4 +1,4 @@
-"""``fieldbo export``: a run for other programs."""
+"""``fieldbo export``: write a run in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import typer
 EXAMPLES = """
 **Examples**
 
-`fieldbo export lake-level-set-1 csv netcdf` - into *runs/lake-level-set-1/export*
+`fieldbo export lake-level-set-1 csv netcdf` - to *runs/lake-level-set-1/export*
 
 `fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a GIS
 
-`fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove, as often as you like while it runs
+`fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove, repeatedly during the run
 
 **Formats**
 
 `csv` - observations.csv, path.csv, curve.csv, ledger.csv, as in the run folder
 
-`netcdf` - map.nc, and trajectory.nc: the readings along the way; CF names and units
+`netcdf` - map.nc, and trajectory.nc with the readings along the path; CF names and units
 
 `geojson` - path.geojson, readings.geojson, map.geojson: longitude, latitude, altitude; needs a frame
 
-`mcap` - run.mcap: poses, orders, readings, battery and belief as they came about; needs *fieldbo\\[mcap]*
+`mcap` - run.mcap: poses, orders, readings, battery and belief over time; needs *fieldbo\\[mcap]*
 
-**A frame** says where the domain lies: a table in the vehicle's file, or in one of its own.
+**Frame** - the position of the domain on the ground, in the vehicle file or a file of its own
 
     [frame]
     origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
-    bearing = 90         # where "along" leads, degrees clockwise from north
-    along = "along"      # the names of the domain's axes; also right, left, height
+    bearing = 90         # direction of "along", degrees clockwise from north
+    along = "along"      # names of the domain's axes; also right, left, height
     depth = "depth"
 
-The run may still be going on, or have crashed: its record is only read.
+The run may be in progress, or have crashed; it is not changed.
 """
 
 
@@ -46,19 +46,19 @@ def export(
         ),
     ],
     formats: Annotated[
-        list[str], typer.Argument(help="One or more of csv, netcdf, geojson, mcap.", metavar="FORMAT")
+        list[str], typer.Argument(help="One or more of csv, netcdf, geojson and mcap.", metavar="FORMAT")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write into; by default *export* in the run folder.")
+        Path | None, typer.Option(help="Output folder; by default, *export* in the run folder.")
     ] = None,
     frame: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file with a *[frame]*; by default that of the vehicle of the run.", metavar="FILE"
+            help="A TOML file with a *[frame]*; by default, the frame of the run's vehicle.", metavar="FILE"
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Write over the files of an earlier export.")
+        bool, typer.Option("--replace", help="Overwrite the files of an earlier export.")
     ] = False,
 ) -> None:
     """Write a run in the formats of other programs."""

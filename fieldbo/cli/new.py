@@ -184,8 +184,8 @@ def _report(made: NewWorld, rows: str) -> list[str]:
     import numpy as np
 
     from fieldbo.belief.question import LevelSet
-    from fieldbo.cli.check import _parts_of_cost
-    from fieldbo.results.answers import in_words
+    from fieldbo.mission.description import describe_parts_of_cost
+    from fieldbo.results.formatting import question_text
 
     field, mission, world = made.field, made.loaded, made.loaded.world
     values, truth = field.readings.values, world.truth(world.domain.sites)
@@ -200,7 +200,7 @@ def _report(made: NewWorld, rows: str) -> list[str]:
         scales = [f"in ranges: {', '.join(f'{axis.name} {scale:.2g}' for axis, scale in ranges)}"]
         details = f"over the settings; the table says little about {made.little_known:.0%} of them"
         sample = world.cost.least_sampling_cost(world.domain.sites)
-        costs = _parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} a sample"]
+        costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
     noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
     unknown = ", costs to be found out" if mission.costs == "unknown" else ""
     return [
@@ -213,7 +213,7 @@ def _report(made: NewWorld, rows: str) -> list[str]:
         f"of the {rows}",
         f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
         *costs,
-        f"  mission   {in_words(mission.question, world.quantity)} {mission.policy_kind}, battery "
-        f"{mission.crew[0].battery:g} {world.cost_unit}{unknown}",
+        f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
+        f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
         f"next: fieldbo run {world.name}",
     ]

@@ -1,4 +1,4 @@
-"""``fieldbo new vehicle``: a vehicle file to begin with."""
+"""``fieldbo new vehicle``: a vehicle file to start from."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ import typer
 EXAMPLES = """
 **Examples**
 
-`fieldbo new vehicle boat --link mqtt --world lake-transect` - writes boat.toml
+`fieldbo new vehicle boat --link mqtt --world lake-transect` - write boat.toml
 
-`fieldbo new vehicle drone --link mavlink --world crack-wall` - with the frame that ties a wall to the ground
+`fieldbo new vehicle drone --link mavlink --world crack-wall` - with a frame that places a wall on the ground
 
-Then try it at home, in two terminals: `fieldbo robot boat.toml --world lake-transect --speedup 100` and
+Then rehearse at home, in two terminals: `fieldbo robot boat.toml --world lake-transect --speedup 100` and
 `fieldbo run lake-level-set --vehicle boat.toml`.
 """
 
 
 def vehicle(
-    name: Annotated[str, typer.Argument(help="Name of the vehicle, and of its file: NAME.toml.")],
-    link: Annotated[str, typer.Option(help="How it is reached: *ros2*, *mavlink*, *mqtt* and their like.")],
-    world: Annotated[str, typer.Option(help="A world that it is to go to, for the names of its axes.")],
+    name: Annotated[str, typer.Argument(help="Name of the vehicle; the file is NAME.toml.")],
+    link: Annotated[
+        str,
+        typer.Option(
+            help="How to reach it: *ros2*, *ros2-topics*, *ros2-nav2*, *mavlink*, *mqtt*, or a plugin."
+        ),
+    ],
+    world: Annotated[str, typer.Option(help="A world that it will work in, for the names of the axes.")],
 ) -> None:
-    """Write a vehicle file with every setting at its default, and what each of them means."""
+    """Write a vehicle file that states every setting at its default and explains it."""
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import name_of
     from fieldbo.mission.files import write_whole
@@ -35,9 +40,9 @@ def vehicle(
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
     text = template(link, load_world(world).domain.axes, name)
     if file.exists():
-        raise InputError(f"{file} exists", expected="a name of a new file", where="NAME")
+        raise InputError(f"{file} exists", expected="the name of a new file", where="NAME")
     write_whole(file, text.encode())
     if LINKS.get(link).needs_origin:
-        typer.echo(f"{file}\nnext: put the place of the domain's zero into its [frame]: origin = ...")
+        typer.echo(f"{file}\nnext: set origin in its [frame] to the place of the domain's zero")
     else:
         typer.echo(f"{file}\nnext: fieldbo robot {file} --world {world}")

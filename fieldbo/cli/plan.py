@@ -1,4 +1,4 @@
-"""``fieldbo plan``: a way that an autopilot follows by itself."""
+"""``fieldbo plan``: a route that an autopilot follows by itself."""
 
 from __future__ import annotations
 
@@ -14,76 +14,79 @@ if TYPE_CHECKING:
 EXAMPLES = """
 **Examples**
 
-`fieldbo plan lake-lawnmower --vehicle boat.toml` - the sweep, into *lake-lawnmower.plan*
+`fieldbo plan lake-lawnmower --vehicle boat.toml` - write the sweep to *lake-lawnmower.plan*
 
-`fieldbo plan lake-level-set-1 --vehicle boat.toml --out again.plan` - where that run read, once more
+`fieldbo plan lake-level-set-1 --vehicle boat.toml --out again.plan` - revisit the sites of that run
 
-`fieldbo plan lake-lawnmower --vehicle boat.toml --upload` - the sweep, and into the vehicle with it
+`fieldbo plan lake-lawnmower --vehicle boat.toml --upload` - write the sweep, and upload it to the vehicle
 
-The vehicle file says where the domain lies (*[frame]*), and how the vehicle is reached (*[link]* of kind
-"mavlink"). Its fence is checked, and stands in the plan. Taking off, landing and starting the plan are left
-to the pilot.
+The vehicle file states where the domain lies (*[frame]*) and how to reach the vehicle (*[link]* of kind
+"mavlink"). The plan is checked against the link's fence and includes it. Taking off, landing and starting
+the plan are up to the pilot.
 """
 
-_ASK_NO_MODEL = ("lawnmower", "random")
+_NEEDS_NO_READINGS = ("lawnmower", "random")
+"""Policies whose route does not depend on the readings."""
 
 
 def plan(
     source: Annotated[
         str,
         typer.Argument(
-            help="A mission whose rule asks no model, or a run: its folder, or its name below *runs*.",
+            help="A mission whose policy ignores readings (lawnmower or random), or a run: its folder or its "
+            "name in *runs*.",
             metavar="MISSION|RUN",
         ),
     ],
     vehicle: Annotated[Path, typer.Option(help="The vehicle file.", metavar="FILE")],
     out: Annotated[
-        Path | None, typer.Option(help="The plan; by default *NAME.plan* here.", metavar="FILE")
+        Path | None,
+        typer.Option(help="File to write; by default *NAME.plan* in this folder.", metavar="FILE"),
     ] = None,
     stay: Annotated[float, typer.Option(help="Seconds to stay at each waypoint.")] = 5.0,
     upload: Annotated[
-        bool, typer.Option("--upload", help="Put it into the vehicle, too, in place of its mission.")
+        bool, typer.Option("--upload", help="Upload the plan to the vehicle, replacing its mission.")
     ] = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="Replace a key of the mission; may be given often.", metavar="TABLE.KEY=VALUE"
-        ),
+        typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
 ) -> None:
-    """Write a survey as a QGroundControl plan, and put it into a MAVLink vehicle.
+    """Write a survey as a QGroundControl plan, and optionally upload it to a MAVLink vehicle.
 
-    For a pilot who has the autopilot go the whole way by itself, without fieldbo.
+    Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
     from fieldbo.errors import InputError
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
-    from fieldbo.vehicles.mavlink.link import Mavlink, located
+    from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.settings import located
 
     if not 0 <= stay < float("inf"):
-        raise InputError(f"stay {stay}", expected="seconds, at least 0", where="--stay")
-    told = LoadedVehicleFile.read(str(vehicle))
-    if not isinstance(told.link, Mavlink):
+        raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
+    loaded = LoadedVehicleFile.read(str(vehicle))
+    link = loaded.link
+    if not isinstance(link, Mavlink):
         raise InputError(
-            f"a vehicle on {told.kind}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
+            f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
         )
-    mission, sites = _way(source, set_ or [])
-    axes, frame = mission.world.domain.axes, told.settings.frame
+    mission, sites = _sites(source, set_ or [])
+    axes, frame = mission.world.domain.axes, loaded.settings.frame
     ground = located(None if frame is None else frame.over(axes), axes)
-    way = flight_plan.waypoints(sites, ground, told.link, stay)
+    route = flight_plan.waypoints(sites, ground, link, stay)
     file = out or Path(f"{Path(source).stem}.plan")
     try:
-        file.write_text(flight_plan.plan_file(way, ground, told.link), encoding="utf-8")
+        file.write_text(flight_plan.plan_file(route, ground, link), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None
-    typer.echo(f"{len(way)} waypoints in {file}")
+        raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
+    typer.echo(f"wrote {len(route)} waypoints to {file}")
     if upload:
-        flight_plan.upload(way, ground, told.link)
-        typer.echo(f"{len(way)} waypoints in the vehicle at {told.link.address}")
+        flight_plan.upload(route, ground, link)
+        typer.echo(f"uploaded {len(route)} waypoints to the vehicle at {link.address}")
 
 
-def _way(source: str, pairs: list[str]) -> tuple[Mission, Array]:
-    """Return a mission and the sites (k, d) that it goes to, or went to, in order; home at the end."""
+def _sites(source: str, pairs: list[str]) -> tuple[Mission, Array]:
+    """Return a mission and the sites (k, d) of its route or run, in order, with home at the end."""
     import numpy as np
 
     from fieldbo.errors import InputError
@@ -95,16 +98,16 @@ def _way(source: str, pairs: list[str]) -> tuple[Mission, Array]:
         return _planned(source, pairs)
     if pairs:
         raise InputError(
-            "--set with a run", expected="a mission: what a run did can't be changed", where="--set"
+            "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
         )
     agent = load_run(source).agent
-    home = agent.mission.crew[0].home
+    home = agent.mission.vehicles[0].home
     sites = [site for event in agent.history if isinstance(event, Observation) for site in event.sites]
     return agent.mission, np.array([*sites, *([] if home is None else [home])])
 
 
 def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
-    """Return a mission and its way, asked for beforehand: its rule heeds no reading, any will do."""
+    """Return a mission and its route, asked for in advance with readings of 0: its policy ignores them."""
     import numpy as np
 
     from fieldbo.agent.agent import Agent
@@ -114,12 +117,12 @@ def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
     from fieldbo.mission.load import load_mission
 
     mission = load_mission(source, overrides(pairs))
-    if mission.policy_kind not in _ASK_NO_MODEL:
+    if mission.policy_kind not in _NEEDS_NO_READINGS:
         raise InputError(
-            f"the rule {mission.policy_kind!r} goes by what it reads: its way is not known beforehand",
-            expected=f"a rule that asks no model: {' or '.join(_ASK_NO_MODEL)}",
+            f"the route of the policy {mission.policy_kind!r} depends on its readings",
+            expected=f"a policy that ignores readings: {' or '.join(_NEEDS_NO_READINGS)}",
             where="policy.kind",
-            fix="--set policy.kind=lawnmower; or plan a run's way, once there is one",
+            fix="add --set policy.kind=lawnmower, or run the mission and plan the run",
         )
     agent, sites = Agent(mission), []
     while not isinstance(order := agent.ask(), Stop):

@@ -1,19 +1,35 @@
-"""``fieldbo policies``: the rules that can be named, what they answer, and how they can be set."""
+"""``fieldbo policies``: list the policies, or show the settings of one."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import MISSING, fields, is_dataclass
+import re
+from dataclasses import MISSING, fields
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
 
+EXAMPLES = """
+**Examples**
+
+`fieldbo policies` - every policy
+
+`fieldbo policies truvar` - one policy and its settings
+"""
+
+_QUESTIONS = {
+    "LevelSet": "level-set",
+    "ShareOfMaximum": "level-set of the maximum",
+    "Optimum": "optimum",
+}
+
 
 def policies(
-    name: Annotated[str | None, typer.Argument(help="One policy, to see its settings.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this policy.")] = None,
 ) -> None:
-    """List the policies and the questions they answer; or show one with its settings."""
+    """List the policies with the questions they answer, or show one policy and its settings."""
     from fieldbo.cli.terminal import console
     from fieldbo.mission.kinds import POLICIES
 
@@ -21,26 +37,32 @@ def policies(
         console().print(_listed())
         return
     kind = POLICIES.get(name)
-    console().print(f"{name}: for {_answered(kind)}\n\n{_explained(kind)}\n", markup=False)
-    told = [f'kind = "{name}"', *(_line(field) for field in fields(kind))]
-    console().print("[policy]\n" + "\n".join(told), markup=False)
+    text, _, _ = inspect.cleandoc(kind.__doc__ or "").partition(_SETTINGS)
+    lines = [f'[policy]\nkind = "{name}"']
+    for field in fields(kind):
+        lines += [f"# {line}" for line in wrap(_description(kind, field.name), 98)]
+        lines.append(_line(field))
+    console().print(f"{name}: for {_answered(kind)}\n\n{text.strip()}\n", markup=False)
+    console().print("\n".join(lines), markup=False)
 
 
 _SETTINGS = "Parameters\n----------\n"
 
 
-def _explained(kind: Any) -> str:
-    """Return what a policy says of itself, with the settings that it has from more general ones."""
-    told = inspect.cleandoc(kind.__doc__ or "")
-    for general in kind.__mro__[1:]:
-        _, found, rest = inspect.cleandoc(general.__doc__ or "").partition(_SETTINGS)
-        if found and is_dataclass(general):
-            settings = rest.split("\n\n")[0]
-            told = f"{told}\n{settings}" if _SETTINGS in told else f"{told}\n\n{_SETTINGS}{settings}"
-    return told
+def _description(kind: Any, setting: str) -> str:
+    """Return the string below a setting or, without one, its text in a Parameters section."""
+    described = getattr(kind, "__pydantic_fields__", {}).get(setting)
+    if described is not None and described.description:
+        return " ".join(described.description.split())
+    for cls in kind.__mro__:
+        section = inspect.cleandoc(cls.__dict__.get("__doc__") or "").partition(_SETTINGS)[2]
+        if match := re.search(rf"^(?:\w+, )*{setting}(?:, \w+)* : .*\n((?:    .*(?:\n|$))+)", section, re.M):
+            return " ".join(match[1].split())
+    return ""
 
 
 def _listed() -> Any:
+    """Return a table of all policies."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -48,12 +70,12 @@ def _listed() -> Any:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("policy", no_wrap=True)
-    table.add_column("what it does")
+    table.add_column("description")
     table.add_column("answers")
     for name in POLICIES.names():
         kind = POLICIES.get(name)
-        said = (kind.__doc__ or "").strip().split("\n")[0]
-        table.add_row(escape(name), escape(said), _answered(kind))
+        summary = (kind.__doc__ or "").strip().split("\n")[0]
+        table.add_row(escape(name), escape(summary), _answered(kind))
     return table
 
 
@@ -62,16 +84,9 @@ def _answered(kind: Any) -> str:
 
 
 def _line(field: Any) -> str:
-    """Return a setting as in a mission's file: its default, or a comment where it has none."""
+    """Return a setting as in a mission file: its default, or a comment if it has none."""
     if field.default is MISSING:
-        return f"{field.name} = ...  # has to be given: see above"
+        return f"{field.name} = ...  # required"
     if field.default is None:
-        return f"# {field.name} = ...  (see above)"
-    return f"{field.name} = {json.dumps(field.default)}"  # which TOML reads alike
-
-
-_QUESTIONS = {
-    "LevelSet": "level-set",
-    "ShareOfMaximum": "level-set of the maximum",
-    "Optimum": "optimum",
-}
+        return f"# {field.name} = ..."
+    return f"{field.name} = {json.dumps(field.default)}"  # valid TOML, too

@@ -1,4 +1,4 @@
-"""``fieldbo resume``: go on with a run that was broken off."""
+"""``fieldbo resume``: continue an interrupted run."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 EXAMPLES = """
 **Examples**
 
-`fieldbo resume runs/lake-level-set-1` - or only *lake-level-set-1*, below runs/
+`fieldbo resume runs/lake-level-set-1` - or just *lake-level-set-1*, below runs/
 
 `fieldbo resume boat-3 --vehicle other-boat.toml` - with another boat
 
-Ctrl-C, a power cut and a killed process all leave a run that can go on: every order is on disk before it
-leaves, every reading before it is used. What was out is asked for again, under the same id, or closed by what
-its vehicle says came of it; a reading is never counted twice. A simulated run ends as it would have unbroken.
+Ctrl-C, a power cut and a killed process all leave a run that can be resumed: every order is on disk before it
+is sent, and every reading before it is used. Outstanding orders are sent again under the same id, or closed
+with what their vehicle reports; no reading is ever counted twice. A simulated run ends as if it had never
+stopped.
 
-A damaged record, and one whose mission or world was changed since, is refused and left as it is.
+A damaged record, or one whose mission or world has changed since, is rejected and left untouched.
 """
 
 
@@ -43,14 +44,16 @@ def resume(
     vehicle: Annotated[
         list[str] | None,
         typer.Option(
-            help="Vehicle file to go on with instead of the one it was begun with; one for each vehicle.",
+            help="Vehicle file to use from now on; repeat it for each vehicle. By default, the vehicles with "
+            "which the run started.",
             metavar="FILE",
         ),
     ] = None,
 ) -> None:
-    """Go on with a run that was broken off; of one that has ended, write the files that it lacks."""
-    from fieldbo.cli.run import carry_out, connect, simulated, with_vehicles
+    """Continue an interrupted run; for a run that has ended, write its missing files."""
+    from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
+    from fieldbo.results.formatting import counted
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import ORDERS, Record
     from fieldbo.runs.runner import resume as resume_mission
@@ -59,52 +62,50 @@ def resume(
     with Record(record_file(run)) as record:
         mission, folder = mission_of(record), record.file.parent
         if record.end_reason is not None:
-            _ended(mission, record, out_to)
+            _complete(mission, record, out_to)
             return
         record.claim()
-        orders = sum(row.kind in ORDERS for row in record.rows())
-        out_to.print(f"{record.name} goes on, after {orders} {'order' if orders == 1 else 'orders'}")
+        orders = counted(sum(row.kind in ORDERS for row in record.rows()), "order")
+        out_to.print(f"Resuming {record.name} after {orders}", markup=False)
         for note in notes(record):
             out_to.print(f"note: {note}", style="yellow", markup=False)
-        go = partial(resume_mission, mission, record)
         vehicles = vehicles_of(mission, record.description.get("vehicles", []), vehicle or [])
-        if vehicles:
-            with ExitStack() as links:
-                connect(vehicles, links, out_to)
-                carry_out(folder, out_to, lambda: with_vehicles(vehicles, mission, out_to, go))
-        else:
-            carry_out(folder, out_to, lambda: simulated(mission, out_to, go))
+        with ExitStack() as links:
+            connect(vehicles, links, out_to)
+            carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to)
 
 
-def _ended(mission: Mission, record: Record, console: Console) -> None:
-    """Say how a run ended, and write the files that are missing."""
-    from fieldbo.cli.run import saving
+def _complete(mission: Mission, record: Record, console: Console) -> None:
+    """Print how a run ended, and write its missing files."""
+    from fieldbo.cli.session import saving
     from fieldbo.runs.folder import complete
     from fieldbo.runs.runner import resume as resume_mission
 
-    reason, folder = record.end_reason, record.file.parent
-    console.print(f"{record.name} has ended: {reason}. There is nothing to go on with.", markup=False)
+    folder = record.file.parent
+    console.print(f"{record.name} has ended ({record.end_reason}); nothing to resume.", markup=False)
     result = resume_mission(mission, record)
     with saving(folder):
         written = complete(result, folder)
     if written:
-        console.print(f"  written, as missing: {', '.join(written)}", soft_wrap=True, markup=False)
+        console.print(f"  missing files written: {', '.join(written)}", soft_wrap=True, markup=False)
 
 
-def vehicles_of(mission: Mission, begun: Sequence[Mapping[str, Any]], files: Sequence[str]) -> list[Vehicle]:
-    """Return the vehicles to go on with: those of `files`, or as the run began; none in a simulation."""
+def vehicles_of(
+    mission: Mission, started_with: Sequence[Mapping[str, Any]], files: Sequence[str]
+) -> list[Vehicle]:
+    """Return the vehicles that continue a run: those of `files`, or those it started with."""
     from fieldbo.errors import InputError
     from fieldbo.vehicles.load import for_new_run, vehicle_of
 
-    if files and not begun:
+    if files and not started_with:
         raise InputError(
-            f"--vehicle {files[0]} for a run that was begun as a simulation",
-            expected="a simulation to the end: what was read so far was made up",
-            fix="begin a run of its own: fieldbo run MISSION --vehicle FILE",
+            f"--vehicle {files[0]} was given for a simulated run",
+            expected="no vehicle: a run that starts in simulation ends in simulation",
+            fix="start a new run: fieldbo run MISSION --vehicle FILE",
         )
-    crew = begun
-    if files:  # in the same session: a robot may know what came of an order
-        kept = [one.get("session") for one in begun] + [None] * len(files)
-        new = zip([for_new_run(name) for name in files], kept, strict=False)
-        crew = [{**one, "session": session} if session and "session" in one else one for one, session in new]
-    return [vehicle_of(one, mission, number) for number, one in enumerate(crew)]
+    recorded = started_with
+    if files:  # keep the session: a robot may remember outstanding orders by it
+        sessions = [settings.get("session") for settings in started_with] + [None] * len(files)
+        new = zip([for_new_run(name) for name in files], sessions, strict=False)
+        recorded = [{**s, "session": session} if session and "session" in s else s for s, session in new]
+    return [vehicle_of(settings, mission, number) for number, settings in enumerate(recorded)]

@@ -10,80 +10,94 @@ if TYPE_CHECKING:
     from fieldbo._numerics.arrays import Array
 
 EXAMPLES = """
-**Examples**, each beside a second terminal in which `fieldbo run lake-level-set --vehicle ...` runs
+**Examples**. Run the mission in a second terminal: `fieldbo run lake-level-set --vehicle ...`
 
-`fieldbo robot mqtt --world lake-transect --speedup 100` - a boat on the broker of this machine
+`fieldbo robot mqtt --world lake-transect --speedup 100` - a boat on this machine's MQTT broker
 
-`fieldbo robot boat.toml --world lake-transect` - where the vehicle file says that the robot is
+`fieldbo robot boat.toml --world lake-transect` - the robot that this vehicle file describes
 
-`fieldbo robot mqtt --world lake-transect --fault refuse:3 --fault drain:5:1.5` - errand 3 (the first is 0)
-is refused; from errand 5 on, all takes half as much again of the battery
+`fieldbo robot mqtt --world lake-transect --fault refuse:3 --fault drain:5:1.5` - reject goal 3, and from
+goal 5 on use 1.5 times the battery
 
-**Faults**; errands are counted from 0
+**Faults**. Goals are counted from 0.
 
-`refuse:N` - errand N is refused
+`refuse:N` - reject goal N
 
-`stuck:N` - errand N is begun and never finished
+`stuck:N` - start goal N and never finish it
 
-`nan:N` - the reading of errand N is no number
+`nan:N` - report NaN as the reading of goal N
 
-`absurd:N` - the reading of errand N is 1e30
+`absurd:N` - report 1e30 as the reading of goal N
 
-`astray:N:X` - errand N ends X units off its site, on the first axis
+`astray:N:X` - end goal N off its site, by X units on the first axis
 
-`drain:N:X` - from errand N on everything costs X times as much of the battery
+`drain:N:X` - from goal N on, use the battery X times as fast
 
-`twice:N` - the result of errand N is sent two times
+`twice:N` - send the result of goal N twice
 
-`late:N:X` - the result of errand N comes X seconds late
+`late:N:X` - send the result of goal N X seconds late
 
-`clock:N:X` - at errand N the robot's clock jumps by X seconds
+`clock:N:X` - at goal N, make the robot's clock jump by X seconds
 
-`silent:N:X` - from errand N on nothing is said for X seconds, though the robot goes on
+`silent:N:X` - from goal N on, send nothing for X seconds while the robot keeps working
 """
 
 
 def _site(text: str, dimension: int) -> Array:
-    """Return the coordinates that a user wrote with commas between them."""
+    """Return the coordinates (d,) in a comma-separated list."""
     import numpy as np
 
     from fieldbo.errors import InputError
 
     try:
-        found = np.array([float(part) for part in text.split(",")])
+        site = np.array([float(part) for part in text.split(",")])
     except ValueError:
-        found = np.empty(0)
-    if len(found) != dimension or not np.isfinite(found).all():
-        raise InputError(f"start {text!r}", expected=f"{dimension} numbers, commas between", where="--start")
-    return found
+        site = np.empty(0)
+    if len(site) != dimension or not np.isfinite(site).all():
+        raise InputError(
+            f"{text!r} is not a valid start",
+            expected=f"{dimension} numbers, comma-separated",
+            where="--start",
+        )
+    return site
 
 
 def robot(
     link: Annotated[
         str,
         typer.Argument(
-            help="How it is reached: *ros2*, *mavlink* or *mqtt* as they are by default, or a vehicle file.",
+            help="A vehicle file, or a kind of link with its defaults: *ros2*, *mavlink* or *mqtt*.",
             metavar="LINK",
         ),
     ],
-    world: Annotated[str, typer.Option(help="The world that it is in: a name, or a TOML file.")],
-    draw: Annotated[int, typer.Option(help="Which field, where the world is random.")] = 0,
+    world: Annotated[str, typer.Option(help="World that the robot is in: a name, or a TOML file.")],
+    draw: Annotated[int, typer.Option(help="Number of the field, if the world draws it at random.")] = 0,
     seed: Annotated[
-        int, typer.Option(help="Of the readings' noise: a mission's seed gives those of its own simulation.")
+        int,
+        typer.Option(
+            help="Seed of the readings' noise; a mission's seed gives the readings of its simulation."
+        ),
     ] = 0,
     start: Annotated[
-        str | None, typer.Option(help="Where it is: a coordinate an axis, for example 0,0.", metavar="SITE")
+        str | None,
+        typer.Option(
+            help="Where the robot starts: one coordinate per axis, for example 0,0.", metavar="SITE"
+        ),
     ] = None,
     battery: Annotated[
         float | None,
-        typer.Option(help="What its full battery holds, in the world's cost unit; by default it tells none."),
+        typer.Option(
+            help="Capacity of the battery, in the world's cost unit; without it, the battery is not reported."
+        ),
     ] = None,
-    speedup: Annotated[float, typer.Option(help="Its clock runs so many times faster.")] = 1.0,
+    speedup: Annotated[
+        float, typer.Option(help="How many times faster than real time the robot runs.")
+    ] = 1.0,
     fault: Annotated[
-        list[str] | None, typer.Option(help="Misbehave; may be given often.", metavar="KIND:N[:X]")
+        list[str] | None, typer.Option(help="Fault to show; repeatable.", metavar="KIND:N[:X]")
     ] = None,
 ) -> None:
-    """Be a robot: take orders over a link, drive and read in a simulated world, until Ctrl-C."""
+    """Simulate a robot: take goals over a link, travel and sample in a simulated world, until Ctrl-C."""
     import math
 
     from fieldbo.errors import InputError
@@ -91,15 +105,15 @@ def robot(
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
 
-    told = LoadedVehicleFile.read(link)
+    loaded = LoadedVehicleFile.read(link)
     place = load_world(world, draw)
     if place.live:
         raise InputError(
-            f"a robot in {world}, which has no [field]", expected="a world with one", where="--world"
+            f"the world {world} has no [field] to simulate", expected="a world with a field", where="--world"
         )
     if not (math.isfinite(speedup) and speedup > 0):
-        raise InputError(f"speedup {speedup}", expected="a finite number above 0", where="--speedup")
-    body = Robot(
+        raise InputError(f"speedup = {speedup}", expected="a finite number above 0", where="--speedup")
+    simulated = Robot(
         place,
         seed=seed,
         start=None if start is None else _site(start, place.domain.dimension),
@@ -107,9 +121,9 @@ def robot(
         speedup=speedup,
         faults=[Fault.parse(text) for text in fault or []],
     )
-    ground = told.settings.ground(place.domain.axes)
-    typer.echo(f"a {told.kind} robot in {place.name}, at {told.link.address}; Ctrl-C ends it")
+    ground = loaded.settings.ground(place.domain.axes)
+    typer.echo(f"{loaded.kind} robot in {place.name} at {loaded.link.address}; stop it with Ctrl-C")
     try:
-        ROBOTS.get(told.kind)(body, told.link, ground, typer.echo)
+        ROBOTS.get(loaded.kind)(simulated, loaded.link, ground, typer.echo)
     except KeyboardInterrupt:
         typer.echo("the robot is switched off")

@@ -1,4 +1,4 @@
-"""``fieldbo schema``: the JSON Schema of mission, world and vehicle files."""
+"""``fieldbo schema``: print the JSON Schema of mission, world and vehicle files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 class Kind(StrEnum):
-    """Which files."""
+    """Kinds of files."""
 
     mission = "mission"
     world = "world"
@@ -18,9 +18,9 @@ class Kind(StrEnum):
 
 
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="Which files the schema is for.")] = Kind.mission,
+    kind: Annotated[Kind, typer.Argument(help="The kind of files.")] = Kind.mission,
 ) -> None:
-    """Print the JSON Schema of mission, world or vehicle files, for editors that complete and check TOML."""
+    """Print the JSON Schema of mission, world or vehicle files. Editors use it to complete and check TOML."""
     from fieldbo.mission.schema import json_schema
     from fieldbo.vehicles.remote.settings import vehicle_schema
 

@@ -1,4 +1,4 @@
-"""``--set table.key=value`` and its short forms, as overrides of a mission."""
+"""Turn ``--set table.key=value`` and its short forms into overrides of a mission."""
 
 from __future__ import annotations
 
@@ -12,12 +12,21 @@ from fieldbo.errors import InputError
 def overrides(
     pairs: Sequence[str] = (), *, seed: int | None = None, battery: str | None = None
 ) -> dict[str, Any]:
-    """Return nested tables from ``table.key=value`` texts; values as in TOML, bare words are text.
+    """Return nested tables from ``table.key=value`` pairs.
+
+    Parameters
+    ----------
+    pairs : sequence of str
+        Values are written as in TOML; bare words are text.
+    seed : int, optional
+        Sets ``seed``.
+    battery : str, optional
+        Sets ``agent.battery``.
 
     Raises
     ------
     InputError
-        A text has no key or no ``=``.
+        A pair has no key or no ``=``, or sets a key of something that is not a table.
 
     Examples
     --------
@@ -30,17 +39,20 @@ def overrides(
         path = [p.strip() for p in key.split(".")]
         if not equals or not all(path):
             raise InputError(
-                f"--set {pair}",
+                f"--set {pair!r} has no key or no =" if pair else "--set is empty",
                 expected="table.key=value",
                 where="--set",
-                fix="for example --set question.threshold=2",
+                fix="write it as in --set question.threshold=2",
             )
         table = out
         for name in path[:-1]:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
                 raise InputError(
-                    f"--set {pair}", expected=f"{name} to be a table; it was set to a value", where="--set"
+                    f"--set {pair} after another --set gave {name} a value",
+                    expected=f"{name} as a table",
+                    where="--set",
+                    fix=f"remove one of the two: {name} is a table or a value",
                 )
         table[path[-1]] = _value(text.strip())
     if seed is not None:
@@ -48,14 +60,16 @@ def overrides(
     if battery is not None:
         agent = out.setdefault("agent", {})
         if not isinstance(agent, dict):
-            raise InputError(f"--set agent={agent}", expected="agent to be a table", where="--set")
+            raise InputError(
+                f"--set agent={agent} together with --battery", expected="agent as a table", where="--set"
+            )
         agent["battery"] = _value(battery)
     return out
 
 
 def _value(text: str) -> Any:
     try:
-        told = tomllib.loads(f"value = {text}")
+        parsed = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
-    return told["value"] if len(told) == 1 else text
+    return parsed["value"] if len(parsed) == 1 else text

@@ -10,22 +10,24 @@ import typer
 
 def show(
     world: Annotated[str, typer.Argument(help="Name of a world (see *fieldbo worlds*), or its folder.")],
-    draw: Annotated[int, typer.Option(help="Which field, where the world is random.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="The picture; by default *WORLD.png* here.")] = None,
+    draw: Annotated[int, typer.Option(help="Number of the field, if the world is random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Picture to write; by default *WORLD.png* in the current folder.")
+    ] = None,
     threshold: Annotated[float | None, typer.Option(help="Draw this level as a line.")] = None,
 ) -> None:
-    """Say what a world is, and draw its field; of a live world, which has none, its sites."""
-    from fieldbo.cli.check import _world
+    """Describe a world and draw its field; for a live world, draw its sites."""
     from fieldbo.errors import InputError
+    from fieldbo.mission.description import describe_world
     from fieldbo.mission.load import load_world
     from fieldbo.results import plot
 
-    told = load_world(world, draw)
-    typer.echo("\n".join(_world(told)))
-    file = out or Path(f"{told.name}.png")
+    loaded = load_world(world, draw)
+    typer.echo("\n".join(describe_world(loaded)))
+    file = out or Path(f"{loaded.name}.png")
     try:
-        plot.save(plot.world_picture(told, threshold), file)
+        plot.save(plot.world_picture(loaded, threshold), file)
     except OSError as error:
         raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None
-    what = "picture of the sites" if told.live else "picture"
-    typer.echo(f"{what} in {file}")
+    content = "picture of the sites" if loaded.live else "picture"
+    typer.echo(f"{content} in {file}")

@@ -1,10 +1,10 @@
-"""``fieldbo worlds``: the worlds that can be named."""
+"""``fieldbo worlds``: list the worlds."""
 
 from __future__ import annotations
 
 
 def worlds() -> None:
-    """List the worlds: those below ./worlds, then the shipped ones."""
+    """List your own worlds in *./worlds* and the shipped ones."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -14,9 +14,9 @@ def worlds() -> None:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("world", no_wrap=True)
-    table.add_column("what it is")
-    table.add_column("costs in", no_wrap=True)
+    table.add_column("description")
+    table.add_column("cost unit", no_wrap=True)
     for name, file in sorted(list_worlds().items()):
-        told = read_toml(file)
-        table.add_row(*(escape(str(x)) for x in (name, told.get("title", ""), told.get("cost_unit", ""))))
+        world = read_toml(file)
+        table.add_row(*(escape(str(x)) for x in (name, world.get("title", ""), world.get("cost_unit", ""))))
     console().print(table)

@@ -1,4 +1,4 @@
-"""Write a file so that it appears whole or not at all."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file so that it appears as a whole or not at all."""
     part = file.with_name(f".{file.name}.part")
     part.write_bytes(content)
     part.replace(file)

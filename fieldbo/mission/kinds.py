@@ -1,7 +1,7 @@
-"""Kinds of policy, field, cost and vehicle by name: the built-in ones, and those of installed packages.
+"""Kinds of policies, fields and costs by name: the built-in ones, and those of installed packages.
 
-A package adds a kind by an entry point in the group ``fieldbo.policies``, ``fieldbo.fields``,
-``fieldbo.costs`` or ``fieldbo.vehicles``. Nothing is imported before it is asked for.
+A package adds a kind with an entry point in the group ``fieldbo.policies``, ``fieldbo.fields``,
+``fieldbo.costs`` or ``fieldbo.vehicles``. A kind is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from fieldbo.errors import UnknownNameError
 
 
 class Registry:
-    """The kinds of one group.
+    """The kinds of one group by name.
 
     Parameters
     ----------
     what : str
-        What one of them is called in an error, for example ``"policy"``.
+        What errors call a kind, for example ``"policy"``.
     group : str
         The entry-point group.
     builtin : mapping of str to str
-        Name to ``module:Class``.
+        Names and their ``module:Class``.
     """
 
     def __init__(self, what: str, group: str, builtin: Mapping[str, str]) -> None:
@@ -34,7 +34,7 @@ class Registry:
         return {e.name: e for e in entry_points(group=self.group) if e.name not in self._builtin}
 
     def names(self) -> list[str]:
-        """Return all valid names, in order."""
+        """Return all valid names in alphabetical order."""
         return sorted([*self._builtin, *self._installed()])
 
     def get(self, name: str, *, where: str | None = None) -> Any:
@@ -43,7 +43,7 @@ class Registry:
         Raises
         ------
         UnknownNameError
-            There is none.
+            There is no such name.
         """
         if name in self._builtin:
             module, attribute = self._builtin[name].split(":")

@@ -1,4 +1,4 @@
-"""Which sites a vehicle can reach from its start, and whether it can return home."""
+"""Which sites the vehicles can reach from their starts, and whether they can return home."""
 
 from __future__ import annotations
 
@@ -13,69 +13,62 @@ from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World
 
 
-def within_reach(world: World, crew: Sequence[VehicleSpec]) -> World:
-    """Return the world less the sites that no vehicle of a crew can reach from its start.
+def within_reach(world: World, vehicles: Sequence[VehicleSpec]) -> World:
+    """Return the world without the sites that no vehicle can reach from its start.
 
     Parameters
     ----------
     world : World
-        A site beyond obstacles has an infinite travel cost.
-    crew : sequence of VehicleSpec
+        An unreachable site has an infinite travel cost.
+    vehicles : sequence of VehicleSpec
 
     Raises
     ------
     InputError
-        A start or home lies outside the domain or in an obstacle, or the one can't be reached from the other;
-        or no site can be reached.
+        A start or home lies outside the domain or in an obstacle, a home can't be reached from its start, or
+        no site can be reached.
     """
     domain = world.domain
     reached = np.zeros(domain.size, dtype=bool)
-    for one in crew:
-        _check_open(world, "start", one.start)
-        if one.home is not None:
-            _check_open(world, "home", one.home)
-            if not np.isfinite(world.cost.travel(one.start, one.home[None])[0]):
+    for spec in vehicles:
+        _check_open(world, "start", spec.start)
+        if spec.home is not None:
+            _check_open(world, "home", spec.home)
+            if not np.isfinite(world.cost.travel(spec.start, spec.home[None])[0]):
                 raise InputError(
-                    f"home {one.home.tolist()} can't be reached from the start {one.start.tolist()}: "
-                    f"{_between(world)} between them",
-                    expected="a home to which there is a way",
+                    f"home {spec.home.tolist()} can't be reached from the start {spec.start.tolist()}: "
+                    f"{_barrier(world)} between them",
+                    expected="a home that can be reached from the start",
                     where="agent.home",
-                    fix="move the one to the other's side, or open a way",
+                    fix="move home or start to the same side, or open a passage",
                 )
-        reached |= np.isfinite(world.cost.travel(one.start, domain.sites))
+        reached |= np.isfinite(world.cost.travel(spec.start, domain.sites))
     if reached.all():
         return world
     if not reached.any():
         raise InputError(
-            f"no site can be reached from the start {crew[0].start.tolist()}: {_between(world)} between",
-            expected="a start from which there is a way to a site",
+            f"no site can be reached from the start {vehicles[0].start.tolist()}: {_barrier(world)} between",
+            expected="a start from which at least one site can be reached",
             where="agent.start",
-            fix="start elsewhere, or open a way",
+            fix="move the start, or open a passage",
         )
     return replace(world, domain=domain.restricted(reached))
 
 
-def _check_open(world: World, what: str, place: Array) -> None:
-    """Raise an `InputError` unless a place is one of the domain, and not one where obstacles shut all ways.
-
-    Parameters
-    ----------
-    world : World
-    what : str
-        Of the agent: ``"start"`` or ``"home"``.
-    place : (d,) array
-    """
-    world.domain.check_place(what, place, f"agent.{what}")
+def _check_open(world: World, name: str, place: Array) -> None:
+    """Raise an `InputError` unless `place` (d,), a start or home, is in the domain and can be left."""
+    world.domain.check_place(name, place, f"agent.{name}")
     if world.domain.obstacles and not np.isfinite(world.cost.travel(place, place[None])[0]):
         raise InputError(
-            f"{what} {place.tolist()} lies where an obstacle touches another, or the edge of the domain",
-            expected="a place that can be passed: nothing gets between what touches",
-            where=f"agent.{what}",
-            fix="move it away from there, or the obstacles apart",
+            f"{name} {place.tolist()} lies where obstacles touch each other or the edge of the domain",
+            expected="a place that a vehicle can leave",
+            where=f"agent.{name}",
+            fix="move it away, or move the obstacles apart",
         )
 
 
-def _between(world: World) -> str:
-    """Return what may lie between two places without a way, in words."""
-    obstacles, outlined = world.domain.obstacles, world.domain.region is not None
-    return "obstacles lie" if obstacles else "the outline lies" if outlined else "no way leads"
+def _barrier(world: World) -> str:
+    """Return in words what lies between two places."""
+    if world.domain.obstacles:
+        return "obstacles lie"
+    return "the outline lies" if world.domain.region is not None else "there is no path"

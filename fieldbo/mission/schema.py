@@ -1,78 +1,125 @@
-"""What a world file and a mission file may hold; and their JSON Schema, for editors.
+"""The tables and keys of world and mission files, and their JSON Schema for editors.
 
-The tables with a ``kind`` (field, cost, policy) hold that kind's own settings: see its class.
+Tables with a ``kind`` (field, cost, policy) hold the settings of that kind: see its class.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    TypeAdapter,
+)
 
 from fieldbo.belief.model import Model
 from fieldbo.domain.sensor import Sensor
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
+from fieldbo.mission.vehicle_spec import Margin, Reserve, TimeLimit, WhenLost
 from fieldbo.world.disturbances import Disturbances
+
+MOST = 100_000
+"""Largest number of a world's sites, and of initial readings."""
+
+
+def _is_1(number: object) -> object:
+    """Reject ``true`` and ``1.0``, which equal 1."""
+    if type(number) is not int or number != 1:
+        raise ValueError("1, the only format so far")
+    return number
+
+
+def _is_amount(battery: object) -> object:
+    """Reject anything but text and finite numbers above 0."""
+    number = isinstance(battery, int | float) and not isinstance(battery, bool)
+    if not isinstance(battery, str) and not (number and 0 < battery < math.inf):  # type: ignore[operator]
+        raise ValueError('a number above 0, or text with the unit such as "6000 s"')
+    return battery
+
+
+Format = Annotated[Literal[1], BeforeValidator(_is_1)]
+Battery = Annotated[float | str, BeforeValidator(_is_amount)]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+# -- worlds ----------------------------------------------------------------------------------------------
 
 
 class AxisFile(_Table):
     """One axis of a grid."""
 
-    name: str = Field(description="Name of the axis, for example along")
-    unit: str = Field(description="Unit of the axis, for example m")
+    name: str
+    """Name of the axis, for example along."""
+    unit: str
+    """Unit of the axis, for example m."""
     low: float
+    """Lower end of the axis."""
     high: float
-    count: int = Field(ge=1, le=100_000, description="Number of sites along the axis, ends included")
-    positive: Literal["up", "down"] | None = Field(
-        default=None, description="Which way the axis is drawn; a depth points down unless it says otherwise"
-    )
+    """Upper end of the axis."""
+    count: int = Field(ge=1, le=MOST)
+    """Number of sites along the axis, both ends included."""
+    positive: Literal["up", "down"] | None = None
+    """Direction in which the axis is drawn; by default down for a depth and up otherwise."""
 
 
 class ObstacleFile(_Table):
-    """What lies in the domain and is no part of it: a box (low, high), or a polygon (corners)."""
+    """An obstacle: a box (low and high) or a polygon (corners)."""
 
-    name: str = Field(min_length=1, description="For example window 1; each has another")
-    low: list[float] = Field(default=[], description="One corner of a box, a coordinate an axis")
-    high: list[float] = Field(default=[], description="The opposite corner of a box")
-    corners: list[list[float]] = Field(
-        default=[], description="Instead of low and high: corners in order around a polygon (two axes only)"
-    )
+    name: str = Field(min_length=1)
+    """Name of the obstacle, unique in the domain, for example window 1."""
+    low: list[float] = []
+    """One corner of a box, one coordinate per axis."""
+    high: list[float] = []
+    """The opposite corner of the box."""
+    corners: list[list[float]] = []
+    """Corners in order around a polygon, instead of low and high; two axes only."""
 
 
-class GridFile(_Table):
+class _Domain(_Table):
+    obstacles: list[ObstacleFile] = []
+    """Boxes and polygons that vehicles go around; there are no sites inside."""
+    clearance: NonNegativeFloat = 0.0
+    """Distance by which every obstacle is enlarged, in the axes' unit."""
+
+
+class GridFile(_Domain):
     """Sites at the nodes of a regular grid."""
 
     kind: Literal["grid"]
+    """Sites at the nodes of a regular grid."""
     axes: list[AxisFile] = Field(min_length=1)
-    outline: list[tuple[float, float]] | None = Field(
-        default=None,
-        min_length=3,
-        description="Corners of a polygon (two axes only); sites outside are left out",
-    )
-    obstacles: list[ObstacleFile] = Field(
-        default=[], description="Boxes and polygons that vehicles go round; sites inside are left out"
-    )
-    clearance: float = Field(
-        default=0.0, description="By how much every obstacle is grown, in the axes' unit"
-    )
+    """The grid's axes, in the order of coordinates."""
+    outline: list[tuple[float, float]] | None = Field(default=None, min_length=3)
+    """Corners of a polygon around the sites; two axes only."""
 
 
 class TruncatedNormalFile(_Table):
-    """A variable left free is normal, cut off at the ends of its axis."""
+    """A normal distribution, truncated at the ends of the axis."""
 
     kind: Literal["truncated-normal"]
-    mean: float = Field(description="Once it is cut off, as is the variance")
-    variance: float
+    """A normal distribution, truncated at the ends of the axis."""
+    mean: float
+    """Mean after truncation, in the unit of the axis."""
+    variance: PositiveFloat
+    """Variance after truncation, in the squared unit of the axis."""
 
 
 class UniformFile(_Table):
-    """A variable left free is anywhere on its axis."""
+    """A uniform distribution over the axis."""
 
     kind: Literal["uniform"]
+    """A uniform distribution over the axis."""
 
 
 FreeFile = Annotated[TruncatedNormalFile | UniformFile, Field(discriminator="kind")]
@@ -81,175 +128,190 @@ FreeFile = Annotated[TruncatedNormalFile | UniformFile, Field(discriminator="kin
 class RangeFile(_Table):
     """One axis of a box."""
 
-    name: str = Field(description="Name of the axis, for example temperature")
-    unit: str = Field(description="Unit of the axis, for example K")
+    name: str
+    """Name of the axis, for example temperature."""
+    unit: str
+    """Unit of the axis, for example K."""
     low: float
+    """Lower end of the axis."""
     high: float
+    """Upper end of the axis."""
     positive: Literal["up", "down"] | None = None
-    free: FreeFile | None = Field(
-        default=None, description="The distribution of the variable where it is left free; else it never is"
-    )
+    """Direction in which the axis is drawn; by default down for a depth and up otherwise."""
+    free: FreeFile | None = None
+    """Distribution of the variable when a control set leaves it free."""
 
 
-class BoxFile(_Table):
-    """Samples can be taken anywhere in a box."""
+class BoxFile(_Domain):
+    """A box in which samples can be taken anywhere."""
 
     kind: Literal["box"]
+    """A box in which samples can be taken anywhere."""
     axes: list[RangeFile] = Field(min_length=1)
-    representers: int = Field(
-        default=1000, ge=1, le=100_000, description="How many quasi-random points stand for the box"
-    )
-    obstacles: list[ObstacleFile] = Field(
-        default=[], description="Boxes and polygons that vehicles go round; points inside are left out"
-    )
-    clearance: float = Field(
-        default=0.0, description="By how much every obstacle is grown, in the axes' unit"
-    )
-    control_sets: list[list[str]] | None = Field(
-        default=None,
-        json_schema_extra={"minItems": 1},
-        description="Which axes can be set together, the others left free; by default all always are",
-    )
+    """The box's axes, in the order of coordinates."""
+    representers: int = Field(default=1000, ge=1, le=MOST)
+    """Number of quasi-random points that represent the box."""
+    control_sets: list[list[str]] | None = Field(default=None, json_schema_extra={"minItems": 1})
+    """Sets of axes that can be set together, leaving the others free; by default all axes are always set."""
 
 
 DomainFile = Annotated[GridFile | BoxFile, Field(discriminator="kind")]
 
 
 class ValueFile(_Table):
-    """What is measured."""
+    """The measured quantity."""
 
     name: str = "value"
+    """Name of the quantity, for example chlorophyll."""
     unit: str = "1"
-    standard_name: str | None = Field(default=None, description="CF standard name")
+    """Unit of the quantity; 1 if it has none."""
+    standard_name: str | None = None
+    """CF standard name of the quantity."""
 
 
 class WorldFile(_Table):
-    """A world.toml."""
+    """A world: its sites, its field, and the costs of moving and sampling."""
 
-    format: Literal[1]
-    version: str = Field(description="Version of this world; raise it when its answers change")
+    format: Format
+    """Format of this file: 1."""
+    version: str
+    """Version of this world; raise it when its answers change."""
     title: str
-    cost_unit: str = Field(min_length=1, description="Unit of every cost and of the battery")
-    start: list[float] | None = Field(
-        default=None, description="Where vehicles start; default: the first site"
-    )
+    """One line that describes the world."""
+    cost_unit: str = Field(min_length=1)
+    """Unit of all costs and of the battery, for example s or Wh."""
+    start: list[float] | None = None
+    """Where vehicles start, one coordinate per axis; by default the first site."""
     value: ValueFile = ValueFile()
+    """The measured quantity."""
     domain: DomainFile
-    field: dict[str, Any] | None = Field(default=None, description="The truth; a live world has none")
+    """The sites and axes: a grid or a box."""
+    field: dict[str, Any] | None = None
+    """The true field, for simulation; a live world has none."""
     cost: dict[str, Any]
-    sensor: dict[str, Any] = Field(default_factory=dict)
-    conditions: dict[str, Any] | None = Field(
-        default=None, description="What real costs differ by from declared ones, in simulation only"
-    )
+    """The cost of moving and sampling."""
+    sensor: Sensor = Sensor()
+    """The sensor's noise and settings."""
+    conditions: Disturbances | None = None
+    """How real costs differ from declared ones, in simulation only."""
+
+
+# -- missions --------------------------------------------------------------------------------------------
 
 
 class QuantileFile(_Table):
     """A threshold at a quantile of the true values; simulation only."""
 
     quantile: float = Field(gt=0, lt=1)
+    """Fraction of the true values below the threshold, for example 0.7."""
 
 
 class ShareFile(_Table):
-    """A threshold at a share of the unknown maximum."""
+    """A threshold at a fraction of the unknown maximum."""
 
     of_maximum: float
+    """Fraction of the unknown maximum, for example 0.8."""
 
 
 class LevelSetFile(_Table):
-    """A question: where is the quantity at or above a threshold."""
+    """Ask where the quantity is at or above a threshold."""
 
     kind: Literal["level-set"]
-    threshold: float | QuantileFile | ShareFile = Field(
-        description="In the unit of the values, or { quantile = 0.7 } of the true ones, "
-        "or { of_maximum = 0.8 } of the unknown maximum"
-    )
+    """Ask where the quantity is at or above a threshold."""
+    threshold: float | QuantileFile | ShareFile
+    """Threshold in the unit of the values, or { quantile = 0.7 } of the true values, or { of_maximum = 0.8 }
+    of the unknown maximum."""
 
 
 class OptimumFile(_Table):
-    """A question: where is the quantity largest, or smallest."""
+    """Ask where the quantity is largest or smallest."""
 
     kind: Literal["optimum"]
+    """Ask where the quantity is largest or smallest."""
     goal: Literal["maximise", "minimise"] = "maximise"
+    """Whether to find the largest or the smallest value."""
 
 
 QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")]
 
 
-class WhenLostFile(_Table):
-    """What to do when orders are lost in a row."""
-
-    orders: int = Field(default=3, description="After so many")
-    then: Literal["home", "wait"] = Field(
-        default="home", description="Send the vehicle home and end, or wait until it is heard of again"
-    )
-    patience_s: float = Field(default=600.0, description="Wait so many seconds at most")
-
-
 class AgentFile(_Table):
-    """Who goes, and with what."""
+    """The vehicle, its battery and its limits."""
 
-    battery: float | str = Field(description='In the world\'s cost unit: 6000, or "6000 s"')
+    battery: Battery
+    """Battery in the world's cost unit, above 0: 6000, or "6000 s"."""
     start: list[float] | None = None
-    home: list[float] | None = Field(default=None, description="Where the vehicle must be able to return to")
-    reserve: float = Field(default=0.0, description="Never spent on purpose, in the cost unit")
-    margin: float = Field(default=0.0, description="Share by which a move may turn out dearer than declared")
-    time_limit_s: float | None = None
-    max_steps: int | None = Field(default=None, ge=1)
-    batch: int = Field(default=1, description="How many queries leave at once")
-    costs: Literal["declared", "unknown"] = Field(
-        default="declared", description="Whether the agent knows the world's costs, or is to find them out"
-    )
-    when_lost: WhenLostFile = WhenLostFile()
+    """Where the vehicle starts, one coordinate per axis; by default the world's start."""
+    home: list[float] | None = None
+    """Where the vehicle must be able to return to; by default it may end anywhere."""
+    reserve: Reserve = 0.0
+    margin: Margin = 0.0
+    time_limit_s: TimeLimit = None
+    max_steps: PositiveInt | None = None
+    """Largest number of orders; there is no limit by default."""
+    batch: PositiveInt = 1
+    """Number of queries issued at once."""
+    costs: Literal["declared", "unknown"] = "declared"
+    """Whether the agent knows the world's costs, or learns what each order has cost."""
+    when_lost: WhenLost = WhenLost()
+    """What to do when orders are lost in a row."""
 
 
 class InitialFile(_Table):
     """Readings before the policy takes over."""
 
-    count: int = Field(
-        default=1, ge=0, description="The first is taken at the start, the others at random sites"
-    )
-    level: int = Field(default=0, ge=0, description="The sensor's setting for them")
+    count: int = Field(default=1, ge=0, le=MOST)
+    """Number of readings before the policy takes over: the first at the start, the others at random sites."""
+    level: NonNegativeInt = 0
+    """Sensor setting of these readings, counted from 0."""
 
 
 class MissionFile(_Table):
-    """A mission file."""
+    """A mission: a question about a world, a vehicle, a policy and a model."""
 
-    format: Literal[1]
+    format: Format
+    """Format of this file: 1."""
     title: str = ""
+    """One line that describes the mission."""
     world: str
-    draw: int = Field(default=0, ge=0, description="Which field, where the world is random")
-    seed: int = Field(default=0, ge=0)
+    """Name of the world."""
+    draw: NonNegativeInt = 0
+    """Number of the field, where the world is random."""
+    seed: NonNegativeInt = 0
+    """Seed of the random streams; it never changes the field."""
     question: QuestionFile
+    """What to find out: a level set or an optimum."""
     agent: AgentFile
+    """The vehicle, its battery and its limits."""
     initial: InitialFile = InitialFile()
+    """Readings before the policy takes over."""
     policy: dict[str, Any]
-    model: dict[str, Any] = Field(default_factory=dict)
+    """The policy that chooses where to sample next."""
+    model: Model = Model()
+    """The agent's model of the field."""
 
 
 def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
-    """Return the JSON Schema of world or mission files, all installed kinds included."""
-    shape = WorldFile if what == "world" else MissionFile
-    schema = TypeAdapter(shape).json_schema()
-    tables = {"field": FIELDS, "cost": COSTS} if what == "world" else {"policy": POLICIES}
-    found = {name: kinds_schema(registry) for name, registry in tables.items()}
-    alone: dict[str, type] = {"model": Model}
-    if what == "world":
-        alone = {"sensor": Sensor, "conditions": Disturbances}
-    found |= {name: TypeAdapter(cls).json_schema() for name, cls in alone.items()}
-    for name, table in found.items():
+    """Return the JSON Schema of world or mission files, including all installed kinds."""
+    schema = TypeAdapter(WorldFile if what == "world" else MissionFile).json_schema()
+    registries = {"field": FIELDS, "cost": COSTS} if what == "world" else {"policy": POLICIES}
+    for name, registry in registries.items():
+        table = kinds_schema(registry)
         schema["$defs"] = {**schema.get("$defs", {}), **table.pop("$defs", {})}
-        schema["properties"][name] = table
+        description = schema["properties"][name].get("description")
+        schema["properties"][name] = {"description": description, **table}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def kinds_schema(registry: Registry) -> dict[str, Any]:
-    """Return the JSON Schema of a table with a ``kind``: that of any kind of a registry."""
+    """Return the JSON Schema of a table with a ``kind``: any kind of a registry."""
     options: list[dict[str, Any]] = []
     shared: dict[str, Any] = {}
     for name in registry.names():
-        one = TypeAdapter(registry.get(name)).json_schema()
-        shared |= one.pop("$defs", {})
-        one["properties"] = {"kind": {"const": name}, **one.get("properties", {})}
-        one["required"] = ["kind", *one.get("required", [])]
-        options.append(one)
+        option = TypeAdapter(registry.get(name)).json_schema()
+        shared |= option.pop("$defs", {})
+        kind = {"const": name, "description": f"Kind of {registry.what.removesuffix(' kind')}"}
+        option["properties"] = {"kind": kind, **option.get("properties", {})}
+        option["required"] = ["kind", *option.get("required", [])]
+        options.append(option)
     return {"oneOf": options, "$defs": shared}

@@ -1,4 +1,4 @@
-"""Reading TOML files strictly: what was wrong, where, and the nearest valid name."""
+"""Read and write TOML; report what is wrong with a file, and where."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import tomli_w
 
@@ -14,11 +14,9 @@ from fieldbo.errors import InputError
 from fieldbo.mission.kinds import Registry
 from fieldbo.validation import validated
 
-T = TypeVar("T")
-
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """Return a TOML file's content.
+    """Return the content of a TOML file.
 
     Raises
     ------
@@ -28,21 +26,25 @@ def read_toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError("there is no such file", expected="a TOML file", where=str(file)) from None
+        problem, expected = "the file does not exist", "a TOML file"
     except IsADirectoryError:
-        raise InputError("this is a folder", expected="a TOML file", where=str(file)) from None
+        problem, expected = "this is a folder", "a TOML file"
     except OSError as error:
-        raise InputError(
-            f"the file can't be read: {error.strerror}", expected="a readable file", where=str(file)
-        ) from None
+        problem, expected = f"the file can't be read: {error.strerror}", "a readable file"
     except UnicodeDecodeError:
-        raise InputError("the file is not text", expected="a TOML file in UTF-8", where=str(file)) from None
+        problem, expected = "the file is not text", "a TOML file in UTF-8"
     except tomllib.TOMLDecodeError as error:
-        raise InputError(
-            f"this is not TOML: {error}",
-            expected="key = value lines under [tables]; text in quotes",
-            where=str(file),
-        ) from None
+        problem = f"the file is not valid TOML: {error}"
+        expected = "key = value lines under [tables], with text in quotes"
+    raise InputError(problem, expected=expected, where=short_path(file))
+
+
+def short_path(file: Path) -> str:
+    """Return a file's path, relative to the working folder if it lies below."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
 
 
 def toml_text(content: Mapping[str, Any]) -> str:
@@ -52,7 +54,13 @@ def toml_text(content: Mapping[str, Any]) -> str:
 
 
 def made(registry: Registry, content: Mapping[str, Any], where: str) -> Any:
-    """Return the value of a table with a ``kind``: the settings of that kind from `registry`."""
+    """Build the object of a table with a ``kind``: the class of that kind in `registry`, with its settings.
+
+    Raises
+    ------
+    InputError
+        The kind is missing or unknown, or a setting is wrong.
+    """
     settings = dict(content)
     kind = settings.pop("kind", None)
     if not isinstance(kind, str):

@@ -1,12 +1,12 @@
-"""The scores that rules maximise, as functions of mean and standard deviation.
+"""Acquisition functions: the scores that policies maximise, from mean and standard deviation.
 
 ===========  =========================================================
 ``mu``       posterior mean, (N,)
 ``s``        posterior standard deviation, (N,)
 ``h``        threshold
-``beta``     stands under the root of a confidence width, ``sqrt(beta) s``
-``kappa``    a plain multiplier, ``kappa s``
-``d``        travel to a site, in the cost unit, (N,); ``d0`` the scale below which it is small
+``beta``     squared multiplier of the standard deviation, ``sqrt(beta) s``
+``kappa``    multiplier of the standard deviation, ``kappa s``
+``d``        travel to a site, in the cost unit, (N,); ``d0`` the scale below which it is short
 ===========  =========================================================
 """
 
@@ -22,11 +22,11 @@ from fieldbo._numerics.arrays import Array
 _ROOT_2PI = np.sqrt(2.0 * np.pi)
 
 Convention = Literal["one_plus", "floor", "exclude", "literal"]
-"""What becomes of ``1 / d`` where d is small; see `per_travel`."""
+"""What replaces ``1 / d`` for short travel; see `per_travel`."""
 
 
 class Ambiguity(NamedTuple):
-    """Ambiguity (N,) and the bounds (N,) it came from."""
+    """Ambiguity (N,) and the confidence bounds (N,) behind it."""
 
     score: Array
     lower: Array
@@ -53,9 +53,9 @@ def ambiguity(
     mu, s : (N,) arrays
     h : float
     kappa : float
-        The papers' ``sqrt(beta)``.
+        The paper's ``sqrt(beta)``.
     lower, upper : (N,) arrays, optional
-        Bounds so far, for the running intersection: the new bounds are cut with them.
+        Previous bounds, to intersect the new ones with.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def ambiguity(
 
 
 def expected_improvement(mu: Array, s: Array, best: float) -> Array:
-    """Return ``E max(f - best, 0)`` (N,); where s is 0, ``max(mu - best, 0)`` (Mockus 1975)."""
+    """Return ``E max(f - best, 0)`` (N,), which for ``s = 0`` is ``max(mu - best, 0)`` (Mockus 1975)."""
     gain = mu - best
     with np.errstate(divide="ignore", invalid="ignore"):
         z = gain / s
@@ -80,7 +80,7 @@ def expected_improvement(mu: Array, s: Array, best: float) -> Array:
 
 
 def per_travel(d: Array, d0: float, convention: Convention) -> Array:
-    """Return what takes the place of ``1 / d`` (N,).
+    """Return the factor (N,) that replaces ``1 / d``.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def per_travel(d: Array, d0: float, convention: Convention) -> Array:
     d0 : float
         Above 0, in the unit of d.
     convention : {"one_plus", "floor", "exclude", "literal"}
-        ``1 / (1 + d / d0)``; ``1 / max(d, d0)``; ``1 / d``, which at d = 0 is infinite for the last two.
+        ``1 / (1 + d / d0)``; ``1 / max(d, d0)``; the last two ``1 / d``, infinite for ``d = 0``.
 
     Examples
     --------
@@ -106,10 +106,10 @@ def per_travel(d: Array, d0: float, convention: Convention) -> Array:
 def dist_ucb(
     mu: Array, s: Array, d: Array, kappa: float = 2.0, d0: float = 1.0, convention: Convention = "one_plus"
 ) -> Array:
-    """Return ``mu + kappa s / d`` (N,), the division by `convention` (Liu et al. 2023, eq. 10).
+    """Return ``mu + kappa s / d`` (N,), with ``1 / d`` by `convention` (Liu et al. 2023, eq. 10).
 
-    With ``exclude`` staying, ``d = 0``, scores minus infinity; with ``literal`` infinity, unless kappa or s
-    is 0.
+    Staying put, ``d = 0``, scores minus infinity with ``exclude``; infinity with ``literal`` unless kappa or
+    s is 0.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def ducb(mu: Array, s: Array, d: Array, kappa: float, rho: float) -> Array:
 def expected_improvement_per_travel(
     mu: Array, s: Array, best: float, d: Array, d0: float, convention: Convention = "floor"
 ) -> Array:
-    """Return the expected improvement over the travel (N,), small travel by `convention`."""
+    """Return the expected improvement divided by the travel (N,), with ``1 / d`` by `convention`."""
     return expected_improvement(mu, s, best) * per_travel(d, d0, convention)
 
 
@@ -153,17 +153,17 @@ def dist_ucb_beta(
     Parameters
     ----------
     n : int
-        The step, from 1.
+        The step, counted from 1.
     d : float
         Travel to the site.
     dimension : int
-        p, of the domain ``[0, r]^p``.
+        p, for the domain ``[0, r]^p``.
     delta : float
-        The probability with which the bound may fail.
+        Probability with which the bound may fail.
     a, b, r : float
-        Of the assumption on the field's derivatives, and the domain's side.
+        Constants of the assumption on the field's derivatives, and the domain's side.
     pi_n : float
-        With ``sum over n of 1 / pi_n = 1``; ``pi^2 n^2 / 6`` is usual.
+        A sequence with ``sum over n of 1 / pi_n = 1``, usually ``pi^2 n^2 / 6``.
     """
     p = dimension
     root = np.sqrt(np.log(4.0 * p * a / delta))
@@ -181,11 +181,11 @@ def lookahead_variance(variance: Array, covariance: Array, variance_x: float, no
     Parameters
     ----------
     variance : (N,) array
-        Now.
+        Before the reading.
     covariance : (N,) array
-        With x.
+        Between each site and x.
     variance_x, noise_x : float
-        Variance of the function and of the reading's noise at x.
+        Variances of the function and of the reading's noise at x.
     """
     return np.asarray(variance - covariance**2 / (noise_x + variance_x))
 
@@ -208,7 +208,7 @@ def truncated_variance_reduction(
     covariance : (n, m) array
         Between candidates and the members of M.
     variance, noise, cost : (n,) arrays
-        Of the candidates: variance of the function, of a reading's noise, and the cost (> 0).
+        Of the candidates: variance of the function, noise variance of a reading, and cost (above 0).
     variance_m : (m,) array
         Of the members of M.
     beta, eta : float
@@ -220,13 +220,13 @@ def truncated_variance_reduction(
     if covariance.shape[1] == 0 or beta <= 0:
         return np.zeros(len(covariance))
     floor = eta**2 / beta
-    # Terms at the floor already can't gain: only members above it are summed.
+    # Members at the floor can't gain.
     above = variance_m > floor
     if not above.any():
         return np.zeros(len(covariance))
     start = variance_m[above]
     gain = np.empty(len(covariance))
-    # A site that is known exactly and read without noise has nothing to tell.
+    # A site that is known exactly and read without noise brings no gain.
     root = np.sqrt(noise + variance)
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     block = max(1, 2**19 // len(start))
@@ -241,11 +241,11 @@ def truncated_variance_reduction(
 
 
 def max_value_entropy(mu: Array, s: Array, maxima: Array) -> Array:
-    """Return what a reading of each site is expected to tell of the field's maximum, (N,), in nats.
+    """Return the expected information about the field's maximum from a reading at each site, (N,), in nats.
 
-    ``mean over y* of  g phi(g) / (2 Phi(g)) - log Phi(g)``, ``g = (y* - mu) / s``: the entropy of the value,
-    less that of the value cut off at y* (Wang and Jegelka 2017). Noise is left out of account; where
-    s is 0 there is nothing to learn.
+    ``mean over y* of  g phi(g) / (2 Phi(g)) - log Phi(g)``, ``g = (y* - mu) / s``: the entropy of the value
+    minus that of the value truncated at y* (Wang and Jegelka 2017). Noise is ignored; a site with ``s = 0``
+    scores 0.
 
     Parameters
     ----------
@@ -261,5 +261,5 @@ def max_value_entropy(mu: Array, s: Array, maxima: Array) -> Array:
     known = s <= 0
     gamma = (maxima[:, None] - mu) / np.where(known, 1.0, s)
     hazard = np.sqrt(2.0 / np.pi) / erfcx(-gamma / np.sqrt(2.0))  # phi / Phi, at any gamma
-    told: Array = np.mean(0.5 * gamma * hazard - log_ndtr(gamma), axis=0)
-    return np.where(known, 0.0, told)
+    information: Array = np.mean(0.5 * gamma * hazard - log_ndtr(gamma), axis=0)
+    return np.where(known, 0.0, information)

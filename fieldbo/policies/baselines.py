@@ -1,10 +1,9 @@
-"""Rules that ask no model: random sites, and the lawnmower's sweep."""
+"""Policies that use no model: random sites, and the lawnmower's sweep."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from pydantic import NonNegativeInt, PositiveInt
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
@@ -12,11 +11,12 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import PerCost
 from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.validation import settings
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class Random(PerCost):
-    """Sample a site drawn at random from those that can be paid for; per cost, the cheap ones more often."""
+    """Sample a random affordable site; per cost, cheap ones more often."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return a random affordable site."""
@@ -26,16 +26,15 @@ class Random(PerCost):
 def sweep(domain: Domain, lines: int, along: int = 0) -> Array:
     """Return the sites of a boustrophedon sweep, in order, as (k, d).
 
-    Columns of sites at even spacing along one axis, each run through in the direction opposite to the one
-    before.
+    Evenly spaced lines of sites, each followed in the opposite direction to the one before.
 
     Parameters
     ----------
     domain : Domain
     lines : int
-        Columns; no more than there are distinct positions.
+        Number of lines, at most one per distinct position along the axis.
     along : int
-        The axis along which the columns are spaced.
+        The axis along which the lines are spaced.
 
     Examples
     --------
@@ -44,44 +43,34 @@ def sweep(domain: Domain, lines: int, along: int = 0) -> Array:
     >>> sweep(lawn, 2).tolist()
     [[0.0, 0.0], [0.0, 1.0], [2.0, 1.0], [2.0, 0.0]]
     """
-    places = np.unique(domain.sites[:, along])
-    chosen = places[np.unique(np.linspace(0, len(places) - 1, min(lines, len(places))).round().astype(int))]
+    positions = np.unique(domain.sites[:, along])
+    chosen = positions[_evenly_spread(len(positions), lines)]
     others = [j for j in range(domain.dimension) if j != along]
     rows = []
-    for number, place in enumerate(chosen):
-        column = domain.sites[domain.sites[:, along] == place]
-        column = column[np.lexsort(column[:, others[::-1]].T)] if others else column
-        rows.append(column[:: 1 if number % 2 == 0 else -1])
+    for number, position in enumerate(chosen):
+        line = domain.sites[domain.sites[:, along] == position]
+        line = line[np.lexsort(line[:, others[::-1]].T)] if others else line
+        rows.append(line[:: 1 if number % 2 == 0 else -1])
     return np.concatenate(rows)
 
 
-@dataclass(frozen=True)
+def _evenly_spread(size: int, n: int) -> Array:
+    """Return up to `n` evenly spread indices into `size` items, the ends included."""
+    return np.unique(np.linspace(0, size - 1, min(n, size)).round().astype(int))
+
+
+@settings("policy")
 class Lawnmower(Policy):
-    """Sweep up and down in parallel lines, as surveys are flown and sailed; stop when it is done.
+    """Sweep in parallel lines, as surveys are flown and sailed; stop at the end of the sweep."""
 
-    Parameters
-    ----------
-    lines : int
-        How many lines.
-    samples : int
-        At most so many samples on a line, evenly spread.
-    along : int
-        The axis along which the lines are spaced.
-    level : int
-        The sensor's setting to read with.
-    """
-
-    lines: int = 10
-    samples: int = 10
-    along: int = 0
-    level: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("lines", "samples"):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"{name} = {getattr(self, name)}", expected="at least 1", where=f"policy.{name}"
-                )
+    lines: PositiveInt = 10
+    """Number of lines."""
+    samples: PositiveInt = 10
+    """Most samples on a line, evenly spread."""
+    along: NonNegativeInt = 0
+    """Number of the axis along which the lines are spaced, from 0."""
+    level: NonNegativeInt = 0
+    """The sensor's setting to read with."""
 
     def _route(self, domain: Domain) -> Array:
         if not 0 <= self.along < domain.dimension:
@@ -90,13 +79,10 @@ class Lawnmower(Policy):
                 expected=f"the number of an axis, 0 to {domain.dimension - 1}",
                 where="policy.along",
             )
-        whole = sweep(domain, self.lines, self.along)
-        cuts = np.flatnonzero(np.diff(whole[:, self.along])) + 1
-        thin = [
-            line[np.unique(np.linspace(0, len(line) - 1, min(self.samples, len(line))).round().astype(int))]
-            for line in np.split(whole, cuts)
-        ]
-        return np.concatenate(thin)
+        sites = sweep(domain, self.lines, self.along)
+        cuts = np.flatnonzero(np.diff(sites[:, self.along])) + 1
+        lines = np.split(sites, cuts)
+        return np.concatenate([line[_evenly_spread(len(line), self.samples)] for line in lines])
 
     def check(self, cost: object, domain: Domain) -> None:
         """Raise an `InputError` if the axis does not exist, or the domain has no lines of sites."""
@@ -109,11 +95,11 @@ class Lawnmower(Policy):
         self._route(domain)
 
     def start(self, state: State) -> Memory:
-        """Begin with the sweep's first site."""
+        """Start at the sweep's first site."""
         return 0
 
     def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the next site of the sweep that was not rejected; Stop when it can't be paid for."""
+        """Return the next site of the sweep that was not rejected; Stop if it is not affordable."""
         route = self._route(state.domain)
         rejected = (
             state.domain.sites[state.rejected] if len(state.rejected) else np.empty((0, route.shape[1]))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import NonNegativeInt
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.base import CostModel
@@ -14,36 +14,31 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.validation import settings
 
 TIE = 1e-9
-"""Scores that differ by less than this share of the best are equal: rounding does not choose a site."""
+"""Scores that differ by less than this fraction of the best are equal: rounding does not choose a site."""
 
 
 LEADING = 3
-"""So many of the best are told with a decision."""
+"""Number of leading candidates reported with a decision."""
 
 
 LEFT = {"battery": "left", "time": "left_s"}
-"""How each limit is told there."""
+"""Key of each limit in ``why["best"]``."""
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class PerCost(Policy):
-    """A rule whose score can be divided by the cost of the move.
-
-    Parameters
-    ----------
-    per_cost : bool
-        Whether the score is divided by the cost of the move.
-    level : int
-        The sensor's setting to read with.
-    """
+    """A policy whose score can be divided by the cost of the move."""
 
     per_cost: bool = False
-    level: int = 0
+    """Whether to divide the score by the cost of the move."""
+    level: NonNegativeInt = 0
+    """The sensor's setting to read with."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` if a cost is to be divided by, and is missing or can be 0."""
+        """Raise an `InputError` if `per_cost` is set and a cost is missing or can be 0."""
         if self.per_cost:
             needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
 
@@ -54,16 +49,17 @@ class PerCost(Policy):
         return best_affordable(state, scores, memory, self.level, **why)
 
     def divides(self, scores: Array) -> bool:
-        """Return whether to divide by the cost, given the scores of what can be had.
+        """Return True if scores are to be divided by the cost, given those of the choosable sites.
 
-        Not where none of them is positive: the plain scores decide then.
+        If none of them is positive the plain scores decide.
         """
         return self.per_cost and bool((scores > 0).any())
 
     def divided(self, state: State, scores: Array, sites: Array | None = None) -> Array:
-        """Divide scores (N,) by the cost where they are positive, so that a negative one is not made better.
+        """Return positive scores (N,) divided by the cost, and minus infinity for the others.
 
-        By default they are those of the domain's sites.
+        Dividing a negative score would favour expensive sites. By default the scores belong to the domain's
+        sites.
         """
         return np.where(scores > 0, scores / state.costs(self.level, sites), -np.inf)
 
@@ -75,8 +71,9 @@ def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0,
     ----------
     state : State
     scores : (N,) array
-        Minus infinity rules a site out.
+        One per site of the domain; minus infinity excludes a site.
     memory : plain data
+        Passed on with the decision.
     level : int
         The sensor's setting to read with.
     **why
@@ -85,8 +82,8 @@ def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0,
     Returns
     -------
     Decision
-        A Stop where there is none: "battery spent" if a site with a score, not rejected, is only too dear,
-        else "stopped by policy".
+        A Stop if no site remains: "battery spent" if one with a score, not rejected, is too expensive;
+        otherwise "stopped by policy".
     """
     able = state.choosable(level)[:, None]
     return best_pair(state, scores[:, None], able, memory, levels=(level,), **why)
@@ -100,7 +97,7 @@ def best_pair(
     levels: Sequence[int] | None = None,
     **why: Any,
 ) -> Decision:
-    """Return the decision for the (site, level) pair of the highest score among those that can be had.
+    """Return the decision for the (site, level) pair of the highest score.
 
     Ties go to the lowest site, then to the lowest level.
 
@@ -108,10 +105,11 @@ def best_pair(
     ----------
     state : State
     scores : (N, K) array
-        One column a level; minus infinity rules a pair out.
+        One column per level; minus infinity excludes a pair.
     able : (N, K) bool array
-        Which pairs can be paid for, and were not rejected.
+        Pairs that are affordable and were not rejected, as from ``state.at_levels(state.choosable)``.
     memory : plain data
+        Passed on with the decision.
     levels : sequence of K int, optional
         The sensor's settings that the columns stand for; by default all of them.
     **why
@@ -131,11 +129,11 @@ def best_pair(
         return Decision(Stop(reason), memory, why)
     index, column = pairs[0]
     level = (state.levels if levels is None else levels)[column]
-    said: dict[str, Any] = {"score": _plain(scores[index, column]), "site": index}
+    reasons: dict[str, Any] = {"score": _plain(scores[index, column]), "site": index}
     if len(state.levels) > 1:
-        said["level"] = level
-    said["best"] = _told(state, scores, pairs, levels)
-    return Decision(Query(state.domain.sites[index], level=level), memory, {**said, **why})
+        reasons["level"] = level
+    reasons["best"] = _described(state, scores, pairs, levels)
+    return Decision(Query(state.domain.sites[index], level=level), memory, {**reasons, **why})
 
 
 def leading(
@@ -145,19 +143,19 @@ def leading(
     levels: Sequence[int] | None = None,
     sites: Array | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the best (site, level) pairs that can be had, up to three, as ``why["best"]`` tells them.
+    """Return up to three of the best (site, level) pairs, in the form of ``why["best"]``.
 
     Parameters
     ----------
     state : State
     scores : (N,) or (N, K) array
-        One column a level; minus infinity rules a pair out.
+        One column per level; minus infinity excludes a pair.
     able : (N,) or (N, K) bool array
-        Which pairs can be paid for, and were not rejected.
+        Pairs that are affordable and were not rejected.
     levels : sequence of K int, optional
         The sensor's settings that the columns stand for; by default the first K.
     sites : (N, d) array, optional
-        Where they would be read; by default the domain's sites.
+        By default the domain's sites.
 
     Returns
     -------
@@ -166,18 +164,18 @@ def leading(
 
         - ``site``: its coordinates,
         - ``value``: its score,
-        - ``cost``: the full declared price of going there and sampling; None where costs are unknown,
-        - ``left``: what of `State.spendable` could still be spent on queries after it, the way home from
-          there set aside; 0 means that all that remains is to go home. None where costs are unknown,
-        - ``left_s``: the same of a time limit, in seconds, where there is one,
-        - ``level``: the sensor's setting, where it has several.
+        - ``cost``: the full declared cost of going there and sampling; None if costs are unknown,
+        - ``left``: how much of `State.spendable` could still be spent on queries after it, with the trip home
+          from there set aside; 0 means that only the trip home remains. None if costs are unknown,
+        - ``left_s``: the same for a time limit, in seconds, if there is one,
+        - ``level``: the sensor's setting, if it has several.
     """
     scores, able = scores.reshape(len(scores), -1), able.reshape(len(scores), -1)
-    return _told(state, scores, _highest_pairs(scores, able), levels, sites)
+    return _described(state, scores, _highest_pairs(scores, able), levels, sites)
 
 
 def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
-    """Return (site, column) of up to three best scores (N, K) that can be had, the best first."""
+    """Return (site, column) of up to three of the best choosable scores (N, K), the best first."""
     rest, pairs = np.where(able, scores, -np.inf).ravel(), list[tuple[int, int]]()
     while len(pairs) < LEADING and (flat := highest(rest)) is not None:
         pairs.append(divmod(flat, scores.shape[1]))
@@ -185,42 +183,42 @@ def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
     return pairs
 
 
-def _told(
+def _described(
     state: State,
     scores: Array,
     pairs: list[tuple[int, int]],
     levels: Sequence[int] | None,
     sites: Array | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what there is to say of (site, column) pairs; see `leading`."""
+    """Return the description of (site, column) pairs; see `leading`."""
     if not pairs:
         return []
     numbers = state.levels if levels is None else levels
     at = [numbers[column] for _, column in pairs]
     sites = (state.domain.sites if sites is None else sites)[[index for index, _ in pairs]]
-    told: list[dict[str, Any]] = [
+    described: list[dict[str, Any]] = [
         {"site": site, "value": _plain(scores[pair]), "cost": None, "left": None}
         for site, pair in zip(sites.tolist(), pairs, strict=True)
     ]
     if state.cost is not None:
         prices = {k: state.cost.to(state.position, sites, level=k, time_s=state.time_s) for k in set(at)}
-        for n, one in enumerate(told):
-            one["cost"] = _plain(prices[at[n]][n])
+        for n, candidate in enumerate(described):
+            candidate["cost"] = _plain(prices[at[n]][n])
             for limit in state.limits:
-                one[LEFT[limit.name]] = limit.after(state.position, sites[n], at[n])
+                candidate[LEFT[limit.name]] = limit.after(state.position, sites[n], at[n])
     if len(state.levels) > 1:
-        for one, level in zip(told, at, strict=True):
-            one["level"] = level
-    return told
+        for candidate, level in zip(described, at, strict=True):
+            candidate["level"] = level
+    return described
 
 
 def _plain(score: float) -> float | str:
-    """Return a score as JSON can hold it: an infinite one as a word."""
+    """Return a score in a form that JSON can hold: an infinite one as text."""
     return float(score) if np.isfinite(score) else str(float(score))
 
 
 def highest(scores: Array) -> int | None:
-    """Return the index of the highest score (N,), the lowest of equal ones; None if all are minus infinity.
+    """Return the index of the highest score (N,), the lowest of ties; None if all are minus infinity.
 
     Examples
     --------
@@ -239,9 +237,9 @@ def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) ->
     if cost is None:
         raise InputError(
             f"{policy} without declared costs",
-            expected="costs that the agent is told",
+            expected="costs that the agent knows",
             where="agent.costs",
-            fix='set costs = "declared", where the world has them, or take another rule: fieldbo policies',
+            fix='set costs = "declared", if the world has them, or choose another policy: fieldbo policies',
         )
     least = cost.least_sampling_cost(domain.sites)
     if least <= 0:

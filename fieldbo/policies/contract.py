@@ -1,18 +1,17 @@
-"""The contract of a policy, and what it may see.
+"""The contract between a policy and the agent that asks it.
 
-A policy is a frozen value: its settings. What it must remember between calls is a value too, its
-*memory*: small, plain data (numbers, strings, lists, dicts) that is recorded with each order. All three
-calls are pure, so that a run can be replayed from its record:
+A policy is a frozen value that holds only its settings. Anything it remembers between calls is a value, too,
+its *memory*: small, plain data (numbers, strings, lists, dicts), which is recorded with each order. All calls
+are pure, so that a run can be replayed from its record:
 
 ``start(state) -> memory``
-    Before anything was read.
+    Called before the first reading.
 ``suggest(state, memory) -> Decision``
     The next query, or a Stop.
 ``observe(state, memory, event) -> memory``
-    After an event; the state already holds it.
+    Called after each event; the state already includes it.
 
-Everything in a state is in *model units* where it has to do with values (mean, variance, threshold,
-noise), and larger is always better.
+Means, variances, thresholds and noise in a state are in *model units*, where larger is always better.
 """
 
 from __future__ import annotations
@@ -44,63 +43,77 @@ Memory = Any
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a policy sees: a read-only view, valid during one call.
+    """What a policy sees: a read-only view of the mission, valid during one call.
+
+    Start with `surface` (the belief over the domain's sites), `threshold`, `costs` and `choosable`. Arrays
+    have one row per site, in the order of ``domain.sites`` (N, d). The state's functions and methods are
+    pure; only `rng` advances as you draw from it. Never change an array in place: work on a copy.
+
+    *Model units* are standardised values in which larger is better, even if the mission minimises; `scale`
+    converts to and from the user's unit. Costs are in the world's cost unit, times in seconds.
 
     Attributes
     ----------
     domain : Domain
+        Sites, axes and obstacles. ``domain.continuous`` is True for a box, which `sites` only sample.
     question : Question
-        In the user's units.
+        A `LevelSet`, `ShareOfMaximum` or `Optimum`, in the user's unit.
     threshold : float
-        The question's, in model units; where it is a share of the maximum, of that of the posterior mean.
-        NaN for an optimum.
+        The question's threshold, in model units. For a share of the maximum, that share of the highest
+        posterior mean; NaN for an optimum.
     surface : Surface
-        The belief over the domain's sites; pending queries are counted in its variances.
+        The belief over the sites, in model units: ``surface.mean``, ``surface.sd``, ``surface.variance``
+        (N,). During `suggest` the variances count pending queries as read.
     history : tuple of Event
-        All that came back so far, in order.
+        All events so far, in order.
     steps : int
-        How many orders have been settled by an observation.
+        Number of orders that an observation has settled.
     pending : tuple of Query
+        Queries that were issued and have not come back.
     position : (d,) array
         Where the vehicle will be when its queue is done.
     home : (d,) array or None
+        Where it has to return to, if anywhere.
     remaining : float
-        What is left in the battery, in the cost unit, less what pending orders will take.
+        Battery that is left, minus what outstanding orders will take.
     spendable : float
-        What of it is left after reserve and margin.
+        `remaining`, minus reserve and margin.
     time_s : float
-        Seconds since the start.
+        Seconds since the start of the mission.
     cost : CostModel or None
-        The declared one; None where costs are unknown.
+        The declared cost model; None if costs are unknown.
     sensor : Sensor
+        With ``sensor.settings`` levels.
     noise : Callable
         ``noise(level=0, surface=None) -> (N,)``, the noise variance of a reading at each site, or at each
         candidate of another surface, in model units.
     threshold_if : Callable
-        ``threshold_if(maximum) -> float``, what the threshold would be if the field's maximum were that;
-        both in model units.
+        ``threshold_if(maximum) -> float``, the threshold if the field's maximum were `maximum`; both in model
+        units.
     scale : ValueScale
-        The way from the user's values to model units.
+        Converts between the user's values and model units.
     fixed_model : bool
-        Whether hyperparameters stay as they are.
+        True if the hyperparameters are never fitted.
     rebuilt : bool
-        Whether the belief was built anew at this event, by a fit or because an older reading is judged
-        otherwise: what was concluded from the one before no longer holds.
+        True if this event replaced the belief (a fit, or a new verdict on an earlier reading): discard
+        conclusions drawn from the previous one.
     provisional : bool
-        Whether they are still to be fitted for the first time: until then the model's scale is a guess,
-        and nothing can be concluded from how sure it is.
+        True until the first fit, if there will be one: the model's scale is a guess, so do not conclude
+        anything from small variances.
     draw : Callable
-        ``draw() -> numpy.random.Generator``, the policy's stream for this ask from its beginning; see `rng`.
+        ``draw() -> numpy.random.Generator``, this call's random stream from its beginning. Use `rng`.
     return_cost : Callable
-        ``return_cost(sites) -> (N,)``, the cost of the way home (zeros without a home).
+        ``return_cost(sites) -> (N,)``, the cost of the trip home from each site; zeros without a home.
     affordable : Callable
-        ``affordable(sites, controls=None, level=0, position=None, spent=0) -> (N,) bool``, the agent's
-        guard: whether a query can be paid for, way home, reserve and margin included. Where costs are unknown
-        it says whether anything is left: a rule holds its own estimate against `spendable`.
+        ``affordable(sites, controls=None, level=0, position=None, spent=0) -> (N,) bool``, the agent's guard:
+        True if the battery (and the time) suffices for a query and the trip home, with reserve and margin.
+        If costs are unknown, True while anything is left: compare your own estimates with `spendable`.
     limits : tuple of Limit
-        What that guard goes by, for rules that look further ahead; empty where costs are unknown.
+        The limits that the guard enforces, for policies that plan several steps; empty if costs are unknown.
     orders : mapping of str to Order
-        All that left so far, by id: what an event of the history answers.
+        All orders issued so far, by id. An event of the history names the order that it answers.
+    rejected : (N,) bool array
+        Sites that a vehicle rejected; empty if there are none. `choosable` leaves them out.
     """
 
     domain: Domain
@@ -132,18 +145,23 @@ class State:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """The policy's random stream for this ask."""
+        """The policy's random stream for this call; determined by the mission's seed."""
         return self.draw()
 
     @property
     def belief(self) -> Belief:
-        """The posterior at any point."""
+        """The posterior at any point, in model units."""
         return self.surface.belief
 
     def costs(self, level: int = 0, sites: Array | None = None) -> Array:
         """Return the full declared cost (N,) of going to each site and sampling there.
 
-        By default of the domain's sites.
+        Parameters
+        ----------
+        level : int
+            The sensor's setting.
+        sites : (N, d) array, optional
+            By default the domain's sites.
 
         Raises
         ------
@@ -161,25 +179,27 @@ class State:
         return range(self.sensor.settings)
 
     def at_levels(self, quantity: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
-        """Return ``quantity(level)`` (N,) of every setting side by side, (N, K)."""
+        """Return ``quantity(level)`` (N,) for every setting, side by side as (N, K)."""
         return np.stack([quantity(level) for level in self.levels], axis=1)
 
     def choosable(self, level: int = 0) -> Mask:
-        """Return (N,) bool: the sites that can be read at that level, and were not rejected."""
+        """Return the sites (N,) that are affordable at `level` and were not rejected, as bool."""
         able = self.affordable(self.domain.sites, level=level)
         return able & ~self.rejected if len(self.rejected) else able
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What a policy decided.
+    """The outcome of `Policy.suggest`.
 
     Attributes
     ----------
     choice : Query or Stop
+        Give a Stop its `EndReason`: ``QUESTION_ANSWERED``, ``BATTERY_SPENT`` or ``STOPPED_BY_POLICY``.
     memory : plain data
+        Passed to the next call.
     why : mapping
-        Scores, sets and bounds that explain the choice; small, plain data.
+        Scores, sets and bounds that explain the choice; small, plain data, shown by ``fieldbo explain``.
     """
 
     choice: Query | Stop
@@ -187,42 +207,84 @@ class Decision:
     why: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
 class Policy(ABC):
-    """Picks the next query. A new policy is a frozen dataclass in a file of its own."""
+    """Picks the next query.
+
+    Write a policy as a frozen dataclass whose fields are its settings, and implement `suggest`. Decorate it
+    with :func:`fieldbo.validation.settings` to have the settings checked. Override `start` and `observe` if
+    it has a memory. Subclass :class:`fieldbo.testing.PolicyContract` to test it against this contract.
+
+    Everything must follow from the arguments: draw random numbers from ``state.rng`` only, and keep nothing
+    on the instance. `best_affordable` (one score per site), `best_pair` (one per site and sensor level) and
+    `highest` turn scores into decisions, with rejected and unaffordable sites left out; derive from `PerCost`
+    for an option to divide scores by the cost.
+
+    Attributes
+    ----------
+    answers : tuple of type
+        Class attribute: the kinds of question that it can answer.
+    costs : tuple of {"declared", "unknown"}
+        Class attribute: the kinds of mission that it works in. A policy that estimates costs must not see
+        them.
+    leaves_free : bool
+        Class attribute: True if it may leave variables free, in a domain with control sets.
+
+    Examples
+    --------
+    A policy that samples where the field may exceed the threshold most, until it is sure nowhere does:
+
+    >>> from dataclasses import dataclass
+    >>> from fieldbo.messages import EndReason, Stop
+    >>> from fieldbo.policies import Decision, PerCost, best_affordable
+    >>> @dataclass(frozen=True)
+    ... class Alarm(PerCost):
+    ...     answers = (LevelSet,)
+    ...     kappa: float = 2.0
+    ...
+    ...     def suggest(self, state, memory):
+    ...         upper = state.surface.mean + self.kappa * state.surface.sd
+    ...         excess = upper - state.threshold
+    ...         if state.steps and excess.max() <= 0:
+    ...             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory)
+    ...         return best_affordable(state, excess, memory, level=self.level)
+    >>> import fieldbo
+    >>> from fieldbo.testing import small_mission
+    >>> str(fieldbo.run(small_mission(Alarm(kappa=1.5))).end_reason)
+    'battery spent'
+    """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     answers: ClassVar[tuple[type, ...]] = (LevelSet, ShareOfMaximum, Optimum)
-    """The questions that it works for."""
-
     costs: ClassVar[tuple[str, ...]] = ("declared", "unknown")
-    """What it may be told of costs: a rule that is to find them out must not know them."""
-
     leaves_free: ClassVar[bool] = False
-    """Whether it may leave variables free, where the domain has control sets."""
 
     def start(self, state: State) -> Memory:
-        """Return the memory before anything was read."""
+        """Return the memory before the first reading."""
         return None
 
     @abstractmethod
     def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the next query, or a Stop; costs were not looked at by anyone else yet."""
+        """Return the next query, or a Stop.
+
+        Check that the query is affordable, as the helpers do; the agent rejects one that is not.
+        """
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
-        """Return up to `k` decisions that are carried out before anything comes back.
+        """Return up to `k` decisions that are carried out before any result comes back.
 
-        By default None: the policy is asked one by one, the queries before counted as read.
+        By default None: the agent calls `suggest` k times, and counts the queries before as read.
         """
         return None
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Return the memory after `event`, which the state already holds."""
+        """Return the memory after `event`, which `state` already includes."""
         return memory
 
     def warnings(self, state: State) -> list[str]:
-        """Return what a user should know before the mission starts."""
+        """Return messages that a user should see before the mission starts."""
         return []
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` if this policy can't work with these costs."""
+        """Raise an `InputError` if this policy can't work with these costs or in this domain."""

@@ -1,4 +1,4 @@
-"""What came of a run: its answer, its scores and its files."""
+"""Results of a run: the answer to its question, its scores, tables, maps and pictures."""
 
 import lazy_loader
 

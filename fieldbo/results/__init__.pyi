@@ -1,6 +1,8 @@
+from .accounts import Account as Account
 from .answers import Answer as Answer
 from .answers import LevelSetAnswer as LevelSetAnswer
 from .answers import OptimumAnswer as OptimumAnswer
+from .cell_runs import CellRuns as CellRuns
 from .curve import Scorer as Scorer
 from .curve import Step as Step
 from .metrics import Confidence as Confidence
@@ -8,7 +10,9 @@ from .metrics import Interval as Interval
 from .metrics import OptimumConfidence as OptimumConfidence
 from .metrics import Score as Score
 from .metrics import f1_score as f1_score
+from .outcome import Outcome as Outcome
 from .recommendation import BestPlay as BestPlay
+from .report import Report as Report
 from .result import Result as Result
 from .truth import Truth as Truth
 from .truth import truth_of as truth_of

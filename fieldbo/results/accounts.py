@@ -1,37 +1,36 @@
-"""What each order was planned to take, and what it really took: of the battery, and of the time."""
+"""Accounts of a run: planned and real cost of each order, in battery and in time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Entry
-from fieldbo.messages import Order, kind_of
-from fieldbo.results.tables import table
+from fieldbo.messages import Order
 
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """One vehicle's.
+    """The account of one vehicle.
 
     Attributes
     ----------
     lines : tuple of (Order, Entry, Entry)
-        Each order in turn: its entry in the battery's books (cost unit), and in those of the time (s).
+        Each order in turn with its entry in the battery's ledger (cost unit) and in the time ledger (s).
     spent, left : float
-        In all, in the cost unit.
+        Totals, in the cost unit.
     time_s : float
         When the last order was done.
     left_s : float
-        What is left of the time limit; infinite without one.
+        What remains of the time limit; infinite without one.
     home : bool or None
-        Whether the vehicle is at home; None where it has none.
+        True if the vehicle is at home; None if it has no home.
     limit : str or None
-        What paid for no further site: ``"battery"`` or ``"time"``; None where it ended otherwise.
+        The limit that did not allow another site, ``"battery"`` or ``"time"``; None if the vehicle stopped
+        for another reason.
     """
 
     lines: tuple[tuple[Order, Entry, Entry], ...]
@@ -44,49 +43,28 @@ class Account:
 
     @classmethod
     def of(cls, agent: Agent, vehicle: int) -> Account:
-        """Return the books of an agent's vehicle, as they stand."""
-        craft = agent.crafts[vehicle]
-        battery, hours, home = craft.ledger.entries, craft.hours.entries, craft.crew.home
+        """Return the present account of an agent's vehicle."""
+        state = agent.vehicles[vehicle]
+        battery, time, home = state.ledger.entries, state.time_ledger.entries, state.spec.home
         return cls(
-            lines=tuple((agent.orders[k], battery[k], hours[k]) for k in battery),
-            spent=craft.ledger.spent,
-            left=craft.ledger.left,
-            time_s=craft.time_s,
-            left_s=craft.hours.left,
-            home=None if home is None else np.array_equal(craft.position, home),
+            lines=tuple((agent.issued[k].order, battery[k], time[k]) for k in battery),
+            spent=state.ledger.spent,
+            left=state.ledger.left,
+            time_s=state.time_s,
+            left_s=state.time_ledger.left,
+            home=None if home is None else np.array_equal(state.position, home),
             limit=agent.endings.get(vehicle, {}).get("limit"),
         )
 
     @property
     def planned(self) -> float:
-        """What the orders of which the cost is known were declared to take, in the cost unit.
+        """Declared cost of the orders whose real cost is known, in the cost unit.
 
-        Those of which nothing was known before count nothing.
+        Orders without a declared cost count as 0.
         """
         return math.fsum(e.planned for _, e, _ in self.lines if not math.isnan(e.spent + e.planned))
 
     @property
     def planned_s(self) -> float:
-        """What the orders of which the time is known were declared to take, in seconds."""
+        """Declared duration of the orders whose real duration is known, in seconds."""
         return math.fsum(e.planned for _, _, e in self.lines if not math.isnan(e.spent))
-
-
-def ledger_table(books: Sequence[Account]) -> bytes:
-    """Return ``ledger.csv``: a row an order, with what was planned, spent and then left.
-
-    Nothing is spent of an order that was turned down; what is not known is empty.
-    """
-    columns = ["vehicle", "order", "kind", "planned", "spent", "left", "planned_s", "spent_s", "left_s"]
-    rows = [
-        [number, order.id, kind_of(order)]
-        + [amount if math.isfinite(amount) else math.nan for e in entries for amount in _amounts(e)]
-        for number, one in enumerate(books)
-        for order, *entries in one.lines
-    ]
-    if len(books) == 1:
-        columns, rows = columns[1:], [row[1:] for row in rows]
-    return table(columns, rows)
-
-
-def _amounts(entry: Entry) -> tuple[float, float, float]:
-    return entry.planned, entry.spent, entry.left

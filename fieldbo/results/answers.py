@@ -1,4 +1,4 @@
-"""What a belief answers to a question: a classification of the sites, or the point of the optimum."""
+"""The answer of a belief to a question: a classification of the sites, or the place of the optimum."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
-from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.search import around, climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
+from fieldbo.results.formatting import amount
 from fieldbo.results.metrics import (
     F1,
     MIDDLE90,
@@ -34,17 +35,16 @@ from fieldbo.results.metrics import (
     unclassified,
 )
 from fieldbo.results.truth import Place, Truth, truth_of
-from fieldbo.world.world import Quantity
 
 _TARGETS = (0.9, 0.95)
-_GOOD = 8  # readings about which a better point of a box may be
-_RIVALS = 1500  # points of a box that are held against the reported one
+_GOOD = 8  # best readings of a box, around which to look for better points
+_RIVALS = 1500  # points of a box to compare with the reported one
 _NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What a belief says, and how right it is.
+    """The answer of a belief, with its scores.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class _Answer:
     surface : Surface
         The belief over the sites, in model units.
     scale : ValueScale
-        The way to the user's unit.
+        Transforms model units to the user's unit.
     """
 
     mission: Mission
@@ -61,12 +61,12 @@ class _Answer:
 
     @property
     def truth(self) -> Truth | None:
-        """What is true; None in a live world."""
+        """The truth; None in a live world."""
         return truth_of(self.mission.world, self.mission.question)
 
     @property
     def coverage90(self) -> float:
-        """Share of the sites whose true value lies in the belief's central 90%; NaN without a truth."""
+        """Fraction of sites whose true value lies in the belief's central 90%; NaN in a live world."""
         if self.truth is None:
             return _NAN
         half = MIDDLE90 * self.surface.sd
@@ -76,7 +76,7 @@ class _Answer:
 
 @dataclass(frozen=True, eq=False)
 class LevelSetAnswer(_Answer):
-    """Which sites are at or above the threshold: those whose posterior mean is."""
+    """The sites at or above the threshold, by the posterior mean."""
 
     kind: ClassVar[str] = "level-set"
     score: ClassVar[Score] = F1
@@ -88,16 +88,16 @@ class LevelSetAnswer(_Answer):
         "unclassified",
         "coverage90",
     )
-    """Of a `Step`: the scores that a level set has."""
+    """Scores of a `Step` that apply to a level set."""
 
     @cached_property
     def threshold(self) -> float:
-        """The threshold in model units; of a share of the maximum, by the maximum of the posterior mean."""
+        """The threshold in model units; a share of the maximum refers to the posterior mean's maximum."""
         return self.mission.question.level(float(self.surface.mean.max()), self.scale)
 
     @property
     def user_threshold(self) -> float:
-        """The same in the user's unit."""
+        """The threshold in the user's unit."""
         return self.mission.question.level(float(self.scale.to_user(self.surface.mean.max())))
 
     @cached_property
@@ -107,14 +107,14 @@ class LevelSetAnswer(_Answer):
 
     @property
     def wrong(self) -> Mask | None:
-        """Misclassified sites, (N,) bool; None where the truth is not known."""
+        """Misclassified sites, (N,) bool; None in a live world."""
         return None if self.truth is None else np.asarray(self.above != self.truth.above)
 
     def scores(self) -> dict[str, float]:
         """Return the scores of a `Step`, in O(N)."""
-        told = {} if self.truth is None else vars(match(self.above, self.truth.above))
+        known = {} if self.truth is None else vars(match(self.above, self.truth.above))
         return {
-            **told,
+            **known,
             "expected_f1": expected_f1(self.above, self.surface.exceedance(self.threshold)),
             "unclassified": unclassified(self.surface, self.threshold),
             "coverage90": self.coverage90,
@@ -122,7 +122,7 @@ class LevelSetAnswer(_Answer):
 
     @cached_property
     def confidence(self) -> Confidence:
-        """Expected F1 and share above the threshold, with 90% intervals."""
+        """Expected F1 and fraction of sites above the threshold, with 90% intervals."""
         with one_blas_thread():
             return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
 
@@ -132,54 +132,55 @@ class LevelSetAnswer(_Answer):
         Parameters
         ----------
         costs, f1 : sequences of float
-            The curve.
+            Cost and F1 after each step.
         """
-        question, sure, area = self.mission.question, self.confidence, self.confidence.share_above
+        question, expected, area = self.mission.question, self.confidence, self.confidence.share_above
         domain = self.mission.world.domain
         whole = domain.size * domain.cell_size
-        now = self.scores()
+        scores = self.scores()
         share = {"threshold_of_maximum": question.share} if isinstance(question, ShareOfMaximum) else {}
-        true = self.truth
+        truth = self.truth
         return {
             "threshold": self.user_threshold,
             **share,
-            "threshold_true": None if true is None else true.threshold,
-            **{name: now.get(name) for name in ("f1", "precision", "recall")},
-            "expected_f1": sure.f1.value,
-            "expected_f1_interval90": ends(sure.f1),
+            "threshold_true": None if truth is None else truth.threshold,
+            **{name: scores.get(name) for name in ("f1", "precision", "recall")},
+            "expected_f1": expected.f1.value,
+            "expected_f1_interval90": ends(expected.f1),
             "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
-            "unclassified": now["unclassified"],
-            "coverage90": _known(now["coverage90"]),
+            "unclassified": scores["unclassified"],
+            "coverage90": _known(scores["coverage90"]),
             "area_above": whole * area.value,
             "area_above_interval90": [whole * end for end in ends(area)],
-            "area_above_true": None if true is None else whole * float(np.mean(true.above)),
+            "area_above_true": None if truth is None else whole * float(np.mean(truth.above)),
             "area_unit": domain.cell_unit,
         }
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
-        """Return what a user should know of the answer, given the readings (n,) in the user's unit."""
+        """Return notes on the answer, given the readings (n,) in the user's unit."""
         notes = []
         if reason is EndReason.QUESTION_ANSWERED and self.above.all() == self.above.any():
             side = "above" if self.above.all() else "below"
             notes.append(
-                f"every site is classified as {side}: the model is sure of it, yet no reading lies beyond "
-                "the threshold; see the interval of the expected F1"
+                f"every site is classified as {side} the threshold: the model is certain although no reading "
+                "lies on the other side; check the interval of the expected F1"
             )
-        read, h = values[np.isfinite(values)], self.user_threshold
-        if len(read) and not read.min() <= h <= read.max():
-            side, quantity = "above" if h > read.max() else "below", self.mission.world.quantity
+        finite, threshold = values[np.isfinite(values)], self.user_threshold
+        if len(finite) and not finite.min() <= threshold <= finite.max():
+            side, quantity = "above" if threshold > finite.max() else "below", self.mission.world.quantity
             notes.append(
-                f"the threshold {h:.4g} lies {side} all values that were read, "
-                f"{read.min():.4g} to {amount(read.max(), quantity)}"
+                f"the threshold {threshold:.4g} lies {side} all readings, "
+                f"{finite.min():.4g} to {amount(finite.max(), quantity)}"
             )
         return notes
 
 
 @dataclass(frozen=True, eq=False)
 class OptimumAnswer(_Answer):
-    """Where the optimum is: at the site of the highest posterior mean.
+    """The place of the optimum: the site of the highest posterior mean.
 
-    In a continuous domain, at the site or reading of the highest one, or where `polished` has climbed to.
+    In a continuous domain, the site or reading of the highest posterior mean, or the point to which
+    `polished` has climbed from there.
 
     Attributes
     ----------
@@ -192,7 +193,7 @@ class OptimumAnswer(_Answer):
     kind: ClassVar[str] = "optimum"
     score: ClassVar[Score] = REGRET
     columns: ClassVar[tuple[str, ...]] = ("regret", "reported_value", "coverage90")
-    """Of a `Step`: the scores that an optimum has."""
+    """Scores of a `Step` that apply to an optimum."""
 
     place: Place | None = field(default=None, repr=False)
     target: Place | None = field(default=None, repr=False)
@@ -224,23 +225,23 @@ class OptimumAnswer(_Answer):
 
     @property
     def regret(self) -> float | None:
-        """By how much the true value at the reported point falls short; None in a live world.
+        """Difference between the true optimum and the true value at the reported point; None in a live world.
 
         In the user's unit.
         """
         if self.truth is None or self.optimum is None:
             return None
-        at = self.reported
-        value = self.truth.at(at.point) if at.site is None else float(self.truth.values[at.site])
+        place = self.reported
+        value = self.truth.at(place.point) if place.site is None else float(self.truth.values[place.site])
         return abs(self.optimum.value - value)
 
     def polished(self, readings: Array) -> OptimumAnswer:
-        """Return the answer of a continuous domain after climbing the posterior mean; of others, itself.
+        """Return the answer after climbing the posterior mean in a continuous domain; elsewhere, itself.
 
         Parameters
         ----------
         readings : (n, d) array
-            Where was read; in the domain, one that is better than all else is the true optimum.
+            Sites of the readings. One of them may turn out to be the true optimum.
         """
         domain, belief = self.mission.world.domain, self.surface.belief
         if not domain.continuous or not belief.size:
@@ -260,7 +261,7 @@ class OptimumAnswer(_Answer):
         return replace(self, place=place, target=self._optimum_with(seen))
 
     def _optimum_with(self, points: Array) -> Place | None:
-        """Return the true optimum, points (n, d) counted in."""
+        """Return the true optimum, with points (n, d) among the candidates."""
         if self.truth is None:
             return None
         values, sign = self.mission.world.truth(points), self.mission.question.sign
@@ -286,39 +287,39 @@ class OptimumAnswer(_Answer):
             return optimum_confidence(self._rivals(rng), self.reported.point, self.scale, rng)
 
     def _rivals(self, rng: np.random.Generator) -> Surface:
-        """Return the belief over what may be better than the reported point.
+        """Return the belief over points that may be better than the reported one.
 
-        In a continuous domain that is mostly near it, or near another good reading, where in many dimensions
-        none of the sites lies.
+        In a continuous domain these lie mostly near it and near other good readings, where in many dimensions
+        there is no site.
         """
         domain, belief = self.mission.world.domain, self.surface.belief
         if not domain.continuous or not belief.size:
             return self.surface
-        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
-        places = np.unique(np.concatenate([self.reported.point[None], read]), axis=0)
+        good = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
+        places = np.unique(np.concatenate([self.reported.point[None], good]), axis=0)
         return Surface(belief, around(domain, rng, _RIVALS, places))
 
     def summary(self, costs: Sequence[float], regrets: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``."""
-        sure, question = self.confidence, self.mission.question
+        expected, question = self.confidence, self.mission.question
         optimum = self.optimum
         return {
             "goal": question.goal if isinstance(question, Optimum) else None,
             "reported_site": self.reported.point.tolist(),
-            "reported_value": sure.value.value,
-            "reported_value_interval90": ends(sure.value),
+            "reported_value": expected.value.value,
+            "reported_value_interval90": ends(expected.value),
             "regret": self.regret,
-            "expected_regret": sure.regret.value,
-            "expected_regret_interval90": ends(sure.regret),
-            "optimum_expected": sure.optimum.value,
-            "optimum_interval90": ends(sure.optimum),
+            "expected_regret": expected.regret.value,
+            "expected_regret_interval90": ends(expected.regret),
+            "optimum_expected": expected.optimum.value,
+            "optimum_interval90": ends(expected.optimum),
             "optimum_true": None if optimum is None else optimum.value,
             "optimum_true_site": None if optimum is None else optimum.point.tolist(),
             "coverage90": _known(self.coverage90),
         }
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
-        """Return what a user should know of the answer: nothing so far."""
+        """Return notes on the answer: none for an optimum."""
         return []
 
 
@@ -329,11 +330,11 @@ ANSWERS: dict[type, type[LevelSetAnswer] | type[OptimumAnswer]] = {
     ShareOfMaximum: LevelSetAnswer,
     Optimum: OptimumAnswer,
 }
-"""What answers each type of question."""
+"""The type of answer to each type of question."""
 
 
 def answer_of(mission: Mission, surface: Surface, scale: ValueScale) -> Answer:
-    """Return what a belief answers to a mission's question.
+    """Return the answer of a belief to a mission's question.
 
     Examples
     --------
@@ -345,41 +346,11 @@ def answer_of(mission: Mission, surface: Surface, scale: ValueScale) -> Answer:
     return ANSWERS[type(mission.question)](mission, surface, scale)
 
 
-def in_words(question: Question, quantity: Quantity) -> str:
-    """Return a question as a person asks it.
-
-    Examples
-    --------
-    >>> in_words(LevelSet(1.5), Quantity("chlorophyll", "mg m-3"))
-    'where is chlorophyll at or above 1.5 mg m-3?'
-    >>> in_words(ShareOfMaximum(0.8), Quantity("chlorophyll"))
-    'where is chlorophyll at or above 80% of its maximum?'
-    >>> in_words(Optimum("minimise"), Quantity("cost"))
-    'where is cost smallest?'
-    """
-    if isinstance(question, Optimum):
-        return f"where is {quantity.name} {'largest' if question.sign > 0 else 'smallest'}?"
-    if isinstance(question, ShareOfMaximum):
-        return f"where is {quantity.name} at or above {100 * question.share:g}% of its maximum?"
-    return f"where is {quantity.name} at or above {amount(question.threshold, quantity)}?"
-
-
-def amount(value: float, quantity: Quantity) -> str:
-    """Return a value with its unit, to four digits.
-
-    Examples
-    --------
-    >>> amount(1.23456, Quantity("chlorophyll", "mg m-3")), amount(0.5, Quantity("error", "1"))
-    ('1.235 mg m-3', '0.5')
-    """
-    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")
-
-
 def ends(interval: Interval) -> list[float]:
     """Return the two ends of an interval."""
     return [interval.low, interval.high]
 
 
 def _known(number: float) -> float | None:
-    """Return a number, or None for NaN, which JSON has not."""
+    """Return a number, or None for NaN, which JSON does not have."""
     return None if np.isnan(number) else number

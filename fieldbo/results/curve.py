@@ -1,4 +1,4 @@
-"""How things stood after each order."""
+"""The curve of a run: its state and scores after each settled order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import Question
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS, answer_of
-from fieldbo.results.cell_runs import cell_of
+from fieldbo.results.cell_runs import cell_runs_of
 from fieldbo.results.truth import truth_of
 
 _NAN = float("nan")
@@ -18,7 +18,7 @@ _ALWAYS = ("step", "cost", "remaining", "time_s", "readings")
 
 @dataclass(frozen=True)
 class Step:
-    """How things stood after an order was settled; a score that does not apply is NaN.
+    """State and scores after an order was settled; a score that does not apply is NaN.
 
     Attributes
     ----------
@@ -33,32 +33,32 @@ class Step:
     f1, precision, recall : float
         Of the sites classified as above the threshold, against the truth.
     expected_f1 : float
-        By the belief.
+        F1 that the belief expects.
     unclassified : float
-        Share of sites whose threshold lies within 1.96 standard deviations of their mean.
+        Fraction of sites whose threshold lies within 1.96 standard deviations of their mean.
     regret : float
-        By how much the true value at the reported optimum falls short of the true one, in the user's unit. In
-        a box that optimum is among sites and readings; ``summary.json`` has it after a climb from there.
+        True optimum less the true value at the reported one, in the user's unit. In a box the reported
+        optimum is the best site or reading; ``summary.json`` reports it after a climb from there.
     reported_value : float
-        What the belief says of the value there (its median), in the user's unit.
+        Posterior median at the reported optimum, in the user's unit.
     coverage90 : float
-        Share of sites whose true value lies in the belief's central 90%; 0.9 if it is well calibrated.
+        Fraction of sites whose true value lies in the belief's central 90%; 0.9 if well calibrated.
     movement : float
-        In a chain of modules: what changes of settings have cost so far, in the cost unit.
+        In a chain of modules: cost of all changes of settings so far, in the cost unit.
     best_regret : float
-        By how much the best true value of all samples falls short of the true optimum, in the user's unit.
+        True optimum less the best true value of all samples, in the user's unit.
     movement_regret : float
-        Sum over the samples of the regret of each, and a tenth of its movement cost (Lin et al. 2021, eq. 7).
+        Sum over the samples of regret plus a tenth of the movement cost (Lin et al. 2021, eq. 7).
     last_play_value : float
-        Among control sets: the true expected value of the play made last, in the user's unit; it may well be
-        below that of an earlier one.
+        Among control sets: the true expected value of the last play, in the user's unit. An earlier play may
+        have been better.
     simple_regret : float
-        By how much the best expected value of all plays falls short of the best of any control set.
+        Best expected value of any control set less the best expected value of all plays.
     quality_regret : float
-        Sum over the plays of nine tenths of the best expected value less that of the play.
+        Sum over the plays of nine tenths of the best expected value less the play's.
     cost_regret : float
-        Sum of what plays cost on average beyond the cheapest control set that reaches nine tenths of the
-        best, in the cost unit.
+        Sum over the plays of the mean cost beyond that of the cheapest control set that reaches nine tenths
+        of the best expected value, in the cost unit.
     """
 
     step: int
@@ -90,7 +90,7 @@ class Step:
         ----------
         question : Question
         cell : sequence of str
-            Those that a cell adds: `CellRuns.columns`.
+            Columns that a factory cell adds: `CellRuns.columns`.
 
         Examples
         --------
@@ -98,14 +98,14 @@ class Step:
         >>> Step.columns(Optimum())
         ('step', 'cost', 'remaining', 'time_s', 'readings', 'regret', 'reported_value', 'coverage90')
         """
-        mine = {*_ALWAYS, *ANSWERS[type(question)].columns, *cell}
-        return tuple(f.name for f in fields(cls) if f.name in mine)
+        applying = {*_ALWAYS, *ANSWERS[type(question)].columns, *cell}
+        return tuple(f.name for f in fields(cls) if f.name in applying)
 
 
 class Scorer:
-    """Scores an agent's belief after each order, in O(N); the truth is looked up once.
+    """Scores an agent's belief, and in a factory cell its plays, after each order.
 
-    In a cell, its plays too: each is looked up once.
+    Scoring takes O(N). The truth is computed once, and that of each play once.
 
     Parameters
     ----------
@@ -114,20 +114,21 @@ class Scorer:
 
     def __init__(self, mission: Mission) -> None:
         self.truth = truth_of(mission.world, mission.question)
-        self.cell = cell_of(mission)
+        self.cell_runs = cell_runs_of(mission)
         self._seen = 0
 
     def step(self, agent: Agent) -> Step:
-        """Return how things stand now."""
+        """Return the present state and scores of an agent."""
         for event in agent.history[self._seen :]:
-            self.cell.take(agent.orders.get(getattr(event, "order", "")), event)
+            issued = agent.issued.get(getattr(event, "order", ""))
+            self.cell_runs.add(None if issued is None else issued.order, event)
         self._seen = len(agent.history)
         return Step(
             step=agent.steps,
             cost=agent.spent,
-            remaining=sum(c.ledger.available for c in agent.crafts),
-            time_s=max(c.time_s for c in agent.crafts),
+            remaining=sum(v.ledger.available for v in agent.vehicles),
+            time_s=max(v.time_s for v in agent.vehicles),
             readings=agent.readings,
             **answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).scores(),
-            **self.cell.scores(),
+            **self.cell_runs.scores(),
         )

@@ -1,8 +1,8 @@
-"""What is true of control sets: the expected value of settings, and the best of each set.
+"""The truth of control sets: expected values of settings, and the best settings of each set.
 
 =====  ======================================================================================================
-``E``  mean of the field over 128 fixed samples of what a set leaves free; of a full set the field itself
-gain   ``sign * value``, less the worst one where that is below 0: larger is better, none below 0
+``E``  mean of the field over 128 fixed samples of the free variables; the field itself if none is
+gain   ``sign * value`` less the worst one if that is negative: larger is better, none is negative
 =====  ======================================================================================================
 """
 
@@ -23,12 +23,12 @@ from fieldbo.results.truth import Truth, truth_of
 from fieldbo.world.world import World
 
 ALPHA = 0.1
-"""Share of the best expected value that may be given up by a set that counts as good enough."""
+"""A set is good enough if it loses at most this fraction of the best expected value."""
 
 _SAMPLES = 128
-_FEW = 16  # samples by which sites are looked over
-_SHORTLIST, _CLIMBS = 64, 12  # sites that are looked at again with all samples; of those, climbed from
-_STEP = 1e-4  # share of an axis: of a central difference
+_FEW = 16  # samples for a first ranking of the sites
+_SHORTLIST, _CLIMBS = 64, 12  # sites to rank again with all samples; starts of climbs among them
+_STEP = 1e-4  # of a central difference, as a fraction of an axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +38,23 @@ class ExpectedTruth:
     Parameters
     ----------
     truth : Truth
-        Of a question for an optimum, in a world with control sets.
+        For an optimum in a world with control sets.
     """
 
     truth: Truth
 
     @property
     def sets(self) -> tuple[Mask, ...]:
-        """Which variables each set controls, m times (d,) bool."""
-        return tuple(one.controls for one in self.truth.world.domain.control_sets)
+        """The variables that each set controls, m masks (d,)."""
+        return tuple(s.controls for s in self.truth.world.domain.control_sets)
 
     @cached_property
     def worst(self) -> float:
-        """The least ``sign * value`` at the sites, but at most 0: gains are counted from there."""
+        """The origin of gains: the least ``sign * value`` at the sites, and at most 0."""
         return min(0.0, float((self.truth.question.sign * self.truth.values).min()))
 
     def gains(self, points: Array, controls: Mask, samples: int = _SAMPLES) -> Array:
-        """Return the expected gains (P,) of setting the variables `controls` (d,) as at `points` (P, d)."""
+        """Return the expected gains (P,) of setting the variables `controls` (d,) to `points` (P, d)."""
         drawn = free_samples(self.truth.world.domain, samples)
         drawn = drawn[:1] if controls.all() else drawn
         whole = np.where(controls, points[:, None], drawn)
@@ -63,7 +63,7 @@ class ExpectedTruth:
         return np.asarray(self.truth.question.sign * mean - self.worst)
 
     def value(self, gain: float) -> float:
-        """Return the expected value that an expected gain stands for."""
+        """Return the expected value of an expected gain."""
         return float(self.truth.question.sign * (gain + self.worst))
 
     @cached_property
@@ -78,7 +78,7 @@ class ExpectedTruth:
 
     @cached_property
     def costs(self) -> Array:
-        """The mean cost (m,) of each set, in the cost unit; NaN where it is not known."""
+        """The mean cost (m,) of each set, in the cost unit; NaN if unknown."""
         world = self.truth.world
         at = np.asarray(world.start)
         if not world.cost.known:
@@ -86,12 +86,12 @@ class ExpectedTruth:
         return np.array([float(world.cost.to(at, at[None], controls)[0]) for controls in self.sets])
 
     @cached_property
-    def good(self) -> tuple[list[int], int]:
-        """The sets whose best is at least the share 1 - `ALPHA` of `best`, and the cheapest of them."""
+    def good_enough(self) -> tuple[list[int], int]:
+        """The sets that reach the fraction 1 - `ALPHA` of `best`, and the cheapest of them."""
         return good_enough(self.best_of_sets, self.costs, ALPHA)
 
     def _best(self, controls: Mask) -> float:
-        """Return the largest expected gain of a set, climbed to from the best of the domain's sites."""
+        """Return the largest expected gain of a set, climbing from the best of the domain's sites."""
         sign, domain = self.truth.question.sign, self.truth.world.domain
         if controls.all():
             return sign * self.truth.optimum.value - self.worst
@@ -124,8 +124,8 @@ class ExpectedTruth:
         return spread * float(values.max())
 
 
-@lru_cache(maxsize=4)  # a campaign runs many missions in one world
+@lru_cache(maxsize=4)  # a comparison runs many missions in one world
 def expected_truth_of(world: World, question: Question) -> ExpectedTruth | None:
-    """Return what is true of a world's control sets; None in a live one."""
+    """Return the truth of a world's control sets; None if the world is live."""
     truth = truth_of(world, question)
     return None if truth is None else ExpectedTruth(truth)

@@ -1,18 +1,17 @@
 """The final maps of a run as a labelled data set, with CF names and units.
 
-Variables ``mean`` and ``sd``. For a level set also ``exceedance`` (probability of being at or above the
-threshold) and ``class`` (1 above, 0 below); for an optimum ``exceedance`` alone, the probability of being
-better than the reported value. On the grid where the domain is one (NaN and -1 outside its region), else
-along ``site``. A coordinate whose name in the world is none that CF allows has a fit one here, and its own as
-``long_name``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class goes by the
-median.
+The variables are ``mean`` and ``sd``; for a level set also ``exceedance``, the probability of being at or
+above the threshold, and ``class`` (1 above, 0 below); for an optimum also ``exceedance``, the probability of
+being better than the reported value. They lie on the grid if the domain has one (NaN and -1 outside its
+region), else along ``site``. An axis whose name CF does not allow gets a valid one, and its own as
+``long_name``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class uses the median.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,15 @@ from numpy.typing import NDArray
 from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
-from fieldbo.results.result import Result
+from fieldbo.results.outcome import Outcome
 
 _TAKEN = ("mean", "sd", "exceedance", "class", "site")
 
 _Variables = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 
 
-def of(result: Result) -> xarray.Dataset:
-    """Return the maps of a result.
+def of(outcome: Outcome) -> xarray.Dataset:
+    """Return the maps of a run.
 
     Examples
     --------
@@ -39,7 +38,7 @@ def of(result: Result) -> xarray.Dataset:
     >>> sorted(of(fieldbo.run(mission)).data_vars)
     ['class', 'exceedance', 'mean', 'sd']
     """
-    mission, answer = result.mission, result.answer
+    mission, answer = outcome.mission, outcome.answer
     domain = mission.world.domain
     attributes: dict[str, Any] = {
         "Conventions": "CF-1.11",
@@ -48,36 +47,36 @@ def of(result: Result) -> xarray.Dataset:
     }
     if isinstance(answer, LevelSetAnswer):
         attributes["threshold"] = answer.user_threshold
-        told = _moments(result) | _classes(answer)
+        values = _moments(outcome) | _classes(answer)
     else:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
-        told = _moments(result) | _better(answer)
+        values = _moments(outcome) | _better(answer)
     names = names_of([axis.name for axis in domain.axes])
-    variables = {name: _laid_out(domain, names, *one) for name, one in told.items()}
+    variables = {name: _laid_out(domain, names, *v) for name, v in values.items()}
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = xarray.Dataset(variables, coordinates, attributes)
     if "class" in maps:
         maps["class"].encoding["_FillValue"] = np.int8(-1)
     for name in names:
-        maps[name].encoding["_FillValue"] = None  # a coordinate has no gaps
+        maps[name].encoding["_FillValue"] = None  # CF allows no missing coordinates
     return maps
 
 
-def _moments(result: Result) -> _Variables:
-    """Return the values (N,) at the sites, and attributes, of mean and standard deviation."""
-    quantity, surface = result.mission.world.quantity, result.surface
-    mean, sd = result.hyperparameters.scale.moments(surface.mean, surface.variance)
-    named, unit = quantity.standard_name, {"units": quantity.unit}
+def _moments(outcome: Outcome) -> _Variables:
+    """Return values (N,) and attributes of posterior mean and standard deviation."""
+    quantity, surface = outcome.mission.world.quantity, outcome.surface
+    mean, sd = outcome.hyperparameters.scale.moments(surface.mean, surface.variance)
+    standard_name, unit = quantity.standard_name, {"units": quantity.unit}
     return {
         "mean": (
             mean,
             {"long_name": f"{quantity.name}, posterior mean", **unit}
-            | ({"standard_name": named} if named else {}),
+            | ({"standard_name": standard_name} if standard_name else {}),
         ),
         "sd": (
             sd,
             {"long_name": f"{quantity.name}, posterior standard deviation", **unit}
-            | ({"standard_name": f"{named} standard_error"} if named else {}),
+            | ({"standard_name": f"{standard_name} standard_error"} if standard_name else {}),
         ),
     }
 
@@ -102,32 +101,32 @@ def _better(answer: OptimumAnswer) -> _Variables:
 
 
 def _laid_out(domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]) -> Any:
-    """Return dimensions, values and attributes as xarray takes them."""
+    """Return dimensions, values and attributes of an xarray variable."""
     if domain.shape is None:
         return ("site",), values, attributes
     return tuple(names), domain.on_grid(values), attributes
 
 
 def names_of(names: Sequence[str]) -> list[str]:
-    """Return names as CF allows them: ASCII letters, digits, underscores, a letter first; none twice.
+    """Return valid and unique CF names: ASCII letters, digits and underscores, with a letter first.
 
     Examples
     --------
     >>> names_of(["oven heat (C)", "oven_heat_C", "1st", "x"])
     ['oven_heat_C', 'oven_heat_C_2', 'axis_1st', 'x']
     """
-    fitting: list[str] = []
+    valid: list[str] = []
     for name in names:
-        fit = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
-        fit = fit if fit[:1].isalpha() else f"axis_{fit}".rstrip("_")
-        taken = [*fitting, *_TAKEN]
-        others = (f"{fit}_{k}" for k in count(2))
-        fitting.append(fit if fit not in taken else next(one for one in others if one not in taken))
-    return fitting
+        stem = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+        stem = stem if stem[:1].isalpha() else f"axis_{stem}".rstrip("_")
+        taken = [*valid, *_TAKEN]
+        candidates = chain([stem], (f"{stem}_{k}" for k in count(2)))
+        valid.append(next(candidate for candidate in candidates if candidate not in taken))
+    return valid
 
 
 def _coordinate(domain: Domain, j: int, name: str) -> Any:
-    """Return the coordinate of axis number `j` as xarray takes it."""
+    """Return the xarray coordinate of axis `j`."""
     axis = domain.axes[j]
     if domain.shape is None:
         return ("site",), domain.sites[:, j], attributes_of(axis)
@@ -136,9 +135,9 @@ def _coordinate(domain: Domain, j: int, name: str) -> Any:
 
 def attributes_of(axis: Axis) -> dict[str, Any]:
     """Return the CF attributes of coordinates along an axis."""
-    told: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
+    attributes: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
     if axis.positive == "down":
-        told |= {"positive": "down", "axis": "Z"}
+        attributes |= {"positive": "down", "axis": "Z"}
     if is_depth(axis.name):
-        told["standard_name"] = "depth"
-    return told
+        attributes["standard_name"] = "depth"
+    return attributes

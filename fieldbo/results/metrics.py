@@ -1,10 +1,10 @@
-"""How good an answer is: scores against the truth, and what the belief itself expects of it.
+"""Scores of an answer: against the truth, and as the belief expects them.
 
-===========  ==============================================================
+===========  =====================================================================
 ``p``        probability of exceeding the threshold, (N,)
 ``above``    sites classified as above: posterior mean at least the threshold
-regret       by how much the true value at the reported point falls short of the true optimum
-===========  ==============================================================
+regret       true optimum less the true value at the reported point
+===========  =====================================================================
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import ModelError
 
 SURE = 1.96
-"""A site whose threshold lies within so many standard deviations of its mean counts as unclassified."""
+"""A site counts as unclassified if its threshold lies within this many standard deviations of its mean."""
 
 MIDDLE90 = 1.6448536269514722
-"""The central 90% of a normal distribution lies within so many standard deviations of its mean."""
+"""Half width of the central 90% of a normal distribution, in standard deviations."""
 
 _DRAWS, _SITES = 256, 2000
 
 
 @dataclass(frozen=True)
 class Match:
-    """How a classification agrees with the truth, each between 0 and 1."""
+    """Agreement of a classification with the truth, each score between 0 and 1."""
 
     f1: float
     precision: float
@@ -43,8 +43,8 @@ class Match:
 def match(predicted: ArrayLike, true: ArrayLike) -> Match:
     """Return F1, precision and recall of a classification.
 
-    A share of an empty set is 1: nothing that was claimed is wrong (precision), nothing that is true was
-    missed (recall). F1 is 1 if both sets are empty, and the harmonic mean of the two in every case.
+    Precision is 1 if no site is predicted, recall is 1 if no site is true. F1 is the harmonic mean of the
+    two, and 1 if both sets are empty.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def f1_score(predicted: ArrayLike, true: ArrayLike) -> float:
 
 
 def coverage(truth: Array, one_end: Array, other_end: Array) -> float:
-    """Return the share of true values within their intervals, ends included.
+    """Return the fraction of true values within their intervals, ends included.
 
-    Of 90% intervals of a well calibrated belief it is about 0.9.
+    For the 90% intervals of a well calibrated belief it is about 0.9.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class Confidence:
-    """What the belief expects of its own classification, from joint draws.
+    """Scores that the belief expects of its own classification, from joint draws.
 
     Attributes
     ----------
     f1 : Interval
     share_above : Interval
-        Share of sites at or above the threshold.
+        Fraction of sites at or above the threshold.
     """
 
     f1: Interval
@@ -136,7 +136,7 @@ class Confidence:
 
 
 def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> Confidence:
-    """Return expected F1 and share above the threshold with 90% intervals.
+    """Return expected F1 and the fraction of sites above the threshold, with 90% intervals.
 
     From 256 joint draws of the field on at most 2,000 randomly chosen sites.
 
@@ -150,7 +150,7 @@ def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> 
     Raises
     ------
     ModelError
-        The posterior covariance has no factor even with a jitter.
+        The posterior covariance has no Cholesky factor even with a jitter.
     """
     chosen = _some_sites(surface.size, rng)
     above = surface.mean[chosen] >= threshold
@@ -166,16 +166,16 @@ def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class OptimumConfidence:
-    """What the belief expects of the point that it reports as the optimum; in the user's unit.
+    """Scores that the belief expects of the reported optimum, in the user's unit.
 
     Attributes
     ----------
     regret : Interval
         From joint draws.
     value : Interval
-        At the reported point: the median, and the central 90%.
+        Median and central 90% at the reported point.
     optimum : Interval
-        Of the best value anywhere, from joint draws.
+        The best value anywhere, from joint draws.
     """
 
     regret: Interval
@@ -196,7 +196,7 @@ def optimum_confidence(
     reported : (d,) array
         A site or, in a continuous domain, any point.
     scale : ValueScale
-        The way to the user's unit; its scale is negative where the smallest value is sought.
+        Transforms model units to the user's unit; its scale is negative when minimising.
     rng : numpy.random.Generator
 
     Raises
@@ -205,7 +205,7 @@ def optimum_confidence(
         As for `confidence`.
     """
     sites = surface.candidates[_some_sites(surface.size, rng)]
-    sites = sites[(sites != reported).any(axis=1)]  # a point that stands twice would leave no factor
+    sites = sites[(sites != reported).any(axis=1)]  # a repeated point would make the covariance singular
     points = np.concatenate([reported[None], sites])
     means = surface.belief.mean(points)
     draws = _joint_draws(surface.belief, points, means, rng)
@@ -238,24 +238,24 @@ def _joint_draws(belief: Belief, points: Array, means: Array, rng: np.random.Gen
     else:
         raise ModelError(
             "the posterior covariance has no Cholesky factor\n"
-            "  fix:      raise the noise variance, or take a Matern kernel"
+            "  fix:      raise the noise variance, or use a Matern kernel"
         )
     return np.asarray(means[:, None] + factor @ rng.standard_normal((len(points), _DRAWS)))
 
 
 def _interval(value: float, draws: Array) -> Interval:
-    """Return a value with the middle 90% of draws, widened where the value lies outside."""
+    """Return a value with the central 90% of draws, widened if the value lies outside."""
     low, high = np.quantile(draws, [0.05, 0.95]).tolist()
     return Interval(value, min(low, value), max(high, value))
 
 
 def unclassified(surface: Surface, threshold: float) -> float:
-    """Return the share of sites whose threshold lies within 1.96 standard deviations of their mean."""
+    """Return the fraction of sites whose threshold lies within 1.96 standard deviations of their mean."""
     return float(np.mean(np.abs(surface.mean - threshold) <= SURE * surface.sd))
 
 
 def score_at_costs(costs: ArrayLike, scores: ArrayLike, at: ArrayLike) -> Array:
-    """Return the score a run had when it had spent so much: its last one at or below each cost.
+    """Return the score of a run at given costs: its last score at or below each cost.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def score_at_costs(costs: ArrayLike, scores: ArrayLike, at: ArrayLike) -> Array:
     Returns
     -------
     (k,) array
-        NaN where nothing had been read yet.
+        NaN before the first reading.
 
     Examples
     --------
@@ -300,13 +300,13 @@ def cost_to_target(costs: ArrayLike, scores: ArrayLike, target: float) -> float:
 
 @dataclass(frozen=True)
 class Score:
-    """What runs are judged by.
+    """A score by which runs are compared.
 
     Attributes
     ----------
     name : str
     column : str
-        Of a `Step`.
+        Attribute of a `Step`.
     better : {"larger", "smaller"}
     """
 
@@ -315,7 +315,7 @@ class Score:
     better: Literal["larger", "smaller"]
 
     def cost_to(self, costs: ArrayLike, scores: ArrayLike, target: float) -> float:
-        """Return the cost at which a curve is first as good as the target; NaN if it never is.
+        """Return the cost at which a curve first reaches a target; NaN if it never does.
 
         Examples
         --------

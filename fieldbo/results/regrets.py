@@ -1,15 +1,15 @@
-"""Regrets of playing control sets: of quality, of cost, and the simple one.
+"""Regrets of playing control sets: quality regret, cost regret and simple regret.
 
 ==============  ==========================================================================================
 ``v*``          best expected value over all control sets and settings
 ``v_t``         expected value of the settings of play t
 ``c_t``         mean cost of the control set of play t
-``alpha``       share of the best value that may be given up
-``C*``          sets whose best expected value is at least ``(1 - alpha) v*``; ``i*`` the cheapest of them
+``alpha``       tolerated loss, as a fraction of the best value
+``C*``          sets with a best expected value of at least ``(1 - alpha) v*``; ``i*`` is the cheapest
 ==============  ==========================================================================================
 
-Hoang, Hoang and Tran 2025. Values are counted from the worst that the field can take, so that none is below
-0. All are of the truth: nothing of what was read, and none of its noise.
+Hoang, Hoang and Tran 2025. Values are measured from the worst value of the field, so that none is negative.
+All regrets use the truth only: neither readings nor their noise enter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fieldbo.errors import InputError
 
 
 def quality_regret(best: float, values: ArrayLike, alpha: float = 0.0) -> float:
-    """Return ``sum_t (1 - alpha) v* - v_t``; below 0 where plays were better than had to be.
+    """Return ``sum_t (1 - alpha) v* - v_t``; negative if the plays exceeded the tolerance.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def cost_regret(played: ArrayLike, good: float) -> float:
     Parameters
     ----------
     played : (T,) array
-        c_t: mean costs, whatever the plays really cost.
+        c_t: mean costs, not the real costs of the plays.
     good : float
-        c*, the mean cost of the cheapest set that is good enough.
+        c*, the mean cost of the cheapest good enough set.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def cost_regret(played: ArrayLike, good: float) -> float:
 
 
 def simple_regret(best: float, values: ArrayLike, costs: ArrayLike, spent: ArrayLike) -> Array:
-    """Return v* less the best v_t among the plays that some spending pays for, one after the other.
+    """Return v* less the best v_t of the plays affordable at each total cost.
 
     Parameters
     ----------
@@ -68,18 +68,19 @@ def simple_regret(best: float, values: ArrayLike, costs: ArrayLike, spent: Array
     values : (T,) array
         v_t.
     costs : (T,) array
-        What the plays really cost.
+        Real costs of the plays, in order.
     spent : (C,) array
+        Total costs.
 
     Returns
     -------
     (C,) array
-        NaN where not even the first play is paid for.
+        NaN where not even the first play is affordable.
 
     Raises
     ------
     InputError
-        There are not as many costs as values.
+        The numbers of costs and values differ.
 
     Examples
     --------
@@ -88,20 +89,20 @@ def simple_regret(best: float, values: ArrayLike, costs: ArrayLike, spent: Array
     """
     reached, paid = np.asarray(values, dtype=float), np.cumsum(np.asarray(costs, dtype=float))
     if reached.shape != paid.shape:
-        raise InputError(f"{len(reached)} values and {len(paid)} costs", expected="a cost of each play")
-    highest = np.append(np.nan, np.maximum.accumulate(reached))
-    return np.asarray(best - highest[np.searchsorted(paid, np.asarray(spent, dtype=float), side="right")])
+        raise InputError(f"{len(reached)} values and {len(paid)} costs", expected="one cost per play")
+    best_so_far = np.append(np.nan, np.maximum.accumulate(reached))
+    return np.asarray(best - best_so_far[np.searchsorted(paid, np.asarray(spent, dtype=float), side="right")])
 
 
 def good_enough(best_by_set: ArrayLike, costs: ArrayLike, alpha: float) -> tuple[list[int], int]:
-    """Return C*, and i*, the first of its cheapest.
+    """Return C* and i*, the first of its cheapest sets.
 
     Parameters
     ----------
     best_by_set : (m,) array
         Best expected value of each control set.
     costs : (m,) array
-        Mean cost of each.
+        Mean cost of each control set.
     alpha : float
 
     Examples

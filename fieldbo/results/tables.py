@@ -1,4 +1,4 @@
-"""Files of a run: tables as CSV, and each file whole or not at all."""
+"""CSV tables: readings, path, curve and ledger of a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,100 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo.agent.ledger import Entry
+from fieldbo.messages import Observation, kind_of
+from fieldbo.results.accounts import Account
+from fieldbo.results.curve import Step
+from fieldbo.results.outcome import Outcome
+
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return a CSV file's content; numbers keep all their digits, NaN is an empty cell."""
+    """Return the content of a CSV file; numbers keep all their digits, NaN is left empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     for row in rows:
-        cells = [float(x) if isinstance(x, np.floating) else x for x in row]
-        writer.writerow(["" if isinstance(x, float) and math.isnan(x) else x for x in cells])
+        fields = [float(x) if isinstance(x, np.floating) else x for x in row]
+        writer.writerow(["" if isinstance(x, float) and math.isnan(x) else x for x in fields])
     return out.getvalue().encode()
+
+
+def of(outcome: Outcome) -> dict[str, bytes]:
+    """Return the CSV files of a run folder, by name: observations, path, curve and ledger."""
+    axes = [a.name for a in outcome.mission.world.domain.axes]
+    columns = Step.columns(outcome.mission.question, outcome.cell_runs.columns)
+    steps = [[getattr(s, name) for name in columns] for s in outcome.curve]
+    return {
+        "observations.csv": table(*readings(outcome)),
+        "path.csv": table(axes, outcome.path.tolist()),
+        "curve.csv": table(columns, steps),
+        "ledger.csv": ledger_table(outcome.accounts),
+    }
+
+
+def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
+    """Return the header and rows of ``observations.csv``, one row per reading.
+
+    Column names are unique: an axis or a channel named like another column gets a suffix, as in
+    ``value channel``.
+    """
+    mission, runs = outcome.mission, outcome.cell_runs
+    channels = sorted({c for o in outcome.observations for c in (o.channels or {})})
+    several_vehicles, several_levels = len(outcome.accounts) > 1, mission.world.sensor.settings > 1
+    vehicle_of = {str(q.id): q.vehicle for q in outcome.queries}
+    before = ["order", *(["vehicle"] if several_vehicles else [])]
+    behind = ["value", "noise_sd", *(["level"] if several_levels else []), "time_s", "cost"]
+    behind += [*runs.reading_columns, *(["believed"] if outcome.outliers_tested else [])]
+    axes: list[str] = []
+    for axis in mission.world.domain.axes:
+        axes.append(_unique(axis.name, "axis", [*before, *axes, *behind]))
+    header = [*before, *axes, *behind]
+    believed = iter(outcome.believed)
+    rows = []
+    for o in outcome.observations:
+        level = [outcome.level_of_order.get(o.order)] if several_levels else []
+        order = [o.order, *([vehicle_of.get(o.order)] if several_vehicles else [])]
+        for k in range(len(o.values)):
+            noise = float(np.sqrt(o.noise_variances[k]))
+            cost = o.cost if k == len(o.values) - 1 else 0.0
+            row = [*order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], cost]
+            row += runs.reading_row(o.order)
+            row += [int(next(believed))] if outcome.outliers_tested else []
+            rows.append(row + [_channel(o, name, k) for name in channels])
+    for name in channels:
+        header.append(_unique(name, "channel", [*header, "time"]))  # exports add a column "time"
+    return header, rows
+
+
+def _channel(observation: Observation, name: str, k: int) -> float:
+    """Return reading `k` of a channel; NaN if the observation has no such channel."""
+    channels = observation.channels or {}
+    return float(channels[name][k]) if name in channels else math.nan
+
+
+def _unique(name: str, suffix: str, taken: Sequence[str]) -> str:
+    """Return a column name that is not taken yet."""
+    while name in taken:
+        name = f"{name} {suffix}"
+    return name
+
+
+def ledger_table(accounts: Sequence[Account]) -> bytes:
+    """Return ``ledger.csv``: one row per order, with planned and real cost and the battery left after it.
+
+    A rejected order costs nothing; unknown amounts are left empty.
+    """
+    columns = ["vehicle", "order", "kind", "planned", "spent", "left", "planned_s", "spent_s", "left_s"]
+    rows = [
+        [number, order.id, kind_of(order)]
+        + [value if math.isfinite(value) else math.nan for e in entries for value in _amounts(e)]
+        for number, account in enumerate(accounts)
+        for order, *entries in account.lines
+    ]
+    if len(accounts) == 1:
+        columns, rows = columns[1:], [row[1:] for row in rows]
+    return table(columns, rows)
+
+
+def _amounts(entry: Entry) -> tuple[float, float, float]:
+    return entry.planned, entry.spent, entry.left

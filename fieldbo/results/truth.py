@@ -1,4 +1,4 @@
-"""What is true in a world, and what that answers; looked up once for all runs in it."""
+"""The truth of a world and the true answer to a question, computed once for all runs in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fieldbo.domain.search import climbed, differenced
 from fieldbo.world.world import World
 
 _STARTS = 32
-"""From so many of the best sites the optimum of a box is climbed to."""
+"""Number of best sites from which to climb to the optimum of a box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Place:
     point : (d,) array
     value : float
     site : int or None
-        Which of the domain's sites it is; None where it lies between them.
+        Its index among the domain's sites; None if it lies between them.
     """
 
     point: Array
@@ -61,7 +61,7 @@ class Truth:
 
     @cached_property
     def optimum(self) -> Place:
-        """The best of the sites; in a continuous domain what is known, or climbed to from the best dozens."""
+        """The best site; in a continuous domain, the known optimum or the best point after climbing."""
         sign, domain = self.question.sign, self.world.domain
         order = np.argsort(-sign * self.values, kind="stable")
         first = int(order[0])
@@ -86,9 +86,9 @@ class Truth:
         return float(self.world.truth(point[None])[0])
 
 
-@lru_cache(maxsize=4)  # a campaign runs many missions in one world
+@lru_cache(maxsize=4)  # a comparison runs many missions in one world
 def truth_of(world: World, question: Question) -> Truth | None:
-    """Return what is true in a world; None in a live one."""
+    """Return the truth of a world; None if it is live."""
     if world.live:
         return None
     return Truth(world, question, frozen_array(world.truth(world.domain.sites)))

@@ -1,4 +1,4 @@
-"""Run missions, resume, explain, export and compare them."""
+"""Run missions; resume, load, explain, export and compare runs."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""Many missions: paired runs over starts and draws, in one tidy table that can be taken up again.
+"""Compare missions by paired runs over starts and draws, in one tidy table that grows run by run.
 
-The table is a CSV file. Each run adds its steps (``row = step``) and then one line of its own
-(``row = run``), in one write; a run without that line never finished, and is run again.
+The table is a CSV file. Each run appends its steps (``row = step``) and one final line (``row = run``) in a
+single write. A run without a final line did not finish, and is repeated.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.errors import InputError
+from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission, merged
 from fieldbo.mission.mission import Mission
@@ -33,7 +34,6 @@ from fieldbo.results.metrics import F1, Score, score_at_costs
 from fieldbo.results.result import Result
 from fieldbo.results.tables import table
 from fieldbo.runs.folder import describe
-from fieldbo.vehicles.simulated import Simulated
 
 _KEY = ("mission", "draw", "start")
 _FIRST = ("row", *_KEY)
@@ -50,9 +50,9 @@ class Case:
     mission : str
         Name or path.
     draw : int
-        Which field.
+        Number of the field's draw.
     start : int
-        Which start, and the seed: runs of the same draw and start are paired across missions.
+        Number of the start, and the seed. Runs of the same draw and start are paired across missions.
     """
 
     mission: str
@@ -61,7 +61,7 @@ class Case:
 
 
 class Scores(NamedTuple):
-    """Mean score of one mission at given costs: mean and standard error, each (k,), and number of runs."""
+    """Mean and standard error (k,) of a mission's score at k costs, and the number of runs."""
 
     mean: Array
     error: Array
@@ -69,14 +69,14 @@ class Scores(NamedTuple):
 
 
 class Target(NamedTuple):
-    """How one mission came to a target.
+    """When a mission reached a target score.
 
     Attributes
     ----------
     cost : float
-        At which the mean curve first reaches it; NaN if it never does.
+        Cost at which the mean curve first reaches the target; NaN if it never does.
     reached : int
-        Runs that reached it.
+        Number of runs that reached it.
     """
 
     cost: float
@@ -84,28 +84,28 @@ class Target(NamedTuple):
 
 
 def start_of(mission: Mission, start: int) -> list[float]:
-    """Return start number `start` of a comparison: a random site, the same for all rules."""
+    """Return start number `start` of a comparison: a random site, the same for every policy."""
     domain = mission.world.domain
     site: list[float] = domain.sites[int(stream(0, "start", start).integers(domain.size))].tolist()
     return site
 
 
 def prepared(case: Case, overrides: Mapping[str, Any]) -> Mission:
-    """Return the mission of a case, with its draw, seed and start."""
-    told = merged(overrides, {"draw": case.draw, "seed": case.start})
-    first = load_mission(case.mission, told)
-    return load_mission(case.mission, merged(told, {"agent": {"start": start_of(first, case.start)}}))
+    """Load the mission of a case, with its draw, seed and start."""
+    overrides = merged(overrides, {"draw": case.draw, "seed": case.start})
+    first = load_mission(case.mission, overrides)
+    return load_mission(case.mission, merged(overrides, {"agent": {"start": start_of(first, case.start)}}))
 
 
 def digest(case: Case, overrides: Mapping[str, Any]) -> str:
-    """Return a short digest of what decides a mission's runs, apart from draw and start."""
-    told = describe(prepared(Case(case.mission, 0, 0), overrides))
-    told["versions"] = told["versions"]["fieldbo"]
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    """Return a short digest of everything that determines a mission's runs, except draw and start."""
+    description = describe(prepared(Case(case.mission, 0, 0), overrides))
+    description["versions"] = description["versions"]["fieldbo"]
+    return hashlib.sha256(json.dumps(description, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
-    """Run one case and return its lines of the table; called in a process of its own."""
+    """Run one case, possibly in a worker process, and return its lines of the table."""
     from fieldbo.runs.runner import run
 
     return _lines(case, run(prepared(case, overrides)), mark)
@@ -120,15 +120,15 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
         "policy": mission.policy_kind,
         "world": mission.world.name,
         "digest": mark,
-        "battery": mission.crew[0].battery,
+        "battery": mission.vehicles[0].battery,
         "cost_unit": mission.world.cost_unit,
     }
     rows: list[dict[str, Any]] = [{"row": "step", **base, **asdict(s)} for s in result.curve]
-    place = " ".join(f"{x:g}" for x in mission.crew[0].start)
+    place = " ".join(f"{x:g}" for x in mission.vehicles[0].start)
     last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
     rows.append({"row": "run", **base, **last, "end_reason": result.end_reason, "place": place})
     body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])
-    return body.split(b"\n", 1)[1]  # the header stands in the file already
+    return body.split(b"\n", 1)[1]  # without the header, which the file already has
 
 
 def _label(mission: str) -> str:
@@ -144,47 +144,47 @@ def compare(
     jobs: int = 1,
     on_run: Callable[[int, int], object] | None = None,
 ) -> list[dict[str, str]]:
-    """Run every mission from the same starts in the same fields; take up what `out` already holds.
+    """Run every mission from the same starts in the same fields; skip the runs that `out` already holds.
 
     Parameters
     ----------
     missions : sequence of str
         Names or paths.
     starts, draws : int
-        How many of each; at least 1.
+        Number of each, at least 1.
     out : Path
-        The table; it grows by a run at a time.
+        The table, to which each finished run is appended.
     overrides : mapping, optional
-        Laid over every mission, as in `load_mission`.
+        Keys to replace in every mission, as in `load_mission`.
     jobs : int
-        Processes at the same time.
+        Number of parallel processes.
     on_run : Callable, optional
-        Called with (finished, all) after each run.
+        Called with (finished, total) after each run.
 
     Returns
     -------
     list of dict
-        The whole table, as text.
+        The rows of these runs, cells as text.
 
     Raises
     ------
     InputError
-        A mission is wrong, the missions can't be compared (paid in different units, or some ask for level
-        sets and some for optima), or `out` is another table, or holds runs of a mission that has changed.
+        A mission is invalid, the missions can't be compared (different cost units, or both level sets and
+        optima), or `out` is a different table or holds runs of a mission that has changed.
     """
-    told = dict(overrides or {})
+    overrides = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
         raise InputError(f"{starts} starts, {draws} draws, {jobs} jobs", expected="at least 1 of each")
-    _check_comparable(missions, told)
-    marks = {m: digest(Case(m, 0, 0), told) for m in missions}
+    _check_comparable(missions, overrides)
+    marks = {m: digest(Case(m, 0, 0), overrides) for m in missions}
     for name in missions:
-        Simulated(prepared(Case(name, 0, 0), told))  # a live world is refused before a table is made
-    done = _taken_up(out, {_label(m): d for m, d in marks.items()})
+        check_simulated(prepared(Case(name, 0, 0), overrides))  # before making a table
+    done = _finished(out, {_label(m): d for m, d in marks.items()})
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
     todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]
     finished = len(cases) - len(todo)
     with out.open("ab") as file:
-        for lines in _run_all(todo, told, marks, jobs):
+        for lines in _run_all(todo, overrides, marks, jobs):
             file.write(lines)
             file.flush()
             os.fsync(file.fileno())
@@ -195,53 +195,57 @@ def compare(
     return [r for r in read_table(out) if tuple(r[k] for k in _KEY) in wanted]
 
 
-def _check_comparable(missions: Sequence[str], told: Mapping[str, Any]) -> None:
-    """Raise an `InputError` unless each mission stands once, and one score and one cost unit fit all."""
-    agent = told.get("agent")
-    for key, given in (("draw", told), ("seed", told), ("start", agent)):
-        if isinstance(given, Mapping) and key in given:
+def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> None:
+    """Raise an `InputError` unless the missions differ, and share a score and a cost unit."""
+    agent = overrides.get("agent")
+    for key, settings in (("draw", overrides), ("seed", overrides), ("start", agent)):
+        if isinstance(settings, Mapping) and key in settings:
             raise InputError(
-                f"--set of {key}", expected="no such key: a comparison sets it for each run", where="--set"
+                f"--set replaces {key}",
+                expected=f"other keys: a comparison sets {key} for each run",
+                where="--set",
             )
     labels = [_label(m) for m in missions]
     if len(set(labels)) < len(labels):
         raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
-    loaded = {m: prepared(Case(m, 0, 0), told) for m in missions}
-    units = {m: one.world.cost_unit for m, one in loaded.items()}
-    if len(set(units.values())) > 1:
-        raise InputError(
-            "missions paid in different units: " + ", ".join(f"{m} in {u}" for m, u in units.items()),
-            expected="one unit, to compare them at equal cost",
-        )
-    kinds = {m: ANSWERS[type(one.question)].kind for m, one in loaded.items()}
-    if len(set(kinds.values())) > 1:
-        raise InputError(
-            "questions of different kinds: " + ", ".join(f"{m}: {k}" for m, k in kinds.items()),
-            expected="level sets, which F1 compares, or optima, which the regret compares",
-            where="MISSION",
-        )
-    scores = {m: judged_by(one).name for m, one in loaded.items()}
-    if len(set(scores.values())) > 1:
-        raise InputError(
-            "missions judged by different regrets: " + ", ".join(f"{m}: {s}" for m, s in scores.items()),
-            expected="missions in cells of one kind, or in none",
-            where="MISSION",
-        )
+    loaded = {name: prepared(Case(name, 0, 0), overrides) for name in missions}
+    _check_equal(
+        "the missions have different cost units",
+        {name: mission.world.cost_unit for name, mission in loaded.items()},
+        "one cost unit: missions are compared at equal cost",
+    )
+    _check_equal(
+        "the missions ask different kinds of questions",
+        {name: ANSWERS[type(mission.question)].kind for name, mission in loaded.items()},
+        "only level sets, compared by F1, or only optima, compared by regret",
+    )
+    _check_equal(
+        "the missions are scored by different regrets",
+        {name: judged_by(mission).name for name, mission in loaded.items()},
+        "only chains of modules, only control sets, or neither",
+    )
+
+
+def _check_equal(problem: str, values: Mapping[str, str], expected: str) -> None:
+    """Raise an `InputError` if the missions differ in a value."""
+    if len(set(values.values())) > 1:
+        listed = ", ".join(f"{mission}: {value}" for mission, value in values.items())
+        raise InputError(f"{problem}: {listed}", expected=expected, where="MISSION")
 
 
 def _run_all(
-    todo: Sequence[Case], told: Mapping[str, Any], marks: Mapping[str, str], jobs: int
+    todo: Sequence[Case], overrides: Mapping[str, Any], marks: Mapping[str, str], jobs: int
 ) -> Iterator[bytes]:
-    """Yield the lines of each case as it is done."""
+    """Yield the lines of each case once it has finished."""
     if jobs == 1:
         for case in todo:
-            yield _run_case(case, told, marks[case.mission])
+            yield _run_case(case, overrides, marks[case.mission])
         return
     workers = min(jobs, max(1, len(todo)))
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_one_numba_thread) as pool:
-        out = [pool.submit(_run_case, c, told, marks[c.mission]) for c in todo]
+        futures = [pool.submit(_run_case, c, overrides, marks[c.mission]) for c in todo]
         try:
-            for future in out:  # in the order of one process, so that the table is the same
+            for future in futures:  # in order, so that the table does not depend on the number of jobs
                 yield future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -249,20 +253,17 @@ def _run_all(
 
 
 def _one_numba_thread() -> None:
-    """Keep compiled loops to one thread, as BLAS is, in a process that has not loaded numba yet.
-
-    The jobs share the cores already.
-    """
+    """Limit compiled loops to one thread, as the jobs already share the cores; call it before numba loads."""
     os.environ["NUMBA_NUM_THREADS"] = "1"
 
 
 def read_table(file: Path) -> list[dict[str, str]]:
-    """Return the rows of a comparison's table; a last line that was cut short is left out.
+    """Return the rows of a comparison's table, without an incomplete last line.
 
     Raises
     ------
     InputError
-        The file is no such table, or has the columns of another version.
+        The file is not such a table, or has the columns of another version.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -270,25 +271,24 @@ def read_table(file: Path) -> list[dict[str, str]]:
         text = ""
     except OSError as error:
         raise InputError(
-            f"{file} can't be read: {error.strerror}", expected="a table that can be read", where="--out"
+            f"{file} can't be read: {error.strerror}", expected="a readable table", where="--out"
         ) from None
-    whole = text[: text.rfind("\n") + 1]
-    reader = csv.DictReader(io.StringIO(whole))
+    reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
     columns = tuple(reader.fieldnames or ())
     if columns != COLUMNS and columns[: len(_FIRST)] == _FIRST:
         raise _of_another_version(file, columns)
     if columns != COLUMNS:
         raise InputError(
-            f"{file} is no table of a comparison",
-            expected="a file that does not exist yet, or one that this command wrote",
+            f"{file} is not the table of a comparison",
+            expected="a new file, or one that this command wrote",
             where="--out",
         )
     rows = list(reader)
     for line, row in enumerate(rows, 2):
         if None in row or None in row.values() or not (row["draw"].isdigit() and row["start"].isdigit()):
             raise InputError(
-                "a line that this command did not write",
-                expected=f"{len(COLUMNS)} cells, numbers in draw and start",
+                "the line was not written by this command",
+                expected=f"{len(COLUMNS)} values, with integers in draw and start",
                 where=f"{file}, line {line}",
                 fix="delete the line",
             )
@@ -296,28 +296,27 @@ def read_table(file: Path) -> list[dict[str, str]]:
 
 
 def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
-    """Return the error of a table whose columns are not this version's."""
+    """Return the error for a table with the columns of another version."""
     theirs = [c for c in columns if c not in COLUMNS]
     ours = [c for c in COLUMNS if c not in columns]
-    told = [f"{', '.join(c)} only {where}" for c, where in ((theirs, "there"), (ours, "here")) if c]
+    parts = [f"{label} {', '.join(c)}" for label, c in (("unknown", theirs), ("missing", ours)) if c]
     return InputError(
-        f"{file} was written by another version of fieldbo, with other columns: "
-        f"{'; '.join(told) or 'the same in another order'}",
-        expected="a file that does not exist yet, or one that this version wrote",
+        f"{file} was written by another version of fieldbo; columns: {'; '.join(parts) or 'other order'}",
+        expected="a new file, or one that this version wrote",
         where="--out",
-        fix="choose another file with --out; this one stays as it is",
+        fix="choose another file with --out; this one will not be changed",
     )
 
 
-def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
-    """Return the keys of finished runs in `out`, after leaving out unfinished ones; make it if needed."""
+def _finished(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
+    """Return the keys of the finished runs in `out`, and remove unfinished ones; make the file if needed."""
     if not out.exists():
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             write_whole(out, table(COLUMNS, []))
         except OSError as error:
             raise InputError(
-                f"{out} can't be written: {error.strerror}", expected="a place for a new file", where="--out"
+                f"{out} can't be written: {error.strerror}", expected="a writable file", where="--out"
             ) from None
         return set()
     rows = read_table(out)
@@ -327,9 +326,9 @@ def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
         if mark is not None and row["digest"] != mark:
             raise InputError(
                 f"{out} holds runs of {row['mission']} with other settings",
-                expected="the same mission, world and overrides as before",
+                expected="the same mission, world and overrides as in those runs",
                 where="--out",
-                fix="choose another file, or delete this one",
+                fix="choose another file with --out, or delete this one",
             )
     kept = [[r[c] for c in COLUMNS] for r in rows if tuple(r[k] for k in _KEY) in done]
     write_whole(out, table(COLUMNS, kept))
@@ -337,9 +336,9 @@ def _taken_up(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
 
 
 def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
-    """Return what runs of a mission are compared by: F1 for a level set, the regret for an optimum.
+    """Return the score by which runs of a mission are compared: F1 for a level set, regret for an optimum.
 
-    In a chain of modules the regret of the best sample, among control sets the simple regret.
+    For a chain of modules it is the regret of the best sample, for control sets the simple regret.
     """
     return judged_by(load_mission(mission, overrides))
 
@@ -347,14 +346,14 @@ def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
 def scores_at(
     rows: Sequence[Mapping[str, str]], costs: Sequence[float], score: Score = F1
 ) -> dict[str, Scores]:
-    """Return each mission's mean score at equal costs, in the order of the table.
+    """Return the mean score of each mission at equal costs, in the order of the table.
 
-    A run that ended earlier keeps its last score. Where there is no truth, the expected F1 is taken.
+    A run that ended earlier keeps its last score. Without a truth, the expected F1 is used.
 
     Parameters
     ----------
     rows : sequence of mappings
-        As `compare` returns them.
+        From `compare`.
     costs : sequence of k floats
     score : Score
     """
@@ -367,19 +366,19 @@ def scores_at(
 
 
 def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1) -> dict[str, Target]:
-    """Return for each mission the cost at which its mean score first reaches a target.
+    """Return the cost at which the mean score of each mission first reaches a target.
 
     Parameters
     ----------
     rows : sequence of mappings
-        As `compare` returns them.
+        From `compare`.
     target : float
-        A score; of a regret, at or below which it has come.
+        F1 to reach, or regret to fall to.
     score : Score
     """
     out = {}
     for mission, curves in _curves(rows, score).items():
-        costs = np.unique(np.concatenate([cost for cost, _ in curves]))  # the mean changes nowhere else
+        costs = np.unique(np.concatenate([cost for cost, _ in curves]))  # where the mean can change
         mean = np.mean([score_at_costs(cost, values, costs) for cost, values in curves], axis=0)
         single = [score.cost_to(cost, values, target) for cost, values in curves]
         out[mission] = Target(score.cost_to(costs, mean, target), int(np.isfinite(single).sum()))
@@ -387,16 +386,16 @@ def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1)
 
 
 def calibration(rows: Sequence[Mapping[str, str]]) -> dict[str, float]:
-    """Return each mission's mean final `coverage90`: 0.9 where its belief is well calibrated."""
-    found: dict[str, list[float]] = {}
+    """Return the mean final `coverage90` of each mission; it is 0.9 if the belief is well calibrated."""
+    coverages: dict[str, list[float]] = {}
     for row in rows:
         if row["row"] == "run" and row["coverage90"]:
-            found.setdefault(row["mission"], []).append(float(row["coverage90"]))
-    return {mission: float(np.mean(shares)) for mission, shares in found.items()}
+            coverages.setdefault(row["mission"], []).append(float(row["coverage90"]))
+    return {mission: float(np.mean(values)) for mission, values in coverages.items()}
 
 
 def _curves(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, list[tuple[Array, Array]]]:
-    """Return costs and scores (n,) of each run, by mission."""
+    """Return the costs and scores (n,) of each run by mission."""
     runs: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = {}
     for row in rows:
         if row["row"] == "step":

@@ -1,7 +1,7 @@
-"""The folder of a run: ``run.sqlite`` is the record, everything else is derived from it.
+"""Run folders: ``run.sqlite`` is the record, and every table and picture is derived from it.
 
-A run folder stands on its own: it holds the mission as it was run and a copy of its world, so that
-``fieldbo run FOLDER/mission.toml`` runs it again wherever it is taken.
+A run folder is self-contained: it holds the mission and a copy of its world, so that
+``fieldbo run FOLDER/mission.toml`` repeats the run on any machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -30,20 +30,23 @@ from fieldbo.runs.record.record import Record, on_disk
 
 RECORD, MISSION = "run.sqlite", "mission.toml"
 
+_DOCUMENTS = {".md", ".rst"}
+"""Files for people: a change in them does not change a run."""
+
 
 def begin(
     mission: Mission, out: Path | None = None, vehicles: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Path, Record]:
-    """Make a run folder with the mission, its world and an empty record.
+    """Make a run folder with the mission, a copy of its world, and an empty record.
 
     Parameters
     ----------
     mission : Mission
-        Loaded from a file.
+        A mission that was loaded from a file.
     out : Path, optional
-        By default ``runs/<mission>-<n>``, n the next free number.
+        The new folder. By default ``runs/<mission>-<n>`` with the next free number n.
     vehicles : sequence of mapping, optional
-        Plain settings, one a vehicle, by which a resume makes the same ones; empty for a simulation.
+        Plain settings of each vehicle, from which `resume` makes it again; empty for a simulation.
 
     Returns
     -------
@@ -56,7 +59,11 @@ def begin(
         `out` exists, the folder can't be made, or the mission was not loaded from a file.
     """
     if not mission.settings or mission.folder is None:
-        raise InputError("a mission made in Python", expected="one loaded from a file, to be written down")
+        raise InputError(
+            "a mission made in Python can't be written to a run folder",
+            expected="a mission that was loaded from a file",
+            fix="run it without a folder: fieldbo.run(mission)",
+        )
     folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
     world = folder / mission.world.name
@@ -64,9 +71,9 @@ def begin(
         _copy(mission.folder, world)
         write_whole(folder / MISSION, (head + toml_text(mission.settings)).encode())
         for path in (*folder.rglob("*"), folder, folder.parent):
-            on_disk(path)  # the record is the last to be there, so that what it goes by is there, too
-        told = {**describe(mission), "files": digests(world), "vehicles": [dict(one) for one in vehicles]}
-        return folder, Record.create(folder / RECORD, folder.name, told)
+            on_disk(path)  # before the record, which needs them
+        description = describe(mission) | {"files": digests(world), "vehicles": [dict(v) for v in vehicles]}
+        return folder, Record.create(folder / RECORD, folder.name, description)
     except (OSError, RecordError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         problem = str(error) if isinstance(error, RecordError) else f"{folder} can't be written: {error}"
@@ -74,17 +81,20 @@ def begin(
 
 
 def _copy(world: Path, into: Path) -> None:
-    """Copy a world's folder, but not a run folder that lies in it into itself."""
-    inside = into.resolve()
+    """Copy a world's folder; leave out the new run folder if it lies inside the world's."""
+    new = into.resolve()
 
-    def left_out(folder: str, names: list[str]) -> set[str]:
-        return {n for n in names if n == "__pycache__" or inside.is_relative_to(Path(folder).resolve() / n)}
+    def skipped(folder: str, names: list[str]) -> set[str]:
+        return {n for n in names if n == "__pycache__" or new.is_relative_to(Path(folder).resolve() / n)}
 
-    shutil.copytree(world, into, ignore=left_out)
+    shutil.copytree(world, into, ignore=skipped)
 
 
 def describe(mission: Mission) -> dict[str, Any]:
-    """Return what a record says of its mission: settings, what they were resolved to, and versions."""
+    """Return the description of a mission for its record: settings, resolved values and versions.
+
+    Keys are the field names of the settings classes; renaming a class does not change them.
+    """
     return {
         "mission": mission.name,
         "world": mission.world.name,
@@ -92,9 +102,9 @@ def describe(mission: Mission) -> dict[str, Any]:
         "files": {} if mission.folder is None else digests(mission.folder),
         "policy": {"kind": mission.policy_kind, **_settings(mission.policy)},
         "model": _settings(mission.model),
-        "crew": [_settings(c) for c in mission.crew],
+        "crew": [_settings(c) for c in mission.vehicles],
         "question": {"kind": ANSWERS[type(mission.question)].kind, **_settings(mission.question)},
-        "start": [c.start.tolist() for c in mission.crew],
+        "start": [c.start.tolist() for c in mission.vehicles],
         "axes": [a.name for a in mission.world.domain.axes],
         "cost_unit": mission.world.cost_unit,
         "versions": versions(),
@@ -102,7 +112,7 @@ def describe(mission: Mission) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return what a path depends on besides its mission, as it is here."""
+    """Return the versions that the path of a mission may depend on."""
     return {
         "fieldbo": fieldbo.__version__,
         "python": platform.python_version(),
@@ -113,60 +123,66 @@ def versions() -> dict[str, str]:
 
 
 def complete(result: Result, folder: Path) -> list[str]:
-    """Write those files of a run that its folder lacks; return their names."""
-    with TemporaryDirectory(prefix="fieldbo-") as place:
-        result.save(place)
-        missing = [file for file in sorted(Path(place).iterdir()) if not (folder / file.name).exists()]
+    """Write the tables and pictures that are missing from a run folder; return their names."""
+    with TemporaryDirectory(prefix="fieldbo-") as temporary:
+        result.save(temporary)
+        missing = [file for file in sorted(Path(temporary).iterdir()) if not (folder / file.name).exists()]
         for file in missing:
             write_whole(folder / file.name, file.read_bytes())
         return [file.name for file in missing]
 
 
 def _settings(value: Any) -> dict[str, Any]:
-    """Return a settings object's fields, defaults included, as plain data."""
-    told: dict[str, Any] = json.loads(json.dumps(asdict(value), default=_listed))
-    return told
+    """Return the fields of a settings object, defaults included, as plain data."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(value), default=_plain))
+    return plain
 
 
-def _listed(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
+def is_hashed(name: str) -> bool:
+    """Return True if a file of a world's folder can change a run; documents can't.
+
+    Examples
+    --------
+    >>> is_hashed("world.toml"), is_hashed("README.md")
+    (True, False)
+    """
+    return PurePath(name).suffix.lower() not in _DOCUMENTS
+
+
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file below a folder, by its path in there."""
+    """Return the SHA-256 of every file below a world's folder that can change a run, by relative path."""
     return {
         file.relative_to(folder).as_posix(): sha256(file.read_bytes()).hexdigest()
-        for file in sorted(p for p in folder.rglob("*") if p.is_file())
+        for file in sorted(p for p in folder.rglob("*") if p.is_file() and is_hashed(p.name))
     }
 
 
 def _make(folder: Path) -> Path:
+    """Make a folder that must not exist yet."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{folder} can't be made: {error.strerror} ({error.filename})",
-            expected="a place for a new folder",
-            where="--out",
-        ) from None
-    try:
         folder.mkdir()
-    except FileExistsError:
-        raise InputError(
-            f"{folder} exists",
-            expected="a folder that does not exist yet: a run never writes over another",
-            where="--out",
-            fix="choose another name, or leave --out away for the next free one below runs/",
-        ) from None
     except OSError as error:
+        if isinstance(error, FileExistsError) and error.filename == str(folder):
+            raise InputError(
+                f"{folder} exists",
+                expected="a new folder: a run never overwrites another one",
+                where="--out",
+                fix="choose another name, or omit --out to use the next free name below runs/",
+            ) from None
+        parent = "" if error.filename == str(folder) else f" ({error.filename})"
         raise InputError(
-            f"{folder} can't be made: {error.strerror}", expected="a place for a new folder", where="--out"
+            f"{folder} can't be made: {error.strerror}{parent}", expected="a writable folder", where="--out"
         ) from None
     return folder
 
 
 def _next(parent: Path, name: str) -> Path:
-    """Make the next free numbered folder, also where another process does so at the same time."""
+    """Make the next free numbered folder, even if another process does the same at the same time."""
     taken = [p.name.removeprefix(f"{name}-") for p in parent.glob(f"{name}-*")]
     n = max((int(t) for t in taken if t.isdecimal()), default=0)
     while True:

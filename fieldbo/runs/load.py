@@ -1,4 +1,4 @@
-"""Load a run from its record."""
+"""Find a run, check that its mission is unchanged, and replay it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from fieldbo.errors import InputError, nearest
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.folder import MISSION, RECORD, digests, versions
+from fieldbo.runs.folder import MISSION, RECORD, digests, is_hashed, versions
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.state import RunState
 
 
 def load_run(run: Path | str) -> RunState:
-    """Return how a run stands, or ended, as its record tells it.
+    """Replay the record of a run and return its state.
 
-    The record is only read; another process may be writing to it.
+    Reading never changes a record. You can load a run while another process is writing it.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def load_run(run: Path | str) -> RunState:
     Raises
     ------
     InputError
-        There is no such run, or its mission was changed since it began.
+        There is no such run, or its mission has changed since the run began.
     RecordError
         The record is damaged.
 
@@ -37,88 +37,92 @@ def load_run(run: Path | str) -> RunState:
     >>> import fieldbo
     >>> from fieldbo.runs.folder import begin
     >>> mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 300}})
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder, record = begin(mission, Path(place) / "lake-1")
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     folder, record = begin(mission, Path(parent) / "lake-1")
     ...     with record:
     ...         result = fieldbo.run(mission, record=record)
     ...     load_run(folder).result().cost == result.cost
     True
     """
-    file = record_file(run)
-    with Record(file) as record:
-        course = RunState(mission_of(record), record.name)
-        course.replay(record.rows())
-    return course
+    with Record(record_file(run)) as record:
+        state = RunState(mission_of(record), record.name)
+        state.replay(record.rows())
+    return state
 
 
 def record_file(run: Path | str) -> Path:
-    """Return the record of a run that was named by its folder, by the record itself, or below ``runs``.
+    """Return the path of a run's record.
+
+    Parameters
+    ----------
+    run : Path or str
+        A run folder, the ``run.sqlite`` in it, or the name of a folder below ``runs``.
 
     Raises
     ------
     InputError
-        There is no such run, or nothing was begun in that folder yet.
+        There is no such run, or the folder holds a mission but no record.
     """
-    named, below = Path(run), Path("runs") / run
-    found = named if named.exists() or not below.exists() else below
-    file = found / RECORD if found.is_dir() else found
+    given, below = Path(run), Path("runs") / run
+    path = given if given.exists() or not below.exists() else below
+    file = path / RECORD if path.is_dir() else path
     if file.is_file() and file.name == RECORD:
         return file
-    if (mission := found / MISSION).is_file():
+    if (mission := path / MISSION).is_file():
         raise InputError(
-            f"nothing was begun in {found} yet: it holds a mission, and no {RECORD}",
+            f"no run has begun in {path}: it holds a mission but no {RECORD}",
             expected="a folder in which a run has begun",
-            fix=f"start it with: fieldbo run {mission}",
+            fix=f"start the run with: fieldbo run {mission}",
         )
-    near = nearest(str(run), (one.parent.name for one in Path("runs").glob(f"*/{RECORD}")))
-    lacks = f"{run} is no run folder: there is no {RECORD} in it"
+    near = nearest(str(run), (file.parent.name for file in Path("runs").glob(f"*/{RECORD}")))
     raise InputError(
-        lacks if found.exists() else f"there is no run {run}",
-        expected=f"a run folder, as fieldbo run makes it, or the {RECORD} in it",
-        fix=f"did you mean {near!r}?" if near else "fieldbo runs lists the runs below runs/",
+        f"{run} is not a run folder: it has no {RECORD}" if path.exists() else f"there is no run {run}",
+        expected=f"a run folder, as written by fieldbo run, or the {RECORD} in it",
+        fix=f"did you mean {near!r}?" if near else "list your runs with: fieldbo runs",
     )
 
 
 def mission_of(record: Record) -> Mission:
-    """Return the mission of a record from the files beside it, if they still say what it began with.
+    """Load the mission of a record from the files next to it, and check that they are unchanged.
 
     Raises
     ------
     InputError
-        A file is missing or was changed: another mission, or world, would take another path.
+        A file is missing or has changed: a different mission or world would lead to a different path.
     """
     folder = record.file.parent
     file = folder / MISSION
     if not file.is_file():
         raise InputError(
             f"there is no {file}",
-            expected=f"the run folder as fieldbo run made it: {MISSION} and the world beside the record",
-            fix="a run of a mission made in Python goes on there: fieldbo.resume(mission, record)",
+            expected=f"a complete run folder, with {MISSION} and the world next to the record",
+            fix="to resume a mission made in Python, call fieldbo.resume(mission, record)",
         )
-    begun = record.description
+    description = record.description
     mission = load_mission(file)
     assert mission.folder is not None
-    then, now = begun.get("files", {}), digests(mission.folder)
+    now = digests(mission.folder)
+    then = {name: digest for name, digest in description.get("files", {}).items() if is_hashed(name)}
     changed = [f"{mission.world.name}/{name}" for name in then if now.get(name) != then[name]]
-    if json.loads(json.dumps(dict(mission.settings))) != begun.get("settings"):
+    if json.loads(json.dumps(dict(mission.settings))) != description.get("settings"):
         changed.insert(0, file.name)
     if changed:
         raise InputError(
             f"changed since the run began: {', '.join(changed)}",
-            expected="the mission and the world as they were run",
+            expected="the mission and the world with which the run began",
             where=str(folder),
-            fix=f"undo the changes; to run the mission as it is now, from its start: fieldbo run {file}",
+            fix=f"undo the changes; to run the changed mission from the start: fieldbo run {file}",
         )
-    return replace(mission, name=begun["mission"])
+    return replace(mission, name=description["mission"])
 
 
 def notes(record: Record) -> list[str]:
-    """Return what a user should know before a run goes on: what it was begun with, where that has changed."""
+    """Return a note if the run began with other versions of fieldbo or its libraries, or elsewhere."""
     then, now = record.description.get("versions", {}), versions()
     other = [f"{name} {then[name]} (now {now[name]})" for name in then if then[name] != now.get(name)]
     if not other:
         return []
     return [
-        f"the run was begun with {', '.join(other)}: all that was read is kept, but what it asks for from "
-        "here on may differ from what it would have asked for then"
+        f"the run began with {', '.join(other)}. All readings are kept, but from here on its queries may "
+        "differ from those of an uninterrupted run"
     ]

@@ -1,4 +1,4 @@
-"""The only loop: ask, write the order, send it, read events, write them, tell them."""
+"""The run loop: ask, record the orders, send them, receive events, record them, tell the agent."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.messages import Event, Fitted, Lost, Observation, Order, Rejected, Stop, Telemetry
+from fieldbo.messages import Event, Fitted, Lost, Observation, Order, Rejected, Telemetry
+from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
+from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
@@ -25,7 +28,7 @@ _WAIT_S = 0.2
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of a run; `result` holds everything up to the last observation."""
+    """Ctrl-C during a run; `result` is complete up to the last observation."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")
@@ -33,7 +36,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class BrokenOffError(FieldboError):
-    """An error in the middle of a run; `result` holds everything up to it."""
+    """An error during a run; `result` is complete up to the error."""
 
     def __init__(self, cause: FieldboError, result: Result) -> None:
         super().__init__(str(cause))
@@ -42,26 +45,26 @@ class BrokenOffError(FieldboError):
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """Put Ctrl-C off until the block is done, so that no belief is left half updated."""
+    """Delay Ctrl-C until the block is done, so that no update stays half finished."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        arrived.append(number)
+        signals.append(number)
 
     before = signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if arrived:
+        if signals:
             raise KeyboardInterrupt
 
 
 def run(
-    mission: Mission,
+    mission: Mission | Path | str,
     vehicles: Sequence[Vehicle] | None = None,
     record: Record | None = None,
     on_step: Callable[[Step], object] | None = None,
@@ -71,15 +74,16 @@ def run(
 
     Parameters
     ----------
-    mission : Mission
+    mission : Mission, Path or str
+        A mission, or the name or TOML file of one.
     vehicles : sequence of Vehicle, optional
-        One for each of the mission's; by default the world is simulated.
+        One per vehicle of the mission. By default, the world is simulated.
     record : Record, optional
-        Each order is written to it before it leaves, each event before it is told.
+        An empty record. Each order is written before it is sent, each event before the agent gets it.
     on_step : Callable, optional
         Called with a `Step` after each settled order.
     on_event : Callable, optional
-        Called with each event that is written, before it is told.
+        Called with each event once it is recorded.
 
     Returns
     -------
@@ -88,11 +92,11 @@ def run(
     Raises
     ------
     Interrupted
-        Ctrl-C; its `result` is complete up to the last observation.
+        On Ctrl-C; its `result` is complete up to the last observation.
     BrokenOffError
-        An error of the model, a policy, a vehicle or the record, with the `result` up to it.
+        On an error of the model, a policy, a vehicle or the record, with the `result` up to there.
     InputError
-        Real vehicles without a record, or not as many as the mission has.
+        Vehicles come without a record, or their number differs from the mission's.
 
     Examples
     --------
@@ -101,242 +105,260 @@ def run(
     >>> fieldbo.run(mission).cost <= 300
     True
     """
+    mission = _mission(mission)
     if record is not None and not record.empty:
         raise InputError(
-            f"{record.file} holds a run already",
-            expected="a new record: a run never writes over another",
-            fix=f"go on with that run: fieldbo resume {record.file.parent}",
+            f"{record.file} already holds a run",
+            expected="a new record: a run never overwrites another one",
+            fix=f"resume that run: fieldbo resume {record.file.parent}",
         )
     if record is None and vehicles is not None:
-        raise InputError("real vehicles without a record", expected="a record: nothing told may be lost")
-    course = RunState(mission, mission.name if record is None else record.name)
-    return _go(course, vehicles, record, on_step, on_event)
+        raise InputError(
+            "vehicles without a record",
+            expected="a record, so that no reading of a real vehicle can be lost",
+            fix="make one with fieldbo.Record.create(file, name, {}) and pass it as record",
+        )
+    state = RunState(mission, mission.name if record is None else record.name)
+    return _finish(state, vehicles, record, on_step, on_event)
 
 
 def resume(
-    mission: Mission,
-    record: Record,
+    mission: Mission | Path | str,
+    record: Record | None = None,
     vehicles: Sequence[Vehicle] | None = None,
     on_step: Callable[[Step], object] | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> Result:
-    """Go on with a run from its record, as if it had never been broken off.
+    """Resume a run from its record, as if it had never been interrupted.
 
-    The record is replayed: nothing is asked, read or paid for again. What was out when the run broke off is
-    asked for again, or closed by what its vehicle says came of it.
+    The record is replayed: no query is asked, no reading taken and nothing spent twice. Outstanding orders
+    are sent again, unless their vehicle reports how they ended.
 
     Parameters
     ----------
-    mission : Mission
-        The one that the record began with: `fieldbo.runs.load.mission_of` loads it.
-    record : Record
+    mission : Mission, Path or str
+        The mission that the record began with, or the name or TOML file of it. Without `record`, the name or
+        path of a run folder, which holds both.
+    record : Record, optional
     vehicles : sequence of Vehicle, optional
-        One for each of the mission's, new; by default the world is simulated.
+        New vehicles, one per vehicle of the mission. By default, the world is simulated.
     on_step : Callable, optional
-        Called with a `Step` once at the beginning, of how things stand, and after each order that is settled
-        from then on.
+        Called with a `Step` once for the replayed part, and after each order that is settled from then on.
     on_event : Callable, optional
-        Called with each event that is written from now on, before it is told.
+        Called with each new event once it is recorded.
 
     Returns
     -------
     Result
-        Of the whole run; of one that has ended, what came of it then.
+        The result of the whole run. If the run has ended already, nothing is run.
 
     Raises
     ------
     Interrupted, BrokenOffError
         As for `run`.
     InputError
-        It was begun with vehicles, and none are given; or not as many as the mission has.
+        The run began with vehicles and gets none, or their number differs from the mission's.
     RecordError
         Another process is writing to the record.
     """
+    if record is None:
+        if not isinstance(mission, str | Path):
+            raise InputError(
+                f"a {type(mission).__name__} without a record",
+                expected="a mission and its record, or the name or path of a run folder",
+                fix="pass the record as well, or only the folder: fieldbo.resume('runs/lake-level-set-1')",
+            )
+        with Record(record_file(mission)) as opened:
+            return resume(mission_of(opened), opened, vehicles, on_step, on_event)
+    mission = _mission(mission)
     ended = record.end_reason is not None
     if not ended and vehicles is None and record.description.get("vehicles"):
         raise InputError(
-            f"{record.name} was begun with vehicles, and none are given",
-            expected="those that go on with it: what a simulation reads is no reading of theirs",
+            f"{record.name} began with vehicles, and none are passed",
+            expected="vehicles: simulated readings must not follow real ones",
+            fix="pass vehicles, or resume it from the command line: fieldbo resume",
         )
     if not ended:
         record.claim()
-    course = RunState(mission, record.name)
-    course.replay(record.rows())
-    return course.result() if ended else _go(course, vehicles, record, on_step, on_event)
+    state = RunState(mission, record.name)
+    state.replay(record.rows())
+    return state.result() if ended else _finish(state, vehicles, record, on_step, on_event)
 
 
-def _go(
-    course: RunState,
+def _mission(mission: object) -> Mission:
+    """Return a mission, loaded if it is given by name or path."""
+    if isinstance(mission, str | Path):
+        return load_mission(mission)
+    if isinstance(mission, Mission):
+        return mission
+    raise InputError(
+        f"a {type(mission).__name__} in place of a mission",
+        expected="a fieldbo.Mission, or the name or TOML file of one",
+        fix="pass a name from fieldbo.list_missions(), or load a file with fieldbo.load_mission(file)",
+    )
+
+
+def _finish(
+    state: RunState,
     vehicles: Sequence[Vehicle] | None,
     record: Record | None,
     on_step: Callable[[Step], object] | None,
     on_event: Callable[[Event], object] | None,
 ) -> Result:
-    """Run to the end from where a course stands."""
-    mission = course.mission
-    crew = [Simulated(mission, k) for k in range(len(mission.crew))] if vehicles is None else list(vehicles)
-    if len(crew) != len(mission.crew):
-        raise InputError(f"{len(crew)} vehicles", expected=f"{len(mission.crew)}, as the mission has")
+    """Run a mission to its end from the given state."""
+    count = len(state.mission.vehicles)
+    if vehicles is None:
+        vehicles = [Simulated(state.mission, number) for number in range(count)]
+    if len(vehicles) != count:
+        raise InputError(f"{len(vehicles)} vehicles", expected=f"{count}, as in the mission")
     with ExitStack() as stack:
-        for vehicle in crew:
+        for vehicle in vehicles:
             stack.enter_context(vehicle)
         with one_blas_thread():
-            return _Run(course, crew, record, on_step, on_event).go()
+            return _Loop(state, vehicles, record, on_step, on_event).run()
 
 
-class _Run:
-    """One execution: the course of the run, its vehicles and the record, in step."""
+class _Loop:
+    """The loop of one process: it keeps state, vehicles and record in step."""
 
     def __init__(
         self,
-        course: RunState,
+        state: RunState,
         vehicles: Sequence[Vehicle],
         record: Record | None,
         on_step: Callable[[Step], object] | None,
         on_event: Callable[[Event], object] | None,
     ) -> None:
-        self.course, self.vehicles, self.record = course, vehicles, record
+        self.state, self.vehicles, self.record = state, vehicles, record
         self.on_step, self.on_event = on_step, on_event
         self.recalled: dict[int, list[Event]] = {}
-        self.silent_s: dict[int, float] = {}
+        self.silent_since_s: dict[int, float] = {}
 
-    def go(self) -> Result:
-        """Run to the end, or to an interrupt."""
-        course = self.course
+    def run(self) -> Result:
+        """Run to the end, an error or an interrupt."""
+        state = self.state
         try:
-            if course.agent.orders:
-                self._take_up()
-            self._hear_idle()
-            if course.listening:  # it broke off before all were heard
+            if state.agent.issued:
+                self._reconnect()
+            for number in state.idle:  # an idle vehicle may report its position and battery
+                self._receive(self.vehicles[number].events(0.0))
+            if state.news_pending:  # the run stopped before every vehicle had reported
                 self._listen()
-            while course.idle or course.expected:
-                for number in course.idle:
+            while state.idle or state.awaited:
+                for number in state.idle:
                     self._order(number)
-                while course.expected and not course.idle:
+                while state.awaited and not state.idle:
                     self._listen()
         except (KeyboardInterrupt, Exception) as error:
             self._hold()
             if isinstance(error, KeyboardInterrupt):
-                raise Interrupted(course.result()) from None
+                raise Interrupted(state.result()) from None
             if isinstance(error, FieldboError):
-                raise BrokenOffError(error, course.result()) from error
+                raise BrokenOffError(error, state.result()) from error
             raise
-        course.end_reason = list(course.stops.values())[-1]
+        state.end_reason = list(state.stops.values())[-1]
         if self.record is not None:
-            self.record.end(course.end_reason)
-        course.agent.surface.release()
-        return course.result()
+            self.record.end(state.end_reason)
+        state.agent.surface.release()
+        return state.result()
 
     def _hold(self) -> None:
-        """Have every vehicle stay where it is, whatever becomes of the others, and of a second Ctrl-C."""
+        """Tell every vehicle to hold its position, even if others fail or a second Ctrl-C arrives."""
         with suppress(KeyboardInterrupt), unbroken():
             for vehicle in self.vehicles:
-                with suppress(Exception):  # one whose link is down holds no other up
+                with suppress(Exception):
                     vehicle.hold()
 
-    def _hear_idle(self) -> None:
-        """Hear what vehicles that are at nothing have to say: where they are, and with how much left."""
-        for number in self.course.idle:
-            self._take_in(self.vehicles[number].events(0.0))
-
-    def _take_up(self) -> None:
-        """Tell new vehicles what the old ones did; send what is out, unless it is known what came of it."""
-        agent = self.course.agent
-        told = {_part(event) for event in agent.history if isinstance(event, Observation)}
+    def _reconnect(self) -> None:
+        """Give new vehicles their history; send outstanding orders again unless their outcome is known."""
+        agent = self.state.agent
+        received = {_part(event) for event in agent.history if isinstance(event, Observation)}
         for number, vehicle in enumerate(self.vehicles):
-            orders = [order for order in agent.orders.values() if order.vehicle == number]
-            vehicle.resume(orders, [event for event in agent.history if _of(event, number, agent)])
-        for order, number in self.course.waiting.items():
+            orders = [i.order for i in agent.issued.values() if i.order.vehicle == number]
+            vehicle.resume(orders, [event for event in agent.history if _is_from(event, number, agent)])
+        for order, number in self.state.outstanding.items():
             events = self.vehicles[number].outcome(order)
-            new = [event for event in events or [] if _part(event) not in told]
+            new = [event for event in events or [] if _part(event) not in received]
             self.recalled.setdefault(number, []).extend(new)
             if not any(_settles(event) for event in new):
-                self.vehicles[number].send(agent.orders[order])
-        self._show()
+                self.vehicles[number].send(agent.issued[order].order)
+        self._report_step()
 
     def _order(self, number: int) -> None:
-        """Ask for a vehicle's next orders, write them, send them; or take its Stop."""
-        agent = self.course.agent
+        """Ask for the next orders of a vehicle, record and send them; or record why it stops."""
+        state, agent = self.state, self.state.agent
         with unbroken():
             fitted = agent.refit()
             if fitted is not None:
                 self._tell(fitted)
-            orders = agent.ask_batch(self.course.mission.batch, number)
+            orders = agent.ask_batch(state.mission.batch, number)
             if orders:
-                self._write(orders)
+                self._record_orders(orders)
+                state.issue(orders)
             else:
-                self._stop(number)
+                reason = agent.vehicles[number].ended
+                assert reason is not None
+                if self.record is not None:
+                    self.record.stop(number, reason, agent.memory, agent.endings.get(number))
+                state.stop(number, reason)
         for order in orders:
             self.vehicles[number].send(order)
 
-    def _write(self, orders: Sequence[Order]) -> None:
-        """Write orders that are about to leave."""
-        agent = self.course.agent
+    def _record_orders(self, orders: Sequence[Order]) -> None:
         if self.record is not None:
-            told = ((order, str(order.id)) for order in orders)
-            self.record.orders((order, agent.memories[name], agent.whys[name]) for order, name in told)
-        self.course.ordered(orders)
-
-    def _stop(self, number: int) -> None:
-        """Take a vehicle's Stop."""
-        agent = self.course.agent
-        stop = agent.ask(number)
-        assert isinstance(stop, Stop)
-        if self.record is not None:
-            self.record.stop(number, stop.reason, agent.memory, agent.endings.get(number))
-        self.course.stopped(number, stop.reason)
+            issued = (self.state.agent.issued[str(order.id)] for order in orders)
+            self.record.orders((i.order, i.memory, i.why) for i in issued)
 
     def _listen(self) -> None:
-        """Read the events of each vehicle that is to be heard of, once."""
-        for number in self.course.expected:
-            self._take_in(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
-            self._look_after(number)
+        """Receive the events of each awaited vehicle once."""
+        for number in self.state.awaited:
+            self._receive(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
+            self._supervise(number)
 
-    def _take_in(self, events: Sequence[Event]) -> None:
-        with unbroken():  # what was handed over is taken in whole
+    def _receive(self, events: Sequence[Event]) -> None:
+        with unbroken():
             for event in events:
                 self._tell(event)
 
-    def _look_after(self, number: int) -> None:
-        """Have a vehicle that might not get home break off; give one up that was waited for long enough."""
-        agent = self.course.agent
+    def _supervise(self, number: int) -> None:
+        """Cancel the orders of a vehicle that might not get home; give up one that stays silent too long."""
+        agent = self.state.agent
         if agent.at_risk(number):
-            for order in [order for order, one in self.course.waiting.items() if one == number]:
+            for order in [order for order, vehicle in self.state.outstanding.items() if vehicle == number]:
                 self.vehicles[number].cancel(order)
         if not agent.waits(number):
-            self.silent_s.pop(number, None)
+            self.silent_since_s.pop(number, None)
             return
-        now_s, patience_s = time.monotonic(), self.course.mission.crew[number].when_lost.patience_s
-        if now_s > self.silent_s.setdefault(number, now_s) + patience_s:
+        now_s, patience_s = time.monotonic(), self.state.mission.vehicles[number].when_lost.patience_s
+        if now_s > self.silent_since_s.setdefault(number, now_s) + patience_s:
             agent.abandon(number)
 
     def _tell(self, event: Event) -> None:
-        """Write an event, then tell it; of an order that this run never gave it is written only."""
+        """Record an event, then pass it to the agent."""
         if self.record is not None:
             self.record.event(event)
         if self.on_event is not None:
             self.on_event(event)
-        if self.course.told(event):
-            self._show()
+        if self.state.tell(event):
+            self._report_step()
 
-    def _show(self) -> None:
-        """Say how things stand."""
-        if self.on_step is not None and self.course.curve:
-            self.on_step(self.course.curve[-1])
+    def _report_step(self) -> None:
+        if self.on_step is not None and self.state.curve:
+            self.on_step(self.state.curve[-1])
 
 
 def _part(event: Event) -> tuple[str, int] | None:
-    """Return the order and part of an observation; None of any other event."""
+    """Return the order and part of an observation; None for any other event."""
     return (event.order, event.part) if isinstance(event, Observation) else None
 
 
 def _settles(event: Event) -> bool:
-    """Say whether an event of an order is the last of it."""
+    """Return True if this is the last event of an order."""
     return isinstance(event, Rejected | Lost) or (isinstance(event, Observation) and event.last)
 
 
-def _of(event: Event, vehicle: int, agent: Agent) -> bool:
-    """Say whether an event came from a vehicle."""
+def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:
+    """Return True if an event came from this vehicle."""
     if isinstance(event, Telemetry):
         return event.vehicle == vehicle
-    return not isinstance(event, Fitted) and agent.orders[event.order].vehicle == vehicle
+    return not isinstance(event, Fitted) and agent.issued[event.order].order.vehicle == vehicle

@@ -1,8 +1,8 @@
-"""How a run stands, and a record replayed: the agent is taken through what it asked and what it was told.
+"""The state of a run, live or replayed from its record.
 
-A replay chooses, fits and reads nothing: orders are taken over with what the policy remembered, fits with
-their hyperparameters, readings with their values. What is kept in no row is worked out again by the same
-steps in the same order, so that the agent is the one that it was, to the last bit.
+A replay chooses, fits and reads nothing. It takes orders with the policy's memory, fits with their
+hyperparameters, and readings with their values from the record, and recomputes everything else by the same
+steps in the same order. The replayed agent therefore equals the original one to the last bit.
 """
 
 from __future__ import annotations
@@ -20,83 +20,87 @@ from fieldbo.runs.record.record import Row
 
 
 class RunState:
-    """How a run stands: what its agent knows, the scores after each order, and who has something out.
+    """What the agent of a run knows, the scores so far, and which orders are outstanding.
 
     Parameters
     ----------
     mission : Mission
     name : str
-        The run's, which its orders' ids begin with.
+        Name of the run; the ids of its orders begin with it.
 
     Attributes
     ----------
     agent : Agent
     curve : list of Step
-        How things stood after each settled order.
-    waiting : dict of str to int
-        Orders that are out, in the order in which they were given, and their vehicles.
+        One entry per settled order.
+    outstanding : dict of str to int
+        Vehicle of each outstanding order by order id, in the order of issue.
     stops : dict of int to EndReason
-        Vehicles that get no further orders, in the order in which they were told so.
-    listening : bool
-        Whether the latest that happened was news of a vehicle, and not an order, a stop or a fit.
+        Vehicles that get no further orders, in the order in which they stopped.
+    news_pending : bool
+        True if the latest entry is an event from a vehicle, so that other vehicles may have news, too;
+        False after an order, a stop or a fit.
     end_reason : EndReason or None
-        Why the run ended; None before.
+        Why the run ended; None if it has not ended.
     """
 
     def __init__(self, mission: Mission, name: str) -> None:
         self.mission = mission
         self.agent = Agent(mission, name)
         self.curve: list[Step] = []
-        self.waiting: dict[str, int] = {}
+        self.outstanding: dict[str, int] = {}
         self.stops: dict[int, EndReason] = {}
-        self.listening = False
+        self.news_pending = False
         self.end_reason: EndReason | None = None
         self._scorer = Scorer(mission)
 
     @property
     def idle(self) -> list[int]:
-        """Vehicles that have nothing out and may get orders, by number."""
-        busy = {*self.expected, *self.stops}
-        return [number for number in range(len(self.mission.crew)) if number not in busy]
+        """Numbers of the vehicles that are ready for orders."""
+        busy = {*self.awaited, *self.stops}
+        return [number for number in range(len(self.mission.vehicles)) if number not in busy]
 
     @property
-    def expected(self) -> list[int]:
-        """Vehicles that are to be heard of, by number: they have something out, or were lost on the way."""
-        lost = (number for number in range(len(self.mission.crew)) if self.agent.waits(number))
-        return sorted({*self.waiting.values(), *lost})
+    def awaited(self) -> list[int]:
+        """Numbers of the vehicles that are to report: they have an outstanding order, or were lost."""
+        lost = (number for number in range(len(self.mission.vehicles)) if self.agent.waits(number))
+        return sorted({*self.outstanding.values(), *lost})
 
-    def ordered(self, orders: Iterable[Order]) -> None:
-        """Note orders that the agent let out."""
-        self.waiting |= {str(order.id): order.vehicle for order in orders}
-        self.listening = False
+    def issue(self, orders: Iterable[Order]) -> None:
+        """Add orders that the agent issued."""
+        self.outstanding |= {str(order.id): order.vehicle for order in orders}
+        self.news_pending = False
 
-    def stopped(self, vehicle: int, reason: EndReason) -> None:
-        """Note that a vehicle gets no further orders."""
+    def stop(self, vehicle: int, reason: EndReason) -> None:
+        """Give a vehicle no further orders."""
         self.stops[vehicle] = reason
-        self.listening = False
+        self.news_pending = False
 
-    def told(self, event: Event) -> bool:
-        """Tell the agent an event, but not of an order that it never gave; say whether it settles one."""
+    def tell(self, event: Event) -> bool:
+        """Pass an event to the agent; return True if it settles an order.
+
+        The agent does not get events of orders that it never issued.
+        """
         if self.agent.knows(event):
             self.agent.tell(event)
-        self.listening = not isinstance(event, Fitted)
+        self.news_pending = not isinstance(event, Fitted)
         order = getattr(event, "order", None)
-        if order not in self.waiting or (isinstance(event, Observation) and not event.last):
+        if order not in self.outstanding or (isinstance(event, Observation) and not event.last):
             return False
-        del self.waiting[order]
+        del self.outstanding[order]
         self.curve.append(self._scorer.step(self.agent))
         return True
 
     @on_one_blas_thread
     def replay(self, rows: Iterable[Row]) -> None:
-        """Go on by what a record says came next."""
+        """Apply the next rows of a record."""
         for row in rows:
             if row.kind == "end":
                 self.end_reason = EndReason(row.body["reason"])
             elif row.kind == "stop":
                 vehicle, reason = row.body["vehicle"], EndReason(row.body["reason"])
                 self.agent.replay_stop(vehicle, reason, row.body["memory"], row.body["why"])
-                self.stopped(vehicle, reason)
+                self.stop(vehicle, reason)
             else:
                 self._replay_message(row)
 
@@ -104,13 +108,13 @@ class RunState:
         message = row.message
         if isinstance(message, Query | GoHome):
             self.agent.replay(message, row.body["memory"], row.body["why"])
-            self.ordered([message])
+            self.issue([message])
             return
         try:
-            self.told(message)
+            self.tell(message)
         except InputError:
-            self.listening = True  # the agent refused it when it came, too, and took nothing in
+            self.news_pending = True  # the live agent rejected it, too
 
     def result(self) -> Result:
-        """Return what has come of the run so far."""
+        """Return the result so far."""
         return Result.of(self.agent, self.curve, self.end_reason)

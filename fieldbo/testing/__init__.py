@@ -1,6 +1,6 @@
-"""Contract suites: what every policy, world and vehicle has to keep to, as tests to inherit.
+"""Contract suites for your own policies, worlds and vehicles, and a small mission to test them on.
 
-Subclass one in a test file, say what is to be tested, and let pytest collect it:
+Subclass a suite in a test file, say what to test, and let pytest collect it::
 
     from fieldbo.testing import PolicyContract
 
@@ -8,32 +8,21 @@ Subclass one in a test file, say what is to be tested, and let pytest collect it
         def policy(self):
             return MyPolicy(kappa=2.0)
 
-The suites are plain classes and need nothing but the standard ``assert``. :func:`small_mission` is the
-mission that they run, in a world small enough to think through.
+The suites are plain classes that use only ``assert``. To test a single decision of a policy, make the state
+that it sees with `state`.
 
 Examples
 --------
->>> from fieldbo.policies.baselines import Random
->>> class ContractOfRandom(PolicyContract):
+>>> from fieldbo.policies.level_set.rivals import Straddle
+>>> from fieldbo.testing import PolicyContract, state
+>>> class ContractOfStraddle(PolicyContract):
 ...     def policy(self):
-...         return Random()
->>> ContractOfRandom().test_the_same_seed_gives_the_same_path()
+...         return Straddle()
+>>> ContractOfStraddle().test_the_same_seed_gives_the_same_path()
+>>> Straddle().suggest(state(), None).choice.site.tolist()
+[3.0, 4.0]
 """
 
-from fieldbo.testing.policies import PolicyContract, UnknownCostContract
-from fieldbo.testing.small import carried_out, drive, small_cell, small_chain, small_mission, small_world
-from fieldbo.testing.vehicles import VehicleContract
-from fieldbo.testing.worlds import WorldContract
+import lazy_loader
 
-__all__ = [
-    "PolicyContract",
-    "UnknownCostContract",
-    "VehicleContract",
-    "WorldContract",
-    "carried_out",
-    "drive",
-    "small_cell",
-    "small_chain",
-    "small_mission",
-    "small_world",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

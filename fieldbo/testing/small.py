@@ -1,13 +1,16 @@
-"""A small world and mission, and a loop to drive an agent with."""
+"""A small world, mission and state, and a loop that drives an agent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum, Question
@@ -20,24 +23,25 @@ from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
-from fieldbo.messages import Event, Order, Query, Stop
+from fieldbo.errors import InputError
+from fieldbo.messages import Event, Observation, Order, Query, Stop
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.policies.contract import Policy
+from fieldbo.policies.contract import Policy, State
 from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 
 ORDERS_AT_MOST = 300
-"""A small mission that gives more orders than this is taken to go on for ever."""
+"""`drive` takes a mission with more orders than this for an endless one."""
 
 Answer = Callable[[int, Order, Simulated], Event]
-"""What becomes of order number n: an event, made up or carried out by the simulated vehicle."""
+"""``answer(n, order, vehicle) -> Event``: the event that answers order number n."""
 
 
 class Hills(Field):
-    """``sin(x / 2) + cos(y)``, or ``sin(x / 2)`` on one axis: smooth, and on both sides of 0.3."""
+    """``sin(x / 2) + cos(y)``, or ``sin(x / 2)`` on one axis: smooth, with values above and below 0.3."""
 
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the values (N,) at `sites` (N, d)."""
@@ -45,14 +49,14 @@ class Hills(Field):
 
 
 def small_world(shape: tuple[int, ...] = (6, 5), noise_sd: float = 0.05) -> World:
-    """Return a world of a few sites, 1 m apart, where a metre costs 1 s and a sample 1 s more.
+    """Return a world of a few sites, 1 m apart, where each metre and each sample costs 1 s.
 
     Parameters
     ----------
     shape : tuple of int
-        Sites along each axis.
+        Number of sites along each axis.
     noise_sd : float
-        Of a reading.
+        Standard deviation of the noise.
 
     Examples
     --------
@@ -73,7 +77,7 @@ def small_world(shape: tuple[int, ...] = (6, 5), noise_sd: float = 0.05) -> Worl
 
 
 def small_chain() -> World:
-    """Return a cell of three modules: a change of x costs 4 s, one of y 2 s, and each sample 1 s.
+    """Return a factory cell of three modules: a change of x costs 7 s, of y 3 s, and of z 1 s.
 
     Examples
     --------
@@ -88,11 +92,11 @@ def small_chain() -> World:
 
 
 def small_cell() -> World:
-    """Return a cell with three control sets: x alone for 0.25 s, x and y for 0.5 s, all for 1 s.
+    """Return a factory cell with three control sets: x for 0.25 s, x and y for 0.5 s, all for 1 s.
 
     Examples
     --------
-    >>> [one.name for one in small_cell().domain.control_sets]
+    >>> [control_set.name for control_set in small_cell().domain.control_sets]
     ['x', 'x, y', 'all']
     """
     axes = [Axis(name, "", 0.0, 5.0) for name in "xyz"]
@@ -116,22 +120,22 @@ def small_mission(
     initial: int = 1,
     seed: int = 0,
 ) -> Mission:
-    """Return a mission that starts (and, with `home`, ends) at the small world's first site.
+    """Return a mission that starts, and with `home` also ends, at the first site of a small world.
 
     Parameters
     ----------
     policy : Policy, optional
-        By default straddle.
+        By default, `Straddle`.
     world : World, optional
-        By default `small_world`; for a policy that leaves variables free, `small_cell`.
+        By default, `small_world`; for a policy that leaves variables free, `small_cell`.
     question : Question, optional
-        By default the level set at 0.3, or the maximum for a policy that can't answer that.
+        By default, the level set at 0.3; for a policy that can't answer it, the maximum.
     battery : float
-        In the world's cost unit.
+        In the cost unit of the world.
     home : bool
-        Whether the vehicle must return to its start; never where costs are unknown.
+        Return to the start at the end. Ignored where costs are unknown.
     initial : int
-        Readings before the policy takes over.
+        Number of readings before the policy takes over.
     seed : int
 
     Examples
@@ -154,15 +158,98 @@ def small_mission(
         question=question,
         policy=policy,
         model=Model(learn=False, length_scales=(2.0,) * world.domain.dimension, mean=0.0),
-        crew=(VehicleSpec(battery, world.start, home=world.start if home else None),),
+        vehicles=(VehicleSpec(battery, world.start, home=world.start if home else None),),
         initial=initial,
         seed=seed,
         costs=costs,
     )
 
 
+def state(
+    policy: Policy | None = None,
+    *,
+    sites: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    world: World | None = None,
+    question: Question | None = None,
+    battery: float = 30.0,
+    home: bool = True,
+    seed: int = 0,
+    **changes: Any,
+) -> State:
+    """Return the state that a policy sees after some readings in a small world.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        The policy to test: it selects a world and a question that it can work with. By default, `Straddle`.
+    sites : (n, d) array, optional
+        Sites read so far; NaN marks a free variable. The vehicle is at the last one. By default, three sites
+        of the world.
+    values : (n,) array, optional
+        Readings at these sites, in the user's unit. By default, they are simulated.
+    world, question, home, seed
+        As for `small_mission`.
+    battery : float
+        Battery left after the readings, in the cost unit.
+    **changes
+        Other fields of `State` to replace.
+
+    Returns
+    -------
+    State
+
+    Raises
+    ------
+    InputError
+        The number of values differs from the number of sites.
+
+    Examples
+    --------
+    Ask a policy for its next query:
+
+    >>> from fieldbo.policies.level_set.rivals import Straddle
+    >>> policy = Straddle()
+    >>> seen = state(policy, sites=[[0, 0], [3, 2]], values=[0.9, 0.1], battery=12)
+    >>> decision = policy.suggest(seen, None)
+    >>> decision.choice.site.tolist()
+    [0.0, 3.0]
+
+    With a battery that is not enough for another site, it stops:
+
+    >>> policy.suggest(state(policy, battery=1), None).choice.reason
+    <EndReason.BATTERY_SPENT: 'battery spent'>
+
+    Policies with a memory begin with ``policy.start(seen)`` instead of None.
+    """
+    mission = small_mission(policy, world=world, question=question, home=home, seed=seed)
+    world, position, time_s = mission.world, mission.vehicles[0].start, 0.0
+    if sites is None:
+        sites = world.domain.sites[[0, world.domain.size // 3, world.domain.size // 2]]
+    sites = np.array(sites, dtype=float).reshape(-1, world.domain.dimension)
+    readings: list[tuple[Query, Observation]] = []
+    for n, site in enumerate(sites):
+        free = np.isnan(site)
+        query = Query(site, ~free if free.any() else None, id=f"run/{n}")
+        seen = world.evaluate(query, position, time_s, stream(seed, "sensor", n))
+        readings.append((replace(query, expected_cost=seen.cost), seen))
+        position, time_s = seen.position, float(seen.times_s[-1])
+    if values is not None:
+        values = np.array(values, dtype=float)
+        if values.shape != (len(sites),):
+            raise InputError(f"values of shape {values.shape}", expected=f"({len(sites)},), one per site")
+        readings = [(q, replace(e, values=np.array([v]))) for (q, e), v in zip(readings, values, strict=True)]
+    spent = sum(event.cost for _, event in readings)
+    vehicles = tuple(replace(vehicle, battery=battery + spent) for vehicle in mission.vehicles)
+    agent = Agent(replace(mission, vehicles=vehicles))
+    for query, event in readings:
+        agent.replay(query, agent.memory, None)
+        agent.tell(event)
+    return replace(agent.seen(), **changes)
+
+
 def carried_out(number: int, order: Order, vehicle: Simulated) -> Event:
-    """Let the simulated vehicle carry the order out; the usual `Answer`."""
+    """Let the simulated vehicle carry out the order; the default `Answer`."""
     vehicle.send(order)
     (event,) = vehicle.events(0.0)
     return event
@@ -175,7 +262,7 @@ def drive(mission: Mission, answer: Answer = carried_out) -> tuple[Agent, list[O
     ----------
     mission : Mission
     answer : Callable
-        ``answer(n, order, vehicle) -> Event``: what becomes of order number n.
+        ``answer(n, order, vehicle) -> Event``: the event that answers order number n.
 
     Returns
     -------
@@ -186,7 +273,7 @@ def drive(mission: Mission, answer: Answer = carried_out) -> tuple[Agent, list[O
     Raises
     ------
     AssertionError
-        It does not stop.
+        The agent does not stop.
     """
     agent, vehicle, orders = Agent(mission), Simulated(mission), list[Order]()
     while len(orders) <= ORDERS_AT_MOST:
@@ -199,5 +286,10 @@ def drive(mission: Mission, answer: Answer = carried_out) -> tuple[Agent, list[O
 
 
 def sites_of(orders: list[Order]) -> list[list[float | None]]:
-    """Return where the queries among `orders` go, in order; None for a variable that is left free."""
-    return [[None if np.isnan(x) else float(x) for x in o.site] for o in orders if isinstance(o, Query)]
+    """Return the sites of the queries among `orders`; None for a free variable."""
+    return [plain_site(order.site) for order in orders if isinstance(order, Query)]
+
+
+def plain_site(site: Any) -> list[float | None]:
+    """Return a site as a list; None for a free variable."""
+    return [None if x is None or np.isnan(x) else float(x) for x in site]

@@ -1,4 +1,4 @@
-"""What every vehicle keeps to."""
+"""The contract of every vehicle, as tests to inherit."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from fieldbo.vehicles.base import Vehicle
 
 
 class VehicleContract(ABC):
-    """What every vehicle keeps to. Override `vehicle`; `mission` where it needs another one."""
+    """The contract of every vehicle. Override `vehicle`, and `mission` if it needs another one."""
 
     patience_s = 10.0
-    """How long an order may take to be settled."""
+    """Time limit for settling an order."""
 
     @abstractmethod
     def vehicle(self, mission: Mission) -> Vehicle:
-        """Return a new vehicle at the mission's start."""
+        """Return a new vehicle at the start of the mission."""
 
     def mission(self) -> Mission:
-        """Return the mission it serves: one with a home."""
+        """Return the mission that it serves; it must have a home."""
         return small_mission()
 
     def _queries(self, mission: Mission, n: int) -> list[Query]:
@@ -34,19 +34,19 @@ class VehicleContract(ABC):
         return [Query(site, expected_cost=3.0, id=f"run/{k}") for k, site in enumerate(chosen)]
 
     def _until_settled(self, vehicle: Vehicle, *orders: Order) -> list[Event]:
-        """Read events until each of the orders is settled."""
-        found: list[Event] = []
+        """Receive events until each of the orders is settled."""
+        events: list[Event] = []
         end = time.monotonic() + self.patience_s
         waiting = {str(o.id) for o in orders}
         while waiting:
             assert time.monotonic() < end, f"{sorted(waiting)} not settled in {self.patience_s} s"
-            news = vehicle.events(0.05)
-            found += news
-            waiting -= set(_settled(news))
-        return found
+            new = vehicle.events(0.05)
+            events += new
+            waiting -= set(_settled(new))
+        return events
 
     def test_an_order_is_settled_exactly_once(self) -> None:
-        """By a last part, a Rejected or a Lost, and by nothing after that."""
+        """By the last part of an observation, a rejection or a loss."""
         mission = self.mission()
         with self.vehicle(mission) as vehicle:
             for query in self._queries(mission, 4):
@@ -55,7 +55,7 @@ class VehicleContract(ABC):
                 assert _settled(events) == [query.id]
 
     def test_an_order_that_is_sent_again_is_not_carried_out_again(self) -> None:
-        """Neither while it is out nor when it is done."""
+        """Neither while it is outstanding nor when it is done."""
         mission = self.mission()
         query, other = self._queries(mission, 2)
         with self.vehicle(mission) as vehicle:
@@ -67,8 +67,8 @@ class VehicleContract(ABC):
             events += self._until_settled(vehicle, other) + vehicle.events(0.0)
             assert _settled(events) == [query.id, other.id]
 
-    def test_orders_sent_in_a_row_are_all_settled(self) -> None:
-        """A batch is sent at once."""
+    def test_all_orders_of_a_batch_are_settled(self) -> None:
+        """The orders of a batch are sent without waiting."""
         mission = self.mission()
         queries = self._queries(mission, 3)
         with self.vehicle(mission) as vehicle:
@@ -78,7 +78,7 @@ class VehicleContract(ABC):
             assert sorted(_settled(events)) == [q.id for q in queries]
 
     def test_events_name_only_orders_that_were_sent(self) -> None:
-        """And each part of an observation is told once."""
+        """And each part of an observation arrives once."""
         mission = self.mission()
         queries = self._queries(mission, 3)
         with self.vehicle(mission) as vehicle:
@@ -92,12 +92,12 @@ class VehicleContract(ABC):
             assert len(set(parts)) == len(parts)
 
     def test_without_an_order_nothing_is_settled(self) -> None:
-        """And the vehicle does not wait for ever."""
+        """And the call returns."""
         with self.vehicle(self.mission()) as vehicle:
             assert _settled(vehicle.events(0.0)) == []
 
     def test_positions_costs_and_sites_are_finite(self) -> None:
-        """In the domain's dimensions, with times that do not run backwards; and they can be recorded."""
+        """With the domain's dimension, in order of time; and the record can hold them."""
         mission = self.mission()
         dimension, before = mission.world.domain.dimension, -np.inf
         with self.vehicle(mission) as vehicle:
@@ -117,19 +117,19 @@ class VehicleContract(ABC):
                         assert time_s >= before
                         before = time_s
 
-    def test_an_outcome_is_remembered_whole_or_not_at_all(self) -> None:
-        """What is asked on a resume: all events of the order, or None; an unknown order has none."""
+    def test_the_outcome_of_an_order_is_complete_or_unknown(self) -> None:
+        """All events of the order, or None; an unknown order has none."""
         mission = self.mission()
         (query,) = self._queries(mission, 1)
         with self.vehicle(mission) as vehicle:
             assert vehicle.outcome("run/999") is None
             vehicle.send(query)
             events = [e for e in self._until_settled(vehicle, query) if hasattr(e, "order")]
-            told = vehicle.outcome(str(query.id))
-            assert told is None or [to_plain(e) for e in told] == [to_plain(e) for e in events]
+            outcome = vehicle.outcome(str(query.id))
+            assert outcome is None or [to_plain(e) for e in outcome] == [to_plain(e) for e in events]
 
-    def test_a_run_is_taken_up_where_another_vehicle_left_it(self) -> None:
-        """What was settled is not carried out again, and the next order begins where the last one ended."""
+    def test_a_new_vehicle_resumes_the_run_of_another_one(self) -> None:
+        """Settled orders are not carried out again, and the next one starts where the last one ended."""
         mission = self.mission()
         first, second = self._queries(mission, 2)
         with self.vehicle(mission) as vehicle:
@@ -145,7 +145,7 @@ class VehicleContract(ABC):
         assert times == sorted(times)
 
     def test_a_cancelled_order_is_still_settled(self) -> None:
-        """Cancelling what is unknown, or done, does no harm."""
+        """Cancelling an unknown or settled order has no effect."""
         mission = self.mission()
         (query,) = self._queries(mission, 1)
         with self.vehicle(mission) as vehicle:
@@ -157,10 +157,10 @@ class VehicleContract(ABC):
             assert _settled(events + vehicle.events(0.0)) == [query.id]
 
     def test_going_home_ends_at_home(self) -> None:
-        """Unless the vehicle says that it did not get there."""
+        """Unless the vehicle reports that it did not get there."""
         mission = self.mission()
-        home = mission.crew[0].home
-        assert home is not None, "the contract's mission needs a home"
+        home = mission.vehicles[0].home
+        assert home is not None, "the mission of this suite needs a home"
         query, order = self._queries(mission, 2)[1], GoHome(0, "run/7")
         with self.vehicle(mission) as vehicle:
             vehicle.send(query)
@@ -171,8 +171,8 @@ class VehicleContract(ABC):
                 gap = np.abs(event.position - home) / mission.world.domain.extent
                 assert gap.max() <= 0.01
 
-    def test_it_holds_and_closes_without_harm(self) -> None:
-        """More than once, and after its context was left."""
+    def test_it_can_be_held_and_closed_repeatedly(self) -> None:
+        """Even after its context has ended."""
         with self.vehicle(self.mission()) as vehicle:
             vehicle.hold()
             vehicle.hold()
@@ -182,8 +182,8 @@ class VehicleContract(ABC):
 
 def _settled(events: list[Event]) -> list[str]:
     """Return the ids that these events settle, in order."""
-    found = []
-    for event in events:
-        if (isinstance(event, Observation) and event.last) or isinstance(event, Rejected | Lost):
-            found.append(event.order)
-    return found
+    return [
+        event.order
+        for event in events
+        if (isinstance(event, Observation) and event.last) or isinstance(event, Rejected | Lost)
+    ]

@@ -1,4 +1,4 @@
-"""What every world keeps to."""
+"""The contract of every world, as tests to inherit."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from fieldbo.world.world import World
 
 
 class WorldContract(ABC):
-    """What every world keeps to. Override `world`; a live one (without a truth) is a world, too."""
+    """The contract of every world, including live ones, which have no truth. Override `world`."""
 
     sites_at_most = 40
-    """So many sites, evenly spread, are tried."""
+    """Maximum number of sites to test, evenly spread."""
 
     additive = True
-    """Whether a way costs what its legs cost, each priced alone."""
+    """True if a route costs the sum of its legs."""
 
     @abstractmethod
     def world(self, draw: int) -> World:
-        """Return the world with that draw of its field; a world that is not random ignores it."""
+        """Return the world with that draw of its field; a deterministic world ignores `draw`."""
 
     def _some(self, world: World) -> Array:
-        """Return sites that can be reached from the start."""
+        """Return sites that are reachable from the start."""
         assert world.start is not None
         sites = world.domain.sites
         return self._spread(sites[np.isfinite(world.cost.travel(world.start, sites))])
@@ -38,11 +38,11 @@ class WorldContract(ABC):
         index = np.unique(np.linspace(0, len(sites) - 1, self.sites_at_most).astype(int))
         return np.asarray(sites[index])
 
-    def _evaluated(self, world: World, site: Array, position: Array, ask: int = 0) -> Observation:
-        return world.evaluate(Query(site, id=f"run/{ask}"), position, 5.0, stream(11, "sensor", ask))
+    def _evaluated(self, world: World, site: Array, position: Array, number: int = 0) -> Observation:
+        return world.evaluate(Query(site, id=f"run/{number}"), position, 5.0, stream(11, "sensor", number))
 
     def test_it_is_a_frozen_value(self) -> None:
-        """Nothing can put another field under a mission."""
+        """The field of a mission can't be replaced."""
         world = self.world(0)
         try:
             world.field = None  # type: ignore[misc]
@@ -51,15 +51,15 @@ class WorldContract(ABC):
         raise AssertionError("the field can be set")
 
     def test_its_sites_and_its_start_lie_inside_the_domain(self) -> None:
-        """Every one of them."""
+        """All of them."""
         world = self.world(0)
         assert world.domain.contains(world.domain.sites).all()
         assert np.isfinite(world.domain.sites).all()
         assert world.start is not None
         assert world.domain.contains(world.start[None])[0]
 
-    def test_the_same_draw_has_the_same_truth_and_a_live_world_none(self) -> None:
-        """Asked again, and of another copy; alone, or among others."""
+    def test_the_same_draw_has_the_same_truth_and_a_live_world_has_none(self) -> None:
+        """On repetition, in another copy, and for a site alone or among others."""
         for draw in (0, 1):
             world, other = self.world(draw), self.world(draw)
             sites = self._some(world)
@@ -68,7 +68,7 @@ class WorldContract(ABC):
                     world.truth(sites)
                 except FieldboError:
                     continue
-                raise AssertionError("a live world gave a truth")
+                raise AssertionError("a live world returned a truth")
             truth = world.truth(sites)
             assert truth.shape == (len(sites),)
             assert np.isfinite(truth).all()
@@ -78,7 +78,7 @@ class WorldContract(ABC):
             assert np.allclose(alone, truth[:5], rtol=1e-9, atol=1e-12)
 
     def test_noise_is_never_negative(self) -> None:
-        """At no site, and no level of the sensor."""
+        """At any site and sensor level."""
         world = self.world(0)
         for level in range(world.sensor.settings):
             variance = world.sensor.variance(world.domain.sites, level)
@@ -87,8 +87,8 @@ class WorldContract(ABC):
             assert np.isfinite(variance).all()
 
     @staticmethod
-    def _told(world: World, seen: Observation) -> dict[str, Any]:
-        """Return an observation's plain form, without what is measured on the spot, as seconds are."""
+    def _repeatable(world: World, seen: Observation) -> dict[str, Any]:
+        """Return the plain form of an observation without measured channels such as computing time."""
         plain = to_plain(seen)
         measured = () if world.field is None else world.field.measured
         return {
@@ -97,7 +97,7 @@ class WorldContract(ABC):
         }
 
     def test_an_evaluation_depends_on_its_stream_alone(self) -> None:
-        """The same stream gives the same reading, another one another, if there is noise."""
+        """The same stream gives the same reading; if there is noise, another stream gives another one."""
         world = self.world(0)
         site, position = self._some(world)[[-1, 0]]
         if world.live:
@@ -105,18 +105,22 @@ class WorldContract(ABC):
                 self._evaluated(world, site, position)
             except FieldboError:
                 return
-            raise AssertionError("a live world gave a reading")
+            raise AssertionError("a live world returned a reading")
         first = self._evaluated(world, site, position)
-        assert self._told(world, first) == self._told(world, self._evaluated(world, site, position))
+        assert self._repeatable(world, first) == self._repeatable(
+            world, self._evaluated(world, site, position)
+        )
         again = self.world(0)
-        assert self._told(world, first) == self._told(world, self._evaluated(again, site, position))
+        assert self._repeatable(world, first) == self._repeatable(
+            world, self._evaluated(again, site, position)
+        )
         if first.noise_variances[0] > 0:
             query = Query(site, id="run/0")
-            other = world.evaluate(query, position, 5.0, stream(12, "sensor", 0))
-            assert other.values[0] != first.values[0]
+            another = world.evaluate(query, position, 5.0, stream(12, "sensor", 0))
+            assert another.values[0] != first.values[0]
 
-    def test_an_evaluation_says_where_when_and_for_how_much(self) -> None:
-        """The vehicle ends at the site, later than it set out, for what its conditions make of the cost."""
+    def test_an_evaluation_returns_position_time_and_cost(self) -> None:
+        """At the declared cost and duration, or within the range of the world's disturbances."""
         world = self.world(0)
         position = self._some(world)[0]
         for n, site in enumerate([] if world.live else self._some(world)[:10]):
@@ -128,12 +132,12 @@ class WorldContract(ABC):
             if world.disturbances is None:
                 assert (seen.cost, seen.times_s[0]) == (declared[0], 5.0 + declared[1])
             else:
-                dearer = 1.0 + world.disturbances.worst
-                assert seen.cost <= dearer * declared[0]
-                assert seen.times_s[0] <= 5.0 + dearer * declared[1]
+                worst = 1.0 + world.disturbances.worst
+                assert seen.cost <= worst * declared[0]
+                assert seen.times_s[0] <= 5.0 + worst * declared[1]
 
-    def test_a_site_outside_the_domain_is_refused(self) -> None:
-        """By an error of fieldbo's own family."""
+    def test_a_site_outside_the_domain_is_an_error(self) -> None:
+        """A FieldboError."""
         world = self.world(0)
         outside = world.domain.high + world.domain.extent
         try:
@@ -142,8 +146,8 @@ class WorldContract(ABC):
             return
         raise AssertionError(f"a reading at {outside.tolist()}, outside the domain")
 
-    def test_a_full_move_costs_at_least_its_travel(self) -> None:
-        """And both are finite and never negative, in cost and in seconds, where there is a way."""
+    def test_a_sample_costs_at_least_its_travel(self) -> None:
+        """Costs and durations between reachable sites are finite and not negative."""
         world = self.world(0)
         sites = self._some(world)
         travel, full = world.cost.travel(sites, sites), world.cost.to(sites, sites)
@@ -155,7 +159,7 @@ class WorldContract(ABC):
         assert np.isfinite(seconds).all()
 
     def test_costs_have_the_shapes_of_their_arguments_and_agree(self) -> None:
-        """From one position (N,), from many (P, N); the matrix is the same numbers."""
+        """(N,) from one position, (P, N) from several; the matrix has the same values."""
         world = self.world(0)
         cost, sites = world.cost, self._some(world)
         positions = sites[: max(1, len(sites) // 3)]
@@ -168,8 +172,8 @@ class WorldContract(ABC):
         assert matrix.shape == (len(sites), len(sites))
         assert np.allclose(matrix, cost.to(sites, sites), rtol=1e-12, atol=1e-12)
 
-    def test_a_path_leads_from_the_one_site_to_the_other(self) -> None:
-        """Both ends included."""
+    def test_a_path_begins_and_ends_at_its_sites(self) -> None:
+        """It includes both ends."""
         world = self.world(0)
         sites = self._some(world)
         for a, b in zip(sites, sites[::-1], strict=True):
@@ -180,10 +184,10 @@ class WorldContract(ABC):
             assert np.array_equal(path[-1], b)
             assert np.isfinite(path).all()
 
-    def test_a_way_costs_what_its_legs_cost_and_keeps_out_of_obstacles(self) -> None:
-        """A site that can't be reached costs infinity, and there is no way to it."""
+    def test_a_path_costs_the_sum_of_its_legs_and_avoids_obstacles(self) -> None:
+        """An unreachable site costs infinity, and has no path."""
         world = self.world(0)
-        sites, shares = self._spread(world.domain.sites), np.linspace(0.0, 1.0, 101)[:, None]
+        sites, fractions = self._spread(world.domain.sites), np.linspace(0.0, 1.0, 101)[:, None]
         for a, b in zip(sites, sites[::-1], strict=True):
             price = world.cost.travel(a, b[None])[0]
             try:
@@ -195,11 +199,11 @@ class WorldContract(ABC):
             if self.additive:
                 assert np.isclose(price, sum(world.cost.travel(p, q[None])[0] for p, q in legs), rtol=1e-6)
             if world.domain.obstacles:
-                between = np.concatenate([p + shares * (q - p) for p, q in legs])
+                between = np.concatenate([p + fractions * (q - p) for p, q in legs])
                 assert world.domain.contains(between).all()
 
-    def test_what_a_cost_says_of_its_travel_is_so(self) -> None:
-        """The rates along the axes where travel is straight, and the seconds for each unit of it."""
+    def test_the_declared_rates_of_travel_are_correct(self) -> None:
+        """Rates along the axes where travel is straight, and seconds per unit of travel."""
         cost, sites = self.world(0).cost, self._some(self.world(0))
         travel = cost.travel(sites, sites)
         if cost.straight_rates is not None:

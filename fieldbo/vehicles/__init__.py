@@ -1,4 +1,4 @@
-"""Vehicles carry orders out: simulated, by hand, or robots over a link."""
+"""Vehicles carry out orders: simulated, by hand, or as robots over a link."""
 
 import lazy_loader
 

@@ -11,38 +11,84 @@ from fieldbo.messages import Event, Order
 
 
 class Vehicle(ABC):
-    """Carries orders out and reports what came of them; a context manager.
+    """Carries out orders and reports the outcome; use it as a context manager.
 
-    An order is settled by an observation that is its last part, by a Rejected or by a Lost.
+    Subclass `Vehicle` to run missions on something that fieldbo does not support yet. If it is a robot that
+    you reach over a network, subclass `Link` instead: `Remote` then adds the watchdog, timeouts, resuming and
+    the checks on what the robot reports.
+
+    The rules:
+
+    - Settle every order exactly once: with an `Observation` whose `last` is true, with a `Rejected` if
+      nothing moved and nothing was spent, or with a `Lost` if you do not know. An `Observation` may still
+      follow a `Lost`.
+    - Carry out each order once. An order with an id that you have seen before is the same order.
+    - The runner calls all methods from one thread. Only `events` may wait.
+
+    Test your class with `fieldbo.testing.VehicleContract`. To select it by name (``--vehicle NAME``), list it
+    in the entry-point group ``fieldbo.vehicles``; it is then created as ``YourVehicle(mission, number)``,
+    where `number` is its index among the mission's vehicles.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> class Teleporter(Vehicle):
+    ...     def __init__(self, mission, number=0):
+    ...         self.seen, self.waiting = set(), []
+    ...
+    ...     def send(self, order):
+    ...         if order.id not in self.seen:
+    ...             self.seen.add(order.id)
+    ...             at_site = isinstance(order, fieldbo.Query)
+    ...             reading = {"value": 0.5, "noise_variance": 0.01} if at_site else {}
+    ...             self.waiting.append(order.observed(**reading))
+    ...
+    ...     def events(self, timeout_s):
+    ...         waiting, self.waiting = self.waiting, []
+    ...         return waiting
+    >>> with Teleporter(mission=None) as vehicle:
+    ...     vehicle.send(fieldbo.Query([2.0, 1.0], expected_cost=3.0, id="run/0"))
+    ...     vehicle.events(timeout_s=1.0)[0].cost
+    3.0
     """
 
     @abstractmethod
     def send(self, order: Order) -> None:
-        """Give an order; one that was sent before (the same id) is not carried out again."""
+        """Accept an order and return at once; ignore an id that was sent before.
+
+        Orders may arrive while others are outstanding: carry them out in turn.
+        """
 
     @abstractmethod
     def events(self, timeout_s: float) -> list[Event]:
-        """Return what was reported since the last call; wait up to `timeout_s` for something."""
+        """Return the events since the last call; wait up to `timeout_s` for the first."""
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Take up a run that another vehicle began: all its orders, and all that was told of them, in order.
+        """Continue a run that another vehicle object began.
 
-        Called once, before anything else, on a vehicle that was given no order yet. Of those orders that no
-        event settles, `outcome` is asked next; one that is unknown there is sent again.
+        Called once, before any order is sent. For each order that no event settles, the runner next calls
+        `outcome`, and sends the order again if its outcome is unknown.
+
+        Parameters
+        ----------
+        orders : sequence of Query or GoHome
+            All orders of the run, in order.
+        events : sequence of Event
+            All events of the run, in order.
         """
 
     def outcome(self, order: str) -> list[Event] | None:
-        """Return all events of an order, or None where it is unknown or not remembered."""
+        """Return all events of the order with this id; None if they are unknown."""
         return None
 
     def cancel(self, order: str) -> None:
-        """Give an order up; it still has to be settled."""
+        """Abandon an order; it must still be settled."""
 
     def hold(self) -> None:
-        """Stay where you are until the next order."""
+        """Stay in place until the next order."""
 
     def close(self) -> None:
-        """Let go of links and files."""
+        """Release links and files."""
 
     def __enter__(self) -> Self:
         return self

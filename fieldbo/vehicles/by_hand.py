@@ -1,4 +1,4 @@
-"""You are the vehicle: orders are printed, and what came of them is typed in."""
+"""You are the vehicle: orders are printed, and you type in the outcome."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from fieldbo.vehicles.base import Vehicle
 T = TypeVar("T")
 
 HELP = (
-    "Enter takes what stands in [brackets]. 'skip' passes a site over; 'quit' or Ctrl-C stops: "
-    "everything you have entered is kept."
+    "Press Enter to accept the value in [brackets]. Type 'skip' to skip a site. Type 'quit' or press Ctrl-C "
+    "to stop; everything that you have entered is kept."
 )
 
-_QUITS = ("quit", "q", "exit")
-"""What stops as Ctrl-C does."""
+_QUIT = ("quit", "q", "exit")
+"""Words that stop the run, as Ctrl-C does."""
 
 _RESOLUTION = 1e-5
-"""Settings are told to this share of their axis' length."""
+"""Precision of the printed settings, as a fraction of the axis' length."""
 
 _OVERDRAWN = 10
-"""A cost that nobody knew may be so many batteries; beyond that it is a slip."""
+"""An undeclared cost of more than this many batteries must be a typing error."""
 
 
 class ByHand(Vehicle):
-    """Prints where to go; reads position, value and cost from the keyboard.
+    """Prints where to go, and reads position, value and cost from the keyboard.
 
-    In a cell, where variables are set rather than gone to, it prints what to set, what to leave as it comes
-    and which modules run anew, and reads what the variables left free turned out to be. A setting is told to
-    a few digits and kept to the last one: Enter, or the digits that were told, stand for the exact number, so
-    that a module whose settings were kept counts as unchanged.
+    In a factory cell, it prints which variables to set, which to keep or leave free, and which modules to
+    run; then it asks for the values that the free variables took. It prints a setting to a few digits but
+    keeps the exact number: Enter, or typing the printed digits, stands for that number, so that a module
+    whose settings are kept counts as unchanged.
 
-    What came about is taken for true, as `Observation` tells: what lies beyond the ends of its axis is asked
-    for a second time, and taken if it is typed again.
+    Whatever you confirm is taken as true, as in `Observation`: it asks again about a number beyond the ends
+    of its axis, and accepts it if you type it a second time.
 
     Parameters
     ----------
     mission : Mission
     number : int
-        Which of the mission's vehicles.
+        Index of the vehicle in the mission.
     read : Callable
-        Asks for a line, like the built-in ``input``, which it is by default.
+        Asks for a line, like the built-in ``input``.
     write : Callable
         Prints a line.
     """
@@ -64,40 +64,40 @@ class ByHand(Vehicle):
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
     ) -> None:
-        self.world, self.crew = mission.world, mission.crew[number]
+        self.world, self.spec = mission.world, mission.vehicles[number]
         self.cost = mission.declared_cost
-        self.position: Array = self.crew.start
+        self.position: Array = self.spec.start
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
         self._moved = False
         self._read, self._write = read, write
         self._began = time.monotonic()
-        self._leaving = False
-        self._doubted: set[tuple[str, str]] = set()
+        self._stopping = False
+        self._doubted: set[str] = set()
         self._orders: list[Order] = []
-        self._done: set[str] = set()
+        self._settled: set[str] = set()
         self._write(HELP)
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Go on from where the latest observation was; the clock goes on from then, too."""
+        """Continue from the place and time of the latest observation."""
         for event in events:
             if isinstance(event, Observation):
                 self.position, self._moved = event.position, True
                 if len(event.times_s):
                     self._began = time.monotonic() - float(event.times_s[-1])
             if not isinstance(event, Telemetry | Fitted):
-                self._done.add(event.order)
+                self._settled.add(event.order)
 
     def send(self, order: Order) -> None:
-        """Print the order, when those before it are done.
+        """Print the order once those before it are settled.
 
         Raises
         ------
         KeyboardInterrupt
-            Ctrl-C came after the last value was typed.
+            You pressed Ctrl-C after typing the last value.
         """
-        if self._leaving:
+        if self._stopping:
             raise KeyboardInterrupt
-        if order.id in self._done or any(o.id == order.id for o in self._orders):
+        if order.id in self._settled or any(o.id == order.id for o in self._orders):
             return
         self._orders.append(order)
         if len(self._orders) == 1:
@@ -105,18 +105,20 @@ class ByHand(Vehicle):
 
     def _announce(self, order: Order) -> None:
         if isinstance(order, GoHome):
-            back = "set back to" if self._cell else "go home, to"
-            self._write(f"\n{order.id}: {back} {self._place(self.crew.home)}")
+            verb = "return to" if self._cell else "go home to"
+            self._write(f"\n{order.id}: {verb} {self._place(self.spec.home)}")
         else:
             price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
             task = self._settings(order) if self._cell else f"go to {self._place(order.site)}"
-            self._write(f"\n{order.id}: {task}{self._setting(order)}{price}")
+            self._write(f"\n{order.id}: {task}{self._level(order)}{price}")
 
     def _settings(self, query: Query) -> str:
-        """Return what is to be set, kept as it is and left free, and which modules then run anew."""
+        """Return which variables to set, to keep and not to set, and which modules to run."""
         chain, axes, free = self.world.cost, self.world.domain.axes, np.isnan(query.site)
         by_modules = isinstance(chain, Modular)
-        kept = (query.site == self.position) & (by_modules and self._moved)  # at first all is to be set
+        kept = (query.site == self.position) & (
+            by_modules and self._moved
+        )  # everything has to be set at first
         groups: dict[str, list[str]] = {"set": [], "keep": []}
         for axis, x, stays in zip(axes, query.site.tolist(), kept, strict=True):
             if not math.isnan(x):
@@ -124,37 +126,35 @@ class ByHand(Vehicle):
                     f"{axis.name} {shown(axis, x)} {axis.unit}".rstrip()
                 )
         parts = [f"{verb} {', '.join(settings)}" for verb, settings in groups.items() if settings]
-        if left := [axis.name for axis, on in zip(axes, free, strict=True) if on]:
-            parts.append(f"leave {_listed(left)} as {'it comes' if len(left) == 1 else 'they come'}")
+        if free.any():
+            parts.append(f"do not set {_listed([axes[k].name for k in np.flatnonzero(free)])}")
         if isinstance(chain, Modular):
-            parts.append(self._anew(chain, query.site))
+            parts.append(f"run {self._modules(chain, query.site)}")
         return "; ".join(parts)
 
-    def _anew(self, chain: Modular, site: Array) -> str:
-        """Return which modules of a chain run anew, each with its cost where that is declared."""
+    def _modules(self, chain: Modular, site: Array) -> str:
+        """Return which modules of a chain to run, each with its cost if that is declared."""
         first = int(chain.first_changed(self.position, site[None])[0])
         names = []
         for module in chain.modules[first:]:
-            paid = self.cost is not None and (module is not chain.modules[-1] or chain.charge_last)
-            names.append(f"{module.name} ({self._price(module.cost)})" if paid else module.name)
-        return f"{_listed(names)} {'runs' if len(names) == 1 else 'run'} anew"
+            charged = self.cost is not None and (module is not chain.modules[-1] or chain.charge_last)
+            names.append(f"{module.name} ({self._price(module.cost)})" if charged else module.name)
+        return _listed(names)
 
     def _place(self, site: Array | None) -> str:
         assert site is not None
-        told = zip(self.world.domain.axes, site, strict=True)
-        return ", ".join(f"{a.name} {self._digits(a, x)} {a.unit}".rstrip() for a, x in told)
+        coordinates = zip(self.world.domain.axes, site, strict=True)
+        return ", ".join(f"{a.name} {self._digits(a, x)} {a.unit}".rstrip() for a, x in coordinates)
 
     def _digits(self, axis: Axis, x: float) -> str:
         return shown(axis, x) if self._cell else f"{x:g}"
 
-    def _setting(self, query: Query) -> str:
-        """Return which setting of the sensor is to be used; nothing where there is only one."""
+    def _level(self, query: Query) -> str:
+        """Return which setting of the sensor to use; nothing if there is only one."""
         sensor, unit = self.world.sensor, self.world.quantity.unit
         if sensor.settings == 1:
             return ""
-        site = np.where(
-            np.isnan(query.site), self.world.domain.middle, query.site
-        )  # of what is not known yet
+        site = np.where(np.isnan(query.site), self.world.domain.middle, query.site)
         sd = float(np.sqrt(sensor.variance(site[None], query.level)[0]))
         return f" with setting {query.level} (noise sd {sd:.2g}{'' if unit in ('', '1') else f' {unit}'})"
 
@@ -162,7 +162,7 @@ class ByHand(Vehicle):
         return f"{cost:g} {self.world.cost_unit}"
 
     def events(self, timeout_s: float) -> list[Event]:
-        """Read the answer to the order that is out; waits for the keyboard, however long.
+        """Ask for the outcome of the outstanding order; waits for the keyboard, however long.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class ByHand(Vehicle):
             raise KeyboardInterrupt from None
         if isinstance(event, Observation):
             self.position, self._moved = event.position, True
-        self._done.add(str(order.id))
+        self._settled.add(str(order.id))
         del self._orders[0]
         if self._orders:
             self._announce(self._orders[0])
@@ -186,7 +186,7 @@ class ByHand(Vehicle):
 
     def _visit(self, query: Query) -> Event:
         planned = query.expected_cost
-        position = self._found(query) if self._cell else self._reached(query)
+        position = self._ask_settings(query) if self._cell else self._ask_position(query)
         if position is None:
             return Rejected(str(query.id), "skipped by hand")
         value = self._ask(f"  {self.world.quantity.label}", self._number)
@@ -202,7 +202,7 @@ class ByHand(Vehicle):
         except (KeyboardInterrupt, EOFError):
             if planned is None:
                 raise
-            self._leaving, cost = True, planned  # a value that was typed is kept, at the planned cost
+            self._stopping, cost = True, planned  # keep the value that was typed, at the planned cost
         if cost is None:
             return Rejected(str(query.id), "skipped by hand")
         return query.observed(
@@ -213,56 +213,65 @@ class ByHand(Vehicle):
             position=position,
         )
 
-    def _reached(self, query: Query) -> Array | None:
-        """Ask where one is (d,); None is 'skip'."""
+    def _ask_position(self, query: Query) -> Array | None:
+        """Ask for the position (d,); None for 'skip'."""
         planned = ", ".join(f"{x:g}" for x in query.site)
         return self._ask("  position", self._site, planned, query.site)
 
-    def _found(self, query: Query) -> Array | None:
-        """Ask what was set, then what each variable left free turned out to be (d,); None is 'skip'."""
+    def _ask_settings(self, query: Query) -> Array | None:
+        """Ask what was set, then which value each free variable took (d,); None for 'skip'."""
         axes, free, site = self.world.domain.axes, np.isnan(query.site), query.site.copy()
-        ours = [k for k, on in enumerate(free) if not on]
-        planned = ", ".join(shown(axes[k], site[k]) for k in ours)
-        done = self._ask("  set to", lambda text: self._as_set(text, query.site, ours), planned, site[ours])
-        if done is None:
+        controlled = [k for k, is_free in enumerate(free) if not is_free]
+        planned = ", ".join(shown(axes[k], site[k]) for k in controlled)
+        actual = self._ask(
+            "  settings",
+            lambda text: self._settings_in(text, query.site, controlled),
+            planned,
+            site[controlled],
+        )
+        if actual is None:
             return None
-        site[ours] = done
+        site[controlled] = actual
         for k in np.flatnonzero(free):
-            came = self._ask(f"  {axes[k].label} came to", partial(self._on, axes[k]))
-            if came is None:
+            measured = self._ask(f"  measured {axes[k].label}", partial(self._on, axes[k]))
+            if measured is None:
                 return None
-            site[k] = came
+            site[k] = measured
         return site
 
-    def _as_set(self, text: str, planned: Array, ours: Sequence[int]) -> Array:
-        """Return what was set (n,), of the variables `ours`; digits as they were told stand for all."""
+    def _settings_in(self, text: str, planned: Array, controlled: Sequence[int]) -> Array:
+        """Return the settings (n,) of the controlled variables; printed digits stand for the exact number."""
         axes = self.world.domain.axes
-        parts = self._parts(text, [axes[k].name for k in ours], "settings")
-        told = zip(ours, parts, strict=True)
-        return np.array([self._on(axes[k], part, planned[k], self.position[k]) for k, part in told])
+        parts = self._parts(text, [axes[k].name for k in controlled], "settings")
+        return np.array(
+            [
+                self._on(axes[k], part, planned[k], self.position[k])
+                for k, part in zip(controlled, parts, strict=True)
+            ]
+        )
 
-    def _on(self, axis: Axis, text: str, *told: float) -> float:
-        """Return a number on an axis; beyond its ends what is typed twice.
+    def _on(self, axis: Axis, text: str, *printed: float) -> float:
+        """Return a number on an axis, or one beyond its ends if it is typed twice.
 
-        The digits of a number that was `told`, or of an end, stand for the exact one.
+        The printed digits of a number, or of an end, stand for the exact number.
         """
         number = self._number(text)
-        for exact in (*told, axis.low, axis.high):
+        for exact in (*printed, axis.low, axis.high):
             if number == float(shown(axis, exact)):
                 return exact
         if not axis.low <= number <= axis.high:
-            ends = f"{shown(axis, axis.low)} and {shown(axis, axis.high)} {axis.unit}".rstrip()
-            self._doubt(f"{axis.name} lies between {ends}", f"if it really was {text}, type that again")
+            ends = f"{shown(axis, axis.low)} to {shown(axis, axis.high)} {axis.unit}".rstrip()
+            self._doubt(f"{text} is outside the range of {axis.name}, {ends}")
         return number
 
-    def _doubt(self, said: str, fix: str) -> None:
-        """Raise an `InputError` the first time that something is said of the answer to a question."""
-        if (said, fix) not in self._doubted:
-            self._doubted.add((said, fix))
-            raise InputError(said, fix=fix)
+    def _doubt(self, problem: str) -> None:
+        """Raise an `InputError` about the answer to a question, the first time only."""
+        if problem not in self._doubted:
+            self._doubted.add(problem)
+            raise InputError(problem, fix="type it again to confirm")
 
     def _home(self, order: GoHome) -> Event:
-        home = self.crew.home
+        home = self.spec.home
         assert home is not None
         planned = float(self.world.cost.travel(self.position, home[None])[0])
         cost = self._ask(f"  cost ({self.world.cost_unit})", self._cost, f"{planned:g}", planned)
@@ -274,20 +283,20 @@ class ByHand(Vehicle):
     def _ask(
         self, prompt: str, parse: Callable[[str], T], shown: str | None = None, default: T | None = None
     ) -> T | None:
-        """Ask until the answer can be read; None is 'skip', and 'quit' is Ctrl-C."""
+        """Ask until the answer is valid; None for 'skip'; 'quit' acts as Ctrl-C."""
         self._doubted.clear()
         while True:
             typed = self._read(f"{prompt} [{shown}]: " if shown is not None else f"{prompt}: ").strip()
             if typed.lower() == "skip":
                 return None
-            if typed.lower() in _QUITS:
+            if typed.lower() in _QUIT:
                 raise KeyboardInterrupt
             if not typed and default is not None:
                 return default
             try:
                 return parse(typed)
             except InputError as error:
-                self._write(f"    {error.problem}; {error.fix or 'once more, please'}")
+                self._write(f"    {error.problem}; {error.fix or 'try again'}")
 
     def _number(self, text: str) -> float:
         try:
@@ -299,32 +308,33 @@ class ByHand(Vehicle):
         return number
 
     def _cost(self, text: str) -> float:
-        cost, battery = self._number(text), self.crew.battery
-        most = battery if self.cost is not None else _OVERDRAWN * battery  # nobody knew: it may overdraw
+        cost, battery = self._number(text), self.spec.battery
+        most = (
+            battery if self.cost is not None else _OVERDRAWN * battery
+        )  # if undeclared, it may exceed the battery
         if not 0 <= cost <= most:
-            times = "the whole battery" if most == battery else f"{_OVERDRAWN} batteries"
-            raise InputError(f"a cost lies between 0 and {times}, {self._price(most)}")
+            limit = "the battery" if most == battery else f"{_OVERDRAWN} times the battery"
+            raise InputError(f"the cost must be between 0 and {limit}, {self._price(most)}")
         return cost
 
     def _site(self, text: str) -> Array:
         domain = self.world.domain
         names = ", ".join(a.name for a in domain.axes)
         site = np.array([self._number(p) for p in self._parts(text, [a.name for a in domain.axes])])
-        if domain.beyond(site).any():  # what is in an obstacle's clearance is true
-            said = f"{site.tolist()} lies outside the domain ({names})"
-            self._doubt(said, "if you really are there, type it again")
+        if domain.beyond(site).any():  # a position within an obstacle's clearance is plausible
+            self._doubt(f"{site.tolist()} is outside the domain ({names})")
         return site
 
     def _parts(self, text: str, names: Sequence[str], what: str = "coordinates") -> list[str]:
-        """Return what stands between commas, semicolons and blanks: as many numbers as there are names."""
+        """Split text at commas, semicolons and blanks into one part per name."""
         parts = text.replace(";", " ").replace(",", " ").split()
         if len(parts) != len(names):
-            raise InputError(f"{len(names)} {what} are needed ({', '.join(names)}), and {len(parts)} came")
+            raise InputError(f"enter {len(names)} {what} ({', '.join(names)}), not {len(parts)}")
         return parts
 
 
 def shown(axis: Axis, x: float) -> str:
-    """Return a setting with enough digits to be set: to a hundred-thousandth of its axis' length.
+    """Return a setting, rounded to a hundred-thousandth of its axis' length.
 
     Examples
     --------
@@ -339,7 +349,7 @@ def shown(axis: Axis, x: float) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as in a sentence.
+    """Return names as a list in a sentence.
 
     Examples
     --------

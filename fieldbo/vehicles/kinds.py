@@ -1,4 +1,4 @@
-"""Kinds of vehicle, and of link to a robot, by name."""
+"""The registries of vehicles, and of links to robots, by name."""
 
 from __future__ import annotations
 

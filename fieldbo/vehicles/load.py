@@ -21,15 +21,16 @@ from fieldbo.vehicles.remote.settings import VehicleFile
 
 @dataclass(frozen=True)
 class LoadedVehicleFile:
-    """What a vehicle file says.
+    """A vehicle file and the link that it describes.
 
     Attributes
     ----------
     content : mapping
-        As it is written.
+        The file's content as written.
     settings : VehicleFile
+        The content after checking.
     kind : str
-        Of the link.
+        Kind of the link.
     link : Link
     """
 
@@ -40,19 +41,19 @@ class LoadedVehicleFile:
 
     @classmethod
     def of(cls, content: Mapping[str, Any], where: str) -> LoadedVehicleFile:
-        """Return what `content` says; `where` is named in errors."""
+        """Check the content of a vehicle file; errors name `where`."""
         settings = validated(VehicleFile, content, where)
         link = made(LINKS, settings.link, f"{where}: link")
         return cls(content, settings, str(settings.link["kind"]), link)
 
     @classmethod
     def read(cls, name: str) -> LoadedVehicleFile:
-        """Return what a vehicle file says; the name of a kind of link stands for all its defaults.
+        """Read a vehicle file; the name of a kind of link stands for that link with its defaults.
 
         Raises
         ------
         InputError
-            The file can't be read, or says something that can't be.
+            The file cannot be read, or its content is not valid.
         """
         if name in LINKS.names():
             return cls.of({"format": 1, "link": {"kind": name}}, f"--vehicle {name}")
@@ -63,7 +64,7 @@ class LoadedVehicleFile:
 
 
 def for_new_run(name: str) -> dict[str, Any]:
-    """Return what a record keeps of a vehicle, so that a resume has the same one.
+    """Return the description of a vehicle to keep in a record, so that a resumed run gets the same one.
 
     Parameters
     ----------
@@ -82,35 +83,34 @@ def for_new_run(name: str) -> dict[str, Any]:
         json.dumps(content, allow_nan=False)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"a number or a date that no record can hold: {error}",
+            f"the file holds a number or a date that no record can hold: {error}",
             expected="finite numbers, text and tables",
             where=name,
-            fix="leave out what has no bound, for example low and high under [reports]",
+            fix="omit bounds that are infinite, for example low and high in [reports]",
         ) from None
     return {**content, "session": uuid.uuid4().hex[:8]}
 
 
 def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
-    """Return a vehicle of which a record keeps what `for_new_run` said.
+    """Return the vehicle that `for_new_run` described.
 
     Raises
     ------
     InputError
-        It does not fit the mission.
+        The vehicle does not fit the mission.
     """
     from fieldbo.vehicles.remote.remote import Remote
 
     if "kind" in plain:
         vehicle: Vehicle = VEHICLES.get(plain["kind"])(mission, number)
         return vehicle
-    told = LoadedVehicleFile.of(
-        {name: value for name, value in plain.items() if name != "session"}, "vehicle"
-    )
-    return Remote(mission, number, told.link, told.settings, session=str(plain["session"]))
+    content = {name: value for name, value in plain.items() if name != "session"}
+    loaded = LoadedVehicleFile.of(content, "vehicle")
+    return Remote(mission, number, loaded.link, loaded.settings, session=str(plain["session"]))
 
 
 def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
-    """Return the vehicle of a vehicle file, for a new run from Python.
+    """Return a vehicle for a new run.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
         A vehicle file, or a kind of vehicle or of link.
     mission : Mission
     number : int
-        Which of the mission's vehicles.
+        Index of the vehicle in the mission.
 
     Raises
     ------
     InputError
-        The file can't be read, says something that can't be, or does not fit the mission.
+        The file cannot be read, its content is not valid, or the vehicle does not fit the mission.
 
     Examples
     --------

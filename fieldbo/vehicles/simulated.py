@@ -1,4 +1,4 @@
-"""A punctual vehicle in a simulated world."""
+"""A vehicle in a simulated world."""
 
 from __future__ import annotations
 
@@ -9,92 +9,90 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.errors import InputError
 from fieldbo.messages import Event, GoHome, Observation, Order, Query
+from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 
 
 class Simulated(Vehicle):
-    """Goes where it is told, at the cost that the world's conditions make of the declared one, and reads.
+    """Visits each site at once and samples the world's field there.
+
+    The cost of a move is the declared one with the world's disturbances applied. Random streams are keyed by
+    the mission's seed and the order's number, so a resumed run continues as if it had never stopped.
 
     Parameters
     ----------
     mission : Mission
-        Its world, seed and start.
+        Provides the world, the seed and the start.
     number : int
-        Which of the mission's vehicles.
+        Index of the vehicle in the mission.
 
     Raises
     ------
     InputError
-        The world is live: there is nothing to simulate.
+        The world is live: it has no field to simulate.
     """
 
     def __init__(self, mission: Mission, number: int = 0) -> None:
-        if mission.world.live:
-            raise InputError(
-                f"a simulation of {mission.world.name}, which has no [field]",
-                expected="a world with a field, or a vehicle that goes there",
-                fix="carry the orders out yourself: fieldbo run MISSION --by-hand",
-            )
-        self.mission, self.crew = mission, mission.crew[number]
-        self.position: Array = self.crew.start
+        check_simulated(mission)
+        self.mission, self.spec = mission, mission.vehicles[number]
+        self.position: Array = self.spec.start
         self.time_s = 0.0
         self._outcomes: dict[str, list[Event]] = {}
         self._waiting: list[Event] = []
 
     def send(self, order: Order) -> None:
-        """Carry the order out at once."""
+        """Carry out the order at once."""
         assert order.id is not None
         if order.id in self._outcomes:
             return
         event = self._go_home(order) if isinstance(order, GoHome) else self._visit(order)
-        self._be_at(event)
+        self._move_to(event)
         self._outcomes[order.id] = [event]
         self._waiting.append(event)
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Go to where the latest observation was, at its time; what was not observed was not done."""
+        """Continue from the place and time of the latest observation."""
         for event in events:
             if isinstance(event, Observation):
-                self._be_at(event)
+                self._move_to(event)
                 if event.last:
                     self._outcomes[event.order] = [event]
 
-    def _be_at(self, event: Observation) -> None:
+    def _move_to(self, event: Observation) -> None:
         self.position = event.position
         self.time_s = float(event.times_s[-1]) if event.time_s is None else event.time_s
 
     def _visit(self, query: Query) -> Observation:
-        world, seed, ask = self.mission.world, self.mission.seed, self._ask(query)
-        streams = {"rng": stream(seed, "sensor", ask)}
+        world, seed, number = self.mission.world, self.mission.seed, self._number(query)
+        streams = {"rng": stream(seed, "sensor", number)}
         if world.disturbances is not None or world.domain.controls is not None:
             streams["luck"] = self._luck(query)
         if query.controls is not None:
-            streams["chance"] = stream(seed, "chance", ask)
+            streams["chance"] = stream(seed, "chance", number)
         return world.evaluate(query, self.position, self.time_s, **streams)
 
     def _go_home(self, order: GoHome) -> Observation:
-        assert self.crew.home is not None
-        way = replace(order, site=self.crew.home)
-        paid, took_s = self.mission.world.takes(way, self.position, self.time_s, self._luck(order))
-        return replace(way.observed(cost=paid), time_s=self.time_s + took_s)
+        assert self.spec.home is not None
+        trip = replace(order, site=self.spec.home)
+        cost, took_s = self.mission.world.takes(trip, self.position, self.time_s, self._luck(order))
+        return replace(trip.observed(cost=cost), time_s=self.time_s + took_s)
 
     def _luck(self, order: Order) -> np.random.Generator:
-        """Return the noise on costs."""
-        return stream(self.mission.seed, "cost", self._ask(order))
+        """Return the random stream of an order's cost."""
+        return stream(self.mission.seed, "cost", self._number(order))
 
     @staticmethod
-    def _ask(order: Order) -> int:
-        """Return the number of the ask that an order answers, which keys its streams."""
+    def _number(order: Order) -> int:
+        """Return the order's number, which keys its random streams."""
         return int(str(order.id).rsplit("/", 1)[1])
 
     def events(self, timeout_s: float) -> list[Event]:
-        """Return what happened since the last call; never waits."""
+        """Return the events since the last call; never waits."""
         waiting, self._waiting = self._waiting, []
         return waiting
 
     def outcome(self, order: str) -> list[Event] | None:
-        """Return the events of an order that was carried out."""
+        """Return the events of a completed order; None if it is unknown."""
         return self._outcomes.get(order)

@@ -16,7 +16,7 @@ SHIPPED = sorted(f.stem for f in (ROOT / "missions").glob("*.toml"))
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
     shipped = fieldbo.load_mission(name)
-    battery, reserve = shipped.crew[0].battery / 20, shipped.crew[0].reserve / 20
+    battery, reserve = shipped.vehicles[0].battery / 20, shipped.vehicles[0].reserve / 20
     # With free samples, any battery lasts for all steps.
     steps = {} if shipped.max_steps is None else {"max_steps": 8}
     few = {
@@ -29,7 +29,7 @@ def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
     assert result.cost - last <= battery
     assert result.end_reason is not None
     assert len(result.values) == len(result.queries) >= 1
-    home = mission.crew[0].home
+    home = mission.vehicles[0].home
     assert home is None or np.array_equal(result.observations[-1].position, home)
     assert mission.world.domain.contains(result.sites).all()
 

@@ -156,25 +156,25 @@ class _InACell:
             assert orders
 
 
-class TestPoliciesThatFindOutWhatControlCosts(_InACell, UnknownCostContract):
+class TestPoliciesForUnknownCosts(_InACell, UnknownCostContract):
     @pytest.fixture(autouse=True, params=[p for p in FREE if "declared" not in p.costs], ids=repr)
     def settings(self, request):
         self.chosen = request.param
 
 
-class TestPoliciesThatLeaveVariablesFreeAndKnowCosts(_InACell, PolicyContract):
+class TestPoliciesForControlSetsWithDeclaredCosts(_InACell, PolicyContract):
     @pytest.fixture(autouse=True, params=[p for p in FREE if "declared" in p.costs], ids=repr)
     def settings(self, request):
         self.chosen = request.param
 
-    def test_it_stops_when_nothing_can_be_paid_for(self):
+    def test_it_stops_when_no_site_is_affordable(self):
         """The cheapest set costs 0.25."""
         ((_, decision),) = self._decisions(battery=0.2, initial=0)
         assert isinstance(decision.choice, Stop)
         assert decision.choice.reason is EndReason.BATTERY_SPENT
 
 
-class TestPoliciesThatNeverStay(PolicyContract):
+class TestPoliciesThatNeverSampleTheSameSiteAgain(PolicyContract):
     @pytest.fixture(autouse=True, params=NEVER_STAY, ids=repr)
     def settings(self, request):
         self.chosen = request.param
@@ -183,7 +183,7 @@ class TestPoliciesThatNeverStay(PolicyContract):
         return type(self.chosen)(**vars(self.chosen))
 
     def test_it_works_on_a_domain_of_a_single_site(self):
-        """There is nowhere to go from the only site: the end, and not for want of battery."""
+        """The only site excludes itself: the policy stops, with battery left."""
         _, orders, stop = drive(self.mission(self.policy(), world=small_world((1, 1)), battery=5.0))
         assert len(orders) == 1  # the initial reading
         assert stop.reason is EndReason.STOPPED_BY_POLICY
@@ -207,7 +207,7 @@ def test_every_registered_policy_is_tested():
     assert classes <= {type(policy) for policy in [*SETTINGS, *CHAINED, *FREE]}
 
 
-# -- the suite finds what is wrong -----------------------------------------------------------------------
+# -- the suite rejects broken policies ------------------------------------------------------------------
 
 
 class Mutable(Policy):
@@ -217,7 +217,7 @@ class Mutable(Policy):
 
 @dataclass(frozen=True)
 class Forgetful(Policy):
-    """Counts its calls outside of its memory."""
+    """Counts its calls outside its memory."""
 
     calls: list = field(default_factory=list, hash=False)
 
@@ -228,7 +228,7 @@ class Forgetful(Policy):
 
 @dataclass(frozen=True)
 class Scribbler(Policy):
-    """Writes to the agent's own buffer."""
+    """Writes to an array of the agent."""
 
     def suggest(self, state, memory):
         state.surface.mean[0] += 1.0
@@ -248,7 +248,7 @@ class Rememberer(Policy):
 
 @dataclass(frozen=True)
 class Spendthrift(Policy):
-    """Looks at no cost, and proposes what can't be paid for."""
+    """Ignores costs, and proposes sites that are not affordable."""
 
     def suggest(self, state, memory):
         return Decision(Query(state.domain.sites[state.rng.integers(state.domain.size)]), memory)
@@ -256,7 +256,7 @@ class Spendthrift(Policy):
 
 @dataclass(frozen=True)
 class Stubborn(Policy):
-    """Proposes what was rejected."""
+    """Proposes rejected sites again."""
 
     def suggest(self, state, memory):
         able = np.flatnonzero(state.affordable(state.domain.sites))
@@ -267,7 +267,7 @@ class Stubborn(Policy):
 
 @dataclass(frozen=True)
 class Boaster(Policy):
-    """Calls an empty battery an answer."""
+    """Claims that the question is answered when the battery is spent."""
 
     def suggest(self, state, memory):
         return Decision(Stop(EndReason.QUESTION_ANSWERED), memory)
@@ -278,14 +278,14 @@ class Boaster(Policy):
     [
         (Mutable, "test_it_is_a_frozen_value"),
         (Forgetful, "test_the_same_state_and_memory_give_the_same_answer"),
-        (Scribbler, "test_it_leaves_the_state_and_the_memory_as_they_were"),
+        (Scribbler, "test_it_does_not_change_the_state_or_the_memory"),
         (Rememberer, "test_memory_and_reasons_are_plain_data"),
-        (Spendthrift, "test_it_proposes_only_sites_of_the_domain_that_can_be_paid_for"),
-        (Stubborn, "test_a_rejected_site_is_not_proposed_again_and_the_mission_goes_on"),
-        (Boaster, "test_it_stops_when_nothing_can_be_paid_for"),
+        (Spendthrift, "test_it_proposes_only_affordable_sites_inside_the_domain"),
+        (Stubborn, "test_a_rejected_site_is_not_proposed_again_and_the_mission_continues"),
+        (Boaster, "test_it_stops_when_no_site_is_affordable"),
     ],
 )
-def test_the_suite_finds_a_policy_that_breaks_the_contract(wrong, test):
+def test_the_suite_rejects_a_policy_that_breaks_the_contract(wrong, test):
     class Contract(PolicyContract):
         def policy(self):
             return wrong()

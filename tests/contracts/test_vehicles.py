@@ -17,7 +17,7 @@ LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.05, 1.0)))
 
 
 def typist(value="1.5"):
-    """Type `value` where nothing is offered in brackets, and Enter where something is."""
+    """Answer prompts with `value`, and accept a default in brackets with Enter."""
     return lambda prompt: "" if "[" in prompt else value
 
 
@@ -37,7 +37,7 @@ class TestByHandWhereEverySiteIsSkipped(VehicleContract):
 
 
 @pytest.mark.parametrize(
-    ("sensor", "level", "said"),
+    ("sensor", "level", "instruction"),
     [
         (Sensor(0.05), 0, "go to x 2 m, y 1 m  (about 3 s)"),
         (LEVELS, 1, "go to x 2 m, y 1 m with setting 1 (noise sd 0.22 m)  (about 3 s)"),
@@ -46,12 +46,12 @@ class TestByHandWhereEverySiteIsSkipped(VehicleContract):
     ],
     ids=["one setting", "coarse", "fine", "noise that grows"],
 )
-def test_an_order_by_hand_says_which_setting_to_use_where_there_are_several(sensor, level, said):
+def test_an_order_by_hand_names_the_setting_if_the_sensor_has_several(sensor, level, instruction):
     lines = []
     mission = small_mission(world=replace(small_world(), sensor=sensor))
     with ByHand(mission, read=typist(), write=lines.append) as vehicle:
         vehicle.send(Query([2.0, 1.0], level=level, expected_cost=3.0, id="run/0"))
-    assert said in lines[-1]
+    assert instruction in lines[-1]
     assert ("setting" in lines[-1]) == (sensor.settings > 1)
 
 
@@ -60,14 +60,14 @@ def test_every_registered_vehicle_is_tested():
 
 
 class Doubled(Simulated):
-    """Carries an order out as often as it is sent."""
+    """Carries out an order as often as it is sent."""
 
     def send(self, order):
         self._outcomes.clear()
         super().send(order)
 
 
-def test_the_suite_finds_a_vehicle_that_carries_an_order_out_twice():
+def test_the_suite_rejects_a_vehicle_that_carries_out_an_order_twice():
     class Contract(VehicleContract):
         def vehicle(self, mission):
             return Doubled(mission)

@@ -37,7 +37,7 @@ class TestALiveWorld(WorldContract):
         return replace(small_world(), field=None)
 
 
-class TestAWorldInTheWind(WorldContract):
+class TestAWorldWithDisturbances(WorldContract):
     def world(self, draw):
         return replace(small_world(), disturbances=Disturbances(0.1, (0.2, 0.1)))
 
@@ -47,7 +47,7 @@ class TestAWorldWithoutNoiseOnOneAxis(WorldContract):
         return small_world((7,), noise_sd=0.0)
 
 
-def test_another_draw_of_a_random_world_is_another_field():
+def test_draws_of_a_random_world_differ():
     domain = small_world().domain
     first, second = (GPDraw((2.0, 2.0)).make(domain, draw) for draw in (0, 1))
 
@@ -56,19 +56,19 @@ def test_another_draw_of_a_random_world_is_another_field():
 
 @dataclass(frozen=True)
 class Bargain(Euclidean):
-    """A full move that costs less than its travel."""
+    """A sample that costs less than its travel."""
 
     def to(self, positions, sites, controls=None, level=0, time_s=0.0):
         return 0.5 * self.travel(positions, sites)
 
 
-def test_the_suite_finds_a_move_that_costs_less_than_its_travel():
+def test_the_suite_rejects_a_sample_that_costs_less_than_its_travel():
     class Contract(WorldContract):
         def world(self, draw):
             return replace(small_world(), cost=Bargain())
 
     with pytest.raises(AssertionError):
-        Contract().test_a_full_move_costs_at_least_its_travel()
+        Contract().test_a_sample_costs_at_least_its_travel()
 
 
 def walled_world(cost):
@@ -96,33 +96,33 @@ class TestAWorldCutInTwo(WorldContract):
 
 @dataclass(frozen=True)
 class Ghost(Euclidean):
-    """Says that it knows the way round, and goes straight through walls."""
+    """Ignores obstacles: its paths go straight through walls."""
 
     def within(self, domain):
         return self
 
 
-def test_the_suite_finds_a_way_through_a_wall():
+def test_the_suite_rejects_a_path_through_a_wall():
     class Contract(WorldContract):
         def world(self, draw):
             return walled_world(Ghost())
 
     with pytest.raises(AssertionError):
-        Contract().test_a_way_costs_what_its_legs_cost_and_keeps_out_of_obstacles()
+        Contract().test_a_path_costs_the_sum_of_its_legs_and_avoids_obstacles()
 
 
 @dataclass(frozen=True)
 class Boast(Euclidean):
-    """Travel that is dearer than its rates say."""
+    """Travel that costs more than its declared rates."""
 
     def leg_between(self, starts, ends):
         return 2.0 * super().leg_between(starts, ends)
 
 
-def test_the_suite_finds_rates_that_are_not_those_of_travel():
+def test_the_suite_rejects_wrong_rates_of_travel():
     class Contract(WorldContract):
         def world(self, draw):
             return replace(small_world(), cost=Boast())
 
     with pytest.raises(AssertionError):
-        Contract().test_what_a_cost_says_of_its_travel_is_so()
+        Contract().test_the_declared_rates_of_travel_are_correct()

@@ -1,21 +1,21 @@
-"""Kill runs again and again, let them go on, and see that nothing is lost.
+"""Kill runs repeatedly, resume them, and check that nothing is lost.
 
     python tests/faults/kill_resume.py --kills 300 --seed 0
 
-Missions are run in processes of their own, which are killed: at random times, and at chosen places, such as
-half-way through a transaction, or between the writing of an order and its leaving. Another process goes on,
-and may be killed, too, until the mission has ended. Then
+Each mission runs in a process that is killed: at a random time, or at a chosen place, such as half-way
+through a transaction, or between recording an order and sending it. Another process resumes the run, and may
+be killed, too, until the mission has ended. Then
 
 - every reading and order that was on disk at any time is still there,
-- none is there twice,
-- and the whole log says what that of a run says which was never killed: sites, ids, values, costs, fits.
+- none occurs twice,
+- and the log equals that of an uninterrupted run: sites, ids, values, costs, fits.
 
-Copies of some records lose the end of their log besides, as in a power cut. What lies behind the last row
-that was told to be on disk may be cut or full of noise: then nothing may be lost. Where more is cut off, by a
-disk that lied, what is left has to be a beginning of the log from which the run goes on to the same end.
+Some copies of records also lose the end of their log, as in a power cut. If only bytes after the last synced
+row are cut off or random, nothing may be lost. If more is cut off, as by a disk that ignores syncs, the rest
+must be a beginning of the log from which the run reaches the same end.
 
-The last line counts kills that hit a run that was going on, readings lost, readings doubled and paths that
-differ; the exit code is 1 if one of the last three is not 0.
+The last line counts kills of runs in progress, readings lost, readings repeated and differing paths; the exit
+code is 1 unless the last three are 0.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ from fieldbo.vehicles.simulated import Simulated
 
 NAME = "drill"
 LIVES = 6
-"""A mission is killed at most so often less one; the last process is left alone."""
+"""Maximum number of processes per mission; the last one is not killed."""
 
 
 # -- missions ----------------------------------------------------------------------------------------------
 
 
 class Faulty(Simulated):
-    """Loses some orders, rejects some, and reports others twice; which ones depends on their numbers."""
+    """Loses, rejects or repeats some orders, depending on their numbers."""
 
     def send(self, order):
         fault = {2: Lost, 3: Rejected}.get(self._ask(order) % 7)
@@ -80,7 +80,9 @@ class Faulty(Simulated):
             self._waiting += self._outcomes[order.id]
 
     def events(self, timeout_s):
-        return [told for e in super().events(timeout_s) for told in [e] * (1 + (self._ask_of(e) % 5 == 1))]
+        return [
+            e for event in super().events(timeout_s) for e in [event] * (1 + (self._ask_of(event) % 5 == 1))
+        ]
 
     @staticmethod
     def _ask_of(event):
@@ -88,10 +90,10 @@ class Faulty(Simulated):
 
 
 def _fleet(mission: Mission) -> Mission:
-    """Give a mission a second vehicle, which starts at the other end with less in its battery."""
+    """Add a second vehicle, which starts at the other end with a smaller battery."""
     far = mission.world.domain.sites[-1]
-    second = replace(mission.crew[0], start=far, home=far, battery=0.7 * mission.crew[0].battery)
-    return replace(mission, crew=(mission.crew[0], second))
+    second = replace(mission.vehicles[0], start=far, home=far, battery=0.7 * mission.vehicles[0].battery)
+    return replace(mission, vehicles=(mission.vehicles[0], second))
 
 
 def _learning(mission: Mission, every: int) -> Mission:
@@ -128,17 +130,17 @@ def vehicles_of(name: str) -> list[Simulated] | None:
 
 @dataclass
 class Death:
-    """Where a process kills itself.
+    """The place where a process kills itself.
 
     Attributes
     ----------
     place : str
         In `make` (a record), or around a write: `before` it, `inside` its transaction, `committing`, or
-        `after` it, which is before an order leaves, or an event is told.
+        `after` it, before an order is sent or the agent gets an event.
     write : int
-        In which write of that process.
+        Number of the write in that process.
     delay_s : float
-        While committing: so long after it began.
+        While committing: the delay from its beginning.
     """
 
     place: str
@@ -150,7 +152,7 @@ PLACES = ("make", "before", "inside", "committing", "after")
 
 
 class Board:
-    """Numbers that outlive the process that writes them: rows acknowledged, and the log's size by then."""
+    """Shared memory that survives its writer: the number of acknowledged rows, and the size of the log."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 16)
@@ -168,27 +170,27 @@ def die() -> None:
 
 
 def arm(death: Death | None, board: Board) -> None:
-    """Have this process note each row that is on disk, and die where it is to die."""
+    """Make this process note each row that is on disk, and die at the given place."""
     writes = 0
 
     class Armed(sqlite3.Connection):
         def executemany(self, sql, rows):
             nonlocal writes
             writes += 1
-            found = super().executemany(sql, rows)
+            cursor = super().executemany(sql, rows)
             if due("inside", writes):
                 die()
-            return found
+            return cursor
 
         def execute(self, sql, *args):
             if sql == "BEGIN IMMEDIATE" and due("before", writes + 1):
                 die()
             if sql == "COMMIT" and due("committing", writes):
-                signal.setitimer(signal.ITIMER_REAL, death.delay_s)  # whose signal ends a process at once
-            found = super().execute(sql, *args)
+                signal.setitimer(signal.ITIMER_REAL, death.delay_s)  # the signal kills the process
+            cursor = super().execute(sql, *args)
             if sql == "COMMIT" and due("after", writes):
                 die()
-            return found
+            return cursor
 
     def due(place: str, write: int) -> bool:
         return death is not None and (death.place, death.write) == (place, write)
@@ -213,7 +215,7 @@ def arm(death: Death | None, board: Board) -> None:
 
 
 def live(name: str, file: Path, death: Death | None, board: Board) -> None:
-    """Run a mission from its start, or from where its record ends."""
+    """Run a mission from the start, or resume it from its record."""
     arm(death, board)
     mission = mission_of(name)
     if file.exists():
@@ -225,7 +227,7 @@ def live(name: str, file: Path, death: Death | None, board: Board) -> None:
 
 
 def in_a_child(work: Callable[[], None], after_s: float | None = None) -> bool:
-    """Do something in a process of its own, killed `after_s`; return whether it came to its end."""
+    """Run a function in a new process, killed `after_s`; return True if it ended by itself."""
     child = os.fork()
     if child == 0:
         try:
@@ -258,7 +260,7 @@ Entry = tuple[str, str | None, Any]
 
 
 def entries(file: Path) -> list[Entry]:
-    """Return what a record says, in order; empty where there is none."""
+    """Return the content of a record in order; empty without a record."""
     if not file.exists():
         return []
     with Record(file) as record:
@@ -266,7 +268,7 @@ def entries(file: Path) -> list[Entry]:
 
 
 def part_of(entry: Entry) -> tuple[str, str | None, int] | None:
-    """Return which order, or which part of its observation, an entry is; None of any other."""
+    """Return the key of an order or a part of an observation; None for other entries."""
     kind, order, body = entry
     if kind in ("query", "go-home"):
         return "order", order, 0
@@ -274,27 +276,27 @@ def part_of(entry: Entry) -> tuple[str, str | None, int] | None:
 
 
 def once(log: list[Entry]) -> list[Entry]:
-    """Return a log without what a vehicle reported again."""
+    """Return a log without repeated reports."""
     return [entry for n, entry in enumerate(log) if entry not in log[:n]]
 
 
 @dataclass
 class Unbroken:
-    """What comes of a mission that nobody kills."""
+    """The log of an uninterrupted mission."""
 
     log: list[Entry]
     seconds: float
 
     @property
     def repeated(self) -> set[Any]:
-        """What the vehicle reports more than once."""
+        """The entries that the vehicle repeats."""
         parts = [part_of(entry) for entry in self.log]
         return {part for part in parts if part is not None and parts.count(part) > 1}
 
 
 @dataclass
 class Count:
-    """What the kills did."""
+    """Counts of kills and their effects."""
 
     kills: int = 0
     places: dict[str, int] = field(default_factory=dict)
@@ -316,7 +318,7 @@ class Count:
 
 
 class Drill:
-    """Kills runs of the missions, one after the other, and counts what came of it."""
+    """Kills runs of the missions in turn, and counts the effects."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
@@ -351,7 +353,7 @@ class Drill:
         return self.unbroken[name]
 
     def _mission(self, name: str, file: Path, kills: int) -> None:
-        """Kill a mission until it has come to its end, or has died often enough."""
+        """Kill a mission until it has ended, or has died often enough."""
         reference, seen = self._reference(name), list[Entry]()
         for number in range(self.random.randint(2, LIVES)):
             if self.count.kills >= kills or not self._killed(name, file, reference, len(seen)):
@@ -364,7 +366,7 @@ class Drill:
         self._compare(name, self._checked(name, file, seen), reference)
 
     def _killed(self, name: str, file: Path, reference: Unbroken, rows: int) -> bool:
-        """Let a process live for a while; return whether it died before the run had ended."""
+        """Run a process for a while; return True if it died before the run had ended."""
         death, after_s = self._plan(reference, rows)
         self.board.put(0, 0)
         if in_a_child(lambda: live(name, file, death, self.board), after_s):
@@ -378,7 +380,7 @@ class Drill:
         return True
 
     def _plan(self, reference: Unbroken, rows: int) -> tuple[Death | None, float | None]:
-        """Return where a process is to die, or after how many seconds."""
+        """Return where a process shall die, or after how many seconds."""
         draw = self.random
         if draw.random() < 0.4:
             return None, draw.uniform(0.0, reference.seconds * max(0.2, 1.0 - rows / len(reference.log)))
@@ -387,7 +389,7 @@ class Drill:
         return Death(place, write, 10.0 ** draw.uniform(-5.0, -2.0)), None
 
     def _checked(self, name: str, file: Path, seen: list[Entry]) -> list[Entry]:
-        """Return what is on disk, after a count of what was there, or acknowledged, and is no more."""
+        """Return what is on disk, and count what was there or acknowledged before but is missing."""
         log = entries(file)
         acknowledged = self.board.get()[0]
         lost = sum(a != b for a, b in zip(seen, log, strict=False)) + max(
@@ -399,7 +401,7 @@ class Drill:
         return log
 
     def _compare(self, name: str, log: list[Entry], reference: Unbroken) -> None:
-        """Count what stands in a log twice, and see whether it says what it would have said unbroken."""
+        """Count repetitions in a log, and compare it with that of the uninterrupted run."""
         parts = [part for entry in log if (part := part_of(entry)) not in (None, *reference.repeated)]
         self.count.doubled += len(parts) - len(set(parts))
         log, whole = once(log), once(reference.log)
@@ -411,7 +413,7 @@ class Drill:
             self.count.unequal += 1
 
     def _torn(self, name: str, file: Path, seen: list[Entry], reference: Unbroken) -> None:
-        """Damage the end of the log in copies of a record, and go on from there."""
+        """Damage the end of the log in copies of a record, and resume from there."""
         log = file.with_name("run.sqlite-wal")
         if not log.exists():
             return
@@ -429,7 +431,7 @@ class Drill:
         assert kept == seen[: len(kept)]
 
     def _go_on_from(self, name: str, file: Path, log: bytes, reference: Unbroken, what: str) -> list[Entry]:
-        """Return what a copy of a record with another log holds, after its run has gone on to its end."""
+        """Resume a copy of a record with another log to the end, and return its content."""
         copy = file.parent / "torn" / "run.sqlite"
         copy.parent.mkdir()
         shutil.copyfile(file, copy)

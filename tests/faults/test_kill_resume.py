@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def test_killed_runs_go_on_to_the_same_end_and_nothing_is_lost():
+def test_killed_runs_resume_to_the_same_end_without_loss():
     harness = Path(__file__).with_name("kill_resume.py")
     done = subprocess.run(
         [sys.executable, harness, "--kills", "20", "--seed", "7"],

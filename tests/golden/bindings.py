@@ -36,8 +36,8 @@ from fieldbo.policies.level_set import confidence_sets as sets
 from fieldbo.policies.level_set import reduction
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.travel.one_step import DistUCB
-from fieldbo.policies.travel.rollout import Simulation, rollout_values
 from fieldbo.policies.travel.scores import TravelScore
+from fieldbo.policies.travel.simulation import Simulation, rollout_values
 from fieldbo.results import regrets
 from fieldbo.results.metrics import f1_score
 from fieldbo.world.fields import function
@@ -73,7 +73,7 @@ def _belief(case: Case) -> Belief:
     if not len(X):
         return prior
     y = inputs.get("y")
-    return prior.given(X, np.zeros(len(X)) if y is None else _array(y), _array(inputs["noise"]))
+    return prior.condition_on(X, np.zeros(len(X)) if y is None else _array(y), _array(inputs["noise"]))
 
 
 def _kernel_matrix(case: Case) -> Answer:
@@ -273,7 +273,7 @@ def _mission(case: Case) -> Mission:
             variance=i["kernel"]["var"],
             mean=0.0,
         ),
-        crew=(VehicleSpec(1e9, sites[start]),),
+        vehicles=(VehicleSpec(1e9, sites[start]),),
         max_steps=int(i["T"]),
     )
 
@@ -348,7 +348,7 @@ def _rollout_value(case: Case) -> Answer:
     sites, position, draws = _array(i["cand"]), _array(i["loc"]), _array(i["Z"])
     cost = Euclidean().within(_plane(sites, position[None]))
     paths = Simulation(
-        base=TravelScore(_BASES[i["acq"]], float(i["beta"]), i["convention"], float(i["d0"])),
+        score=TravelScore(_BASES[i["acq"]], float(i["beta"]), i["convention"], float(i["d0"])),
         cost=cost,
         limits=(Limit("battery", float(i["budget"]), cost.to, lambda ends: np.zeros(len(ends))),),
         steps=draws.shape[1] if i["tau"] is None else int(i["tau"]),
@@ -385,7 +385,7 @@ def _run_distucb_myopic(case: Case) -> Answer:
             variance=i["kernel"]["var"],
             mean=0.0,
         ),
-        crew=(VehicleSpec(float(i["budget"]), X[-1]),),
+        vehicles=(VehicleSpec(float(i["budget"]), X[-1]),),
         max_steps=int(i["max_steps"]) + 1,
     )
     agent, path = Agent(mission), []

@@ -1,9 +1,9 @@
-"""What goes wrong with robots, row by row: each is a whole mission from files, over a real link.
+"""The faults of robots, one test each: a whole mission from files, over a real link.
 
-The rows are written once. The tests of a kind of robot subclass `FaultTable`, say in a `Peer` how theirs is
-reached, and run all of them::
+The tests are written once. To test a kind of robot, subclass `FaultTable` and describe in a `Peer` how to
+reach the robot::
 
-    class MqttClient(Peer):
+    class OverMqtt(Peer):
         def start(self):
             self.broker = Broker(self.folder)
             self.link = f'kind = "mqtt"\\\\nport = {self.broker.port}'
@@ -34,13 +34,13 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.vehicles.load import LoadedVehicleFile
-from fieldbo.vehicles.remote.link import At
+from fieldbo.vehicles.remote.link import PositionReport
 
 SILENCE_S, LEAST_S = 2.0, 6.0
 """The watchdog's time, and how long an order may take, as the vehicle file states them."""
 
 GONE_S = 10.0
-"""How long what lies between robot and fieldbo is gone."""
+"""How long the connection between robot and fieldbo is cut."""
 
 
 class Peer(ABC):
@@ -51,15 +51,15 @@ class Peer(ABC):
     folder : Path
         For files of its own.
     link : str
-        The vehicle file's ``[link]`` table, without its head.
+        The vehicle file's ``[link]`` table, without its header.
     tables : str
         More tables of the vehicle file: ``[frame]``, ``[arrival]``.
     speedup, slowly : float
-        How fast its simulated robot's clock runs, and where something is done to it on its way.
+        How fast the simulated robot's clock runs; the second when a test interferes on the way.
     within : float
-        So near a site it arrives, in metres: the accuracy that the vehicle file states.
+        How close to a site it arrives, in metres: the accuracy in the vehicle file.
     answers : bool
-        Whether the robot tells what came of an order by its id, also after a restart of fieldbo.
+        Whether the robot reports outcomes by id, even after fieldbo restarts.
     """
 
     link: str = ""
@@ -74,18 +74,18 @@ class Peer(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start what lies between, and set `link`."""
+        """Start the connection, and set `link`."""
 
     def stop(self) -> None:
-        """End it."""
+        """End the connection."""
 
     @abstractmethod
     def cut(self) -> None:
-        """Let what lies between be gone,"""
+        """Cut the connection."""
 
     @abstractmethod
-    def mend(self) -> None:
-        """and come back."""
+    def restore(self) -> None:
+        """Restore the connection."""
 
     def __enter__(self) -> Peer:
         self.start()
@@ -97,7 +97,7 @@ class Peer(ABC):
 
 @dataclass(frozen=True)
 class Ran:
-    """A run that has ended, or was broken off: its exit code, what it said, and its folder."""
+    """A run that has ended or was interrupted: its exit code, output and folder."""
 
     code: int
     output: str
@@ -161,7 +161,7 @@ class Trial:
         return self._begun(fieldbo("run", self.mission, *files, *replaced, cwd=self.folder))
 
     def resume(self) -> Ran:
-        """Go on with it, to the end."""
+        """Resume the mission, to the end."""
         return self.ended(self._begun(fieldbo("resume", self.folder / "run", cwd=self.folder)))
 
     def run(self, *settings: str) -> Ran:
@@ -182,7 +182,7 @@ class Trial:
         return Ran(0, "", self.folder / "run").rows if file.exists() else []
 
     def until_under_way(self, orders: int, running: Program):
-        """Wait until so many orders have left, and the last is still out; return its row."""
+        """Wait until this many orders were sent and the last is outstanding; return its row."""
 
         def last():
             assert running.running, running.output
@@ -197,21 +197,24 @@ class Trial:
             raise AssertionError(f"{error}:\n{running.output}\n{told}") from None
 
     def where_the_robot_stays(self, seconds: float = 1.0):
-        """Listen to the robot beside fieldbo; return all places that it tells of, (k, d)."""
+        """Listen to the robot next to fieldbo; return all positions that it reports (k, d)."""
         told, heard = LoadedVehicleFile.read(str(self.file)), []
         mission = load_mission(str(self.mission))
         ground = told.settings.ground(mission.world.domain.axes)
         connection = told.link.open(mission, ground, heard.append)
         try:
-            until(lambda: any(isinstance(one, At) for one in heard), what="the robot to say where it is")
+            until(
+                lambda: any(isinstance(one, PositionReport) for one in heard),
+                what="the robot to say where it is",
+            )
             heard.clear()
             time.sleep(seconds)
         finally:
             connection.close()
-        return np.array([one.position for one in heard if isinstance(one, At)])
+        return np.array([one.position for one in heard if isinstance(one, PositionReport)])
 
     def check(self, ran: Ran, codes=(0,)) -> None:
-        """Whatever went wrong, this holds of a run that has ended."""
+        """Check what holds for every finished run, whatever went wrong."""
         said = "\n".join([ran.output, *(one.output for one in self._programs)])
         assert "Traceback" not in said, said
         assert ran.code in codes, said
@@ -222,7 +225,7 @@ class Trial:
         self._readings_are_where_they_were_taken(ran)
 
     def _nothing_is_counted_twice(self, ran: Ran) -> None:
-        """Each order leaves once, each part is paid once; what is spent is what the robot used."""
+        """Each order is sent once, each part counts once, and the cost is what the robot used."""
         orders = [one.id for one in ran.of(Query, GoHome)]
         assert len(set(orders)) == len(orders)
         assert ran.summary["readings"] == sum(len(one.values) for one in ran.visits)
@@ -232,7 +235,7 @@ class Trial:
             assert ran.summary["cost"] == pytest.approx(used, abs=0.02 * BATTERY_S)
 
     def _readings_are_where_they_were_taken(self, ran: Ran) -> None:
-        """The field has there what was read."""
+        """The field has these values at these sites."""
         for one in ran.visits:
             known = np.isfinite(one.values)
             gap = np.abs(self.truth(one.sites[known]) - one.values[known])
@@ -247,7 +250,7 @@ class Trial:
 
 
 class FaultTable(ABC):
-    """The rows. Override `peer`."""
+    """The tests. Override `peer`."""
 
     peer: ClassVar[type[Peer]]
 
@@ -256,7 +259,7 @@ class FaultTable(ABC):
         with self.peer(tmp_path) as peer, Trial(tmp_path, peer) as trial:
             yield trial
 
-    def test_a_robot_that_does_as_it_is_told_reads_at_the_sites_of_a_simulation(self, trial):
+    def test_a_faultless_robot_visits_the_sites_of_a_simulation(self, trial):
         trial.robot()
 
         ran = trial.run()
@@ -267,7 +270,7 @@ class FaultTable(ABC):
         assert ran.summary["end_reason"] == planned.end_reason
         assert ran.summary["home"]
 
-    def test_where_no_robot_answers_nothing_is_begun(self, trial):
+    def test_without_a_robot_no_run_starts(self, trial):
         ran = trial.run()
 
         assert ran.code == 2, ran.output
@@ -275,7 +278,7 @@ class FaultTable(ABC):
         assert "Traceback" not in ran.output
         assert not ran.folder.exists()
 
-    def test_an_order_that_is_refused_costs_nothing_and_the_run_goes_on(self, trial):
+    def test_a_rejected_order_costs_nothing_and_the_run_continues(self, trial):
         trial.robot("refuse:2")
 
         ran = trial.run()
@@ -286,7 +289,7 @@ class FaultTable(ABC):
         assert len(ran.visits) == len(ran.of(Query)) - 1
         assert ran.summary["home"]
 
-    def test_an_order_that_is_never_done_is_given_up_and_the_run_goes_on(self, trial):
+    def test_an_order_that_is_never_done_is_given_up_and_the_run_continues(self, trial):
         trial.robot("stuck:2")
 
         ran = trial.run()
@@ -297,7 +300,7 @@ class FaultTable(ABC):
         assert len(ran.visits) == len(orders) - 1
         assert ran.summary["home"]
 
-    def test_a_reading_that_is_no_number_or_absurd_has_failed_and_no_other(self, trial):
+    def test_only_nan_and_absurd_readings_count_as_failed(self, trial):
         trial.robot("nan:2", "absurd:4")
 
         ran = trial.run()
@@ -307,7 +310,7 @@ class FaultTable(ABC):
         assert failed == [2, 4]
         assert len(ran.visits) == len(ran.of(Query))
 
-    def test_a_reading_far_from_its_site_belongs_where_it_was_taken(self, trial):
+    def test_a_reading_far_from_its_site_counts_where_it_was_taken(self, trial):
         trial.robot("astray:3:7")
 
         ran = trial.run()
@@ -317,7 +320,7 @@ class FaultTable(ABC):
         gap = seen.sites[-1] - asked.site
         assert gap == pytest.approx([7.0, 0.0], abs=0.1 + trial.peer.within)
 
-    def test_a_battery_that_runs_down_faster_than_planned_still_brings_the_robot_home(self, trial):
+    def test_a_battery_that_drains_faster_than_planned_still_brings_the_robot_home(self, trial):
         trial.robot("drain:1:1.6")
 
         ran = trial.run("agent.max_steps=100", "agent.margin=0.7")
@@ -328,7 +331,7 @@ class FaultTable(ABC):
         assert ran.of(Telemetry)[-1].remaining >= 0.0
         assert ran.summary["cost"] > 1.2 * ran.summary["planned_cost"]
 
-    def test_a_result_that_comes_twice_or_late_counts_once(self, trial):
+    def test_a_result_that_arrives_twice_or_late_counts_once(self, trial):
         trial.robot("twice:1", "late:3:2.5", "twice:5")
 
         ran = trial.run()
@@ -336,7 +339,7 @@ class FaultTable(ABC):
         trial.check(ran)
         assert len(ran.visits) == len(ran.of(Query))
 
-    def test_a_result_that_comes_when_its_order_is_given_up_is_still_read_and_paid_once(self, trial):
+    def test_a_result_after_its_order_was_given_up_still_counts_once(self, trial):
         trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
 
         ran = trial.run()
@@ -346,7 +349,7 @@ class FaultTable(ABC):
         assert late.order == ran.of(Query)[2].id
         assert late.order in [one.order for one in ran.visits]
 
-    def test_a_clock_that_jumps_changes_no_order_of_readings(self, trial):
+    def test_a_clock_that_jumps_does_not_reorder_readings(self, trial):
         trial.robot("clock:2:-5000", "clock:4:100000")
 
         ran = trial.run()
@@ -357,7 +360,7 @@ class FaultTable(ABC):
         assert ran.summary["time_s"] < 3 * ran.summary["planned_time_s"]
         assert len(ran.visits) == len(ran.of(Query))
 
-    def test_a_robot_that_is_killed_and_started_again_goes_on(self, trial):
+    def test_a_robot_that_is_killed_and_restarted_continues(self, trial):
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=2", 'agent.when_lost.then="wait"')
         trial.until_under_way(4, run)
@@ -372,7 +375,7 @@ class FaultTable(ABC):
         assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
         assert len(ran.visits) >= len(ran.of(Query)) - 2
 
-    def test_a_robot_that_is_gone_for_good_ends_the_run(self, trial):
+    def test_a_robot_that_never_returns_ends_the_run(self, trial):
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=2")
         trial.until_under_way(4, run)
@@ -384,13 +387,13 @@ class FaultTable(ABC):
         assert ran.summary["end_reason"] == EndReason.VEHICLE_LOST
         assert ran.of(Lost)
 
-    def test_what_lies_between_may_be_gone_for_a_while(self, trial):
+    def test_a_run_survives_a_gap_in_the_connection(self, trial):
         trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
         trial.until_under_way(4, run)
         trial.peer.cut()
         time.sleep(GONE_S)
-        trial.peer.mend()
+        trial.peer.restore()
 
         ran = trial.ended(run)
 
@@ -398,7 +401,7 @@ class FaultTable(ABC):
         assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
         assert len(ran.visits) >= len(ran.of(Query)) - 2
 
-    def test_a_robot_that_falls_silent_is_noticed_within_the_watchdogs_time(self, trial):
+    def test_the_watchdog_notices_a_silent_robot_in_time(self, trial):
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
         trial.until_under_way(4, run)
@@ -416,7 +419,7 @@ class FaultTable(ABC):
         assert noticed_s < SILENCE_S + 1.0
         assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
 
-    def test_ctrl_c_has_the_robot_stay_where_it_is_and_the_run_can_go_on(self, trial):
+    def test_ctrl_c_stops_the_robot_and_the_run_can_be_resumed(self, trial):
         trial.robot(slow=True)
         run = trial.start()
         row = trial.until_under_way(4, run)
@@ -433,7 +436,7 @@ class FaultTable(ABC):
         trial.check(ran)
         assert ran.summary["end_reason"] == EndReason.STEP_LIMIT
 
-    def test_a_run_that_is_killed_goes_on_and_counts_nothing_twice(self, trial):
+    def test_a_killed_run_resumes_and_counts_nothing_twice(self, trial):
         trial.robot(slow=True)
         run = trial.start()
         trial.until_under_way(4, run)

@@ -19,7 +19,7 @@ from mavsdk.plugins.telemetry_server import Battery, Heading, Position, Telemetr
 
 from fieldbo.mission.load import load_world
 from fieldbo.vehicles.load import LoadedVehicleFile
-from fieldbo.vehicles.remote.link import At, Charge, Done, Goal
+from fieldbo.vehicles.remote.link import BatteryReport, Goal, GoalResult, PositionReport
 from fieldbo.vehicles.simulators import Robot
 from fieldbo.vehicles.simulators.mavlink import mirrored
 
@@ -85,15 +85,15 @@ class Vehicle:
         self.count += 1
 
     def tell(self, signal):
-        if isinstance(signal, At):
+        if isinstance(signal, PositionReport):
             latitude, longitude, altitude = self.ground.geodetic(signal.position)[0].tolist()
             place = Position(latitude, longitude, altitude, altitude)
             self.telemetry.publish_position(place, VelocityNed(0, 0, 0), Heading(90))
             if self.reading is not None:
                 self.send("NAMED_VALUE_FLOAT", time_boot_ms=0, name=self.link.reading, value=self.reading)
-        elif isinstance(signal, Charge) and signal.share is not None:
+        elif isinstance(signal, BatteryReport) and signal.share is not None:
             self.telemetry.publish_battery(Battery(12.6, signal.share))
-        elif isinstance(signal, Done) and signal.complete:
+        elif isinstance(signal, GoalResult) and signal.complete:
             self.reading = float(signal.values[-1])
 
     def send(self, kind, **fields):

@@ -30,7 +30,7 @@ from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import for_new_run, vehicle_of
 from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.remote.link import Alive, At, Done, Goal, Read
+from fieldbo.vehicles.remote.link import Goal, GoalResult, Heartbeat, PositionReport, Reading
 
 HERE = Path(__file__).parent
 
@@ -113,7 +113,7 @@ def waited(heard, kind, timeout_s=5.0):
     )
 
 
-def test_a_vehicle_tells_where_it_is_what_it_has_left_and_what_it_reads(on_the_air):
+def test_messages_of_the_vehicle_become_reports(on_the_air):
     wire, heard, _ = on_the_air
     heartbeat(wire)
     place(wire, 1000, east_m=20.0)
@@ -123,13 +123,13 @@ def test_a_vehicle_tells_where_it_is_what_it_has_left_and_what_it_reads(on_the_a
 
     until(lambda: len(heard) == 5)
     alive, at, charge, read, failed = heard
-    assert alive == Alive()
+    assert alive == Heartbeat()
     assert at.position == pytest.approx([20.0, 0.0], abs=0.1)
     assert (charge.share, read.value) == (0.55, 14.5)
     assert math.isnan(failed.value)
 
 
-def test_what_nobody_knows_is_not_told(on_the_air):
+def test_unknown_values_give_no_reports(on_the_air):
     """Neither a battery of -1%, nor a place where there is no fix, nor a reading from nobody knows where."""
     wire, heard, _ = on_the_air
     wire.mav.named_value_float_send(1000, b"temp", 14.5)
@@ -139,11 +139,11 @@ def test_what_nobody_knows_is_not_told(on_the_air):
     wire.mav.named_value_float_send(1000, b"pressure", 3.0)
     heartbeat(wire)
 
-    waited(heard, Alive)
-    assert heard == [Alive()]
+    waited(heard, Heartbeat)
+    assert heard == [Heartbeat()]
 
 
-def test_what_comes_twice_or_is_overtaken_is_no_news(on_the_air):
+def test_duplicate_and_overtaken_packets_are_ignored(on_the_air):
     wire, heard, _ = on_the_air
     packets, write = [], wire.write
     wire.write = packets.append
@@ -155,12 +155,12 @@ def test_what_comes_twice_or_is_overtaken_is_no_news(on_the_air):
         wire.write(packets[number])
     heartbeat(wire)
 
-    until(lambda: sum(isinstance(one, Alive) for one in heard) == 2)
-    (at,) = [one for one in heard if isinstance(one, At)]
+    until(lambda: sum(isinstance(one, Heartbeat) for one in heard) == 2)
+    (at,) = [one for one in heard if isinstance(one, PositionReport)]
     assert at.position[0] == pytest.approx(20.0, abs=0.1)
 
 
-def test_other_parts_of_the_vehicle_are_no_sign_of_its_autopilots_life(on_the_air):
+def test_heartbeats_of_other_components_are_no_sign_of_life(on_the_air):
     wire, heard, _ = on_the_air
     wire.mav.srcComponent = 100  # a camera
     heartbeat(wire)
@@ -170,8 +170,8 @@ def test_other_parts_of_the_vehicle_are_no_sign_of_its_autopilots_life(on_the_ai
     wire.mav.srcComponent = 191  # a computer on board, with the sensor
     wire.mav.named_value_float_send(7, b"temp", 14.5)
 
-    assert waited(heard, Read).value == 14.5
-    assert [type(one) for one in heard] == [At, Read]
+    assert waited(heard, Reading).value == 14.5
+    assert [type(one) for one in heard] == [PositionReport, Reading]
 
 
 def commands(wire, seconds):
@@ -187,7 +187,7 @@ def commands(wire, seconds):
 
 
 @pytest.mark.parametrize(("autopilot", "mode", "often"), [(ARDUPILOT, GUIDED, False), (PX4, OFFBOARD, True)])
-def test_a_place_is_told_as_often_as_the_autopilot_needs_it(autopilot, mode, often, on_the_air):
+def test_a_target_is_sent_as_often_as_the_autopilot_needs_it(autopilot, mode, often, on_the_air):
     """PX4 leaves OFFBOARD without; ArduPilot keeps it, and would begin anew each time."""
     wire, _, connection = on_the_air
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
@@ -201,7 +201,7 @@ def test_a_place_is_told_as_often_as_the_autopilot_needs_it(autopilot, mode, oft
     assert often or len(told) <= 7
 
 
-def test_a_vehicle_that_was_switched_off_and_on_is_asked_again_and_one_that_was_taken_is_not(on_the_air):
+def test_the_guided_mode_is_requested_again_after_a_restart_but_not_from_a_pilot(on_the_air):
     wire, heard, connection = on_the_air
 
     def sent(mode, boot_ms):
@@ -219,7 +219,7 @@ def test_a_vehicle_that_was_switched_off_and_on_is_asked_again_and_one_that_was_
     assert "SET_POSITION_TARGET_GLOBAL_INT" in sent(GUIDED, 104_000)
     commands(wire, 0.5)
     sent(HOLD, 106_000)  # a pilot's hand
-    assert waited(heard, Done).complete is False
+    assert waited(heard, GoalResult).complete is False
     connection.go(Goal("run/1#a", np.array([60.0, 0.0])))
     assert sent(HOLD, 108_000) == set()
     assert "mode 15" in sent(HOLD, 3_000)  # after a new start
@@ -266,7 +266,7 @@ class BehindRouter(Peer):
     def cut(self):
         self.router.toggle()
 
-    def mend(self):
+    def restore(self):
         self.router.toggle()
 
 
@@ -279,7 +279,7 @@ class FencedIn(BehindRouter):
 class TestFaults(FaultTable):
     peer = BehindRouter
 
-    def test_an_order_that_is_refused_costs_nothing_and_the_run_goes_on(self, tmp_path):
+    def test_a_rejected_order_costs_nothing_and_the_run_continues(self, tmp_path):
         """No place to go to is ever acknowledged: what refuses is the fence."""
         with FencedIn(tmp_path) as peer, Trial(tmp_path, peer) as trial:
             trial.robot()
@@ -294,7 +294,7 @@ class TestFaults(FaultTable):
             assert [one.order for one in ran.visits] == [order for order in asked if order not in refused]
             assert ran.summary["home"]
 
-    def test_a_reading_far_from_its_site_belongs_where_it_was_taken(self, trial):
+    def test_a_reading_far_from_its_site_counts_where_it_was_taken(self, trial):
         """What stops elsewhere never arrives: it is given up."""
         trial.robot("astray:3:7")
 
@@ -303,7 +303,7 @@ class TestFaults(FaultTable):
         trial.check(ran)
         self._cut_short_and_gone_on(ran, 3)
 
-    def test_a_result_that_comes_when_its_order_is_given_up_is_still_read_and_paid_once(self, trial):
+    def test_a_result_after_its_order_was_given_up_still_counts_once(self, trial):
         """A reading has no order's name: one that comes later belongs to none."""
         trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
 
@@ -411,7 +411,7 @@ def settled(vehicle, timeout_s=20.0):
     return found[0]
 
 
-def test_a_pilot_who_takes_the_vehicle_has_it_until_it_is_given_back(afloat):
+def test_a_pilot_who_takes_control_keeps_it_until_it_is_returned(afloat):
     boat, vehicle, pilot = afloat
     vehicle.send(Query([60.0, 50.0], expected_cost=80.0, id="run/0"))
     boat.wait_for("GUIDED")
@@ -445,7 +445,7 @@ def test_an_order_waits_until_a_pilot_has_armed_the_vehicle(afloat):
     assert isinstance(settled(vehicle), Observation)
 
 
-def test_noise_and_strangers_on_the_line_do_no_harm(afloat, tmp_path):
+def test_noise_and_other_systems_on_the_link_do_no_harm(afloat, tmp_path):
     _, vehicle, _ = afloat
     from pymavlink import mavutil
 
@@ -469,7 +469,7 @@ def test_noise_and_strangers_on_the_line_do_no_harm(afloat, tmp_path):
 # -- other ways to a vehicle -----------------------------------------------------------------------------
 
 
-def test_a_vehicle_on_tcp_is_missed_as_soon_as_it_hangs_up_and_found_again(tmp_path):
+def test_a_vehicle_that_hangs_up_on_tcp_is_lost_at_once_and_found_again(tmp_path):
     mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
     tables = f'[link]\nkind = "mavlink"\nconnection = "tcp:127.0.0.1:{free_port()}"\n{POND}\n{ARRIVAL}'
     write(tmp_path / "drone.toml", f"format = 1\n{tables}\n[watch]\nsilence_s = 10\n")
@@ -498,7 +498,7 @@ def test_a_vehicle_on_tcp_is_missed_as_soon_as_it_hangs_up_and_found_again(tmp_p
                     assert isinstance(settled(again), Observation)
 
 
-def test_a_vehicle_that_listens_is_called(tmp_path):
+def test_fieldbo_calls_a_vehicle_that_listens(tmp_path):
     mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
     file, port = tmp_path / "drone.toml", free_port(socket.SOCK_DGRAM)
     link = f'[link]\nkind = "mavlink"\nconnection = "udpout:127.0.0.1:{port}"\naltitude = "relative"'
@@ -563,7 +563,7 @@ class Radio:
 
 
 @pytest.mark.parametrize("troubles", [(), ("--loss", 0.3, "--double", 0.2)], ids=["good link", "poor link"])
-def test_a_plan_that_is_put_into_a_vehicle_is_there_item_by_item(troubles, tmp_path):
+def test_an_uploaded_plan_arrives_item_by_item(troubles, tmp_path):
     with Router(*troubles) as router:
         file = drone(tmp_path, router, LAKE)
         with mavsdk(file, "lake-transect") as boat:
@@ -586,7 +586,7 @@ def test_a_plan_that_is_put_into_a_vehicle_is_there_item_by_item(troubles, tmp_p
 
 
 @pytest.mark.parametrize("altitude", ["absolute", "relative"])
-def test_a_plan_file_means_to_others_what_it_means_to_us(altitude, tmp_path):
+def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     """MAVSDK reads it, which reads those of QGroundControl."""
     from mavsdk.component_type import ComponentType
     from mavsdk.mavsdk import Configuration, Mavsdk

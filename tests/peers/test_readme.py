@@ -32,13 +32,13 @@ MAVLINK = [
 ]
 
 
-def test_there_is_something_to_try_over_each_link():
+def test_the_readmes_have_examples_for_each_link():
     assert len(MQTT) == 3
     assert len(MAVLINK) == 1
 
 
 @pytest.mark.parametrize(("robot", "mission"), [*MQTT, *MAVLINK], ids=lambda words: words[1])
-def test_what_two_terminals_are_told_to_do_visits_what_the_simulation_does(robot, mission, tmp_path):
+def test_the_commands_for_two_terminals_visit_the_sites_of_the_simulation(robot, mission, tmp_path):
     short = ["--set", "agent.max_steps=8"]
     told = [*mission, *short, "--out", tmp_path / "real"]
     alone = mission[: mission.index("--vehicle")] + mission[mission.index("--vehicle") + 2 :]

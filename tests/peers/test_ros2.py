@@ -23,7 +23,16 @@ from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.load import for_new_run, vehicle_of
-from fieldbo.vehicles.remote.link import Alive, At, Charge, Done, Down, Goal, Read, Refused
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
+    PositionReport,
+    Reading,
+    Unreachable,
+)
 from fieldbo.vehicles.ros2.link import Ros2, pose_of
 from fieldbo.vehicles.ros2.node import Node, ros
 from fieldbo.vehicles.ros2.streams import Ros2Nav2, Ros2Topics
@@ -49,13 +58,13 @@ def network():
 
 
 @pytest.mark.parametrize("name", ["", "my boat", "1st", "boat//left", "boat/", "boat-1"])
-def test_what_is_no_name_in_ros_is_refused(name):
+def test_an_invalid_ros_name_is_an_error(name):
     with pytest.raises(InputError, match="action = "):
         Ros2(action=name)
 
 
 @pytest.mark.parametrize("number", [-1, 233])
-def test_a_domain_that_does_not_exist_is_refused(number):
+def test_an_invalid_domain_is_an_error(number):
     with pytest.raises(InputError, match="domain_id = "):
         Ros2Topics(domain_id=number)
 
@@ -68,14 +77,14 @@ def test_an_address_has_the_whole_name_and_the_domain(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "mend"),
+    ("kind", "module", "fix"),
     [
         (Ros2, "rclpy", "source your ROS 2"),
         (Ros2, "fieldbo_msgs.action", "ros/build.py"),
         (Ros2Nav2, "nav2_msgs.action", "nav2-msgs"),
     ],
 )
-def test_what_is_not_installed_is_said_with_how_to_get_it(kind, module, fix, tmp_path, monkeypatch):
+def test_a_missing_package_is_an_error_that_says_how_to_install_it(kind, module, fix, tmp_path, monkeypatch):
     mission = pond_mission(tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(VehicleError, match=fix):
@@ -83,7 +92,7 @@ def test_what_is_not_installed_is_said_with_how_to_get_it(kind, module, fix, tmp
 
 
 @pytest.mark.parametrize("kind", [Ros2Topics, Ros2Nav2])
-def test_a_robot_that_goes_by_places_needs_to_know_where_the_domain_lies(kind, tmp_path):
+def test_a_robot_that_goes_by_poses_needs_a_frame(kind, tmp_path):
     with pytest.raises(VehicleError, match=r'along = "x"'):
         kind().open(pond_mission(tmp_path), None, print)
 
@@ -106,7 +115,7 @@ class Beside:
         actions, kind = ros("rclpy.action"), ros("fieldbo_msgs.action").Visit
         response = actions.server.GoalResponse.ACCEPT if takes_on else actions.server.GoalResponse.REJECT
         name, told = self.link.action, {"goal_callback": lambda goal: response}
-        self.robot.own(actions.ActionServer(self.robot.ros, kind, name, answer, **told))
+        self.robot.register(actions.ActionServer(self.robot.ros, kind, name, answer, **told))
 
     def publisher(self, module, kind, topic):
         return self.robot.ros.create_publisher(getattr(ros(module), kind), topic, 10)
@@ -142,7 +151,7 @@ def visited(handle, **told):
     return ros("fieldbo_msgs.action").Visit.Result(**told)
 
 
-def test_a_result_says_where_and_when_each_value_was_read_and_what_else_was(tmp_path):
+def test_a_result_has_the_site_and_time_of_each_value_and_its_channels(tmp_path):
     told = {"sites": [10.0, 0.0, 20.0, 1.0], "values": [1.0, math.nan], "seconds": [3.0, 8.0]}
     others = {"channels": ["temperature", "pH"], "others": [14.0, 14.5, 7.0, math.nan]}
     where = {"position": [20.0, 1.0], "cost": math.nan, "duration": 9.0}
@@ -156,12 +165,12 @@ def test_a_result_says_where_and_when_each_value_was_read_and_what_else_was(tmp_
     beside.serve(answer)
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, math.nan]), np.array([True, False]), level=2))
-        done = beside.heard(Done)
+        done = beside.heard(GoalResult)
 
     assert (goals[0].id, list(goals[0].axes), goals[0].level) == ("run/0#a", ["x", "y"], 2)
     assert np.array_equal(goals[0].site, [20.0, math.nan], equal_nan=True)
     assert goals[0].pose.header.frame_id == ""
-    assert (done.errand, done.complete, done.duration_s) == ("run/0#a", True, 9.0)
+    assert (done.goal, done.complete, done.duration_s) == ("run/0#a", True, 9.0)
     assert done.sites.tolist() == [[10.0, 0.0], [20.0, 1.0]]
     assert np.array_equal(done.values, [1.0, math.nan], equal_nan=True)
     assert done.seconds.tolist() == [3.0, 8.0]
@@ -170,7 +179,7 @@ def test_a_result_says_where_and_when_each_value_was_read_and_what_else_was(tmp_
     assert np.array_equal(done.channels["pH"], [7.0, math.nan], equal_nan=True)
 
 
-def test_a_goal_has_its_place_in_metres_east_and_north(tmp_path):
+def test_a_goal_has_a_pose_in_metres_east_and_north(tmp_path):
     goals = []
 
     def answer(handle):
@@ -181,7 +190,7 @@ def test_a_goal_has_its_place_in_metres_east_and_north(tmp_path):
     beside.serve(answer)
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, 30.0]), home=True))
-        beside.heard(Done)
+        beside.heard(GoalResult)
 
     pose = goals[0].pose
     assert pose.header.frame_id == "pond"
@@ -189,19 +198,19 @@ def test_a_goal_has_its_place_in_metres_east_and_north(tmp_path):
     assert goals[0].home
 
 
-def test_numbers_that_do_not_fit_each_other_are_none(tmp_path):
+def test_arrays_of_the_wrong_length_are_nan(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(lambda handle: visited(handle, values=[1.0, 2.0], sites=[3.0], channels=["pH"]))
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
-        done = beside.heard(Done)
+        done = beside.heard(GoalResult)
 
     assert done.sites.shape == (2, 2)
     assert np.isnan([*done.sites.ravel(), *done.seconds, *done.channels["pH"]]).all()
     assert len(done.position) == 0
 
 
-def test_a_program_that_fails_in_the_middle_has_cut_the_order_short(tmp_path):
+def test_a_program_that_aborts_cuts_the_goal_short(tmp_path):
     def fail(handle):
         handle.abort()
         return ros("fieldbo_msgs.action").Visit.Result()
@@ -210,42 +219,42 @@ def test_a_program_that_fails_in_the_middle_has_cut_the_order_short(tmp_path):
     beside.serve(fail)
     with beside:
         beside.connection.go(Goal("run/0#a", np.array([20.0, 0.0])))
-        done = beside.heard(Done)
+        done = beside.heard(GoalResult)
 
-    assert (done.errand, done.complete, done.sites.shape) == ("run/0#a", False, (0, 2))
+    assert (done.goal, done.complete, done.sites.shape) == ("run/0#a", False, (0, 2))
 
 
-def test_a_goal_that_is_not_taken_on_is_refused_but_a_question_is_only_not_answered(tmp_path):
+def test_an_unaccepted_goal_is_rejected_but_an_unaccepted_question_is_not(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(visited, takes_on=False)
     with beside:
-        beside.heard(Alive)
+        beside.heard(Heartbeat)
         assert beside.connection.ask("run/0#a")
         time.sleep(1.0)
-        assert not [one for one in beside.signals if isinstance(one, Refused)]
+        assert not [one for one in beside.signals if isinstance(one, GoalRejected)]
         beside.connection.go(Goal("run/1#a", np.array([20.0, 0.0])))
-        assert beside.heard(Refused).errand == "run/1#a"
+        assert beside.heard(GoalRejected).goal == "run/1#a"
 
 
-def test_a_robot_that_takes_its_leave_is_down_at_once(tmp_path):
+def test_a_robot_that_leaves_is_unreachable_at_once(tmp_path):
     beside = Beside(tmp_path, Ros2)
     beside.serve(visited)
     with beside:
-        beside.heard(Alive)
+        beside.heard(Heartbeat)
         beside.robot.close()
         began = time.monotonic()
-        assert "visit" in beside.heard(Down).why
+        assert "visit" in beside.heard(Unreachable).why
         assert time.monotonic() - began < 2.0
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_places_are_heard_in_the_frame_that_was_agreed_and_in_no_other(kind, tmp_path):
+def test_only_poses_in_the_agreed_frame_count(kind, tmp_path):
     link = type(LINKS.get(kind)())
     beside = Beside(tmp_path, link, pose="/boat/pose")
     places = beside.publisher("geometry_msgs.msg", "PoseStamped", "/boat/pose")
     with beside:
         here = pose_of(beside.link, beside.robot, beside.ground, np.array([20.0, 30.0]))
-        assert beside.said(lambda: places.publish(here), At).position.tolist() == [20.0, 30.0]
+        assert beside.said(lambda: places.publish(here), PositionReport).position.tolist() == [20.0, 30.0]
         beside.signals.clear()
         here.header.frame_id = "odom"
         if kind == "ros2":
@@ -253,22 +262,22 @@ def test_places_are_heard_in_the_frame_that_was_agreed_and_in_no_other(kind, tmp
             time.sleep(0.5)
             assert not beside.signals
         else:
-            assert "'odom'" in beside.said(lambda: places.publish(here), Down).why
+            assert "'odom'" in beside.said(lambda: places.publish(here), Unreachable).why
 
 
-def test_a_charge_is_a_share_and_a_reading_is_a_number(tmp_path):
+def test_battery_and_readings_become_reports(tmp_path):
     beside = Beside(tmp_path, Ros2Topics)
     charges = beside.publisher("sensor_msgs.msg", "BatteryState", "battery_state")
     readings = beside.publisher("std_msgs.msg", "Float64", "reading")
     with beside:
         charge, reading = ros("sensor_msgs.msg").BatteryState, ros("std_msgs.msg").Float64
-        heard = beside.said(lambda: charges.publish(charge(percentage=0.25)), Charge)
+        heard = beside.said(lambda: charges.publish(charge(percentage=0.25)), BatteryReport)
         assert (heard.share, heard.amount) == (0.25, None)
-        assert beside.said(lambda: readings.publish(reading(data=1.5)), Read).value == 1.5
+        assert beside.said(lambda: readings.publish(reading(data=1.5)), Reading).value == 1.5
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_link_closes_at_once_though_no_robot_is_there(kind, tmp_path):
+def test_a_link_without_a_robot_closes_promptly(kind, tmp_path):
     mission = pond_mission(tmp_path)
     link = LINKS.get(kind)(domain_id=next(DOMAINS))
     connection = link.open(mission, POND.over(mission.world.domain.axes), print)
@@ -318,7 +327,7 @@ class TestNav2(Contract):
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_robot_that_is_held_stays_though_it_had_hardly_heard_where_to_go(kind, tmp_path):
+def test_a_robot_that_is_held_right_after_a_goal_stays_in_place(kind, tmp_path):
     mission = pond_mission(tmp_path)
     ground = POND.over(mission.world.domain.axes)
     file, domain = tmp_path / "robot.toml", next(DOMAINS)
@@ -326,7 +335,7 @@ def test_a_robot_that_is_held_stays_though_it_had_hardly_heard_where_to_go(kind,
     link, places = LINKS.get(kind)(domain_id=domain), []
 
     def hear(signal):
-        if isinstance(signal, At):
+        if isinstance(signal, PositionReport):
             places.append(signal.position)
 
     with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as robot:
@@ -388,7 +397,7 @@ class OverVisit(Peer):
     def cut(self):
         cut()
 
-    def mend(self):
+    def restore(self):
         cut(False)
 
 
@@ -415,21 +424,21 @@ class Streamed:
     """The rows that come about without an answer to each order by its id."""
 
     trial = FaultTable.trial
-    test_a_robot_that_does_as_it_is_told_reads_at_the_sites_of_a_simulation = (
-        FaultTable.test_a_robot_that_does_as_it_is_told_reads_at_the_sites_of_a_simulation
+    test_a_faultless_robot_visits_the_sites_of_a_simulation = (
+        FaultTable.test_a_faultless_robot_visits_the_sites_of_a_simulation
     )
-    test_an_order_that_is_never_done_is_given_up_and_the_run_goes_on = (
-        FaultTable.test_an_order_that_is_never_done_is_given_up_and_the_run_goes_on
+    test_an_order_that_is_never_done_is_given_up_and_the_run_continues = (
+        FaultTable.test_an_order_that_is_never_done_is_given_up_and_the_run_continues
     )
-    test_a_robot_that_is_killed_and_started_again_goes_on = (
-        FaultTable.test_a_robot_that_is_killed_and_started_again_goes_on
+    test_a_robot_that_is_killed_and_restarted_continues = (
+        FaultTable.test_a_robot_that_is_killed_and_restarted_continues
     )
-    test_what_lies_between_may_be_gone_for_a_while = FaultTable.test_what_lies_between_may_be_gone_for_a_while
-    test_a_robot_that_falls_silent_is_noticed_within_the_watchdogs_time = (
-        FaultTable.test_a_robot_that_falls_silent_is_noticed_within_the_watchdogs_time
+    test_a_run_survives_a_gap_in_the_connection = FaultTable.test_a_run_survives_a_gap_in_the_connection
+    test_the_watchdog_notices_a_silent_robot_in_time = (
+        FaultTable.test_the_watchdog_notices_a_silent_robot_in_time
     )
-    test_ctrl_c_has_the_robot_stay_where_it_is_and_the_run_can_go_on = (
-        FaultTable.test_ctrl_c_has_the_robot_stay_where_it_is_and_the_run_can_go_on
+    test_ctrl_c_stops_the_robot_and_the_run_can_be_resumed = (
+        FaultTable.test_ctrl_c_stops_the_robot_and_the_run_can_be_resumed
     )
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
+from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.arm_tree import Integers
 from fieldbo.policies.chains.bandit_state import BanditState
 from fieldbo.policies.chains.box_search import BoxOptima
 from fieldbo.policies.choice import leading
 from fieldbo.policies.contract import State
-from fieldbo.policies.optimum.myopic import incumbent
 
 
 class ArmOptions(NamedTuple):

@@ -25,6 +25,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.acquisition import expected_improvement
+from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.box_search import (
     BoxOptima,
     best_of_boxes,
@@ -38,7 +39,6 @@ from fieldbo.policies.chains.partition import Boxes
 from fieldbo.policies.chains.reasons import changed_modules, modular_costs
 from fieldbo.policies.choice import leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.myopic import incumbent
 from fieldbo.validation import settings
 
 

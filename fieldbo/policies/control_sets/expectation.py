@@ -64,7 +64,8 @@ class Expected:
     Examples
     --------
     >>> from fieldbo.belief.kernels import SquaredExponential
-    >>> belief = Belief(SquaredExponential([0.5, 0.5])).given([[0.2, 0.4], [0.8, 0.6]], [1.0, 0.0], 0.01)
+    >>> prior = Belief(SquaredExponential([0.5, 0.5]))
+    >>> belief = prior.condition_on([[0.2, 0.4], [0.8, 0.6]], [1.0, 0.0], 0.01)
     >>> over = Expected(belief, [[0.0, 0.3], [0.0, 0.7]], [True, False])
     >>> both = np.array([[0.2, 0.3], [0.2, 0.7]])
     >>> upper = belief.mean(both) + 2 * np.sqrt(belief.variance(both))

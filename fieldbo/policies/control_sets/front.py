@@ -261,7 +261,7 @@ def doubting(belief: Belief) -> Belief:
     Examples
     --------
     >>> from fieldbo.belief.kernels import Matern52
-    >>> belief = Belief(Matern52([0.4, 0.4], 0.5)).given([[0.1, 0.5]], [1.0], 0.01)
+    >>> belief = Belief(Matern52([0.4, 0.4], 0.5)).condition_on([[0.1, 0.5]], [1.0], 0.01)
     >>> doubting(belief).kernel
     Matern52(length_scales=array([0.2, 0.2]), variance=1.0)
     """
@@ -269,7 +269,7 @@ def doubting(belief: Belief) -> Belief:
     if not isinstance(kernel, Stationary) or not belief.size:
         return belief
     sceptical = type(kernel)(_SHRUNK * kernel.length_scales, max(_VARIANCE, kernel.variance))
-    return Belief(sceptical).given(belief.sites, belief.values, belief.noise_variances)
+    return Belief(sceptical).condition_on(belief.sites, belief.values, belief.noise_variances)
 
 
 def _bounding(kappa: float, doubts: bool = False) -> Callable[[Expected], Callable[[Array], WithGradient]]:

@@ -118,7 +118,7 @@ class Draw:
 
         Examples
         --------
-        >>> belief = Belief(Matern52([0.3])).given([[0.2], [0.7]], [1.0, -1.0], 1e-6)
+        >>> belief = Belief(Matern52([0.3])).condition_on([[0.2], [0.7]], [1.0, -1.0], 1e-6)
         >>> Draw.of(belief, 512, np.random.default_rng(0))(belief, [[0.2], [0.7]]).round(2)
         array([ 1., -1.])
         """

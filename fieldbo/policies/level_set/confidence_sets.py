@@ -1,13 +1,13 @@
-"""Which sites are still in question, and how sure TruVaR wants to be of them at present.
+"""TruVaR's confidence sets (the sites still in question) and epochs (the accuracy sought there).
 
 ===========  ==========================================================================
 ``M``        sites in question: not yet classified, or potential maximisers
-``H, L``     sites above the threshold and below it; for an optimum L is ruled out
+``H, L``     sites above and below the threshold; for an optimum, L holds the sites ruled out
 ``u, l``     upper and lower confidence bounds, ``mu +- sqrt(beta) s``
-``i``        epoch; ``t`` counts readings, the first one included
+``i``        epoch; ``t`` counts readings from 1
 ``beta``     ``a log(|D| t_i^2)``, t_i the first step of the epoch
-``eta``      target standard deviation of the epoch, times the root of beta
-``r``        by which eta shrinks from epoch to epoch
+``eta``      target of the epoch for ``sqrt(beta) s``
+``r``        factor by which eta shrinks from epoch to epoch
 ===========  ==========================================================================
 
 Equations are those of Bogunovic, Scarlett, Krause and Cevher (2016). All in model units.
@@ -24,7 +24,7 @@ from fieldbo._numerics.arrays import Array, Mask
 
 
 class Sets(NamedTuple):
-    """Sites in question, high and low ones, each (N,) bool."""
+    """Sites in question, high sites and low sites, each (N,) bool."""
 
     M: Mask
     H: Mask
@@ -51,7 +51,9 @@ def beta_at(a: float, n_candidates: int, t: int) -> float:
 
 
 def beta_in_theory(n_candidates: int, spent: float, least_cost: float, delta: float) -> float:
-    """Return ``2 log(|D| C^2 pi^2 / (6 delta c_min^2))`` (eq. 14), with C what was spent: far more cautious.
+    """Return ``2 log(|D| C^2 pi^2 / (6 delta c_min^2))`` (eq. 14), with C the cost spent.
+
+    Far more cautious than `beta_at`.
 
     Examples
     --------
@@ -65,17 +67,17 @@ def beta_in_theory(n_candidates: int, spent: float, least_cost: float, delta: fl
 def updated_sets(
     mu: Array, s: Array, h: float | tuple[float, float], beta: float, before: Sets, *, monotone: bool
 ) -> Sets:
-    """Classify what the bounds ``mu +- sqrt(beta) s`` allow (eqs. 6 and 7); ties stay in M.
+    """Return the sets after classifying by the bounds ``mu +- sqrt(beta) s`` (eqs. 6 and 7); ties stay in M.
 
     Parameters
     ----------
     mu, s : (N,) arrays
     h : float or pair of float
-        The threshold; or the lowest and the highest that it may be.
+        The threshold, or the lowest and highest value that it may have.
     beta : float
     before : Sets
     monotone : bool
-        True: what is classified stays so. False: all sites are classified afresh.
+        True to keep classified sites as they are, False to classify all sites again.
     """
     width = np.sqrt(beta) * s
     pessimistic, optimistic = h if isinstance(h, tuple) else (h, h)
@@ -90,7 +92,7 @@ def threshold_bounds(
 ) -> tuple[float, float]:
     """Return the lowest and the highest threshold that the bounds of the field's maximum allow.
 
-    ``h_pes, h_opt = omega max l, omega max u`` over all sites (appendix A); equal where it is explicit.
+    ``h_pes, h_opt = omega max l, omega max u`` over all sites (appendix A); equal for an explicit threshold.
     """
     width = np.sqrt(beta) * s
     return threshold_if(float((mu - width).max())), threshold_if(float((mu + width).max()))
@@ -104,7 +106,7 @@ def potential_maximisers(mu: Array, s: Array, beta: float, among: Mask | None = 
     mu, s : (N,) arrays
     beta : float
     among : (N,) bool array, optional
-        The sites that come into question: only they are looked at.
+        Restricts the comparison to these sites.
     """
     width = np.sqrt(beta) * s
     open_sites = np.ones(len(mu), dtype=bool) if among is None else among
@@ -122,10 +124,10 @@ def advanced_epoch(
     r: float = 0.1,
     delta: float = 0.0,
 ) -> Epoch:
-    """Advance epochs while all of M is certain enough (algorithm 1, lines 5 and 6).
+    """Return the epoch, advanced while all of M is certain enough (algorithm 1, lines 5 and 6).
 
-    ``sqrt(beta) max_M s <= (1 + delta) eta`` starts the next epoch, in which t_i = t + 1. An empty M, or
-    eta = 0, leaves the epoch as it is.
+    ``sqrt(beta) max_M s <= (1 + delta) eta`` starts the next epoch, with t_i = t + 1. An empty M, or
+    ``eta = 0``, leaves the epoch as it is.
     """
     i, beta, eta = epoch
     if not M.any() or eta <= 0:

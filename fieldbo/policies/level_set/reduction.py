@@ -1,4 +1,4 @@
-"""What a reading would take off the truncated variances of what is in question: TruVaR's score.
+"""TruVaR's score: how much a reading would reduce the truncated variances of the sites in question.
 
 Equation 3 of Bogunovic, Scarlett, Krause and Cevher (2016), over all (site, level) pairs of a surface.
 """
@@ -14,19 +14,19 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.surface import Surface
 from fieldbo.policies.choice import LEADING, highest
 
-_BLOCK = 256  # sites that are scored in double precision at once
+_BLOCK = 256  # sites scored at once in double precision
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """Eq. 3 over a surface: what readings would take off the members' truncated variances, per cost.
+    """Eq. 3 over a surface: the reduction of the members' truncated variances, per unit of cost.
 
     Parameters
     ----------
     members : (N,) bool array
-        The sites that are summed over.
+        The sites to sum over.
     noise, cost : (N, K) arrays
-        Of a reading at each site and level; costs above 0.
+        Noise variance and cost (above 0) of a reading at each site and level.
     able : (N, K) bool array
         The pairs that can be chosen.
     beta, eta : float
@@ -40,10 +40,10 @@ class Reduction:
     eta: float
 
     def scores(self, surface: Surface) -> Array:
-        """Return the scores (N, K), minus infinity for pairs that can be had and can't be among the leading.
+        """Return the scores (N, K), minus infinity for pairs that can be chosen but cannot lead.
 
-        Single precision finds the pairs that may be so within its error; they are scored again in double
-        precision.
+        Single precision, with its error bound, finds the pairs that may be among the leading ones; double
+        precision scores these again.
         """
         if not self.members.any():
             return np.zeros_like(self.cost)
@@ -56,7 +56,7 @@ class Reduction:
         rank = -min(LEADING, lowest.size)
         least = np.partition(lowest, rank)[rank]
         in_question = self.able & (scores + slack >= least)
-        if least > 0 or gains.value[self.able].any():  # else nothing can be won anywhere: all are equal
+        if least > 0 or gains.value[self.able].any():  # otherwise there is no gain anywhere: all are equal
             scores[self.able & ~in_question] = -np.inf
             rows, levels = np.nonzero(in_question)
             scores[rows, levels] = self.exact(surface, rows, levels)
@@ -70,7 +70,7 @@ class Reduction:
     def batch(self, surface: Surface, k: int) -> list[tuple[int, int, float]]:
         """Return the first k steps of the greedy cover as (site, level, score); a pair may come twice.
 
-        Members, beta, eta and costs stay as they are; the variances count the pairs before as read.
+        Members, beta, eta and costs stay as they are; the variances count earlier pairs as read.
         """
         chosen: list[tuple[int, int, float]] = []
         for _ in range(k):
@@ -88,15 +88,15 @@ class Reduction:
 
 @dataclass(frozen=True, eq=False)
 class Anticipation(Reduction):
-    """Eq. 3 with the set that would remain: a site that a reading would classify counts as won whole.
+    """Eq. 3 over the set that would remain: a site that a reading would classify counts in full.
 
-    The mean stands in for the value that is not known yet (appendix A). All in double precision: a site
-    leaves the set at once, which no bound of an error covers.
+    The mean stands in for the unknown value (appendix A). All in double precision: error bounds do not cover
+    the jump of a site that leaves the set.
 
     Parameters
     ----------
     leaves_below : (N,) array
-        The variance below which each site would be classified.
+        Variance below which each site would be classified.
     """
 
     leaves_below: Array
@@ -105,7 +105,7 @@ class Anticipation(Reduction):
         """Return the scores (N, K), in double precision."""
         floor = self.eta**2 / self.beta
         now, leaves = surface.variance[self.members], self.leaves_below[self.members]
-        # A site that counts as won already has nothing left to win.
+        # A site that would be classified already brings no gain.
         before = np.where(now < leaves, 0.0, np.maximum(now, floor))
         total = surface.variance[:, None] + self.noise
         scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)

@@ -1,6 +1,6 @@
 """The rivals of TruVaR for level sets: GCHK, straddle and maximum variance.
 
-Each has the option ``per_cost``: its score divided by the cost of the move.
+Each can divide its score by the cost of the move (``per_cost``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fieldbo.validation import settings
 
 @settings("policy")
 class MaximumVariance(PerCost):
-    """Sample where the field is least known; blind to the question."""
+    """Sample where the posterior variance is largest, whatever the question."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest posterior variance (per unit of cost)."""
@@ -47,9 +47,8 @@ class Straddle(PerCost):
 class GCHK(PerCost):
     """Sample the most ambiguous site that is not yet classified (Gotovos et al. 2013).
 
-    Where the threshold is a share of the unknown maximum, the widest interval among the sites that are not
-    yet classified, and those that may be the maximum.
-
+    If the threshold is a share of the unknown maximum: the site of the widest interval, among those not yet
+    classified and those that may be the maximum.
     """
 
     answers = (LevelSet, ShareOfMaximum)
@@ -57,44 +56,43 @@ class GCHK(PerCost):
     kappa: PositiveFloat = 3.0
     """Half width of the confidence bounds in standard deviations, the paper's ``sqrt(beta)``."""
     intersect: bool = False
-    """Whether to intersect each bound with those before it, so that bounds only tighten."""
+    """Whether to intersect the bounds with earlier ones, so that they only tighten."""
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Tighten the bounds, where they are kept; a belief that was rebuilt starts them anew."""
+        """Tighten the remembered bounds; start again if the belief was rebuilt."""
         if not self.intersect or not isinstance(event, Observation | Fitted):
             return memory
-        past = None if state.rebuilt else memory
-        found = self._ambiguity(state, past)
+        bounds = self._ambiguity(state, None if state.rebuilt else memory)
         return {
             name: base64.b64encode(bound.tobytes()).decode()
-            for name, bound in (("lower", found.lower), ("upper", found.upper))
+            for name, bound in (("lower", bounds.lower), ("upper", bounds.upper))
         }
 
     def _ambiguity(self, state: State, memory: Memory) -> Ambiguity:
-        bounds = {k: np.frombuffer(base64.b64decode(v)) for k, v in (memory or {}).items()}
+        before = {k: np.frombuffer(base64.b64decode(v)) for k, v in (memory or {}).items()}
         surface = state.surface
-        found = ambiguity(surface.mean, surface.sd, state.threshold, self.kappa, **bounds)
+        bounds = ambiguity(surface.mean, surface.sd, state.threshold, self.kappa, **before)
         if not isinstance(state.question, ShareOfMaximum):
-            return found
-        may_be_maximum = found.upper >= found.lower.max()
-        wanted = self._unclassified(state, found) | may_be_maximum
-        return found._replace(score=np.where(wanted, found.upper - found.lower, -np.inf))
+            return bounds
+        may_be_maximum = bounds.upper >= bounds.lower.max()
+        wanted = self._unclassified(state, bounds) | may_be_maximum
+        return bounds._replace(score=np.where(wanted, bounds.upper - bounds.lower, -np.inf))
 
-    def _unclassified(self, state: State, found: Ambiguity) -> Mask:
-        """Return the sites (N,) that the bounds do not classify."""
+    def _unclassified(self, state: State, bounds: Ambiguity) -> Mask:
+        """Return the sites (N,) that the bounds do not classify, as bool."""
         if not isinstance(state.question, ShareOfMaximum):
-            return found.score >= 0
-        pessimistic = state.threshold_if(float(found.lower.max()))
-        optimistic = state.threshold_if(float(found.upper.max()))
-        return np.asarray((found.upper >= pessimistic) & (found.lower <= optimistic))
+            return bounds.score >= 0
+        pessimistic = state.threshold_if(float(bounds.lower.max()))
+        optimistic = state.threshold_if(float(bounds.upper.max()))
+        return np.asarray((bounds.upper >= pessimistic) & (bounds.lower <= optimistic))
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the most ambiguous affordable site (per unit of cost); Stop when all are classified."""
-        found = self._ambiguity(state, memory)
-        unclassified = self._unclassified(state, found)
+        bounds = self._ambiguity(state, memory)
+        unclassified = self._unclassified(state, bounds)
         why = {"unclassified": int(unclassified.sum())}
-        # A provisional model's scale is a guess, and says of no site that it is classified.
+        # The scale of a provisional model is a guess, which cannot classify a site.
         if state.steps and not unclassified.any() and not state.provisional:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
-        wanted = (found.score >= 0) | state.provisional
-        return self.best(state, np.where(wanted, found.score, -np.inf), memory, **why)
+        wanted = (bounds.score >= 0) | state.provisional
+        return self.best(state, np.where(wanted, bounds.score, -np.inf), memory, **why)

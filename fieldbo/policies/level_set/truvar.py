@@ -1,23 +1,23 @@
-"""TruVaR: shrink the truncated variance of what is still in question, per unit of cost.
+"""TruVaR: reduce the truncated variance of the sites in question, per unit of cost.
 
-Bogunovic, Scarlett, Krause and Cevher (2016), algorithm 1, for level sets and optima. Sets and epochs are
-those of :mod:`fieldbo.policies.level_set.confidence_sets`, the score is that of
-:mod:`fieldbo.policies.level_set.reduction`. The memory keeps the epoch, and H and L as base64 of packed bits.
+Bogunovic, Scarlett, Krause and Cevher (2016), algorithm 1, for level sets and optima. For sets and epochs see
+:mod:`fieldbo.policies.level_set.confidence_sets`, for the score :mod:`fieldbo.policies.level_set.reduction`.
+The memory holds the epoch, and H and L as base64 of packed bits.
 """
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum, ShareOfMaximum
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event, Fitted, Observation, Query, Stop
 from fieldbo.policies.acquisition import truncated_variance_reduction
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
@@ -32,9 +32,10 @@ from fieldbo.policies.level_set.confidence_sets import (
     updated_sets,
 )
 from fieldbo.policies.level_set.reduction import Anticipation, Reduction
+from fieldbo.validation import settings
 
 NOISY = 1e-4
-"""Readings whose noise variance exceeds this share of the prior's are noisy: sets must be able to grow."""
+"""Noise variance, relative to the prior's, above which sets must be able to grow."""
 
 
 def _pack(mask: Mask) -> str:
@@ -51,58 +52,34 @@ def _candidates(state: State) -> int:
     return max(2, state.domain.size * len(state.levels))
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class TruVaR(Policy):
-    """Shrink the truncated variance of what is in question, per unit of cost (Bogunovic et al. 2016).
+    """Reduce the truncated variance of the sites in question, per unit of cost (Bogunovic et al. 2016).
 
-    Where the sensor has several settings, each (site, level) pair is a candidate. In a continuous domain
-    the best representer is then moved within its cell to where the score is highest; batches and the
+    If the sensor has several settings, each (site, level) pair is a candidate. In a continuous domain the
+    best representer is moved within its grid cell to the point of the highest score; batches and the
     variants `within` and `anticipate` keep to representers.
-
-    Parameters
-    ----------
-    per_cost : bool
-        Divide by the cost of the move, as the paper does; False is the rule that ignores costs.
-    a : float
-        Scale of beta. For an optimum the paper takes 0.5, which rules the true one out in one run of eight.
-    eta : float
-        The first epoch's; 0 makes it pure variance reduction.
-    r : float
-        Between 0 and 1.
-    delta : float
-        How much early an epoch may end.
-    monotone : bool, optional
-        Whether what is classified stays so. By default it does where hyperparameters are known and noise
-        is below 1e-4 of the prior's variance.
-    within : bool
-        Whether only sites still in question are read.
-    anticipate : bool
-        Whether a site that a reading is expected to classify counts as won; some fifteen times slower.
-    answered_at : int
-        The question for an optimum is answered once so few potential maximisers are left; 0 is never. In
-        a continuous domain it never is.
     """
 
     per_cost: bool = True
-    a: float = 1.0
-    eta: float = 1.0
-    r: float = 0.1
-    delta: float = 0.0
+    """Whether to divide by the cost of the move, as the paper does."""
+    a: PositiveFloat = 1.0
+    """Scale of beta. For an optimum the paper uses 0.5, which rules out the true one in one run of eight."""
+    eta: NonNegativeFloat = 1.0
+    """Accuracy sought in the first epoch; 0 makes this pure variance reduction."""
+    r: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """Factor by which eta shrinks from epoch to epoch."""
+    delta: NonNegativeFloat = 0.0
+    """Tolerance: an epoch ends once the accuracy is within ``(1 + delta) eta``."""
     monotone: bool | None = None
+    """Whether a classified site stays classified. Default: yes if the hyperparameters are fixed and the noise
+    variance is below 1e-4 of the prior's."""
     within: bool = False
+    """Whether to sample only sites still in question."""
     anticipate: bool = False
-    answered_at: int = 1
-
-    def __post_init__(self) -> None:
-        for name, good, expected in (
-            ("a", self.a > 0, "a number above 0"),
-            ("eta", self.eta >= 0, "a number of at least 0"),
-            ("r", 0 < self.r < 1, "a number between 0 and 1"),
-            ("delta", self.delta >= 0, "a number of at least 0"),
-            ("answered_at", self.answered_at >= 0, "a whole number of at least 0"),
-        ):
-            if not (good and np.isfinite(getattr(self, name))):
-                raise InputError(f"{name} = {getattr(self, name)}", expected=expected, where=f"policy.{name}")
+    """Whether to credit a site that a reading is expected to classify in full; about fifteen times slower."""
+    answered_at: NonNegativeInt = 1
+    """For an optimum on a grid: stop at this number of potential maximisers; 0 to never stop."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if a cost is missing or can be 0."""
@@ -129,13 +106,13 @@ class TruVaR(Policy):
         return Sets(~(H | L), H, L), Epoch(memory["i"], memory["beta"], memory["eta"])
 
     def open_sites(self, memory: Memory, n: int) -> int:
-        """Return how many of n sites a memory holds to be in question."""
+        """Return how many of `n` sites are in question, according to `memory`."""
         return int(self._recall(memory, n)[0].M.sum())
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Update the sets and the epoch after a reading or a fit; afresh where the belief was rebuilt.
+        """Update the sets and the epoch after a reading or a fit.
 
-        While the model is provisional nothing is classified.
+        A rebuilt belief classifies all sites again; a provisional one classifies none.
         """
         if not isinstance(event, Observation | Fitted) or state.provisional:
             return memory
@@ -204,7 +181,7 @@ class TruVaR(Policy):
         return not sets.M.any()
 
     def _reduction(self, state: State, sets: Sets, epoch: Epoch) -> Reduction:
-        """Return eq. 3 as it stands; for a share of the maximum, potential maximisers count as well."""
+        """Return the reduction (eq. 3); for a share of the maximum, potential maximisers are members too."""
         surface, able = state.surface, state.at_levels(state.choosable)
         members = sets.M
         if isinstance(state.question, ShareOfMaximum):
@@ -218,7 +195,7 @@ class TruVaR(Policy):
         return Anticipation(**vars(whole), leaves_below=_leaves_below(state, epoch.beta))
 
     def _polished(self, state: State, reduction: Reduction, decision: Decision) -> Decision:
-        """Move the choice within its cell of a continuous domain to where the score is highest."""
+        """Return the decision for the best point near the chosen representer of a continuous domain."""
         from scipy.optimize import minimize
 
         if not isinstance(query := decision.choice, Query):
@@ -226,7 +203,7 @@ class TruVaR(Policy):
         domain, level = state.domain, query.level
         noise = reduction.noise[decision.why["site"], level : level + 1]
         surface = state.surface
-        # What is below the floor already can't gain.
+        # Members below the floor can't gain.
         wanted = np.flatnonzero(reduction.members & (surface.variance > reduction.eta**2 / reduction.beta))
 
         def loss(unit: Array) -> float:
@@ -248,23 +225,23 @@ class TruVaR(Policy):
         start = (query.site - domain.low) / domain.extent
         cell = domain.size ** (-1.0 / domain.dimension)
         bounds = [(max(0.0, u - cell), min(1.0, u + cell)) for u in start]
-        found = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
-        site = np.clip(domain.low + found.x * domain.extent, domain.low, domain.high)
-        # A place that is turned down takes its cell out of the choice: it has to be the representer's own.
-        own = domain.nearest(site) == decision.why["site"] and domain.contains(site)[0]
-        better = found.fun < -decision.why["score"]
-        if not (own and better and state.affordable(site[None], level=level)[0]):
+        end = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20})
+        site = np.clip(domain.low + end.x * domain.extent, domain.low, domain.high)
+        # A rejection excludes the nearest representer: it must be the one that was chosen.
+        same = domain.nearest(site) == decision.why["site"] and domain.contains(site)[0]
+        better = end.fun < -decision.why["score"]
+        if not (same and better and state.affordable(site[None], level=level)[0]):
             return decision
-        score = -float(found.fun)
-        told = leading(state, np.array([score]), np.array([True]), [level], site[None])
-        why = {**decision.why, "score": score, "best": [*told, *decision.why["best"][1:]]}
+        score = -float(end.fun)
+        best = leading(state, np.array([score]), np.array([True]), [level], site[None])
+        why = {**decision.why, "score": score, "best": [*best, *decision.why["best"][1:]]}
         return replace(decision, choice=replace(query, site=site), why=why)
 
     def warnings(self, state: State) -> list[str]:
-        """Warn where the prior alone is sure of every site, and where memory makes decisions slow."""
-        return [*self._sure_at_once(state), *self._short_of_memory(state)]
+        """Warn if the prior alone classifies every site, and if lack of memory slows decisions down."""
+        return [*self._classified_by_prior(state), *self._short_of_memory(state)]
 
-    def _sure_at_once(self, state: State) -> list[str]:
+    def _classified_by_prior(self, state: State) -> list[str]:
         if np.isnan(state.threshold):
             return []
         root = np.sqrt(beta_at(self.a, _candidates(state), 1))
@@ -276,7 +253,7 @@ class TruVaR(Policy):
         return [
             "the prior classifies every site before the first reading: the threshold lies more than "
             f"sqrt(beta) = {root:.2f} prior standard deviations from the prior mean; set model.mean and "
-            "model.variance nearer to the values"
+            "model.variance closer to the values"
         ]
 
     def _short_of_memory(self, state: State) -> list[str]:
@@ -284,14 +261,14 @@ class TruVaR(Policy):
         if lookahead.keeps:
             return []
         return [
-            f"covariances between {state.domain.size} sites take {lookahead.kept_bytes / 1e9:.2g} GB, and "
-            f"may take {lookahead.most_bytes / 1e9:.2g} GB: they are computed anew at each decision, which "
-            "is slower and chooses the same; model.memory_gb allows more"
+            f"covariances between {state.domain.size} sites need {lookahead.kept_bytes / 1e9:.2g} GB, and "
+            f"{lookahead.most_bytes / 1e9:.2g} GB are allowed: each decision recomputes them, slower and "
+            "with the same choices; raise model.memory_gb to keep them"
         ]
 
 
 def _leaves_below(state: State, beta: float) -> Array:
-    """Return the variances (N,) below which sites would be classified if their means stayed as they are."""
+    """Return the variance (N,) below which each site would be classified if the means stayed the same."""
     mu, sd = state.surface.mean, state.surface.sd
     if isinstance(state.question, Optimum):
         gap = (mu - np.sqrt(beta) * sd).max() - mu

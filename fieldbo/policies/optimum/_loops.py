@@ -1,9 +1,9 @@
-"""Loops of the rules that ask what a reading would leave of the question where the maximum is.
+"""Compiled loops of entropy search and minimum regret search.
 
 ===========  ==========================================================================
 ``R, S, J``  numbers of representers, of joint draws, of outcomes of a reading
 ``N``        number of candidates
-``slope``    change of a representer's value for each standard deviation of a reading
+``slope``    change of a representer's value per standard deviation of a reading
 ===========  ==========================================================================
 """
 
@@ -24,17 +24,17 @@ Array = NDArray[np.float64]
 def after_a_reading(
     mean: Array, draws: Array, slopes: Array, readings: Array, outcomes: Array, weights: Array
 ) -> tuple[Array, Array]:
-    """Return what a reading at each candidate leaves of the maximiser, averaged over its outcomes.
+    """Return the maximiser's entropy and mean after a reading at each candidate, averaged over its outcomes.
 
-    A draw and the reading that belongs to it, conditioned on another outcome of the reading, are the draw
-    moved by ``slope (outcome - reading)`` (Matheron's rule).
+    A draw, conditioned on another outcome than its own reading, moves by ``slope (outcome - reading)``
+    (Matheron's rule).
 
     Parameters
     ----------
     mean : (R,) array
-        Of the representers.
+        Posterior mean of the representers.
     draws : (R, S) array
-        Of the representers, jointly.
+        Joint draws of the representers.
     slopes : (N, R) array
     readings : (N, S) array
         In standard deviations from their means.
@@ -46,7 +46,7 @@ def after_a_reading(
     entropy : (N,) array
         Of the maximiser among the representers, in nats.
     value : (N,) array
-        Mean of the maximiser.
+        Expected mean at the maximiser.
     """
     N, R = slopes.shape
     S = draws.shape[1]
@@ -98,7 +98,7 @@ def growth_of_the_best_mean(mean: Array, slopes: Array) -> Array:
     growth = np.zeros(N)
     for n in prange(N):
         order = np.argsort(slopes[n])
-        line = np.empty(R, np.int64)  # the envelope so far, by slope, and where each line takes over
+        line = np.empty(R, np.int64)  # the envelope so far, by slope, and where each line begins
         start = np.empty(R)
         last = -1
         for r in order:

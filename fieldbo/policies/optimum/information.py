@@ -1,21 +1,21 @@
-"""Rules that ask what a reading would leave of the question where the optimum is: ES and MRS.
+"""Information-based policies for an optimum: entropy search (ES) and minimum regret search (MRS).
 
-Entropy search (Hennig and Schuler 2012) wants to know the place of the maximum; minimum regret search
-(Metzen 2016) wants to recommend a place of little regret. Both are averages over joint posterior draws at a
-few *representers*, sites that may well be the maximum, and over the outcomes of a reading at each candidate.
+Entropy search (Hennig and Schuler 2012) seeks the location of the maximum; minimum regret search (Metzen
+2016) seeks a recommendation of little regret. Both average over joint posterior draws at a few
+*representers*, sites that are likely to be the maximum, and over the outcomes of a reading at each candidate.
 
 ==============  ==========================================================================
 ``mu``          posterior mean at the representers, (R,)
 ``F``           joint draws there, (R, S)
-``x``, ``y``    a candidate, and what would be read there
+``x``, ``y``    a candidate, and a reading there
 ``z``           ``(y - E y) / sd(y)``, standard normal
 ``b``           ``cov(f, y) / sd(y)``, (R,): after z the means are ``mu + b z``
-``p``           probability of each representer to be the maximiser, (R,)
+``p``           probability that each representer is the maximiser, (R,)
 ==============  ==========================================================================
 
-A draw F and the reading z that belongs to it, conditioned on another outcome z' of the reading, are
-``F + b (z' - z)`` (Matheron's rule): exact, with the same draws for all candidates. All in model units,
-where larger is better.
+A draw F with its reading z, conditioned on another outcome z' of the reading, becomes ``F + b (z' - z)``
+(Matheron's rule). This is exact, and all candidates share the same draws. All in model units, where larger is
+better.
 """
 
 from __future__ import annotations
@@ -27,31 +27,32 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PositiveInt
 from scipy.special import entr, ndtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum
-from fieldbo.errors import InputError
 from fieldbo.policies.acquisition import expected_improvement
+from fieldbo.policies.candidates import reading_noise
 from fieldbo.policies.choice import PerCost
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.optimum.myopic import reading_noise
+from fieldbo.validation import settings
 
 _SINGULAR = 1e-12
-"""Share of the largest variance of any combination of representers below which another one is taken as 0."""
+"""Variances of combinations of representers below this fraction of the largest count as 0."""
 
 
 def representers(mu: Array, s: Array, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the indices of up to `n` different sites that may well be the maximum, in ascending order.
+    """Return the indices of up to `n` distinct sites that are likely to be the maximum, in ascending order.
 
-    The site of the largest mean, and others drawn without replacement with the expected improvement on that
-    mean as weights (as in Hennig and Schuler 2012).
+    The site of the largest mean, and others drawn without replacement, weighted by the expected improvement
+    on that mean (as in Hennig and Schuler 2012).
 
     Parameters
     ----------
     mu, s : (N,) arrays
     n : int
-        At least 1; where it is N or more, all sites are returned.
+        At least 1; for N or more, all sites are returned.
     rng : numpy.random.Generator
 
     Examples
@@ -61,7 +62,7 @@ def representers(mu: Array, s: Array, n: int, rng: np.random.Generator) -> NDArr
     """
     best = int(np.argmax(mu))
     weights = np.maximum(expected_improvement(mu, s, mu[best]), np.finfo(float).tiny)
-    # The largest of log weights with Gumbel noise are a weighted draw without replacement.
+    # The largest log weights after adding Gumbel noise are a weighted draw without replacement.
     keys = np.log(weights) + rng.gumbel(size=len(mu))
     keys[best] = np.inf
     return np.sort(np.argsort(-keys, kind="stable")[:n])
@@ -70,8 +71,8 @@ def representers(mu: Array, s: Array, n: int, rng: np.random.Generator) -> NDArr
 def outcomes(n: int) -> tuple[Array, Array]:
     """Return `n` equally probable outcomes (n,) of a standard normal, and their probabilities (n,).
 
-    The medians of n strata, stretched to unit variance. Gauss and Hermite's outcomes, exact for polynomials,
-    put half of the weight on one outcome, and which site is the maximum changes by jumps.
+    The medians of n strata, stretched to unit variance. Gauss-Hermite quadrature is exact for polynomials,
+    but puts half of the weight on one outcome, and the maximiser jumps between sites.
 
     Examples
     --------
@@ -85,22 +86,22 @@ def outcomes(n: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
-    """What is known at the representers, and what a reading at each candidate would change of it.
+    """The belief at the representers, and how a reading at each candidate would change it.
 
     Attributes
     ----------
     mean : (R,) array
-        Of the representers, ``mu``.
+        Posterior mean of the representers, ``mu``.
     draws : (R, S) array
-        Of the representers, jointly, ``F``.
+        Joint draws of the representers, ``F``.
     slopes : (N, R) array
-        ``b`` of each candidate; 0 where nothing can be learnt.
+        ``b`` of each candidate; 0 if a reading there teaches nothing.
     readings : (N, S) array
-        ``z`` of each candidate, as it belongs to the draws.
+        ``z`` of each candidate, one per draw.
 
     Examples
     --------
-    Two sites that know nothing of each other: it is the uncertain one that tells which is the higher.
+    Of two independent sites, reading the uncertain one shows which is higher:
 
     >>> variance, rng = np.array([0.01, 4.0]), np.random.default_rng(0)
     >>> known = np.diag(variance)
@@ -128,7 +129,7 @@ class Prospect:
         noise: Array,
         normals: Array,
     ) -> Prospect:
-        """Return the prospect of given draws.
+        """Return the prospect for given standard normals.
 
         Parameters
         ----------
@@ -139,7 +140,7 @@ class Prospect:
         cross : (R, N) array
             Covariances between representers and candidates.
         variance, noise : (N,) arrays
-            Of the function and of a reading's noise at the candidates; noise above 0.
+            Variances of the function and of a reading's noise (above 0) at the candidates.
         normals : (R + 1, S) array
             Independent standard normals.
         """
@@ -161,14 +162,14 @@ class Prospect:
 
     @property
     def maximiser(self) -> Array:
-        """How probable each representer is to be the maximiser, ``p`` (R,)."""
+        """Probability that each representer is the maximiser, ``p`` (R,)."""
         n, draws = self.draws.shape
         p: Array = np.bincount(np.argmax(self.draws, axis=0), minlength=n) / draws
         return p
 
     @property
     def entropy(self) -> float:
-        """Entropy of the maximiser, in nats; at most ``log R``."""
+        """Entropy of the maximiser, in nats, at most ``log R``."""
         return float(entr(self.maximiser).sum())
 
     def regret(self, recommended: Array) -> float:
@@ -176,24 +177,24 @@ class Prospect:
         return float(self.draws.max(axis=0).mean() - recommended @ self.mean)
 
     def information_gain(self, n_outcomes: int = 7) -> Array:
-        """Return the expected drop (N,) of the maximiser's entropy by a reading at each candidate, in nats.
+        """Return the expected reduction (N,) of the maximiser's entropy by a reading at each candidate.
 
-        ``H(p) - E_y H(p | y)`` (Hennig and Schuler 2012), negative only by the noise of the draws.
+        ``H(p) - E_y H(p | y)``, in nats (Hennig and Schuler 2012); negative only by the randomness of draws.
         """
         left, _ = self._after(n_outcomes)
         return self.entropy - left
 
     def regret_reduction(self, n_outcomes: int = 7) -> Array:
-        """Return the expected drop (N,) of the regret of recommending the maximiser, drawn by its p.
+        """Return the expected reduction (N,) of the regret of recommending a site drawn from ``p``.
 
-        MRS (Metzen 2016). On average a reading leaves ``E max f`` as it is, so that it is left out, and its
-        noise with it: the score is ``E_y[(p | y) . (mu | y)] - p . mu``.
+        MRS (Metzen 2016). A reading does not change ``E max f`` on average, so this term, and its sampling
+        error, drop out: the score is ``E_y[(p | y) . (mu | y)] - p . mu``.
         """
         _, value = self._after(n_outcomes)
         return value - self.maximiser @ self.mean
 
     def point_regret_reduction(self) -> Array:
-        """Return the expected drop (N,) of the regret of recommending the representer of the largest mean.
+        """Return the expected reduction (N,) of the regret of recommending the site of the largest mean.
 
         MRS point (Metzen 2016). As ``E max f`` is the same before and after, the score is
         ``E_y max(mu | y) - max mu``: exact, without draws.
@@ -208,32 +209,18 @@ class Prospect:
         return after_a_reading(self.mean, self.draws, self.slopes, self.readings, *outcomes(n_outcomes))
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class _Lookahead(PerCost):
-    """A rule that scores each site by its prospect.
-
-    Parameters
-    ----------
-    representers : int
-        Sites among which the maximiser is sought.
-    draws : int
-        Joint posterior draws.
-    outcomes : int
-        Of a reading.
-    """
+    """A policy that scores each site by its prospect."""
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
-    representers: int = 60
-    draws: int = 256
-    outcomes: int = 7
-
-    def __post_init__(self) -> None:
-        for name in ("representers", "draws", "outcomes"):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"{name} = {getattr(self, name)}", expected="at least 1", where=f"policy.{name}"
-                )
+    representers: PositiveInt = 60
+    """Number of sites that may be the maximiser."""
+    draws: PositiveInt = 256
+    """Number of joint posterior draws."""
+    outcomes: PositiveInt = 7
+    """Number of outcomes of a reading to average over."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the highest score (per unit of cost)."""
@@ -256,12 +243,12 @@ class _Lookahead(PerCost):
 
     @abstractmethod
     def _why(self, prospect: Prospect) -> Mapping[str, float]:
-        """Return what explains the scores."""
+        """Return the figures that explain the scores."""
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class EntropySearch(_Lookahead):
-    """Sample where a reading tells most of where the maximum is (Hennig and Schuler 2012)."""
+    """Sample where a reading is most informative about the maximum's location (Hennig and Schuler 2012)."""
 
     def _scores(self, prospect: Prospect) -> Array:
         return prospect.information_gain(self.outcomes)
@@ -270,18 +257,13 @@ class EntropySearch(_Lookahead):
         return {"entropy": prospect.entropy}
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class MinimumRegretSearch(_Lookahead):
-    """Sample where a reading lowers the regret of the recommendation most (Metzen 2016).
-
-    Parameters
-    ----------
-    point : bool
-        Whether the site of the largest mean is recommended (MRS point, whose score needs no draws), and not,
-        as by default, a site drawn from the maximiser's distribution.
-    """
+    """Sample where a reading reduces the regret of the recommendation most (Metzen 2016)."""
 
     point: bool = False
+    """Whether to recommend the site of the largest mean (MRS point, whose score needs no draws) instead of a
+    site drawn from the distribution of the maximiser."""
 
     def _scores(self, prospect: Prospect) -> Array:
         return prospect.point_regret_reduction() if self.point else prospect.regret_reduction(self.outcomes)

@@ -1,11 +1,11 @@
-"""What a rollout computes for a block of sites at once.
+"""Computations of a rollout for a block of sites at once.
 
-See :mod:`fieldbo.policies.travel._rollout_loops` for the symbols.
+For the symbols see :mod:`fieldbo.policies.travel._rollout_loops`.
 
-Sites come in blocks of `WIDTH`, each a table whose rows are MEAN, VARIANCE, NOISE, PRICE (of a reading
-there), then its place in length scales, its place in units of travel, V, and for each limit what a reading
-and the way home take. A column of it is all that is known of a site. Loops index whole arrays by block: views
-are counted each time one is made, which takes as long as a short loop.
+Sites come in blocks of `WIDTH`. A block is a table whose columns are sites and whose rows are MEAN, VARIANCE,
+NOISE, PRICE (of a reading), the position in length scales, the position in units of travel, V, and for each
+limit the consumption of a reading and of the trip home. The loops index whole arrays by block: creating a
+view counts a reference, which takes as long as a short loop.
 
 ===========  ==================================================================================
 ``known``    (S, B, 3, WIDTH): covariance, travel and its weight in scores, from a site to others
@@ -30,26 +30,26 @@ MEAN, VARIANCE, NOISE, PRICE, PLACES = range(5)
 SURE, HIGH, LOW, LEAD = range(4)
 
 WIDTH = 128
-GROUPS = 16  # of the sites of a block: those of a group follow each other in order, and stand GROUPS apart
+GROUPS = 16  # per block: sites of a group are consecutive in order, and stored GROUPS apart
 EACH = WIDTH // GROUPS
 TIE = 1e-12
 _LOG2E = 1.4426950408889634
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
-class Rule(NamedTuple):
-    """What is maximised at each step.
+class Objective(NamedTuple):
+    """The score that each step maximises.
 
     Attributes
     ----------
     score : int
         UCB, ``mean + kappa sd w``, or EI, ``E max(f - best, 0) w``.
     weight : int
-        What w is of the way: 1 (PLAIN), ``1 / (1 + d / scale)`` (ONE_PLUS), ``1 / max(d, scale)`` (FLOOR),
-        ``1 / d`` (LITERAL; EXCLUDE, where staying is ruled out), or one over the full price (PRICED).
+        The weight w of travel d: 1 (PLAIN), ``1 / (1 + d / scale)`` (ONE_PLUS), ``1 / max(d, scale)``
+        (FLOOR), ``1 / d`` (LITERAL; EXCLUDE, which rules out staying), or one over the full cost (PRICED).
     kappa, scale : float
     may_stay : bool
-        Whether moves that cost nothing are among the later steps.
+        Whether later steps may be moves without cost.
     noise_drawn : bool
         Whether readings are drawn with their noise.
     """
@@ -63,7 +63,7 @@ class Rule(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Which rows of a block hold what, after PLACES; how many there are; whether travel is a distance."""
+    """First rows of the parts of a block after PLACES, their end, and whether travel is a distance."""
 
     at: int
     V: int
@@ -74,10 +74,10 @@ class Rows(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """What is looked up by index where it follows no formula; (0, 0) where it does.
+    """Quantities that are looked up by index because no formula gives them; (0, 0) where one does.
 
-    Each between sites (N, N) and between first steps and sites (F, N): prior covariances, travel, and what
-    travel takes of a limit that is not proportional to it.
+    Each between sites (N, N) and between first steps and sites (F, N): prior covariances, travel, and the
+    consumption of a limit that is not proportional to travel.
     """
 
     prior: Any
@@ -90,7 +90,7 @@ class Matrices(NamedTuple):
 
 @compiled()
 def _exp(x: Any) -> Any:
-    """Return ``e^x`` for x of at most 0, to the last digits, without a call that stops vectorisation."""
+    """Return ``e^x`` for x of at most 0, to full precision, without a call that prevents vectorisation."""
     y = x * _LOG2E
     y = y if y > -1000.0 else -1000.0
     whole = np.floor(y + 0.5)
@@ -117,7 +117,7 @@ def squares(
     table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int, row: int
 ) -> None:
     """Fill a row of ``known[slot, b]`` with squared distances, in the coordinates `first` to `end`."""
-    if end - first == 2:  # most domains: in one go
+    if end - first == 2:  # most domains: in one pass
         x, y = places[at, first], places[at, first + 1]
         for p in range(WIDTH):
             east, north = table[b, first, p] - x, table[b, first + 1, p] - y
@@ -154,15 +154,15 @@ def correlations(
 def less_explained(
     table: Any, b: int, places: Any, at: int, first: int, end: int, known: Any, slot: int
 ) -> None:
-    """Take what the rows of V explain off row 0 of ``known[slot, b]``, eight of them at a time."""
+    """Subtract from row 0 of ``known[slot, b]`` the covariance that V explains, eight rows at a time."""
     c = first
     while c + 8 <= end:
         for p in range(WIDTH):
-            one = places[at, c] * table[b, c, p] + places[at, c + 1] * table[b, c + 1, p]
-            two = places[at, c + 2] * table[b, c + 2, p] + places[at, c + 3] * table[b, c + 3, p]
-            one += places[at, c + 4] * table[b, c + 4, p] + places[at, c + 5] * table[b, c + 5, p]
-            two += places[at, c + 6] * table[b, c + 6, p] + places[at, c + 7] * table[b, c + 7, p]
-            known[slot, b, 0, p] -= one + two
+            even = places[at, c] * table[b, c, p] + places[at, c + 1] * table[b, c + 1, p]
+            odd = places[at, c + 2] * table[b, c + 2, p] + places[at, c + 3] * table[b, c + 3, p]
+            even += places[at, c + 4] * table[b, c + 4, p] + places[at, c + 5] * table[b, c + 5, p]
+            odd += places[at, c + 6] * table[b, c + 6, p] + places[at, c + 7] * table[b, c + 7, p]
+            known[slot, b, 0, p] -= even + odd
         c += 8
     while c < end:
         for p in range(WIDTH):
@@ -180,7 +180,7 @@ def distances(table: Any, b: int, places: Any, at: int, first: int, end: int, kn
 
 @compiled(numbers=True)
 def weigh(kind: int, scale: float, table: Any, b: int, known: Any, slot: int) -> None:
-    """Fill row 2 of ``known[slot, b]`` with what scores are multiplied by for the way."""
+    """Fill row 2 of ``known[slot, b]`` with the weights of travel in scores."""
     if kind == PLAIN:
         for p in range(WIDTH):
             known[slot, b, 2, p] = 1.0
@@ -207,9 +207,9 @@ def weigh(kind: int, scale: float, table: Any, b: int, known: Any, slot: int) ->
 def condition(
     g: Any, rest: Any, along: Any, k: int, b: int, scale: float, known: Any, slot: int, table: Any
 ) -> None:
-    """Work out g_k and the variances after reading k in block b.
+    """Compute g_k and the variances after reading k in block b.
 
-    From the covariances with x_k before the path began, less what g_0 to g_(k-1) explain.
+    From the covariances with x_k before the path began, minus the part that g_0 to g_(k-1) explain.
     """
     if k == 0:
         for p in range(WIDTH):
@@ -234,7 +234,7 @@ def condition(
 
 @compiled(numbers=True)
 def moves(middle: Any, half: Any, b: int, g: Any, k: int, work: Any) -> None:
-    """Fill HIGH with the middle of what the readings move the means by, and LOW with half its range."""
+    """Fill HIGH with the midpoint of the readings' shifts of the means, and LOW with half their range."""
     for p in range(WIDTH):
         work[b, HIGH, p] = 0.0
         work[b, LOW, p] = 0.0
@@ -261,9 +261,9 @@ def ucb_bounds(
     rest: Any,
     work: Any,
 ) -> None:
-    """Work out g_k and the variances as `condition` does, and what follows from them in one go.
+    """Compute g_k and the variances as `condition` does and, in the same pass, the bounds of the scores.
 
-    That is, in block b of `work`, the part of the scores that all members share, and bounds of the scores.
+    Fills block b of `work`: the part of the scores that all members share, and bounds of the scores.
     """
     if k == 0:
         centre, reach = middle[0], half[0]
@@ -319,7 +319,7 @@ def ei_bounds(
     slot: int,
     work: Any,
 ) -> None:
-    """Do as `ucb_bounds`, with the sd for what is shared; the best lies between `least` and `most`."""
+    """Fill `work` like `ucb_bounds`, with the sd as the shared part, for a best from `least` to `most`."""
     moves(middle, half, b, g, k, work)
     for p in range(WIDTH):
         s, w = np.sqrt(rest[k, b, p]), known[slot, b, 2, p]
@@ -334,7 +334,7 @@ def ei_above(gain: Any, s: Any) -> Any:
     """Return an upper bound of ``s h(gain / s)``, ``h(z) = z Phi(z) + phi(z)``, sd s of at least 0.
 
     ``h(a) = a + h(-a)``, and by Boyd's bound of Mills' ratio (1959) ``h(-a)`` is at most
-    ``phi(a) (r - a) / (r + (pi - 1) a)``, ``r^2 = a^2 + 2 pi``: by 3% where it is off most.
+    ``phi(a) (r - a) / (r + (pi - 1) a)``, ``r^2 = a^2 + 2 pi``, at most 3% too large.
     """
     a = standardised(gain, s)
     r = np.sqrt(a * a + 2.0 * math.pi)
@@ -344,7 +344,7 @@ def ei_above(gain: Any, s: Any) -> Any:
 
 @compiled(numbers=True)
 def ei_below(gain: Any, s: Any) -> Any:
-    """Return a lower bound of it: by Sampford's (1953), ``r^2 = a^2 + 8`` and ``(r - a) / (r + 3 a)``."""
+    """Return a lower bound of the same by Sampford (1953): ``r^2 = a^2 + 8``, ``(r - a) / (r + 3 a)``."""
     a = standardised(gain, s)
     r = np.sqrt(a * a + 8.0)
     tail = _exp(-0.5 * a * a) * (1.0 / _ROOT_2PI) * (r - a) / (r + 3.0 * a)
@@ -353,14 +353,14 @@ def ei_below(gain: Any, s: Any) -> Any:
 
 @compiled(numbers=True)
 def standardised(gain: Any, s: Any) -> Any:
-    """Return ``|gain| / s``, or 100, beyond which nothing is left of its density."""
+    """Return ``|gain| / s``, at most 100, where the density vanishes."""
     a = abs(gain) * (1.0 / s if s > 0.0 else 0.0)
     return a if a < 100.0 else 100.0
 
 
 @compiled()
 def expected_improvement(gain: float, s: float) -> float:
-    """Return ``E max(f - best, 0)`` where f exceeds the best by `gain` in the mean."""
+    """Return ``E max(f - best, 0)`` for an f whose mean exceeds the best by `gain`."""
     if s <= 0.0:
         return max(gain, 0.0)
     z = gain / s
@@ -372,26 +372,26 @@ def expected_improvement(gain: float, s: float) -> float:
 def out_of_reach(
     rate: float, known: Any, slot: int, table: Any, b: int, sampling: int, back: int, left: float, work: Any
 ) -> None:
-    """Rule sites out, by minus infinity in both bounds, that can't be paid for."""
+    """Exclude unaffordable sites, with minus infinity in both bounds."""
     for p in range(WIDTH):
-        dear = rate * known[slot, b, 1, p] + table[b, sampling, p] + table[b, back, p] > left
-        work[b, HIGH, p] = -np.inf if dear else work[b, HIGH, p]
-        work[b, LOW, p] = -np.inf if dear else work[b, LOW, p]
+        expensive = rate * known[slot, b, 1, p] + table[b, sampling, p] + table[b, back, p] > left
+        work[b, HIGH, p] = -np.inf if expensive else work[b, HIGH, p]
+        work[b, LOW, p] = -np.inf if expensive else work[b, LOW, p]
 
 
 @compiled()
 def out_of_reach_by_table(
-    ways: Any, row: int, order: Any, table: Any, b: int, sampling: int, back: int, left: float, work: Any
+    moves: Any, row: int, order: Any, table: Any, b: int, sampling: int, back: int, left: float, work: Any
 ) -> None:
-    """Do the same where what a way takes is looked up in a row of `ways`."""
+    """Do the same, looking up the consumption of moves in a row of `moves`."""
     for p in range(WIDTH):
-        if not ways[row, order[b * WIDTH + p]] + table[b, sampling, p] + table[b, back, p] <= left:
+        if not moves[row, order[b * WIDTH + p]] + table[b, sampling, p] + table[b, back, p] <= left:
             work[b, HIGH, p] = work[b, LOW, p] = -np.inf
 
 
 @compiled(numbers=True)
 def moves_only(priced: float, known: Any, slot: int, table: Any, b: int, work: Any) -> None:
-    """Rule sites out where going, and reading if that is priced, costs nothing."""
+    """Exclude sites that cost nothing: travel plus `priced` times the price of a reading."""
     for p in range(WIDTH):
         free = known[slot, b, 1, p] + priced * table[b, PRICE, p] <= 0.0
         work[b, HIGH, p] = -np.inf if free else work[b, HIGH, p]
@@ -400,19 +400,19 @@ def moves_only(priced: float, known: Any, slot: int, table: Any, b: int, work: A
 
 @compiled(numbers=True, inline=True)
 def tops(work: Any, b: int, row: int, peaks: Any) -> float:
-    """Return the highest of a row of block b; and that of each group, in the first GROUPS of ``peaks[b]``.
+    """Return the highest of a row of block b; put that of each group into the first GROUPS of ``peaks[b]``.
 
-    Group l has the sites l, l + GROUPS, and so on. By halves, which fills vector registers.
+    Group l has the sites l, l + GROUPS, and so on. Halving fills vector registers.
     """
     half = WIDTH // 2
     for p in range(half):
-        one, other = work[b, row, p], work[b, row, half + p]
-        peaks[b, p] = one if one > other else other
+        first, second = work[b, row, p], work[b, row, half + p]
+        peaks[b, p] = first if first > second else second
     while half > GROUPS:
         half //= 2
         for p in range(half):
-            one, other = peaks[b, p], peaks[b, half + p]
-            peaks[b, p] = one if one > other else other
+            first, second = peaks[b, p], peaks[b, half + p]
+            peaks[b, p] = first if first > second else second
     top = -np.inf
     for p in range(GROUPS):
         top = max(top, peaks[b, p])
@@ -421,5 +421,5 @@ def tops(work: Any, b: int, row: int, peaks: Any) -> float:
 
 @compiled()
 def tie_at(top: float) -> float:
-    """Return by how much scores may differ from the highest and be equal to it."""
+    """Return the tolerance within which scores equal the highest one."""
     return TIE * abs(top) if abs(top) < np.inf else 0.0

@@ -1,6 +1,7 @@
-"""Which site a rollout goes to next: see :mod:`fieldbo.policies.travel._rollout_loops` for the symbols.
+"""The next site of each fantasy of a rollout.
 
-Bounds say which sites are in question; the scores of those are worked out in full, for every fantasy.
+For the symbols see :mod:`fieldbo.policies.travel._rollout_loops`. Bounds narrow down the sites; the
+remaining ones are scored in full for every fantasy.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from fieldbo.policies.travel._block_loops import (
     expected_improvement,
 )
 
-AT_ONCE = 4  # sites that are compared before what is found is stored
+AT_ONCE = 4  # sites compared before the result is stored
 
 
 @compiled(numbers=True, inline=True)
 def lead(
-    rule: Any,
+    objective: Any,
     b: int,
     k: int,
     line: float,
@@ -41,9 +42,9 @@ def lead(
     g: Any,
     work: Any,
 ) -> None:
-    """Fill row LEAD of block b with bounds of each site's lead, on `line` and on rivals that have been seen.
+    """Fill row LEAD of block b with bounds of each site's lead over `line` and over rivals seen before.
 
-    How far ahead of another site it can be is known better than its score: what moves both cancels.
+    A difference of scores is bounded more tightly than a score: common shifts cancel.
     """
     if not line < np.inf:
         for p in range(WIDTH):
@@ -51,7 +52,7 @@ def lead(
         return
     for p in range(WIDTH):
         work[b, LEAD, p] = work[b, HIGH, p] - line
-    if rule.score == EI:
+    if objective.score == EI:
         return
     for r in range(rivals.shape[1]):
         rival = rivals[row, r]
@@ -101,34 +102,34 @@ def choose(  # noqa: PLR0912 - two ways to sum, the fast one for the first two r
     chosen: Any,
     sums: Any,
 ) -> None:
-    """Find, of the sites in question, that of the highest upper confidence bound in each fantasy.
+    """Find the site of the highest upper confidence bound in each fantasy, among the sites in question.
 
-    Sites outside, fantasies inside: the inner loops fill vector registers.
+    Sites in the outer loop, fantasies in the inner ones, which fill vector registers.
 
     Parameters
     ----------
     who : (., ) int array
         The sites.
     count, k, m : int
-        Numbers of sites; of readings, less one; of fantasies.
+        Numbers of sites, of readings minus one, and of fantasies.
     steps : (T, .) array
         The fantasies' e.
     tie : float
         Scores that differ by less are equal: the first of the sites wins.
     g, work
-        As `_roll_some` has them.
+        As in `_roll_some`.
     score, chosen : (3, m) arrays
-        Filled: scores and sites, in their first rows.
+        Output: scores and sites, in the first rows.
     sums : (AT_ONCE, m) array
-        Worked on.
+        Working memory.
     """
     for j in range(m):
         score[0, j], chosen[0, j] = -np.inf, 0.0
-    for q in range(-count % AT_ONCE):  # the last one fills the last go up
+    for q in range(-count % AT_ONCE):  # repeat the last site to fill the last round
         who[count + q] = who[count - 1]
     of = 0
     for q in range(0, count, AT_ONCE):
-        # To and fro between two rows: what is written is not what was read, and is stored whole.
+        # Alternate between two rows: the one written is not the one read, so stores need no merging.
         q0, q1, q2, q3, to = who[q], who[q + 1], who[q + 2], who[q + 3], 1 - of
         n0, n1, n2, n3 = float(q0), float(q1), float(q2), float(q3)
         if k < 2:
@@ -191,10 +192,10 @@ def choose_improvement(
     score: Any,
     chosen: Any,
 ) -> None:
-    """Do as `choose`, of the expected improvement on `best` (m,).
+    """Do the same as `choose`, for the expected improvement on `best` (m,).
 
-    The improvement itself is worked out where a bound says that it may be the largest. Fantasies outside,
-    sites inside: there are far more of them. `facts` (6, N) is worked on.
+    The improvement itself is computed only where a bound allows it to be the largest. Fantasies in the outer
+    loop, sites in the inner ones: there are far more of them. `facts` (6, N) is working memory.
     """
     for q in range(count):
         b, p = who[q] // WIDTH, who[q] % WIDTH
@@ -219,7 +220,7 @@ def choose_improvement(
 
 @compiled(inline=True)
 def remember(rivals: Any, row: int, chosen: Any, steps: Any, k: int, m: int) -> None:
-    """Keep what was chosen at the lowest, a middling and the highest last reading, as the ones to beat."""
+    """Keep the choices at the lowest, a middle and the highest last reading as rivals to compare with."""
     lowest = highest = 0
     for j in range(m):
         if steps[k, j] < steps[k, lowest]:

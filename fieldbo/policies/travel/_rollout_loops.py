@@ -1,7 +1,7 @@
-"""Loops that roll a rule out along simulated paths.
+"""Compiled loops that simulate the paths of a rollout.
 
 ===========  ==================================================================================
-``F, N``     first steps; sites that later steps choose among, the most promising ones first
+``F, N``     first steps; candidates of later steps, the most promising ones first
 ``M, T``     fantasies, readings of a path
 ``x_k``      where reading k is taken; ``x_0`` is the first step
 ``V``        ``L^-1 k(X, .)``, (n, N); the posterior covariance is ``k - V^T V``
@@ -10,13 +10,13 @@
 ``e_kj``     the standard normal of reading k in fantasy j
 ===========  ==================================================================================
 
-Given readings 0 to k, the mean of fantasy j is ``mu + sum_k g_k e_kj`` and the variance of all of them
-``s^2 - sum_k g_k^2``: fantasies that have been to the same sites share everything but ``e``, and are carried
-along together until their next sites differ. A site is looked at only while a bound says that it may be
-the next one of some fantasy; bounds never decide, so that the choice is that of the full sum.
+Given readings 0 to k, the mean of fantasy j is ``mu + sum_k g_k e_kj`` and the variance of all fantasies is
+``s^2 - sum_k g_k^2``: fantasies that have visited the same sites share everything but ``e``, and are
+processed together until their next sites differ. A site is scored only if a bound allows it to be the next
+one of some fantasy; bounds never decide, so the choice is that of the full sum.
 
-Sites come in blocks: :mod:`fieldbo.policies.travel._block_loops` has what is worked out for each, and
-:mod:`fieldbo.policies.travel._choice_loops` how the next site of each fantasy is found among them.
+Sites come in blocks: :mod:`fieldbo.policies.travel._block_loops` computes the quantities of a block, and
+:mod:`fieldbo.policies.travel._choice_loops` finds the next site of each fantasy.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ from fieldbo.policies.travel._choice_loops import (
     remember,
 )
 
-BATCH = 16  # first steps whose covariances are worked out together
+BATCH = 16  # first steps whose covariances are computed together
 _LANES = 8
 
 
 @compiled(inline=True)
 def _learn(
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     b: int,
@@ -85,9 +85,9 @@ def _learn(
     known: Any,
     explained: bool,
 ) -> None:
-    """Work out covariances, ways and weights between block b and site x, or, below 0, first step f.
+    """Compute covariances, travel and weights between block b and site x, or first step f for x below 0.
 
-    Without what V explains if it is not `explained` here.
+    Covariances are posterior ones if `explained`, otherwise prior ones.
     """
     kind, amplitude = model
     if kind >= 0:
@@ -108,12 +108,12 @@ def _learn(
     else:
         for p in range(WIDTH):
             known[slot, b, 1, p] = matrices.travel[order[x], order[b * WIDTH + p]]
-    weigh(rule.weight, rule.scale, table, b, known, slot)
+    weigh(objective.weight, objective.scale, table, b, known, slot)
 
 
 @compiled(inline=True)
 def _learn_batch(
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     b: int,
@@ -125,18 +125,18 @@ def _learn_batch(
     table: Any,
     known: Any,
 ) -> None:
-    """Do the same for a batch of first steps: V is read once for all of them."""
+    """Do the same for a batch of first steps, reading V only once."""
     explained = np.dot(columns, table[b, rows.V : rows.sampling])
     for slot in range(len(batch)):
         f = batch[slot]
-        _learn(rule, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
+        _learn(objective, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
         for p in range(WIDTH):
             known[slot, b, 0, p] -= explained[slot, p]
 
 
 @compiled()
 def _afford(
-    rule: Any,
+    objective: Any,
     rows: Any,
     b: int,
     f: int,
@@ -152,7 +152,7 @@ def _afford(
     slot: int,
     work: Any,
 ) -> None:
-    """Rule sites out that can't be paid for, or are not to be chosen; `spent[at]` is what was spent."""
+    """Exclude sites that are unaffordable after spending `spent[at]`, or that the objective excludes."""
     for i in range(len(left)):
         rest, sampling, back = left[i] - spent[at, i], rows.sampling + i, rows.back + i
         if rate[i] >= 0.0:
@@ -161,22 +161,22 @@ def _afford(
             out_of_reach_by_table(matrices.first_other, f, order, table, b, sampling, back, rest, work)
         else:
             out_of_reach_by_table(matrices.other, order[x], order, table, b, sampling, back, rest, work)
-    if rule.weight == EXCLUDE:
+    if objective.weight == EXCLUDE:
         moves_only(0.0, known, slot, table, b, work)
-    if not rule.may_stay:
+    if not objective.may_stay:
         moves_only(1.0, known, slot, table, b, work)
 
 
 @compiled(inline=True)
 def _find(x: int, slot_of: Any, owner: Any, filled: Any, used: Any) -> int:
-    """Return where what is known of site x is; it gets a place if it has none."""
+    """Return the slot of site x in `known`; assign one if it has none."""
     slot: int = slot_of[x]
     if slot < 0:
         slot = used[0]
         if slot < len(owner) - 1:
             used[0] += 1
         elif owner[slot] >= 0:
-            slot_of[owner[slot]] = -1  # the last place is anybody's
+            slot_of[owner[slot]] = -1  # the last slot is reused
         slot_of[x], owner[slot], filled[slot] = slot, x, 0
     return slot
 
@@ -185,7 +185,7 @@ def _find(x: int, slot_of: Any, owner: Any, filled: Any, used: Any) -> int:
 def _ranges(
     k: int, every: Any, low: int, high: int, e: Any, best: Any, middle: Any, half: Any
 ) -> tuple[float, float, float]:
-    """Fill middle and half width of the members' e_i; return the range of their best, and max |e|."""
+    """Fill in middle and half width of the members' e_i; return the range of their best, and max |e|."""
     first = every[low]
     for i in range(k + 1):
         lowest = highest = e[i, first]
@@ -206,7 +206,7 @@ def _ranges(
 
 @compiled(inline=True)
 def _read(
-    rule: Any,
+    objective: Any,
     z: Any,
     k: int,
     every: Any,
@@ -219,9 +219,9 @@ def _read(
     e: Any,
     best: Any,
 ) -> float:
-    """Take reading k in the members' fantasies; return the root of its variance."""
+    """Draw reading k in the members' fantasies; return its standard deviation."""
     root = math.sqrt(variance + noise)
-    share = 1.0 if rule.noise_drawn else math.sqrt(variance) / root
+    share = 1.0 if objective.noise_drawn else math.sqrt(variance) / root
     for at in range(low, high):
         j = every[at]
         step = z[j, k] * share
@@ -235,7 +235,7 @@ def _read(
 
 @compiled(inline=True)
 def _gather(every: Any, first: int, high: int, chosen: Any) -> int:
-    """Bring the members together that have chosen what the first of them has; return where they end."""
+    """Move the members that chose the same site as the first of them together; return where they end."""
     end = first + 1
     for at in range(first + 1, high):
         if chosen[every[at]] == chosen[every[first]]:
@@ -245,8 +245,8 @@ def _gather(every: Any, first: int, high: int, chosen: Any) -> int:
 
 
 @compiled(numbers=True)
-def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a function already
-    rule: Any,
+def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are functions already
+    objective: Any,
     model: Any,
     rows: Any,
     shared: Any,
@@ -268,19 +268,19 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
 ) -> None:
     """Roll out from the first steps `mine`.
 
-    Depth first: the stack holds the groups of fantasies that are still to go on, with depth, site (-1: the
-    first step), and which of `every`. Of each site that was on a path covariances, travel and weights are
-    kept in `known` (S, B, 3, WIDTH), the first places of which are the batch's of first steps.
+    Depth first: the stack holds the groups of fantasies still to be continued, with depth, site (-1: the
+    first step), and range in `every`. Covariances, travel and weights of each site on a path are kept in
+    `known` (S, B, 3, WIDTH), whose first slots belong to the batch of first steps.
 
-    Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, where m_i and r_i are middle and half
-    width of the members' e_i: the highest lower bound is a score that every member can have, and blocks are
-    looked at until they promise less.
+    Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, with m_i and r_i the middle and half
+    width of the members' e_i: every member can reach the highest lower bound, and blocks are processed until
+    they promise less.
     """
     (M, T), L, B, C = z.shape, len(left), len(shared), shared.shape[1]
     N = B * WIDTH
     table = shared.copy()
     here, path, slots = np.empty((T, C)), np.zeros(T, np.int64), np.zeros(T, np.int64)
-    done, serial, nodes = np.zeros((T, B), np.int64), np.zeros(T, np.int64), 0  # whose g_k is in a block
+    done, serial, nodes = np.zeros((T, B), np.int64), np.zeros(T, np.int64), 0  # node of each block's g_k
     along, root, middle, half = np.empty((T, T)), np.empty(T), np.empty(T), np.empty(T)
     e, best = np.empty((T, M)), np.full((T + 1, M), first_best)  # g_k and e_k, and the best before reading k
     g, rest, work = np.empty((T, B, WIDTH)), np.empty((T, B, WIDTH)), np.empty((B, 4, WIDTH))
@@ -292,12 +292,12 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
     members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
     now, rivals = np.empty((1, L)), np.full((places, 3), -1)
-    limited = L > 0 or rule.weight == EXCLUDE or not rule.may_stay
+    limited = L > 0 or objective.weight == EXCLUDE or not objective.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
         columns = np.zeros(
             (BATCH, rows.sampling - rows.V)
-        )  # whole: how many there are must not change a digit
+        )  # always the full size: the number of first steps must not change a digit
         for place in range(len(batch)):
             for c in range(columns.shape[1]):
                 columns[place, c] = firsts[batch[place], rows.V + c]
@@ -329,7 +329,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                 nodes += 1
                 path[k], serial[k] = x, nodes
                 mean, noise = here[k, MEAN], here[k, NOISE]
-                root[k] = _read(rule, z, k, every, low, high, mean, variance, noise, along, e, best)
+                root[k] = _read(objective, z, k, every, low, high, mean, variance, noise, along, e, best)
                 least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
                 level = min(math.ceil(reach / reach_step), len(promise) - 1)
                 top, b, scale = -np.inf, 0, 1.0 / root[k]
@@ -344,7 +344,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                                     for c in range(PLACES, C):
                                         here[i, c] = table[at // WIDTH, c, at % WIDTH]
                                     _learn(
-                                        rule,
+                                        objective,
                                         model,
                                         rows,
                                         filled[of],
@@ -361,7 +361,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                                     )
                                 else:
                                     _learn_batch(
-                                        rule,
+                                        objective,
                                         model,
                                         rows,
                                         filled[of],
@@ -374,20 +374,46 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                                         known,
                                     )
                                 filled[of] += 1
-                            if i < k or rule.score == EI:
+                            if i < k or objective.score == EI:
                                 condition(g, rest, along, i, b, 1.0 / root[i], known, slots[i], table)
                                 done[i, b] = serial[i]
                     slot = slots[k]
-                    if rule.score == UCB:
+                    if objective.score == UCB:
                         ucb_bounds(
-                            rule.kappa, middle, half, along, k, b, scale, known, slot, table, g, rest, work
+                            objective.kappa,
+                            middle,
+                            half,
+                            along,
+                            k,
+                            b,
+                            scale,
+                            known,
+                            slot,
+                            table,
+                            g,
+                            rest,
+                            work,
                         )
                         done[k, b] = serial[k]
                     else:
                         ei_bounds(least, most_best, middle, half, table, b, g, rest, k, known, slot, work)
                     if limited:
                         _afford(
-                            rule, rows, b, f, x, left, rate, now, 0, matrices, order, table, known, slot, work
+                            objective,
+                            rows,
+                            b,
+                            f,
+                            x,
+                            left,
+                            rate,
+                            now,
+                            0,
+                            matrices,
+                            order,
+                            table,
+                            known,
+                            slot,
+                            work,
                         )
                     for rank in range(max(0, sites - b * WIDTH), WIDTH):  # the last block is filled up
                         p = rank // EACH + rank % EACH * GROUPS
@@ -396,25 +422,25 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                     peaks[b, GROUPS] = tops(work, b, HIGH, peaks)
                     b += 1
                 if top == -np.inf:
-                    continue  # nothing can be had: the paths end here
+                    continue  # nothing is affordable: the paths end here
                 slot, slack = slots[k], tie_at(top)
                 row = slot if k > 0 else 0
                 for at in range(b):
                     if peaks[at, GROUPS] >= top - slack:
-                        lead(rule, at, k, top - slack, done, serial[k], rivals, row, half, g, work)
+                        lead(objective, at, k, top - slack, done, serial[k], rivals, row, half, g, work)
                         tops(work, at, LEAD, peaks)
                     else:
                         for group in range(GROUPS):
                             peaks[at, group] = -np.inf
                 count = in_question(b, slack, work, peaks, who)
                 m = high - low
-                full = min(M, -(-m // _LANES) * _LANES)  # whole registers, whatever the rest of them holds
+                full = min(M, -(-m // _LANES) * _LANES)  # whole registers; the excess is ignored
                 for at in range(m):
                     j = every[low + at]
                     members_best[at] = best[k + 1, j]
                     for i in range(k + 1):
                         members_e[i, at] = e[i, j]
-                if rule.score == UCB:
+                if objective.score == UCB:
                     choose(who, count, k, full, members_e, slack, g, work, score, which, sums)
                     remember(rivals, row, which, members_e, k, m)
                 else:
@@ -448,13 +474,13 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
                     stack[waiting, 2], stack[waiting, 3] = first, end
                     for i in range(L):
                         if rate[i] >= 0.0:
-                            way = rate[i] * known[slot, to // WIDTH, 1, to % WIDTH]
+                            move = rate[i] * known[slot, to // WIDTH, 1, to % WIDTH]
                         elif k == 0:
-                            way = matrices.first_other[f, order[to]]
+                            move = matrices.first_other[f, order[to]]
                         else:
-                            way = matrices.other[order[x], order[to]]
+                            move = matrices.other[order[x], order[to]]
                         funds[waiting, i] = (
-                            now[0, i] + way + table[to // WIDTH, rows.sampling + i, to % WIDTH]
+                            now[0, i] + move + table[to // WIDTH, rows.sampling + i, to % WIDTH]
                         )
                     waiting, first = waiting + 1, end
             value[f] += total / M
@@ -463,7 +489,7 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - one loop, of which each part is a fu
 
 @compiled(parallel=True)
 def roll_out(
-    rule: Any,
+    objective: Any,
     model: Any,
     rows: Any,
     table: Any,
@@ -482,45 +508,45 @@ def roll_out(
     cost: Any,
     known: Any,
 ) -> None:
-    """Add what later steps are worth, and their travel, to those of each first step.
+    """Add the values and the travel of later steps to those of each first step.
 
     Parameters
     ----------
-    rule : Rule
+    objective : Objective
     model : (int, float)
-        The kernel's kind, as `fieldbo.belief._lookahead_loops` has them (-1: prior covariances are looked
-        up), and the prior's variance.
+        The kernel's kind, as in `fieldbo.belief._lookahead_loops` (-1: prior covariances are looked up), and
+        the prior's variance.
     rows : Rows
     table : (B, rows.end, WIDTH) array
     sites : int
-        N; the last block is filled up with anything.
+        N; the last block is padded with arbitrary sites.
     order : (B * WIDTH,) int array
-        The index of each site, which decides ties, and by which matrices are looked up.
+        The index of each site, which decides ties and is used to look up matrices.
     firsts : (F, rows.end) array
-        The first steps' columns; prices and limits are not looked at.
+        The first steps' columns; prices and limits are not used.
     matrices : Matrices
     z : (M, T) array
         Standard normals, the same for every first step.
     best : float
-        The best so far; EI's alone.
+        The best value so far, for EI.
     promise : (R, B) array
-        A bound of the scores of all sites from each block on, after readings with ``|e|`` up to as many
-        `reach_step` as the number of the row says.
+        Bounds of the scores of all sites from each block on; row r holds after readings with ``|e|`` up to
+        ``r reach_step``.
     reach_step : float
     left, rate : (L,) arrays
-        What may be spent of each limit, and what a unit of travel takes of it (below 0: it is looked up).
+        What may be spent of each limit, and its consumption per unit of travel (below 0: looked up).
     spent : (L, F) array
-        What each first step takes.
+        Consumption of each first step.
     value, cost : (F,) arrays
-        Added to; a value of minus infinity is passed over.
+        Added to in place; values of minus infinity are skipped.
     known : (threads, S, B, 3, WIDTH) array
-        Worked on: what each thread knows of S sites at a time, more than `BATCH`. First steps are dealt among
-        threads one by one.
+        Working memory: covariances, travel and weights of S sites per thread, more than `BATCH`. First steps
+        are dealt to the threads in turn.
     """
     wanted = np.flatnonzero(value > -np.inf)
     for thread in prange(len(known)):
         _roll_some(
-            rule,
+            objective,
             model,
             rows,
             table,

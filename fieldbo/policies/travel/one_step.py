@@ -1,12 +1,12 @@
-"""Rules for an optimum that weigh what a site promises by the way to it, one step ahead.
+"""Policies for an optimum that weigh the value of a site against the travel to it, one step ahead.
 
 ===========  ==================================================================
 ``mu, s``    posterior mean and standard deviation, (N,)
 ``d``        travel to each site, in the cost unit
-``kappa``    a plain multiplier, ``kappa s``
+``kappa``    multiplier of the standard deviation, ``kappa s``
 ===========  ==================================================================
 
-What they choose among, in a box too, is told in `candidates`.
+For their candidates, on a grid or in a box, see :mod:`fieldbo.policies.candidates`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum
@@ -26,25 +27,25 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.acquisition import Convention, ducb
+from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
 from fieldbo.policies.choice import highest
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.candidates import best_candidate, needs_candidates, over_candidates
-from fieldbo.policies.optimum.myopic import incumbent, reading_noise
 from fieldbo.policies.travel.scores import TravelScore
+from fieldbo.validation import settings
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateView:
-    """Sites as a rule sees them from where the vehicle stands; those that were rejected it does not see.
+    """The candidates of a decision, without those that were rejected.
 
     Attributes
     ----------
     surface : Surface
-        The belief over what can be chosen.
+        The belief over the candidates.
     noise : (N,) array
         Noise variances of readings there.
     able : (N,) bool array
-        Which of them can be paid for.
+        Candidates that are affordable.
     """
 
     surface: Surface
@@ -53,61 +54,53 @@ class CandidateView:
 
 
 Scores = Callable[[Array], Array]
-"""Of points (m, d): their scores (m,), minus infinity where one can't be had."""
+"""Maps points (m, d) to their scores (m,), minus infinity for a point that can't be chosen."""
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class TravelPolicy(Policy):
-    """A rule for an optimum that goes by the way to a site.
-
-    Parameters
-    ----------
-    level : int
-        The sensor's setting to read with.
-    stop : {"best_affordable", "first_unaffordable"}
-        Whether to choose among what can be paid for, and stop when nothing can; or among everything, and stop
-        when the choice can't be paid for (Liu et al. 2023).
-    candidates : int
-        In a box: among how many points, drawn anew for each decision, it chooses where to climb from.
-    """
+    """A policy for an optimum that takes the travel to a site into account."""
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
-    level: int = 0
+    level: NonNegativeInt = 0
+    """The sensor's setting to read with."""
     stop: Literal["best_affordable", "first_unaffordable"] = "best_affordable"
-    candidates: int = 1000
-
-    def __post_init__(self) -> None:
-        needs_candidates(self.candidates)
+    """Whether to choose among affordable sites and stop when none is left, or to choose among all sites and
+    stop when the choice is not affordable (Liu et al. 2023)."""
+    candidates: PositiveInt = 1000
+    """In a box: number of points drawn for each decision, from the best of which it climbs."""
 
     @abstractmethod
     def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
-        """Return scores (N,) of the sites in view, how other points are scored, and what explains them."""
+        """Return the candidates' scores (N,), a function that scores other points, and the reasons."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if the costs are not declared."""
         if cost is None:
             raise InputError(
-                f"{type(self).__name__} without declared costs", expected="costs that the agent is told"
+                f"{type(self).__name__} without declared costs",
+                expected="costs that the agent knows",
+                where="agent.costs",
             )
 
     def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the best site by the rule; in a box, the best point that can be climbed to from it."""
+        """Return the site of the highest score; in a box, a better point that a climb from it reaches."""
         view = self._view(state)
         if view is None:
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
         scores, elsewhere, why = self.scores(state, view)
         if self.stop == "first_unaffordable":
             assert state.cost is not None
-            ways = state.cost.travel(state.position, view.surface.candidates)
-            scores = np.where(np.isfinite(ways), scores, -np.inf)  # where no way leads nothing is chosen
+            travel = state.cost.travel(state.position, view.surface.candidates)
+            scores = np.where(np.isfinite(travel), scores, -np.inf)  # never choose what cannot be reached
             first = highest(scores)
             if first is not None and not view.able[first]:
                 return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return best_candidate(state, view.surface, scores, view.able, elsewhere, memory, self.level, **why)
 
     def _view(self, state: State) -> CandidateView | None:
-        """Return what can be chosen; None if all of it was rejected."""
+        """Return the candidates; None if all were rejected."""
         surface = over_candidates(state, self.candidates)
         if surface is None:
             return None
@@ -116,19 +109,19 @@ class TravelPolicy(Policy):
 
 
 Score = Callable[[Array, Array, Array, Array], Array]
-"""Of the means, standard deviations, travel and full prices (m,) of points: their scores (m,)."""
+"""Maps means, standard deviations, travel and full costs (m,) of points to their scores (m,)."""
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class OneStep(TravelPolicy):
-    """The best site by what is known of it and of the way to it."""
+    """A policy whose score depends on the belief at a site and on the travel to it only."""
 
     @abstractmethod
     def score(self, state: State) -> tuple[Score, dict[str, Any]]:
-        """Return how points are scored, and what explains it."""
+        """Return a function that scores points, and the reasons."""
 
     def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
-        """Return the scores of the sites in view."""
+        """Return the candidates' scores (N,), a function that scores other points, and the reasons."""
         cost = state.cost
         assert cost is not None
         score, why = self.score(state)
@@ -145,121 +138,86 @@ class OneStep(TravelPolicy):
         return at(surface.candidates, surface.mean, surface.sd), elsewhere, why
 
 
-@dataclass(frozen=True)
-class ByBase(OneStep):
-    """The best site by a base rule, from where the vehicle stands."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.base
+@settings("policy")
+class ByTravelScore(OneStep):
+    """Go to the site of the highest `TravelScore`."""
 
     @property
     @abstractmethod
-    def base(self) -> TravelScore:
-        """The rule."""
+    def travel_score(self) -> TravelScore:
+        """The score."""
 
     def score(self, state: State) -> tuple[Score, dict[str, Any]]:
-        """Return the base rule's scores."""
+        """Return a function that scores points, and the reasons."""
         assert state.cost is not None
-        base = self.base.on(state.cost, state.domain)
-        best = incumbent(state.surface) if base.improves else -np.inf
+        travel_score = self.travel_score.on(state.cost, state.domain)
+        best = incumbent(state.surface) if travel_score.improves else -np.inf
 
         def score(mean: Array, sd: Array, travel: Array, price: Array) -> Array:
-            return base.scores(mean, sd, travel, price, best)
+            return travel_score.scores(mean, sd, travel, price, best)
 
-        return score, {"incumbent": best} if base.improves else {}
+        return score, {"incumbent": best} if travel_score.improves else {}
 
 
-@dataclass(frozen=True)
-class DistUCB(ByBase):
-    """Go where ``mu + kappa s / d`` is largest (Liu et al. 2023, eq. 10).
+@settings("policy")
+class DistUCB(ByTravelScore):
+    """Go where ``mu + kappa s / d`` is largest (Liu et al. 2023, eq. 10)."""
 
-    Parameters
-    ----------
-    kappa : float
-        How much what is not known counts.
-    convention : {"one_plus", "floor", "exclude", "literal"}
-        What stands for ``1 / d`` where travel is small: ``1 / (1 + d / d0)``, never above the plain UCB;
-        ``1 / max(d, d0)``; or as printed, where staying is left out, or infinitely good.
-    d0 : float, optional
-        Small travel, in the cost unit; by default the travel along the domain's longest side.
-    """
-
-    kappa: float = 2.0
+    kappa: NonNegativeFloat = 2.0
+    """Multiplier of the standard deviation: weight of exploration."""
     convention: Convention = "one_plus"
-    d0: float | None = None
+    """What replaces ``1 / d`` for short travel: ``1 / (1 + d / d0)``, never above plain UCB;
+    ``1 / max(d, d0)``; or ``1 / d`` as printed, with staying excluded or infinitely good."""
+    d0: PositiveFloat | None = None
+    """Scale of short travel, in the cost unit. Default: the travel along the domain's longest side."""
 
     @property
-    def base(self) -> TravelScore:
-        """The rule."""
+    def travel_score(self) -> TravelScore:
+        """The score."""
         return TravelScore("dist-ucb", self.kappa, self.convention, self.d0)
 
 
-@dataclass(frozen=True)
-class UCB(ByBase):
-    """Go where ``mu + kappa s`` is largest, whatever the way.
+@settings("policy")
+class UCB(ByTravelScore):
+    """Go where ``mu + kappa s`` is largest, whatever the travel."""
 
-    Parameters
-    ----------
-    kappa : float
-        How much what is not known counts.
-    """
-
-    kappa: float = 2.0
+    kappa: NonNegativeFloat = 2.0
+    """Multiplier of the standard deviation: weight of exploration."""
 
     @property
-    def base(self) -> TravelScore:
-        """The rule."""
+    def travel_score(self) -> TravelScore:
+        """The score."""
         return TravelScore("ucb", self.kappa)
 
 
-@dataclass(frozen=True)
-class EIPerCost(ByBase):
+@settings("policy")
+class EIPerCost(ByTravelScore):
     """Go where the expected improvement per unit of cost is largest (Lee et al. 2021).
 
-    Per full price where sampling has one; otherwise per ``max(d, d0)`` of travel.
-
-    Parameters
-    ----------
-    d0 : float, optional
-        Small travel, in the cost unit; by default the travel along the domain's longest side.
+    Divides by the full cost if sampling has one, otherwise by ``max(d, d0)``.
     """
 
-    d0: float | None = None
+    d0: PositiveFloat | None = None
+    """Scale of short travel, in the cost unit. Default: the travel along the domain's longest side."""
 
     @property
-    def base(self) -> TravelScore:
-        """The rule."""
+    def travel_score(self) -> TravelScore:
+        """The score."""
         return TravelScore("ei-per-cost", d0=self.d0)
 
 
-@dataclass(frozen=True)
+@settings("policy")
 class DUCB(OneStep):
-    """Go where ``mu + kappa s - rho d`` is largest (Marchant and Ramos 2012).
+    """Go where ``mu + kappa s - rho d`` is largest (Marchant and Ramos 2012)."""
 
-    Parameters
-    ----------
-    rho : float
-        What a unit of travel is worth, in the unit of the values (of their logarithms, under a log). There is
-        no default.
-    kappa : float
-        How much what is not known counts.
-    """
-
-    rho: float = field(kw_only=True)
-    kappa: float = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, value in (("rho", self.rho), ("kappa", self.kappa)):
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(
-                    f"{name} = {value}", expected="a finite number of at least 0", where=f"policy.{name}"
-                )
+    rho: NonNegativeFloat = field(kw_only=True)
+    """Value of a unit of travel, in the unit of the values (of their logs, for a log transform)."""
+    kappa: NonNegativeFloat = 2.0
+    """Multiplier of the standard deviation: weight of exploration."""
 
     def score(self, state: State) -> tuple[Score, dict[str, Any]]:
-        """Return the bounds, less what the way is worth."""
-        rho = self.rho / abs(state.scale.scale)  # which is below 0 where the least is sought
+        """Return a function that scores points, and the reasons."""
+        rho = self.rho / abs(state.scale.scale)  # the scale is negative when minimising
 
         def score(mean: Array, sd: Array, travel: Array, price: Array) -> Array:
             there = np.isfinite(travel)

@@ -1,4 +1,4 @@
-"""The picture of rules side by side."""
+"""The picture of policies side by side."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from scipy.optimize import isotonic_regression
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.metrics import F1, Score
-from fieldbo.results.plot.figures import SERIES, floor_of, new_figure, opened
+from fieldbo.results.plot.figures import SERIES, floor_of, new_figure, opened, plain_log
 
 
 def comparison_picture(
     table: Mapping[str, tuple[Array, Array, Array]], unit: str, score: Score = F1
 ) -> Figure:
-    """Draw the mean score against cost, one line a rule, with bands of one standard error.
+    """Draw the mean score of each policy against cost, with a band of one standard error.
 
     Parameters
     ----------
     table : mapping of str to (cost, mean, standard_error)
-        For each rule three (k,) arrays: costs in `unit`, mean scores, and their standard errors.
+        Three (k,) arrays per policy: costs in `unit`, mean scores, and their standard errors.
     unit : str
-        The worlds' cost unit.
+        Cost unit of the worlds.
     score : Score
-        Which; one of which less is better is drawn on a log scale.
+        A score of which smaller is better is drawn on a log scale.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Each line is named at its right-hand end.
+        Lines are named at their right-hand ends.
     """
     figure = new_figure(9, 5.5)
     ax = figure.subplots()
-    lines = {rule: tuple(np.asarray(c, dtype=float) for c in columns) for rule, columns in table.items()}
+    lines = {name: tuple(np.asarray(c, dtype=float) for c in columns) for name, columns in table.items()}
     floor = -np.inf
     if score.better == "smaller":
         floor = floor_of(np.concatenate([np.empty(0), *(mean for _, mean, _ in lines.values())]))
-        ax.set_yscale("log")
+        plain_log(ax)
     ends: list[tuple[float, float, str, str]] = []
-    for number, (rule, (cost, mean, error)) in enumerate(lines.items()):
-        again, turn = divmod(number, len(SERIES))
-        colour, style = SERIES[turn], ("-", "--", ":")[again % 3]
+    for number, (name, (cost, mean, error)) in enumerate(lines.items()):
+        lap, place = divmod(number, len(SERIES))
+        colour, style = SERIES[place], ("-", "--", ":")[lap % 3]
         low, high = (np.maximum(end, floor) for end in (mean - error, mean + error))
         ax.fill_between(cost, low, high, color=colour, alpha=0.15, linewidth=0)
-        ax.plot(cost, np.maximum(mean, floor), style, color=colour, linewidth=1.8, label=rule)
+        ax.plot(cost, np.maximum(mean, floor), style, color=colour, linewidth=1.8, label=name)
         known = np.flatnonzero(np.isfinite(mean))
-        ends += [(float(cost[k]), max(float(mean[k]), floor), rule, colour) for k in known[-1:]]
+        ends += [(float(cost[k]), max(float(mean[k]), floor), name, colour) for k in known[-1:]]
     ax.set_xlim(0, max((end[0] for end in ends), default=1.0))
     ax.set_ylim(*((floor, None) if score.better == "smaller" else (0, 1)))
     _name(ax, ends)
     better = "" if score.better == "larger" else "; smaller is better"
-    ax.set(xlabel=f"cost ({unit})", ylabel=f"mean {score.name}, ± one standard error{better}")
+    ax.set(xlabel=f"cost ({unit})", ylabel=f"mean {score.name} ± standard error{better}")
     opened(ax)
     return figure
 
 
 def _name(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
-    """Name each line beside its right-hand end (cost, score, rule, colour)."""
+    """Name each line at its right-hand end (cost, score, name, colour)."""
     into_axes = ax.transLimits.transform
     on_scale = ax.transScale.transform
     heights = [float(into_axes(on_scale((x, y)))[1]) for x, y, _, _ in ends]
-    for (x, y, rule, colour), height in zip(ends, _apart(heights, 0.045), strict=True):
+    for (x, y, name, colour), height in zip(ends, _apart(heights, 0.045), strict=True):
         ax.annotate(
-            rule,
+            name,
             (x, y),
             (1.03, height),
             textcoords="axes fraction",
@@ -77,7 +77,7 @@ def _name(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
 
 
 def _apart(heights: list[float], gap: float) -> list[float]:
-    """Return heights at least `gap` apart, each as near to where it was as that and 0 to 1 allow."""
+    """Return the nearest heights that are at least `gap` apart and lie between 0 and 1."""
     if not heights:
         return []
     order = np.argsort(heights, kind="stable")

@@ -1,100 +1,100 @@
-"""The picture of a run's scores against what was spent."""
+"""The picture of a run's scores against cost."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
+from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import (
     BLUE,
     GREEN,
     ORANGE,
     RED,
     Look,
+    cost_label,
     floor_of,
     headline,
     legend_below,
     new_figure,
     opened,
+    plain_log,
 )
 from fieldbo.results.plot.plays import plays_picture
 
-if TYPE_CHECKING:
-    from fieldbo.results.result import Result
-
-_HELD: Look = {"where": "post", "clip_on": False}  # a score holds until the next order is settled
+_HELD: Look = {"where": "post", "clip_on": False}  # a score is valid until the next order is settled
 
 
-def curve_picture(result: Result) -> Figure:
-    """Draw how the scores rose, or the regret fell, with what was spent.
+def curve_picture(outcome: Outcome) -> Figure:
+    """Draw the scores, or the regret, against cost.
 
     Parameters
     ----------
-    result : Result
+    outcome : Outcome
+        For example a `Result`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Cost in the world's unit, from 0 to the battery. Of a level set: F1, precision and recall (where
-        there is a truth), expected F1 and the share unclassified, from 0 to 1. Of an optimum: the regret on
-        a log scale, in the quantity's unit; in a live world, the reported value; in a cell, what it was spent
-        on besides: see `plays_picture`.
+        Cost in the world's unit, from 0 to the battery. For a level set: F1, precision and recall (unless the
+        world is live), expected F1, and the fraction of unclassified sites, from 0 to 1. For an optimum: the
+        regret on a log scale, in the quantity's unit; in a live world, the reported value; in a factory cell,
+        also where the cost went, see `plays_picture`.
     """
-    if result.cell.names and isinstance(result.answer, OptimumAnswer):
-        return plays_picture(result)
-    mission = result.mission
-    battery, unit = sum(c.battery for c in mission.crew), mission.world.cost_unit
+    if outcome.cell_runs.names and isinstance(outcome.answer, OptimumAnswer):
+        return plays_picture(outcome)
+    mission = outcome.mission
+    battery = sum(c.battery for c in mission.vehicles)
     figure = new_figure(8, 5)
     ax = figure.subplots()
-    if isinstance(result.answer, LevelSetAnswer):
-        _shares(ax, result)
-    elif result.truth is None:
-        _reported(ax, result)
+    if isinstance(outcome.answer, LevelSetAnswer):
+        _level_set(ax, outcome)
+    elif outcome.truth is None:
+        _reported(ax, outcome)
     else:
-        _regret(ax, result)
-    if result.cost > battery:
+        _regret(ax, outcome)
+    if outcome.cost > battery:
         ax.axvline(battery, color="black", linewidth=0.9, linestyle=":", label="battery")
-    ax.set(xlim=(0, max(battery, result.cost)))
-    ax.set(xlabel=f"spent ({unit}); the battery holds {battery:g} {unit}", title=headline(result))
+    ax.set(xlim=(0, max(battery, outcome.cost)))
+    ax.set(xlabel=cost_label(outcome), title=headline(outcome))
     opened(ax)
     legend_below(figure)
     return figure
 
 
-def _shares(ax: Axes, result: Result) -> None:
-    curve = result.curve
+def _level_set(ax: Axes, outcome: Outcome) -> None:
+    curve = outcome.curve
     cost = [s.cost for s in curve]
-    if result.truth is not None:
+    if outcome.truth is not None:
         ax.step(cost, [s.f1 for s in curve], color=BLUE, linewidth=2.2, label="F1", zorder=3, **_HELD)
         ax.step(cost, [s.precision for s in curve], color=GREEN, linewidth=0.9, label="precision", **_HELD)
         ax.step(cost, [s.recall for s in curve], color=ORANGE, linewidth=0.9, label="recall", **_HELD)
-    believed, unsure = [s.expected_f1 for s in curve], [s.unclassified for s in curve]
-    ax.step(cost, believed, "--", color=RED, linewidth=1.5, label="expected F1", **_HELD)
-    ax.step(cost, unsure, color="0.45", linewidth=0.9, label="share of sites unclassified", **_HELD)
-    ax.set(ylim=(0, 1), ylabel="score or share")
+    expected, unclassified = [s.expected_f1 for s in curve], [s.unclassified for s in curve]
+    ax.step(cost, expected, "--", color=RED, linewidth=1.5, label="expected F1", **_HELD)
+    ax.step(cost, unclassified, color="0.45", linewidth=0.9, label="fraction unclassified", **_HELD)
+    ax.set(ylim=(0, 1), ylabel="score or fraction of sites")
 
 
-def _regret(ax: Axes, result: Result) -> None:
-    regret = np.array([s.regret for s in result.curve])
+def _regret(ax: Axes, outcome: Outcome) -> None:
+    regret = np.array([s.regret for s in outcome.curve])
     floor = floor_of(regret)
     ax.step(
-        [s.cost for s in result.curve],
+        [s.cost for s in outcome.curve],
         np.maximum(regret, floor),
         color=BLUE,
         linewidth=2.2,
-        label="regret" + ("" if (regret >= floor).all() else " (none: at the lower edge)"),
+        label="regret" + ("" if (regret >= floor).all() else " (zero: at the lower edge)"),
         **_HELD,
     )
-    ax.set(yscale="log", ylabel=f"regret of {result.mission.world.quantity.label}")
+    plain_log(ax)
+    ax.set_ylabel(f"regret of {outcome.mission.world.quantity.label}")
     ax.set_ylim(bottom=floor)
 
 
-def _reported(ax: Axes, result: Result) -> None:
-    curve = result.curve
+def _reported(ax: Axes, outcome: Outcome) -> None:
+    curve = outcome.curve
     values = [s.reported_value for s in curve]
     ax.step([s.cost for s in curve], values, color=BLUE, linewidth=2.2, label="reported value", **_HELD)
-    ax.set_ylabel(result.mission.world.quantity.label)
+    ax.set_ylabel(outcome.mission.world.quantity.label)

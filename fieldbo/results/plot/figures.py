@@ -1,55 +1,56 @@
-"""Figures, what they have in common, and how they are written."""
+"""Figures: common styles, colours and legends, and saving as PNG."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.results.answers import in_words
-
-if TYPE_CHECKING:
-    from fieldbo.results.result import Result
+from fieldbo.results.formatting import question_text
+from fieldbo.results.outcome import Outcome
 
 DPI = 150
 
 _PASSES = 8
-_SETTLED = 1e-3  # share of the figure
+_SETTLED = 1e-3  # fraction of the figure
 
 Look = dict[str, Any]
 
-# Okabe and Ito's palette, told apart by every kind of colour vision.
+# Okabe and Ito's palette, distinguishable with every kind of colour vision.
 BLUE, RED, GREEN, PINK, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 YELLOW = "#f0e442"
 OLIVE, WINE, INDIGO, BROWN, LIME = "#999933", "#882255", "#332288", "#7a4419", "#9acd32"
 SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, OLIVE, WINE, INDIGO, BROWN, LIME, "black")
-"""Colours of lines and bars, one after the other."""
+"""Colours of lines and bars, in order."""
 VALUE: Look = {"cmap": "viridis"}
 SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
 CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
-HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # a half at the reported optimum itself
+HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # one half at the reported optimum
 CLASS: Look = {"cmap": ListedColormap(["#b9cbd8", "#e6edf2", "#f3c9a3", RED]), "vmin": -0.5, "vmax": 3.5}
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches."""
+    """Return an empty figure of a size in inches."""
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
 
 def opened(ax: Axes) -> None:
-    """Leave the axes open above and to the right, over a faint grid."""
+    """Remove the upper and right spines, and draw a faint grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
 
 
 def floor_of(regrets: Array) -> float:
-    """Return where a log axis of regrets begins: half the least positive one, at most 1e6 below the largest.
+    """Return the lower end of a log axis of regrets.
+
+    Half of the least positive regret, or a millionth of the largest, whichever is larger.
 
     Examples
     --------
@@ -62,33 +63,58 @@ def floor_of(regrets: Array) -> float:
     return float(max(0.5 * positive.min(), 1e-6 * positive.max())) if len(positive) else 0.5
 
 
-def headline(result: Result) -> str:
-    """Return the mission's name and its question."""
-    mission = result.mission
-    return f"{mission.name}: {in_words(mission.question, mission.world.quantity)}"
+def plain_log(ax: Axes) -> None:
+    """Set a log scale on the y axis, with plain numbers as tick labels."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(_PlainNumbers())
+    ax.yaxis.set_minor_formatter(_PlainNumbers(minor_thresholds=(2, 0.4)))
+
+
+class _PlainNumbers(LogFormatter):
+    """Tick labels such as 0.2 in place of 2e-01."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
+def cost_label(outcome: Outcome) -> str:
+    """Return the label of a cost axis."""
+    mission, unit = outcome.mission, outcome.mission.world.cost_unit
+    return f"cost ({unit}); battery: {sum(c.battery for c in mission.vehicles):g} {unit}"
+
+
+def headline(outcome: Outcome) -> str:
+    """Return the name of the mission and its question."""
+    mission = outcome.mission
+    return f"{mission.name}: {question_text(mission.question, mission.world.quantity)}"
 
 
 def legend_below(figure: Figure) -> None:
-    """Name everything that has a label below the axes, once."""
+    """Add a legend below the axes that names each label once."""
     named: dict[str, Any] = {}
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
     for columns in range(len(named) if len(named) < 5 else (len(named) + 1) // 2, 0, -1):
         legend = figure.legend(
-            list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False
+            list(named.values()),
+            list(named),
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            labelspacing=0.8,
         )
-        room = legend.get_tightbbox()
-        if columns == 1 or room is None or room.width <= figure.bbox.width:
+        box = legend.get_tightbbox()
+        if columns == 1 or box is None or box.width <= figure.bbox.width:
             break
-        legend.remove()  # wider than the figure: fewer columns, more rows
+        legend.remove()  # too wide: try fewer columns
 
 
 def save(figure: Figure, target: Path | str | IO[bytes]) -> None:
-    """Write a figure as PNG, 150 dots an inch; the same figure gives the same bytes.
+    """Write a figure as PNG at 150 dots per inch; the same figure gives the same bytes.
 
-    The layout is settled at the first save: a later one does not move anything. Where axes keep their
-    aspect, room for labels is found in several passes: each starts from the size that the last one left.
+    The first save fixes the layout, so that later ones do not move anything. If axes keep their aspect, space
+    for labels takes several passes, each starting from the sizes of the last one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Values over two axes: as cells of a grid, as smooth ground in a box, or as dots."""
+"""Values over two axes: as grid cells, as a smooth surface in a box, or as dots."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.results.plot.figures import Look
 
-_RASTER = 160  # cells along each axis of a box
+_RASTER = 160  # raster points along each axis of a box
 _CASED: list[AbstractPathEffect] = [
     withStroke(linewidth=3.0, foreground="black")
-]  # lines that show on light and dark ground alike
+]  # visible on light and dark surfaces
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=3.0, foreground="0.9")]
-_LETTER = 8.0  # points: size of an obstacle's name
+_LETTER = 8.0  # font size of an obstacle's name, in points
 _SOLID: Look = {"facecolor": "0.84", "edgecolor": "0.55", "hatch": "////", "linewidth": 0.0, "zorder": 1.5}
 _SHADOW: Look = {"fill": False, "edgecolor": "0.4", "linestyle": "--", "linewidth": 0.9, "zorder": 1.5}
 
 
 def covered(domain: Domain) -> bool:
-    """Say whether values at the sites can be drawn all over two axes."""
+    """Return True if values at the sites can be drawn as a surface over two axes."""
     if domain.dimension != 2:
         return False
     if domain.continuous:
@@ -40,22 +40,23 @@ def covered(domain: Domain) -> bool:
 
 
 def alike(domain: Domain) -> bool:
-    """Say whether the first two axes are drawn to one scale."""
+    """Return True if the first two axes are drawn to the same scale."""
     across, up = domain.axes[:2]
     longer, shorter = max(across.extent, up.extent), min(across.extent, up.extent)
     return across.unit == up.unit and longer < 5 * shorter
 
 
 def ratio(domain: Domain) -> float:
-    """Height of a map over its width."""
+    """Return the height of a map over its width."""
     return float(np.clip(domain.extent[1] / domain.extent[0], 0.3, 1.1)) if alike(domain) else 0.65
 
 
 def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
     """Return ticks (n,) and (m,), and values (N,) as a masked (m, n) array, the first axis across.
 
-    In a box they are interpolated between the sites; whole numbers, which are classes, are the nearest
-    corner's. Behind obstacles, which are drawn over them, values go on, so that no gap is left beside one.
+    In a box, values are interpolated between the sites; integers, which are classes, are taken from the
+    nearest site. Values continue behind obstacles, which are drawn over them, so that no gap shows at their
+    edges.
     """
     counts = (_RASTER, _RASTER) if domain.shape is None else domain.shape
     x, y = (np.linspace(a.low, a.high, n) for a, n in zip(domain.axes, counts, strict=True))
@@ -76,7 +77,7 @@ def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
 
 
 def _continued(grid: Array, behind: Mask) -> Array:
-    """Return a grid (m, n) with its neighbour's value in each cell (m, n) bool behind something."""
+    """Return a grid (m, n) with grid cells `behind` obstacles (m, n) filled from their neighbours."""
     from scipy.ndimage import distance_transform_edt
 
     if not behind.any():
@@ -85,11 +86,11 @@ def _continued(grid: Array, behind: Mask) -> Array:
     return np.where(behind & (gap < 2.0), grid[tuple(where)], grid)
 
 
-@lru_cache(maxsize=4)  # all maps of a run
+@lru_cache(maxsize=4)  # shared by all maps of a run
 def _corners(domain: Domain) -> tuple[NDArray[np.intp], Array]:
-    """Return the sites (P, 3) that each raster point of a box lies between, and their weights (P, 3).
+    """Return the three sites (P, 3) around each raster point of a box, and their weights (P, 3).
 
-    A point outside their hull takes the place of one a little further in.
+    A point outside the sites' hull is moved inwards until it is inside.
     """
     from scipy.spatial import Delaunay
 
@@ -109,7 +110,7 @@ def _corners(domain: Domain) -> tuple[NDArray[np.intp], Array]:
 
 
 def field(ax: Axes, domain: Domain, values: NDArray[Any], label: str, look: Look) -> Colorbar:
-    """Draw values (N,), with a colour bar as high as the map."""
+    """Draw values (N,) and a colour bar as high as the map."""
     drawn: ScalarMappable
     if covered(domain):
         drawn = ax.pcolormesh(*laid_out(domain, values), shading="nearest", **look)
@@ -124,7 +125,7 @@ def field(ax: Axes, domain: Domain, values: NDArray[Any], label: str, look: Look
 def edge(
     ax: Axes, domain: Domain, excess: Array, label: str = "", *, color: str = "white", style: str = "-"
 ) -> None:
-    """Draw where `excess` (N,) changes sign, unless the sites are scattered; a label goes into the legend."""
+    """Draw the line where `excess` (N,) changes sign, unless the sites are scattered, with a legend label."""
     if not covered(domain) or not excess.min() < 0 < excess.max():
         return
     drawn = ax.contour(
@@ -137,10 +138,10 @@ def edge(
 
 
 def frame(ax: Axes, domain: Domain, *, named: bool = False) -> None:
-    """Set labels, directions, aspect, outline and obstacles by the first two axes.
+    """Set labels, directions and aspect of the first two axes, and draw the outline and obstacles.
 
-    Obstacles are hatched, and `named` where their names fit. Of more than two axes their shadows are drawn:
-    a way may lead over them.
+    Obstacles are hatched, and `named` where their names fit. With more than two axes only their outlines are
+    drawn, because a path may lead over them.
     """
     across, up = domain.axes[:2]
     ax.set(xlabel=across.label, ylabel=up.label, facecolor="0.93")
@@ -155,7 +156,7 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False) -> None:
 
 
 def _edges(domain: Domain) -> shapely.Geometry:
-    """Return the edges of a domain's region, less those that are the axes' own ends."""
+    """Return the edges of a domain's region, without those along the ends of the axes."""
     (left, bottom), (right, top) = domain.low, domain.high
     ends = shapely.box(left, bottom, right, top).boundary.buffer(1e-6 * float(domain.extent.min()))
     edges: shapely.Geometry = shapely.difference(shapely.boundary(domain.region), ends)
@@ -166,17 +167,17 @@ def _obstacles(ax: Axes, domain: Domain, named: bool) -> None:
     """Draw obstacles."""
     flat = domain.dimension == 2
     along = domain.axes[2].name if domain.dimension == 3 else "the other axes"
-    look, what = (_SOLID, "obstacle") if flat else (_SHADOW, f"obstacle, seen along {along}")
+    look, label = (_SOLID, "obstacle") if flat else (_SHADOW, f"obstacle, seen along {along}")
     box = shapely.box(domain.low[0], domain.low[1], domain.high[0], domain.high[1])
-    for number, one in enumerate(domain.obstacles):
-        path = Path(_drawn(one, domain), closed=True)
-        ax.add_artist(PathPatch(path, label="" if number else what, **look))  # limits stay as they are
+    for number, obstacle in enumerate(domain.obstacles):
+        path = Path(_drawn(obstacle, domain), closed=True)
+        ax.add_artist(PathPatch(path, label="" if number else label, **look))  # does not change the limits
         if named:
-            _named(ax, domain, shapely.intersection(one.polygon, box), one.name)
+            _named(ax, domain, shapely.intersection(obstacle.polygon, box), obstacle.name)
 
 
 def _drawn(obstacle: Obstacle, domain: Domain) -> Array:
-    """Return an obstacle's edge (k, 2); a box that reaches an axis' end goes on over the margin there."""
+    """Return an obstacle's edge (k, 2); a box that reaches the end of an axis extends over the margin."""
     if obstacle.corners:
         return shapely.get_coordinates(obstacle.polygon.exterior)
     low, high, far = np.array(obstacle.low[:2]), np.array(obstacle.high[:2]), domain.extent[:2]
@@ -185,10 +186,10 @@ def _drawn(obstacle: Obstacle, domain: Domain) -> Array:
 
 
 def _named(ax: Axes, domain: Domain, shape: shapely.Geometry, name: str) -> None:
-    """Write a name into a shape where it fits, upwards if it does not fit across."""
+    """Write a name into a shape if it fits, horizontally or else vertically."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    inches = 0.75 * float(figure.get_size_inches()[0])  # of the first axis: layout is settled later
+    inches = 0.75 * float(figure.get_size_inches()[0])  # estimated: the layout is not fixed yet
     per_inch = domain.extent[:2] / (inches * np.array([1.0, ratio(domain)]))
     x, y = shapely.get_coordinates(shapely.centroid(shape))[0]
     length, height = 0.6 * _LETTER * len(name) / 72, 1.4 * _LETTER / 72

@@ -1,8 +1,6 @@
-"""What stands out on a picture: readings, where a path starts and ends, and optima."""
+"""Marks on pictures: readings, the start and end of a path, and optima."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,20 +8,18 @@ from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.sensor import Sensor
+from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import GREEN, ORANGE, PINK, RED, SKY, YELLOW, Look
-
-if TYPE_CHECKING:
-    from fieldbo.results.result import Result
 
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
 _SHAPES = "oDv^sP"
-_EDGE = 0.05  # share of the axes within which a number would stick out
-_NUMBER = 0.04  # and over which it would cover another one
+_EDGE = 0.05  # distance to the edge below which a number would stick out, as a fraction of the axes
+_NUMBER = 0.04  # distance below which a number would cover another one
 _MARKS: dict[str, Look] = {
-    # larger than any reading and below it: one taken there shows its own mark
+    # larger than any reading and drawn below it, so that a reading taken there stays visible
     "start": {"marker": "^", "color": SKY, "markersize": 9, "zorder": 3.6},
-    "end": {"marker": "s", "color": ORANGE, "markersize": 12, "zorder": 3.5},  # a start lies in it
-    "home": {  # a frame: the vehicle mostly starts and ends in it
+    "end": {"marker": "s", "color": ORANGE, "markersize": 12, "zorder": 3.5},  # may enclose the start
+    "home": {  # a frame, because the vehicle mostly starts and ends there
         "marker": "s",
         "color": GREEN,
         "markerfacecolor": "none",
@@ -34,7 +30,7 @@ _MARKS: dict[str, Look] = {
         "zorder": 3.4,
     },
     "true optimum": {"marker": "*", "color": YELLOW, "markersize": 15},
-    "reported optimum": {  # a ring: the star may lie in it
+    "reported optimum": {  # a ring that may enclose the star
         "marker": "o",
         "color": PINK,
         "markerfacecolor": "none",
@@ -47,24 +43,23 @@ _MARKS: dict[str, Look] = {
 _MARKS["recommended play"] = _MARKS["reported optimum"]
 
 
-def readings(ax: Axes, x: Array, y: Array, result: Result) -> None:
-    """Draw a result's readings at (n,) places, at most twelve numbered; each sensor setting has its shape.
+def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
+    """Draw the readings at coordinates (n,), at most twelve of them numbered.
 
-    The finer the setting, the larger the mark. Those that the model does not believe, or could not take, are
-    crossed. Of numbers in one place only the first is written. Draw them last: numbers stay within the axes
-    as they are.
+    Each sensor level has its own shape, larger for less noise. Readings that the model left out are crossed.
+    Of several numbers at one place only the first is written. Draw readings last, because numbers are placed
+    within the present limits of the axes.
     """
-    levels, sensor = result.levels, result.mission.world.sensor
+    levels, sensor = outcome.levels, outcome.mission.world.sensor
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
     for level, (label, size) in enumerate(_settings(sensor)):
-        at = levels == level
-        ax.plot(x[at], y[at], _SHAPES[level % len(_SHAPES)], label=label, markersize=size, **dots)
-    if not (believed := result.believed).all():
+        here = levels == level
+        ax.plot(x[here], y[here], _SHAPES[level % len(_SHAPES)], label=label, markersize=size, **dots)
+    if not (believed := outcome.believed).all():
         cross: Look = {"color": RED, "markersize": 9, "markeredgewidth": 2.0, "path_effects": _HALO}
-        out = ~believed
-        ax.plot(x[out], y[out], "x", label="reading left out by the model", zorder=5.5, **cross)
+        ax.plot(x[~believed], y[~believed], "x", label="reading left out by the model", zorder=5.5, **cross)
     step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(x) <= 12 * k * 10**e)
-    ax.autoscale_view()  # limits are otherwise settled only when drawn
+    ax.autoscale_view()  # otherwise limits are updated only on drawing
     places = (ax.transScale + ax.transLimits).transform(np.column_stack([x, y]))
     taken: list[Array] = []
     for n in range(step, len(x) + 1, step):
@@ -75,7 +70,7 @@ def readings(ax: Axes, x: Array, y: Array, result: Result) -> None:
 
 
 def _number(ax: Axes, n: int, at: tuple[float, float], place: Array) -> None:
-    """Write a number beside a place, above it and to the right unless it is near that edge."""
+    """Write a number next to a place, above and to the right unless that edge is near."""
     left, below = place > 1 - _EDGE
     ax.annotate(
         str(n),
@@ -91,9 +86,9 @@ def _number(ax: Axes, n: int, at: tuple[float, float], place: Array) -> None:
 
 
 def _settings(sensor: Sensor) -> list[tuple[str, float]]:
-    """Return the label and the size of the mark of each setting."""
+    """Return the label and the mark size of each sensor level."""
     if sensor.settings == 1:
-        return [("reading (numbers: order)", 4.5)]
+        return [("reading (numbered in order)", 4.5)]
     variances = [level.variance for level in sensor.levels]
     rank = np.argsort(np.argsort(np.negative(variances), kind="stable"), kind="stable")  # 0: the coarsest
     sizes = 6.0 + 2.5 * rank / (len(rank) - 1)

@@ -19,22 +19,23 @@ _MOST_PANELS = 9
 
 
 def world_picture(world: World, threshold: float | None = None) -> Figure:
-    """Draw a world: its true field, its sites and the start.
+    """Draw a world: its true field, its sites and its start.
 
     Parameters
     ----------
     world : World
     threshold : float, optional
-        In the quantity's unit; its level is drawn, unless there are more than three axes.
+        In the quantity's unit; drawn as a line, unless there are more than three axes.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Axes in the domain's units. Of three axes, a panel for each value of the third where these are few;
-        of more, dots over the first two, each the mean over the others. A live world shows its sites alone.
+        Axes in the domain's units. With three axes, one panel for each value of the third, if these are few;
+        with more, dots over the first two axes, each the mean over the others. A live world shows only its
+        sites.
     """
     domain = world.domain
-    known = "live: the truth is not known" if world.live else "true field"
+    subtitle = "live: the truth is not known" if world.live else "true field"
     truth = None if world.live else world.truth(domain.sites)
     if domain.dimension == 1:
         figure = new_figure(9, 5)
@@ -42,10 +43,10 @@ def world_picture(world: World, threshold: float | None = None) -> Figure:
     elif truth is None or domain.dimension == 2:
         figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
         _map(figure.subplots(), world, truth, threshold)
-        known += f"; sites over the first two of {domain.dimension} axes" if domain.dimension > 2 else ""
+        subtitle += f"; sites over the first two of {domain.dimension} axes" if domain.dimension > 2 else ""
     elif domain.dimension == 3 and len(np.unique(domain.sites[:, 2])) <= _MOST_PANELS:
         figure = _slices(world, truth, threshold)
-        known += f" by {domain.axes[2].label}"
+        subtitle += f" by {domain.axes[2].label}"
     else:
         figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
         places, which = np.unique(domain.sites[:, :2], axis=0, return_inverse=True)
@@ -54,10 +55,10 @@ def world_picture(world: World, threshold: float | None = None) -> Figure:
         frame(ax, domain)
         field(ax, Domain(domain.axes[:2], places, region=domain.region), mean, world.quantity.label, VALUE)
         mark(ax, np.asarray(world.start)[:2], "start")
-        known += f" over the first two of {domain.dimension} axes" + (
+        subtitle += f" over the first two of {domain.dimension} axes" + (
             f", mean over {', '.join(a.name for a in domain.axes[2:])}" if len(places) < domain.size else ""
         )
-    figure.suptitle(f"{world.title}\n{world.name}, {known}")
+    figure.suptitle(f"{world.title}\n{world.name}, {subtitle}")
     legend_below(figure)
     return figure
 
@@ -75,7 +76,7 @@ def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | Non
 
 
 def _map(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
-    """Draw the field over two axes; without a truth, the sites alone."""
+    """Draw the field over two axes; in a live world, only the sites."""
     domain = world.domain
     frame(ax, domain, named=True)
     if truth is not None:
@@ -92,7 +93,7 @@ def _sites(ax: Axes, world: World, places: Array) -> None:
 
 
 def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
-    """Draw three axes as a panel for each value of the third, all in the same colours."""
+    """Draw three axes as one panel for each value of the third, all with the same colours."""
     domain, start, third = world.domain, np.asarray(world.start), world.domain.axes[2]
     values = np.unique(domain.sites[:, 2])
     columns = int(np.ceil(np.sqrt(len(values))))
@@ -119,7 +120,7 @@ def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
 
 
 def _slice(domain: Domain, value: float) -> tuple[Domain, Mask]:
-    """Return the first two axes at a value of the third, and which of the sites (N,) these are."""
+    """Return the domain of the first two axes at a value of the third, and the mask (N,) of its sites."""
     here: Mask = domain.sites[:, 2] == value
     obstacles = tuple(
         Obstacle(o.name, o.low[:2], o.high[:2])

@@ -1,1 +1,1 @@
-"""Explain a decision from the record: which sites were best, and why this one."""
+"""Explain a query from the record: the best candidates, their costs, and why the first was chosen."""

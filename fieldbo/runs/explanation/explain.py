@@ -1,6 +1,6 @@
-"""Why there? What an agent would ask for next, or why a run's order is what it is, told from its record.
+"""Explain the next query of a run, or an earlier order, from its record.
 
-The agent is rebuilt by replaying the record, so that what it says is what it said, or would say, on its way.
+The agent is rebuilt by replaying the record, so an explanation shows what the agent knew at that point.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query, Stop
-from fieldbo.runs.explanation.words import because, best_of, in_words, place, standing
+from fieldbo.runs.explanation.words import because, best_of, details, heading, place
 from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.record.record import ORDERS, Record
 from fieldbo.runs.state import RunState
@@ -21,23 +21,23 @@ from fieldbo.runs.state import RunState
 
 @dataclass(frozen=True)
 class Explanation:
-    """An order, and why it is that one.
+    """An order, and why the agent chose it.
 
     Attributes
     ----------
     run : str
-        Its name.
+        Name of the run.
     order : Query, GoHome or Stop
-        What is explained; a Stop where nothing is to be asked for any more.
+        The explained order; a Stop if there is nothing more to ask.
     best : tuple of dict
-        Of a query, the best that could be had, the chosen one first: ``site``, ``value`` (the policy's
-        score, None without one), ``cost`` (of going there and sampling), ``left`` (what could still be
-        spent on queries after it, the way home set aside) and, where there are several, ``level``. In a site,
-        None is a variable left free; of costs that are not known there is what the agent expects, or None.
+        The best candidates for a query, the chosen one first: ``site``, ``value`` (score of the policy; None
+        without one), ``cost`` (travel and sampling), ``left`` (what remains for later queries, the trip home
+        set aside) and, for a sensor with several levels, ``level``. None in a site marks a free variable.
+        Where costs are unknown, ``cost`` is the agent's estimate, or None.
     why : mapping or None
-        All that the policy said; None for an initial reading.
+        The reasons recorded by the policy; None for an initial reading.
     text : str
-        The same in words, a few lines.
+        The explanation as text of a few lines.
     """
 
     run: str
@@ -51,16 +51,16 @@ class Explanation:
 
 
 def explain(run: Path | str, order: int | None = None) -> Explanation:
-    """Say what the agent of a run would ask for next, and why; of a run that ended, why its last query.
+    """Explain what a run would ask next; for a run that has ended, explain its last query.
 
-    The record is only read; another process may be writing to it.
+    Reading never changes a record. You can explain a run while another process is writing it.
 
     Parameters
     ----------
     run : Path or str
-        A run folder, or the ``run.sqlite`` in it.
+        A run folder, the ``run.sqlite`` in it, or the name of a folder below ``runs``.
     order : int, optional
-        Explain the order of that number instead, the first one being 0.
+        Explain the order of this number instead, counted from 0.
 
     Returns
     -------
@@ -69,81 +69,78 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     Raises
     ------
     InputError
-        There is no such run or order, or its mission was changed since.
+        There is no such run or order, or the mission has changed since the run began.
     RecordError
         The record is damaged.
     """
     file = record_file(run)
     with Record(file) as record:
         rows, end, name = record.rows(), record.end_reason, record.name
-        course = RunState(mission_of(record), name)
-    agent = course.agent
-    given = {_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
-    queries = [n for n, k in given.items() if rows[k].kind == "query"]
-    asked = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
+        state = RunState(mission_of(record), name)
+    row_of = {_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
+    queries = [number for number, k in row_of.items() if rows[k].kind == "query"]
+    count = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
     home = [row.body["why"] or {} for row in rows if row.kind == "go-home"]
-    ending = "time is up" if home and home[-1].get("limit") == "time" else end and end.value
-    state = f"{name}: not ended, {asked} so far" if end is None else f"{name}: ended, {ending}; {asked}"
+    reason = "time is up" if home and home[-1].get("limit") == "time" else end and end.value
+    status = f"{name}: {count}, not ended" if end is None else f"{name}: {count}, ended: {reason}"
     if order is None and end is not None and queries:
         order = queries[-1]
     if order is None:
-        course.replay(rows)
-        return _next(agent, state)
-    if order not in given:
+        state.replay(rows)
+        return _next(state.agent, status)
+    if order not in row_of:
         raise InputError(
-            f"order {order} of {name}",
-            expected=f"0 to {max(given)}, the orders that it gave" if given else "a run that gave orders",
+            f"{name} has no order {order}",
+            expected=f"a number from 0 to {max(row_of)}" if row_of else "a run that has issued orders",
             where=str(file),
         )
-    course.replay(rows[: given[order]])
-    row = rows[given[order]]
+    state.replay(rows[: row_of[order]])
+    row = rows[row_of[order]]
     message = row.message
     assert isinstance(message, Query | GoHome)
-    return _explained(agent, state, message, row.body["why"], f"{row.kind.replace('-', ' ')} {order}")
+    title = f"{row.kind.replace('-', ' ')} {order}"
+    return _explained(state.agent, status, message, row.body["why"], title)
 
 
 def _number(order: str | None) -> int:
-    """Return the number in an order's id."""
+    """Return the number in the id of an order."""
     return int(str(order).rsplit("/", 1)[1])
 
 
-# -- orders ----------------------------------------------------------------------------------------------
-
-
-def _next(agent: Agent, state: str) -> Explanation:
-    """Ask a rebuilt agent for its next order, and explain it."""
-    craft, domain = agent.crafts[0], agent.domain
-    out = [f"{_number(o.id)} to {place(domain, o.site)}" for o in craft.queue if isinstance(o, Query)]
-    if out:
-        state += f"\nstill out, and counted as read: {'; '.join(out)}"
+def _next(agent: Agent, status: str) -> Explanation:
+    """Ask a replayed agent for its next order, and explain it."""
+    vehicle, domain = agent.vehicles[0], agent.domain
+    outstanding = [
+        f"{_number(o.id)} to {place(domain, o.site)}" for o in vehicle.queue if isinstance(o, Query)
+    ]
+    if outstanding:
+        status += f"\noutstanding, and taken as read: {'; '.join(outstanding)}"
     orders = agent.ask_batch(agent.mission.batch)
     if not orders:
-        stop = agent.ask()
-        assert isinstance(stop, Stop)
-        why = agent.endings.get(0, {"end_reason": stop.reason})
-        told = f"{state}\n{standing(agent, 'next')}: nothing, as {because(why)}"
-        return Explanation(agent.run, stop, (), why, told)
+        assert vehicle.ended is not None
+        why = agent.endings.get(0, {"end_reason": vehicle.ended})
+        text = f"{status}\n{heading(agent, 'next')}: nothing, because {because(why)}"
+        return Explanation(agent.run, Stop(vehicle.ended), (), why, text)
     for order in orders:
-        craft.settle(str(order.id))  # what is told is told from before it leaves
+        vehicle.settle(str(order.id))  # explain from what was known before they were issued
     first, *others = orders
-    also = [place(domain, o.site) for o in others if isinstance(o, Query)]
-    extra = {"batch": "with it " + "; ".join(also)} if also else {}
-    return _explained(agent, state, first, agent.whys[str(first.id)], "next", extra)
+    batch = "; ".join(place(domain, o.site) for o in others if isinstance(o, Query))
+    reasons = agent.issued[str(first.id)].why
+    return _explained(agent, status, first, reasons, "next", {"batch": batch} if batch else {})
 
 
 def _explained(
     agent: Agent,
-    state: str,
+    status: str,
     order: Order,
     why: Mapping[str, Any] | None,
-    name: str,
+    title: str,
     extra: Mapping[str, str] | None = None,
 ) -> Explanation:
-    """Explain an order from what its agent knew before it left."""
-    head = f"{state}\n{standing(agent, name)}"
+    """Explain an order by an agent that has not issued it yet."""
+    head = f"{status}\n{heading(agent, title)}"
     if isinstance(order, GoHome):
-        return Explanation(agent.run, order, (), why, f"{head}: home, as {because(why or {})}")
+        return Explanation(agent.run, order, (), why, f"{head}: home, because {because(why or {})}")
     best = best_of(agent, order, why)
-    told = in_words(agent, order, why, best, extra or {})
-    text = f"{head}: {place(agent.domain, order.site)}\n\n{told}"
+    text = f"{head}: {place(agent.domain, order.site)}\n\n{details(agent, order, why, best, extra or {})}"
     return Explanation(agent.run, order, tuple(best), why, text)

@@ -1,4 +1,4 @@
-"""Why an order is what it is, in words and tables: from its agent as it was before the order left."""
+"""The text of an explanation: a table of the best candidates, the reasons, and the policy's own tables."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
-from fieldbo.results.answers import amount
+from fieldbo.results.formatting import amount
 from fieldbo.results.metrics import MIDDLE90
 
 _BECAUSE = {
     EndReason.QUESTION_ANSWERED: "the question is answered",
-    EndReason.BATTERY_SPENT: "the battery pays for no further query",
-    EndReason.STEP_LIMIT: "the limit of steps is reached",
-    EndReason.STOPPED_BY_POLICY: "the policy proposes nothing more",
+    EndReason.BATTERY_SPENT: "there is not enough battery for another query",
+    EndReason.STEP_LIMIT: "the step limit is reached",
+    EndReason.STOPPED_BY_POLICY: "the policy has nothing more to ask",
     EndReason.STOPPED_BY_OPERATOR: "the operator stopped it",
     EndReason.VEHICLE_LOST: "the vehicle is lost",
 }
 
-_OWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent", "worst", "lcb", "had"}
-"""What of a policy's `why` has a place of its own here."""
+_SHOWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent", "worst", "lcb", "had"}
+"""Keys of a policy's `why` that the table or a line of its own shows already."""
 
-_OF_SETS = {"plausible", "front"}
-"""What of a policy's `why` are numbers of control sets."""
+_LISTS_OF_SETS = {"plausible", "front"}
+"""Keys of a policy's `why` that hold numbers of control sets."""
 
 _DRAWS, _QUANTILES = 256, 64
-"""What is left free is expected over so many draws, and so many quantiles of the field at each."""
+"""Draws of the free variables, and quantiles of the field at each, that an expected reading averages."""
 
 
 def because(why: Mapping[str, Any]) -> str:
-    """Return why there is no further query, from the `why` of a run's end.
+    """Return the reason why there is no further query, from the `why` at the end of a run.
 
     Examples
     --------
     >>> because({"end_reason": "step limit"})
-    'the limit of steps is reached'
+    'the step limit is reached'
     """
     if why.get("limit") == "time":
-        return "there is no time for another query"
+        return "there is not enough time for another query"
     return _BECAUSE[EndReason(why["end_reason"])]
 
 
-def standing(agent: Agent, name: str) -> str:
-    """Return what the battery was when an order of that name left, or will leave."""
-    craft, unit = agent.crafts[0], agent.mission.world.cost_unit
-    left = f"{_digits(craft.ledger.available)} of {_digits(craft.crew.battery)} {unit}"
-    if craft.crew.time_limit_s is not None:
-        left += f" and {_digits(craft.hours.available)} of {_digits(craft.crew.time_limit_s)} s"
-    return f"{name}, with {left} left"
+def heading(agent: Agent, title: str) -> str:
+    """Return the title of an order with the battery and time that are left before it."""
+    vehicle, unit = agent.vehicles[0], agent.mission.world.cost_unit
+    left = f"{number(vehicle.ledger.available)} of {number(vehicle.spec.battery)} {unit}"
+    if vehicle.spec.time_limit_s is not None:
+        left += f" and {number(vehicle.time_ledger.available)} of {number(vehicle.spec.time_limit_s)} s"
+    return f"{title}, with {left} left"
 
 
 def place(domain: Domain, site: Array) -> str:
-    """Return a site (d,) with the axes' names and units; a variable that is NaN is left free.
+    """Return a site (d,) with the names and units of its axes; NaN marks a free variable.
 
     Examples
     --------
@@ -68,70 +68,69 @@ def place(domain: Domain, site: Array) -> str:
     >>> place(Domain.box([Axis("x", "", 0, 1), Axis("t", "K", 0, 9)], 8), np.array([np.nan, 4.0]))
     'x free, t 4 K'
     """
-    told = zip(domain.axes, site.tolist(), strict=True)
     return ", ".join(
-        f"{a.name} free" if math.isnan(x) else f"{a.name} {_digits(x)} {a.unit}".rstrip() for a, x in told
+        f"{axis.name} free" if math.isnan(x) else f"{axis.name} {number(x)} {axis.unit}".rstrip()
+        for axis, x in zip(domain.axes, site.tolist(), strict=True)
     )
 
 
 def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the chosen site as it was sent out, and the next best that the policy told.
+    """Return the chosen candidate as it was issued, and the runners-up that the policy recorded.
 
     Parameters
     ----------
     agent : Agent
-        Before the query left.
+        As it was before it issued the query.
     query : Query
     why : mapping or None
-        The policy's.
+        The reasons recorded by the policy.
 
     Returns
     -------
     list of dict
-        As `Explanation.best` tells them.
+        See `Explanation.best`.
     """
-    craft, told = agent.crafts[0], (why or {}).get("best", ())
+    vehicle, recorded = agent.vehicles[0], (why or {}).get("best", ())
     chosen: dict[str, Any] = {
         "site": [None if math.isnan(x) else x for x in query.site.tolist()],
-        "value": told[0]["value"] if told else (why or {}).get("score"),
-        "cost": query.expected_cost if craft.cost is None else craft.price(query),
+        "value": recorded[0]["value"] if recorded else (why or {}).get("score"),
+        "cost": query.expected_cost if vehicle.cost is None else vehicle.price(query),
     }
-    for limit in craft.limits:
-        taken = limit.going(craft.end, query.site[None], query.controls, query.level)
+    for limit in vehicle.limits:
+        taken = limit.going(vehicle.end, query.site[None], query.controls, query.level)
         chosen[LEFT[limit.name]] = max(0.0, limit.left - float((taken + limit.back(query.site[None]))[0]))
-    if craft.cost is None:
+    if vehicle.cost is None:
         known = chosen["cost"] is not None
-        chosen["left"] = max(0.0, craft.spendable - chosen["cost"]) if known else None
+        chosen["left"] = max(0.0, vehicle.spendable - chosen["cost"]) if known else None
     if agent.mission.world.sensor.settings > 1:
         chosen["level"] = query.level
-    return [chosen, *told[1:]]
+    return [chosen, *recorded[1:]]
 
 
-def in_words(
+def details(
     agent: Agent,
     query: Query,
     why: Mapping[str, Any] | None,
     best: Sequence[Mapping[str, Any]],
     extra: Mapping[str, str],
 ) -> str:
-    """Return the best as a table, the reasons by catchword, and a table of each list that the policy told.
+    """Return the table of the best candidates, the reasons, and one table per list in `why`.
 
     Parameters
     ----------
     agent : Agent
-        Before the query left.
+        As it was before it issued the query.
     query : Query
     why : mapping or None
-        The policy's; None for an initial reading.
+        The reasons recorded by the policy; None for an initial reading.
     best : sequence of mapping
         From `best_of`.
     extra : mapping of str to str
-        Further reasons.
+        Further reasons by label.
     """
-    told = {**_reasons(agent, query, why, best), **extra}
-    wide = max(map(len, told))
-    lines = [f"  {what:<{wide}}  {said}" for what, said in told.items()]
-    parts = [_best_table(agent, best), "\n".join(lines)]
+    reasons = {**_reasons(agent, query, why, best), **extra}
+    width = max(map(len, reasons))
+    parts = [_best_table(agent, best), "\n".join(f"  {k:<{width}}  {text}" for k, text in reasons.items())]
     for key, rows in (why or {}).items():
         if key == "sets" and why is not None and "worst" in why:
             parts.append(_sets_table(agent, why))
@@ -146,128 +145,137 @@ def in_words(
 def _reasons(
     agent: Agent, query: Query, why: Mapping[str, Any] | None, best: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return why a query is what it is, by catchword."""
-    mission, world = agent.mission, agent.mission.world
-    cost = _cost(agent, query, best[0]["cost"])
+    """Return the reasons for a query by label."""
+    mission, quantity = agent.mission, agent.mission.world.quantity
     controlled = _controlled(agent.domain, query)
+    cost = {"cost": _cost(agent, query, best[0]["cost"])}
     if why is None:
-        first = {"why": "a reading to begin with, before the policy takes over"}
-        return {**first, **controlled, "cost": cost}
+        return {"why": "an initial reading, before the policy takes over", **controlled, **cost}
     settings = {k: v for k, v in mission.settings["policy"].items() if k != "kind"}
-    rule = mission.policy_kind + (f" ({_listed(settings)})" if settings else "")
-    said = (type(mission.policy).__doc__ or "").strip().partition("\n")[0].replace("``", "")
-    told = {"policy": f"{rule}: {said}" if said else rule, **controlled}
+    kind = mission.policy_kind + (f" ({_listed(settings)})" if settings else "")
+    summary = (type(mission.policy).__doc__ or "").strip().partition("\n")[0].replace("``", "")
+    reasons = {"policy": f"{kind}: {summary}" if summary else kind, **controlled}
     if len(best) > 1:
-        told["value"] = _ahead(best)
+        reasons["value"] = _lead(best[0]["value"], best[1]["value"])
     if "worst" in why:
-        value = told.get("value", _digits(best[0]["value"]))
-        told["value"] = f"{value}; counted from the worst, {amount(why['worst'], world.quantity)}"
-    told["expected"] = _expected(agent, query)
+        value = reasons.get("value", number(best[0]["value"]))
+        reasons["value"] = f"{value}; relative to the worst value, {amount(why['worst'], quantity)}"
+    reasons["expected"] = _expected(agent, query)
     if (incumbent := why.get("incumbent")) is not None:
-        so_far = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
-        told["so far"] = f"at best {amount(so_far, world.quantity)}, by the model"
-    if (had := _had(agent, why)) is not None:
-        told["so far"] = (
-            f"{amount(had, world.quantity)} on average by the best settings, all doubt against them"
-        )
-    told["cost"] = cost
-    taken = _OWN | ({"set"} if controlled else set())
-    own = {k: v for k, v in why.items() if k not in taken and settings.get(k) != v and not _is_table(v)}
+        best_value = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
+        reasons["best so far"] = f"{amount(best_value, quantity)}, by the model"
+    if (bound := _best_bound(agent, why)) is not None:
+        side = "at most" if mission.question.sign < 0 else "at least"
+        reasons["best so far"] = f"{side} {amount(bound, quantity)} on average, by the confidence bound"
+    return reasons | cost | _other(agent, why, settings, hidden={"set"} if controlled else set())
+
+
+def _other(
+    agent: Agent, why: Mapping[str, Any], settings: Mapping[str, Any], hidden: set[str]
+) -> dict[str, str]:
+    """Return what else the policy recorded: lists in lines of their own, numbers in one line."""
+    rest = {
+        k: v for k, v in why.items() if k not in _SHOWN | hidden and settings.get(k) != v and not _is_table(v)
+    }
     if sets := agent.domain.control_sets:
-        for key, value in own.items():
-            if isinstance(value, list) and len(value) <= len(sets):  # of control sets, or a number for each
-                own[key] = "; ".join(sets[x].name if key in _OF_SETS else _digits(x) for x in value)
-    told |= {key.replace("_", " "): v for key, v in own.items() if _is_list_in_words(v)}
-    if rest := _listed({k: v for k, v in own.items() if not _is_list_in_words(v)}):
-        told["also"] = rest
-    return told
+        for key, value in rest.items():
+            if isinstance(value, list) and len(value) <= len(sets):
+                rest[key] = "; ".join(sets[x].name if key in _LISTS_OF_SETS else number(x) for x in value)
+    lines = {key.replace("_", " "): value for key, value in rest.items() if _is_long(value)}
+    short = _listed({k: v for k, v in rest.items() if not _is_long(v)})
+    return {**lines, **({"also": short} if short else {})}
+
+
+def _lead(first: Any, second: Any) -> str:
+    """Return the score of the chosen candidate and its lead over the runner-up."""
+    if not (isinstance(first, int | float) and isinstance(second, int | float)):
+        return f"{number(first)}; next best {number(second)}"
+    if first <= second:
+        return f"{number(first)}, equal to the next best"
+    return f"{number(first)}, {first - second:.2g} above the next best"
 
 
 def _controlled(domain: Domain, query: Query) -> dict[str, str]:
-    """Return what a query sets and what it leaves free; nothing where all variables always are set."""
+    """Return which variables a query sets and leaves free; nothing in a domain without control sets."""
     if domain.controls is None:
         return {}
-    on = np.ones(domain.dimension, dtype=bool) if query.controls is None else query.controls
+    on = _set_variables(query)
+    names = np.array([axis.name for axis in domain.axes])
     if on.all():
         return {"sets": "all variables"}
-    left = ", ".join(a.name for a, one in zip(domain.axes, on, strict=True) if not one)
-    return {"sets": f"{_set_name(domain, on)}; {left} left to chance"}
+    return {"sets": f"{', '.join(names[on])}; {', '.join(names[~on])} left to chance"}
 
 
-def _set_name(domain: Domain, controls: Mask) -> str:
-    return ", ".join(a.name for a, on in zip(domain.axes, controls, strict=True) if on)
+def _set_variables(query: Query) -> Mask:
+    """Return the variables (d,) that a query sets."""
+    return np.ones(len(query.site), dtype=bool) if query.controls is None else query.controls
 
 
 def _cost(agent: Agent, query: Query, price: float | None) -> str:
-    """Return what a query costs, and what of that is for what; of unknown costs what is known of them."""
-    craft, world, unit = agent.crafts[0], agent.mission.world, agent.mission.world.cost_unit
-    if craft.cost is None:
-        return _found_out(agent, query, price)
+    """Return the cost of a query and its parts."""
+    vehicle, world, unit = agent.vehicles[0], agent.mission.world, agent.mission.world.cost_unit
+    if vehicle.cost is None:
+        return _estimated_cost(agent, query, price)
     assert price is not None
     if agent.domain.controls is not None:
-        return f"{_digits(price)} {unit} for this control set"
-    site, home = query.site[None], craft.crew.home
-    way = float(world.cost.travel(craft.end, site, craft.time_s)[0])
+        return f"{number(price)} {unit} for this control set"
     if isinstance(world.cost, Modular):
-        return _by_modules(world.cost, craft.end, query.site, price, unit)
-    cost = f"{_digits(way)} {unit} to get there, {_digits(price - way)} to sample"
-    if home is not None:
-        cost += f"; home from there {_digits(float(craft.return_cost(site)[0]))}"
+        return f"{number(price)} {unit}: {_modules(world.cost, vehicle.end, query.site)}"
+    travel = float(world.cost.travel(vehicle.end, query.site[None], vehicle.time_s)[0])
+    cost = f"{number(price)} {unit}: travel {number(travel)}, sampling {number(price - travel)}"
+    if vehicle.spec.home is not None:
+        cost += f"; trip home from there {number(float(vehicle.return_cost(query.site[None])[0]))}"
     return cost
 
 
-def _by_modules(chain: Modular, position: Array, site: Array, price: float, unit: str) -> str:
-    """Return which modules of a chain run anew, and what each of them costs."""
+def _modules(chain: Modular, position: Array, site: Array) -> str:
+    """Return which modules of a chain rerun, with their costs, and which do not."""
     first = int(chain.first_changed(position, site[None])[0])
-    *early, last = [f"{m.name} {_digits(m.cost)}" for m in chain.modules[first:]]
-    parts = ", ".join([*early, last if chain.charge_last else f"{chain.modules[-1].name} free"])
+    rerun = [f"{m.name} {number(m.cost)}" for m in chain.modules[first:]]
+    if not chain.charge_last:
+        rerun[-1] = f"{chain.modules[-1].name} free"
     kept = ", ".join(m.name for m in chain.modules[:first])
-    return f"{_digits(price)} {unit}: {parts}" + (f"; kept as it is: {kept}" if kept else "")
+    return ", ".join(rerun) + (f"; unchanged: {kept}" if kept else "")
 
 
-def _found_out(agent: Agent, query: Query, expected: float | None) -> str:
-    """Return what is expected of a cost that was not declared, and what queries like it have cost."""
-    unit = agent.mission.world.cost_unit
-    alike = {
+def _estimated_cost(agent: Agent, query: Query, estimate: float | None) -> str:
+    """Return the estimate of an unknown cost, and what the same control set has cost so far."""
+    mask = _set_variables(query).tobytes()
+    same = {
         key
-        for key, order in agent.orders.items()
-        if isinstance(order, Query) and _mask(order) == _mask(query)
+        for key, issued in agent.issued.items()
+        if isinstance(issued.order, Query) and _set_variables(issued.order).tobytes() == mask
     }
     paid: dict[str, float] = {}
     for event in agent.history:
-        if isinstance(event, Observation) and event.order in alike:
+        if isinstance(event, Observation) and event.order in same:
             paid[event.order] = paid.get(event.order, 0.0) + event.cost
-    about = "not known" if expected is None else f"about {_digits(expected)} {unit}, as found out so far"
+    cost = "unknown" if estimate is None else f"about {number(estimate)} {agent.mission.world.cost_unit}"
     if not paid:
-        return f"{about}: nothing was set this way before"
-    low, high = min(paid.values()), max(paid.values())
+        return f"{cost}; this control set has not been used before"
+    low, high = number(min(paid.values())), number(max(paid.values()))
     times = "once" if len(paid) == 1 else f"{len(paid)} times"
-    return f"{about}: set this way {times}, for {_digits(low)}" + (
-        f" to {_digits(high)}" if high > low else ""
-    )
-
-
-def _mask(query: Query) -> bytes:
-    on = np.ones(len(query.site), dtype=bool) if query.controls is None else query.controls
-    return on.tobytes()
+    return f"{cost}; this control set was used {times}, for {low if low == high else f'{low} to {high}'}"
 
 
 def _expected(agent: Agent, query: Query) -> str:
-    """Return what the model expects to be read: there, or over what is left to chance."""
+    """Return the reading that the model expects, averaged over free variables, with a 90% interval."""
     belief, scale = agent.surface.belief, agent.hyperparameters.scale
     quantity, free = agent.mission.world.quantity, np.isnan(query.site)
-    if not free.any():
+    if free.any():
+        low, middle, high = _over_chance(agent, query.site)
+        names = ", ".join(a.name for a, is_free in zip(agent.domain.axes, free, strict=True) if is_free)
+        over = f" on average over {names}"
+    else:
         mean, half = belief.mean(query.site[None]), MIDDLE90 * belief.variance(query.site[None]) ** 0.5
-        low, median, high = (float(scale.to_user(mean + k * half)[0]) for k in (-1, 0, 1))
+        low, middle, high = (float(scale.to_user(mean + k * half)[0]) for k in (-1, 0, 1))
         low, high = sorted((low, high))
-        return f"{amount(median, quantity)} there, by the model ({low:.4g} to {high:.4g})"
-    low, average, high = _over_chance(agent, query.site)
-    left = ", ".join(a.name for a, one in zip(agent.domain.axes, free, strict=True) if one)
-    return f"{amount(average, quantity)} on average over {left}, by the model ({low:.4g} to {high:.4g})"
+        over = ""
+    return f"{amount(middle, quantity)}{over} (90% interval {low:.4g} to {high:.4g})"
 
 
 def _over_chance(agent: Agent, site: Array) -> tuple[float, float, float]:
-    """Return lower end, mean and upper end of what nine in ten readings will be within; user's unit."""
+    """Return 5% quantile, mean and 95% quantile of a reading over the free variables; user's unit."""
     from scipy.special import ndtri
 
     domain, scale = agent.domain, agent.hyperparameters.scale
@@ -282,143 +290,119 @@ def _over_chance(agent: Agent, site: Array) -> tuple[float, float, float]:
     return float(low), float(scale.to_user(np.array([mean.mean()]))[0]), float(high)
 
 
-def _ahead(best: Sequence[Mapping[str, Any]]) -> str:
-    """Return by how much the chosen site is ahead of the next best."""
-    first, second = (one["value"] for one in best[:2])
-    if not (isinstance(first, int | float) and isinstance(second, int | float)):
-        return f"{_digits(first)}; the next best {_digits(second)}"
-    if first <= second:
-        return f"{_digits(first)}, level with the next best"
-    percent = round(100 * (first - second) / abs(first), 1) if first else 0.0
-    share = f" ({_digits(percent)}%)" if percent else ""
-    return f"{_digits(first)}, {first - second:.2g}{share} above the next best"
+def _best_bound(agent: Agent, why: Mapping[str, Any]) -> float | None:
+    """Return the confidence bound of the best average value so far; None if the policy records none."""
+    gain = why.get("lcb", why.get("had"))
+    return None if gain is None or "worst" not in why else _value_of(agent, why["worst"], gain)
+
+
+def _value_of(agent: Agent, worst: float, gain: float) -> float:
+    """Return the value that is better than the worst value by `gain`."""
+    sign = agent.mission.question.sign
+    return worst + sign * gain
 
 
 # -- tables ----------------------------------------------------------------------------------------------
 
 
 def _best_table(agent: Agent, best: Sequence[Mapping[str, Any]]) -> str:
-    """Return the best as an aligned table."""
+    """Return the best candidates as an aligned table."""
     world = agent.mission.world
-    several, unit = world.sensor.settings > 1, world.cost_unit
-    heads = [*(a.label for a in world.domain.axes), *(["level"] if several else [])]
-    shown = {"value": "value", "cost": f"cost ({unit})", "left": f"left for more ({unit})"}
-    if any("left_s" in one for one in best):
-        shown["left_s"] = "left for more (s)"
-    rows = []
-    for n, one in enumerate(best, 1):
-        level = [str(one["level"])] if several else []
-        numbers = [_digits(one.get(key)) for key in shown]
-        rows.append([str(n), *map(_digits, one["site"]), *level, *numbers])
-    return _aligned(["", *heads, *shown.values()], rows)
+    unit, levels = world.cost_unit, ["level"] if world.sensor.settings > 1 else []
+    columns = {"value": "value", "cost": f"cost ({unit})", "left": f"left after ({unit})"}
+    if any("left_s" in candidate for candidate in best):
+        columns["left_s"] = "left after (s)"
+    rows = [
+        [
+            str(rank),
+            *map(number, candidate["site"]),
+            *(str(candidate[key]) for key in levels),
+            *(number(candidate.get(key)) for key in columns),
+        ]
+        for rank, candidate in enumerate(best, 1)
+    ]
+    return _aligned(["", *(a.label for a in world.domain.axes), *levels, *columns.values()], rows)
 
 
 def _is_table(value: object) -> bool:
-    """Say whether something is a list of mappings, which is told as a table."""
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+    """Return True for a list of mappings, which is shown as a table."""
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
-def _is_list_in_words(value: object) -> bool:
-    """Say whether a policy told several things in one text, which takes a line of its own."""
+def _is_long(value: object) -> bool:
+    """Return True for a text with several parts, which gets a line of its own."""
     return isinstance(value, str) and any(mark in value for mark in (", ", "; ", ": "))
 
 
 def _table_of(domain: Domain, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a list of mappings as an aligned table, a column a key; control sets by their variables."""
+    """Return a list of mappings as an aligned table, one column per key."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
 
-    def cell(key: str, value: object) -> str:
+    def text(key: str, value: object) -> str:
         if key == "set" and isinstance(value, int) and 0 <= value < len(domain.control_sets):
             return domain.control_sets[value].name
         if isinstance(value, list | tuple):
-            return ", ".join(_digits(one) for one in value)
-        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else _digits(value)
+            return ", ".join(map(number, value))
+        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else number(value)
 
-    heads = [key.replace("_", " ") for key in keys]
-    return _aligned(heads, [[cell(key, row.get(key)) for key in keys] for row in rows])
-
-
-def _had(agent: Agent, why: Mapping[str, Any]) -> float | None:
-    """Return the average value that is had already, all doubt against it; None where none is told."""
-    gain = why.get("lcb", why.get("had"))
-    return None if gain is None or "worst" not in why else _on_worst(agent, why["worst"], gain)
-
-
-def _on_worst(agent: Agent, worst: float, gain: float) -> float:
-    """Return the value that is better than the worst by `gain`."""
-    sign = agent.mission.question.sign
-    return worst + sign * gain
+    return _aligned(
+        [key.replace("_", " ") for key in keys], [[text(key, row.get(key)) for key in keys] for row in rows]
+    )
 
 
 def _sets_table(agent: Agent, why: Mapping[str, Any]) -> str:
-    """Return what is known of each control set as an aligned table, and what its words mean.
-
-    Its bounds are told as values, not as gains on the worst; of what is not known yet that is said.
-    """
+    """Return bounds, costs and plays of each control set as an aligned table, with notes on the columns."""
     world, rows, minimises = agent.mission.world, why["sets"], agent.mission.question.sign < 0
-    unit, of_value = world.cost_unit, world.quantity.unit
-    heads = ["control set", "at best" + ("" if of_value in ("", "1") else f" ({of_value})")]
-    heads += [f"mean cost ({unit})", f"cost at least ({unit})", "plays", "good enough"]
-    enough = {True: "may be", False: "no", None: "exploring"}
+    unit, value_unit = world.cost_unit, world.quantity.unit
+    heads = ["control set", "best case" + ("" if value_unit in ("", "1") else f" ({value_unit})")]
+    heads += [f"mean cost ({unit})", f"cost at least ({unit})", "plays", "plausible"]
+    plausible = {True: "yes", False: "no", None: "exploring"}
     table = [
         [
-            agent.domain.control_sets[one["set"]].name,
-            "not yet known" if one["ucb"] is None else _digits(_on_worst(agent, why["worst"], one["ucb"])),
-            *(_digits(one[key]) for key in ("cost", "cost_low", "plays")),
-            enough[one["plausible"]],
+            agent.domain.control_sets[row["set"]].name,
+            "unknown" if row["ucb"] is None else number(_value_of(agent, why["worst"], row["ucb"])),
+            *(number(row[key]) for key in ("cost", "cost_low", "plays")),
+            plausible[row["plausible"]],
         ]
-        for one in rows
+        for row in rows
     ]
-    bounds = getattr(agent.mission.policy, "bounds_are", "")
     notes = [
-        f"at best: the {'least' if minimises else 'most'} that a set may come to on average over what it "
-        f"leaves to chance, all doubt in its favour; {bounds}"
+        f"best case: {'lower' if minimises else 'upper'} confidence bound of the best average value over the "
+        f"free variables; {getattr(agent.mission.policy, 'bounds_are', '')}"
     ]
-    if any(one["plausible"] is None for one in rows):
-        notes.append("exploring: no set is given up before that has ended")
-    elif (had := _had(agent, why)) is not None:
-        share = 1.0 - why["alpha"]
-        limit = why["worst"] + share * (had - why["worst"])
+    if any(row["plausible"] is None for row in rows):
+        notes.append("exploring: no set is ruled out before exploration has ended")
+    elif (bound := _best_bound(agent, why)) is not None:
+        fraction = 1.0 - why["alpha"]
+        limit = why["worst"] + fraction * (bound - why["worst"])
         notes.append(
-            f"good enough: {amount(limit, world.quantity)} or {'less' if minimises else 'more'}, which is "
-            f"{_digits(100.0 * share)}% of the way from the worst to what is had so far"
+            f"plausible: {amount(limit, world.quantity)} or {'less' if minimises else 'more'}, which is "
+            f"{number(100.0 * fraction)}% of the step from the worst value to the best so far"
         )
     return "\n".join([_aligned(heads, table), "", *(f"  {note}" for note in notes)])
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an aligned table, numbers to the right."""
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for head in heads:
-        table.add_column(escape(head), justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    out = StringIO()
-    Console(file=out, width=1000, color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    """Return a table with right-aligned columns."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = ("  ".join(x.rjust(w) for x, w in zip(row, widths, strict=True)) for row in (heads, *rows))
+    return "\n".join(lines)
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
-    """Return settings side by side; of those with many entries only how many there are."""
-    told = (
-        f"{key.replace('_', ' ')} {f'({len(x)} entries)' if isinstance(x, list | dict) else _digits(x)}"
+    """Return settings in one line; of lists and tables only the number of entries."""
+    return ", ".join(
+        f"{key.replace('_', ' ')} {f'({len(x)} entries)' if isinstance(x, list | dict) else number(x)}"
         for key, x in settings.items()
     )
-    return ", ".join(told)
 
 
-def _digits(value: Any) -> str:
-    """Return a number to four digits, thousands whole; a dash for none, and words as they are.
+def number(value: Any) -> str:
+    """Return a number to four digits, from 1000 on as a whole number; a dash for None; text unchanged.
 
     Examples
     --------
-    >>> _digits(0.123456), _digits(12345.6), _digits(None), _digits("inf")
+    >>> number(0.123456), number(12345.6), number(None), number("inf")
     ('0.1235', '12,346', '-', 'inf')
     """
     if value is None:

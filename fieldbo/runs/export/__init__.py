@@ -1,4 +1,4 @@
-"""A run for other programs: tables, labelled maps, GeoJSON and a log, all derived from its record."""
+"""Export a run for other programs: tables, netCDF maps, GeoJSON and an MCAP log, all from its record."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FORMATS = {
     "csv": "tables of readings, path, scores and costs",
     "netcdf": "maps, and the readings as a trajectory, with CF names and units",
     "geojson": "path, readings and map in degrees (RFC 7946); needs a frame with an origin",
-    "mcap": "a log for Foxglove: poses, orders, readings, battery and belief as they came about",
+    "mcap": "a log for Foxglove: poses, orders, readings, battery and belief over time",
 }
-"""The formats, and what each of them holds."""
+"""The formats and their content."""
 
 __all__ = ["FORMATS", "Recorded", "export", "read_run"]
 
@@ -29,33 +29,32 @@ def export(
     *,
     replace: bool = False,
 ) -> list[Path]:
-    """Write a run in other programs' formats; the run may still be going on, or have crashed.
+    """Write a run in the formats of other programs. The run may be in progress, or have crashed.
 
-    Nothing is written unless all of it can be: every file's content is there before the first one is made.
+    The content of every file is computed before the first one is written, so an error leaves no files behind.
 
     Parameters
     ----------
     run : Path or str
         A run folder, the ``run.sqlite`` in it, or the name of a run below ``runs``.
     formats : sequence of str
-        Of `FORMATS`.
+        Names from `FORMATS`.
     out : Path or str, optional
-        The folder to write into; by default ``export`` in the run folder.
+        Output folder; by default ``export`` in the run folder.
     frame : Path or str, optional
-        A TOML file with a ``[frame]``; by default that of the vehicle that the run was carried out with.
+        A TOML file with a ``[frame]``; by default, the frame of the vehicle that carried out the run.
     replace : bool
-        Whether files of an earlier export are written over.
+        Overwrite the files of an earlier export.
 
     Returns
     -------
     list of Path
-        The files.
+        The files written.
 
     Raises
     ------
     InputError
-        There is no such run or format, a file exists, or the domain can't be told in degrees and a format
-        needs that.
+        There is no such run or format, a file exists, or a format needs degrees and the domain has none.
     RecordError
         The record is damaged.
     """
@@ -71,14 +70,14 @@ def export(
     if there and not replace:
         raise InputError(
             f"{folder} already holds {', '.join(there)}",
-            expected="a folder without them: nothing is written over by accident",
+            expected="a folder without these files",
             where="--out",
-            fix="choose another folder with --out, or say --replace",
+            fix="choose another folder with --out, or overwrite them with --replace",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, whole in content.items():
-            write_whole(folder / name, whole)
+        for name, body in content.items():
+            write_whole(folder / name, body)
     except OSError as error:
         raise InputError(f"{folder} can't be written: {error.strerror}", where="--out") from None
     return [folder / name for name in content]

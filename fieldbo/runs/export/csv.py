@@ -1,4 +1,4 @@
-"""Tables of readings, path, scores and costs: those of the run folder."""
+"""The tables of the run folder: readings, path, scores and costs."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from fieldbo.runs.export.recorded import Recorded
 
 
 def files(run: Recorded) -> dict[str, bytes]:
-    """Return the tables by the names of their files."""
+    """Return the tables by file name."""
     return run.result.tables()

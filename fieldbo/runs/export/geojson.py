@@ -1,8 +1,8 @@
 """Path, readings and map in degrees, as GeoJSON (RFC 7946): longitude, latitude, altitude on WGS 84.
 
-``path.geojson`` is a line for each vehicle, ``readings.geojson`` a point for each reading, and
-``map.geojson`` a point for each site with what the final maps say of it: mean, standard deviation,
-probability and, for a level set, the class.
+``path.geojson`` has one line per vehicle, ``readings.geojson`` one point per reading, and ``map.geojson`` one
+point per site with the values of the final maps: mean, standard deviation, probability and, for a level set,
+the class.
 """
 
 from __future__ import annotations
@@ -26,100 +26,104 @@ _DIGITS = (9, 9, 4)  # degrees and metres to a tenth of a millimetre
 
 
 def files(run: Recorded) -> dict[str, bytes]:
-    """Return the files by their names.
+    """Return the files by name.
 
     Raises
     ------
     InputError
-        Nothing says where on the ground the domain lies, or it does not lie there at all.
+        The domain is not a place, or its position on the ground is unknown.
     """
     ground = _known_ground(run)
-    found = {"path": _path(run, ground), "readings": _readings(run, ground), "map": _map(run, ground)}
-    return {f"{name}.geojson": _collection(features) for name, features in found.items()}
+    parts = {"path": _path(run, ground), "readings": _readings(run, ground), "map": _map(run, ground)}
+    return {f"{name}.geojson": _collection(features) for name, features in parts.items()}
 
 
 def _known_ground(run: Recorded) -> Ground:
-    """Return where the domain lies, if that can be told in degrees."""
+    """Return the position of the domain, or raise an `InputError` if it has no degrees."""
     domain = run.mission.world.domain
     if any(axis.unit != "m" for axis in domain.axes):
         others = ", ".join(axis.label for axis in domain.axes if axis.unit != "m")
         raise InputError(
-            f"{run.name} ran over {others}, and GeoJSON is of places",
-            expected="a world whose axes are all in metres",
-            fix="export it to csv, netcdf or mcap",
+            f"GeoJSON needs places, and {run.name} has the axes {others}",
+            expected="a world with all axes in metres",
+            fix="export the run to csv, netcdf or mcap",
         )
     if run.ground is None or run.ground.origin is None:
         raise InputError(
-            f"nothing says where on the ground {run.name} was",
-            expected="a frame with an origin, which GeoJSON's degrees are told from",
+            f"the position of {run.name} on the ground is unknown",
+            expected="a frame with an origin, from which degrees are computed",
             where="--frame",
-            fix=f"pass --frame FILE with a table in it, for example\n{example(domain.axes)}",
+            fix=f"pass --frame FILE with a table such as\n{example(domain.axes)}",
         )
     return run.ground
 
 
 def _path(run: Recorded, ground: Ground) -> list[dict[str, Any]]:
-    """Return the way really taken, of each vehicle its own; a point while nothing has moved."""
+    """Return the actual path of each vehicle as a line; a vehicle that has not moved is a point."""
     features = []
-    for number, book in enumerate(run.result.books):
-        way = _positions(ground, _way(run.result, number))
-        kind, place = ("LineString", way) if len(way) > 1 else ("Point", way[0])
-        told = {"run": run.name, "mission": run.mission.name, "cost": book.spent}
-        told |= {"vehicle": number} if len(run.result.books) > 1 else {}
-        features.append(_feature(kind, place, told | {"cost_unit": run.mission.world.cost_unit}))
+    for number, account in enumerate(run.result.accounts):
+        path = _positions(ground, _path_of(run.result, number))
+        kind, place = ("LineString", path) if len(path) > 1 else ("Point", path[0])
+        properties = {"run": run.name, "mission": run.mission.name, "cost": account.spent}
+        properties |= {"vehicle": number} if len(run.result.accounts) > 1 else {}
+        features.append(_feature(kind, place, properties | {"cost_unit": run.mission.world.cost_unit}))
     return features
 
 
-def _way(result: Result, vehicle: int) -> Array:
-    """Return the way (k, d) that one of the vehicles really took."""
-    orders = {order.id for order, _, _ in result.books[vehicle].lines}
-    own = tuple(event for event in result.observations if event.order in orders)
-    alone = replace(result.mission, crew=(result.mission.crew[vehicle],))
-    return replace(result, mission=alone, observations=own).path
+def _path_of(result: Result, vehicle: int) -> Array:
+    """Return the actual path (k, d) of one vehicle."""
+    orders = {order.id for order, _, _ in result.accounts[vehicle].lines}
+    observations = tuple(event for event in result.observations if event.order in orders)
+    mission = replace(result.mission, vehicles=(result.mission.vehicles[vehicle],))
+    return replace(result, mission=mission, observations=observations).path
 
 
 def _readings(run: Recorded, ground: Ground) -> list[dict[str, Any]]:
-    """Return a point for each reading, with all that the table of readings says of it."""
+    """Return one point per reading, with the columns of the table of readings."""
     header, rows = run.result.readings()
-    told = [dict(zip(header, row, strict=True)) for row in rows]
-    for one in told:
-        one["time"] = (run.began + timedelta(seconds=float(one["time_s"]))).isoformat(timespec="milliseconds")
-    return _points(_positions(ground, run.result.sites), told)
+    properties = [dict(zip(header, row, strict=True)) for row in rows]
+    for reading in properties:
+        time = run.began + timedelta(seconds=float(reading["time_s"]))
+        reading["time"] = time.isoformat(timespec="milliseconds")
+    return _points(_positions(ground, run.result.sites), properties)
 
 
 def _map(run: Recorded, ground: Ground) -> list[dict[str, Any]]:
-    """Return a point for each site, with what the final maps say of it."""
+    """Return one point per site, with the values of the final maps."""
     domain, maps = run.mission.world.domain, run.result.maps()
     layers = {
-        str(name): one.values if domain.shape is None else one.values.ravel()[domain.grid_index]
-        for name, one in maps.data_vars.items()
+        str(name): layer.values if domain.shape is None else layer.values.ravel()[domain.grid_index]
+        for name, layer in maps.data_vars.items()
     }
-    told = [dict(zip(layers, row, strict=True)) for row in zip(*layers.values(), strict=True)]
-    return _points(_positions(ground, domain.sites), told)
+    properties = [dict(zip(layers, row, strict=True)) for row in zip(*layers.values(), strict=True)]
+    return _points(_positions(ground, domain.sites), properties)
 
 
 def _positions(ground: Ground, sites: Array) -> list[list[float]]:
     """Return sites (k, d) as longitude, latitude and altitude."""
     degrees = ground.geodetic(sites)[:, [1, 0, 2]].tolist()
-    return [[round(x, digits) for x, digits in zip(one, _DIGITS, strict=True)] for one in degrees]
+    return [[round(x, digits) for x, digits in zip(row, _DIGITS, strict=True)] for row in degrees]
 
 
-def _points(positions: Sequence[Sequence[float]], told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [_feature("Point", place, one) for place, one in zip(positions, told, strict=True)]
+def _points(
+    positions: Sequence[Sequence[float]], properties: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    return [_feature("Point", place, values) for place, values in zip(positions, properties, strict=True)]
 
 
-def _feature(kind: str, place: Sequence[Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {name: _plain(value) for name, value in told.items()}
-    return {"type": "Feature", "geometry": {"type": kind, "coordinates": place}, "properties": properties}
+def _feature(kind: str, place: Sequence[Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    geometry = {"type": kind, "coordinates": place}
+    plain = {name: _plain(value) for name, value in properties.items()}
+    return {"type": "Feature", "geometry": geometry, "properties": plain}
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it: what is no number is null."""
+    """Return a value for JSON: NaN and infinity become null."""
     plain = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def _collection(features: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return a file's content, a feature a line."""
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False, allow_nan=False) for one in features)
+    """Return the content of a file, one feature per line."""
+    lines = ",\n".join(json.dumps(feature, ensure_ascii=False, allow_nan=False) for feature in features)
     return f'{{"type": "FeatureCollection", "features": [\n{lines}\n]}}\n'.encode()

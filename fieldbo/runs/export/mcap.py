@@ -1,9 +1,9 @@
-"""A log that Foxglove opens: what was ordered, read, paid and believed, on the run's own clock.
+"""A log for Foxglove: orders, readings, battery and belief, on the clock of the run.
 
-A message's time is the start of the run and what the vehicle's clock said, so that hours of a simulated
-mission take hours in the log, too. Places are in local metres in the coordinate frame ``map``, x east, y
-north, z up: as the run's frame says or, without one, as `Frame.usual` takes the axes to lie. A domain that is
-no place has settings instead of poses, and no belief.
+The time of a message is the start of the run plus the vehicle's clock, so that an hour of a simulated mission
+takes an hour in the log. Places are in metres in the local coordinate frame ``map`` (x east, y north, z up),
+oriented by the run's frame or, without one, by `Frame.usual`. For a domain that is not a place, the log holds
+settings instead of poses, and no belief.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
 
     from fieldbo.runs.export.places import Places
 
-_MOST_BELIEFS = 50  # in one log: of 2,500 sites they take 1.5 MB
+_MOST_BELIEFS = 50  # per log; 50 beliefs over 2,500 sites take 1.5 MB
 _NS = 1_000_000_000
 
 Message = tuple[int, str, Any]
-"""When, in nanoseconds since 1970; on which topic; and what."""
+"""Time in nanoseconds since 1970, topic, and content."""
 
 
 def files(run: Recorded) -> dict[str, bytes]:
-    """Return the log by the name of its file.
+    """Return the log by file name.
 
     Raises
     ------
     InputError
-        The library that writes such logs is not installed.
+        foxglove-sdk is not installed.
     """
     try:
         import foxglove  # noqa: F401
     except ModuleNotFoundError:
         raise InputError(
-            "a log for Foxglove is written by foxglove-sdk, which is not installed",
+            "the format mcap needs foxglove-sdk, which is not installed",
             expected="fieldbo with its extra mcap",
             fix="python -m pip install 'fieldbo[mcap]'",
         ) from None
     story = _Story(run)
-    return {"run.mcap": _written(run, sorted(story.told(), key=lambda message: message[0]))}
+    return {"run.mcap": _encode(run, sorted(story.messages(), key=lambda message: message[0]))}
 
 
-def _written(run: Recorded, told: Iterable[Message]) -> bytes:
-    """Return messages, in the order of their times, as an MCAP file."""
+def _encode(run: Recorded, timeline: Iterable[Message]) -> bytes:
+    """Return messages, sorted by time, as an MCAP file."""
     from foxglove import Channel, Context, channels, messages, open_mcap
 
     kinds = {
@@ -66,13 +66,13 @@ def _written(run: Recorded, told: Iterable[Message]) -> bytes:
         messages.Grid: channels.GridChannel,
         messages.PointCloud: channels.PointCloudChannel,
     }
-    seen = (row.message for row in run.rows if row.kind == "observation")
-    names = {name for event in seen if isinstance(event, Observation) for name in event.channels or {}}
+    events = (row.message for row in run.rows if row.kind == "observation")
+    names = {name for event in events if isinstance(event, Observation) for name in event.channels or {}}
     plain = schemas(run.mission.world.domain.axes, sorted(names))
     context, out, open_channels = Context(), io.BytesIO(), dict[str, Any]()
     with open_mcap(out, context=context) as log:
         log.write_metadata("fieldbo", {"run": run.name, "mission": run.mission.name})
-        for when, topic, message in told:
+        for when, topic, message in timeline:
             if topic not in open_channels:
                 open_channels[topic] = (
                     Channel(topic, schema=plain[topic], context=context)
@@ -84,10 +84,7 @@ def _written(run: Recorded, told: Iterable[Message]) -> bytes:
 
 
 class _Story:
-    """The messages of a run.
-
-    What has no time of its own is told at the latest time that anything was told of before.
-    """
+    """The messages of a run. A message without a time gets the latest time so far."""
 
     def __init__(self, run: Recorded) -> None:
         self.run, self.world = run, run.mission.world
@@ -98,7 +95,7 @@ class _Story:
         self.clock_s = 0.0
 
     def _places(self) -> Places | None:
-        """Return how sites are told as places; None where they are none."""
+        """Return the converter from sites to places; None if the domain is not a place."""
         from fieldbo.runs.export.places import Places
 
         axes = self.world.domain.axes
@@ -106,37 +103,37 @@ class _Story:
         ground = self.run.ground or (None if usual is None else usual.over(axes))
         return None if ground is None else Places(self.world.domain, ground)
 
-    def told(self) -> Iterator[Message]:
-        """Go through the log, and yield what there is to tell of it."""
-        heard = done = shown = 0
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages of the whole log."""
+        events = done = shown = 0
         agent: Agent | None = None
         for row, agent in self.run.steps():
             if row.kind in ORDERS:
                 yield from self._order(row)
                 continue
             message = None if row.kind in ("stop", "end") else row.message
-            times = [craft.time_s for craft in agent.crafts]
+            times = [vehicle.time_s for vehicle in agent.vehicles]
             self.clock_s = max(self.clock_s, *times, getattr(message, "time_s", None) or 0.0)
             yield self._event(row)
-            if len(agent.history) == heard:
-                continue  # told before, or of no order of this run
-            heard, event = len(agent.history), agent.history[-1]
+            if len(agent.history) == events:
+                continue  # the agent ignored the event: a repetition, or of an order from elsewhere
+            events, event = len(agent.history), agent.history[-1]
             if isinstance(event, Observation | Telemetry):
-                yield from self._heard(event, agent)
+                yield from self._report(event, agent)
             if isinstance(event, Observation) and event.last and len(event.values):
                 done += 1
                 if done % self.every == 0:
-                    shown = heard
+                    shown = events
                     yield from self._belief(agent)
-        if agent is not None and heard > shown:
+        if agent is not None and events > shown:
             yield from self._belief(agent)
 
     def _order(self, row: Row) -> Iterator[Message]:
-        """Yield an order, as it left."""
+        """Yield an order as it was issued."""
         order = row.message
         assert isinstance(order, Query | GoHome)
         when = self._ns(self.clock_s)
-        told = {
+        fields = {
             "order": order.id,
             "kind": row.kind,
             "vehicle": order.vehicle,
@@ -145,51 +142,57 @@ class _Story:
             "expected_cost": order.expected_cost,
             "expected_time_s": order.expected_time_s,
         }
-        yield when, "/goal", _known(told)
+        yield when, "/goal", _known(fields)
         if self.places is not None and order.site is not None:
             yield when, "/goal/pose", self.places.pose(order.site, _stamp(when))
 
     def _event(self, row: Row) -> Message:
-        """Return a row that is no order, as it stands in the record."""
-        said = row.body.get("message") or {k: row.body[k] for k in ("vehicle", "reason") if k in row.body}
-        told = {"seq": row.seq, "time_utc": row.time_utc, "kind": row.kind, "order": row.order, "body": said}
-        return self._ns(self.clock_s), "/event", _known(told)
+        """Return a row other than an order as it is in the record."""
+        body = row.body.get("message") or {k: row.body[k] for k in ("vehicle", "reason") if k in row.body}
+        fields = {
+            "seq": row.seq,
+            "time_utc": row.time_utc,
+            "kind": row.kind,
+            "order": row.order,
+            "body": body,
+        }
+        return self._ns(self.clock_s), "/event", _known(fields)
 
-    def _heard(self, event: Observation | Telemetry, agent: Agent) -> Iterator[Message]:
-        """Yield readings, where the vehicle was, and how its books stand then."""
-        vehicle = agent.orders[event.order].vehicle if isinstance(event, Observation) else event.vehicle
-        craft = agent.crafts[vehicle]
+    def _report(self, event: Observation | Telemetry, agent: Agent) -> Iterator[Message]:
+        """Yield readings, positions, and the vehicle's ledger after an event."""
+        number = agent.issued[event.order].order.vehicle if isinstance(event, Observation) else event.vehicle
+        ledger = agent.vehicles[number].ledger
         at = None
         if isinstance(event, Observation):
             for k, (at, seconds) in enumerate(zip(event.sites, event.times_s.tolist(), strict=True)):
                 yield self._reading(event, k)
-                yield from self._where(at, seconds)
+                yield from self._position(at, seconds)
         if at is None or not np.array_equal(at, event.position):
-            yield from self._where(event.position, self.clock_s if event.time_s is None else event.time_s)
-        told = {
-            "vehicle": vehicle,
-            "remaining": craft.ledger.left,
-            "spent": craft.ledger.spent,
+            yield from self._position(event.position, self.clock_s if event.time_s is None else event.time_s)
+        fields = {
+            "vehicle": number,
+            "remaining": ledger.left,
+            "spent": ledger.spent,
             "reported": getattr(event, "remaining", None),
             "unit": self.world.cost_unit,
         }
-        yield self._ns(self.clock_s), "/battery", _known(told)
+        yield self._ns(self.clock_s), "/battery", _known(fields)
 
     def _reading(self, event: Observation, k: int) -> Message:
         seconds, quantity = float(event.times_s[k]), self.world.quantity
-        told = {
+        fields = {
             "order": event.order,
             "site": self._by_axis(event.sites[k]),
             "value": float(event.values[k]),
             "unit": quantity.unit,
             "noise_sd": math.sqrt(event.noise_variances[k]),
             "time_s": seconds,
-            "channels": _known({name: float(read[k]) for name, read in (event.channels or {}).items()}),
+            "channels": _known({name: float(x[k]) for name, x in (event.channels or {}).items()}),
         }
-        return self._ns(seconds), "/reading", _known(told)
+        return self._ns(seconds), "/reading", _known(fields)
 
-    def _where(self, site: Array, seconds: float) -> Iterator[Message]:
-        """Yield where a vehicle was: a pose, in degrees where that is known; or the settings of a cell."""
+    def _position(self, site: Array, seconds: float) -> Iterator[Message]:
+        """Yield a pose, also in degrees if the origin is known; or the settings of a factory cell."""
         when = self._ns(seconds)
         if self.places is None:
             yield when, "/setting", {"setting": self._by_axis(site)}
@@ -199,7 +202,7 @@ class _Story:
             yield when, "/fix", self.places.fix(site, _stamp(when))
 
     def _belief(self, agent: Agent) -> Iterator[Message]:
-        """Yield what is believed of the sites, in the user's unit; of a cell nothing."""
+        """Yield the belief over the sites, in the user's unit; nothing for a factory cell."""
         if self.places is None:
             return
         surface = agent.surface
@@ -224,6 +227,6 @@ def _stamp(when: int) -> messages.Timestamp:
     return messages.Timestamp(*divmod(when, _NS))
 
 
-def _known(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of a message: JSON has no number for what is not."""
-    return {k: v for k, v in told.items() if v is not None and not (isinstance(v, float) and math.isnan(v))}
+def _known(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop None and NaN, which JSON numbers can't express."""
+    return {k: v for k, v in fields.items() if v is not None and not (isinstance(v, float) and math.isnan(v))}

@@ -1,8 +1,8 @@
 """Maps, and the readings as a trajectory, as netCDF with CF names and units.
 
-``map.nc`` is that of the run folder. ``trajectory.nc`` holds the readings in the order in which they were
-told, as a CF discrete sampling geometry: variables along ``obs``, with time and place as coordinates; in
-degrees, too, where the domain's origin is known.
+``map.nc`` is the one of the run folder. ``trajectory.nc`` holds the readings in the order of arrival, as a
+CF discrete sampling geometry: variables along ``obs``, with time and place as coordinates, also in degrees if
+the origin of the domain is known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fieldbo.results.maps import attributes_of, names_of
 from fieldbo.runs.export.recorded import Recorded
 
 _FIXED = {"order": "order", "value": "value", "noise_sd": "noise_sd", "time_s": "time", "cost": "cost"}
-"""Columns of the readings that have a name of their own here."""
+"""Columns of the table of readings, and the variables that hold them."""
 
 _DEGREES: dict[str, dict[str, Any]] = {
     "latitude": {"standard_name": "latitude", "units": "degrees_north"},
@@ -28,13 +28,13 @@ _DEGREES: dict[str, dict[str, Any]] = {
 
 
 def files(run: Recorded) -> dict[str, bytes]:
-    """Return the files by their names."""
-    found = {"map.nc": run.result.maps(), "trajectory.nc": trajectory(run)}
-    return {name: bytes(data.to_netcdf(engine="scipy")) for name, data in found.items()}
+    """Return the files by name."""
+    datasets = {"map.nc": run.result.maps(), "trajectory.nc": trajectory(run)}
+    return {name: bytes(data.to_netcdf(engine="scipy")) for name, data in datasets.items()}
 
 
 def trajectory(run: Recorded) -> xarray.Dataset:
-    """Return the readings along the way, with CF names and units."""
+    """Return the readings along the path, with CF names and units."""
     world = run.mission.world
     header, rows = run.result.readings()
     first = header.index("value") - world.domain.dimension
@@ -48,8 +48,8 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     places = [names[axis] for axis in axes]
     if run.ground is not None and run.ground.origin is not None:
         degrees = run.ground.geodetic(run.result.sites)
-        for j, (name, told) in enumerate(_DEGREES.items()):
-            variables[name] = "obs", degrees[:, j], told
+        for j, (name, cf) in enumerate(_DEGREES.items()):
+            variables[name] = "obs", degrees[:, j], cf
             places.append(name)
     data = xarray.Dataset(
         variables,
@@ -61,19 +61,19 @@ def trajectory(run: Recorded) -> xarray.Dataset:
         },
     ).set_coords(["time", *places])
     for name in ("time", *places):
-        data[name].encoding["_FillValue"] = None  # a coordinate has no gaps
+        data[name].encoding["_FillValue"] = None  # CF: coordinates have no gaps
     return data
 
 
 def _names(header: list[str]) -> dict[str, str]:
-    """Return the name of each column's variable, as CF allows them."""
-    kept = [*_FIXED.values(), "trajectory", *_DEGREES]
+    """Return the variable of each column, with names that CF allows."""
+    fixed = [*_FIXED.values(), "trajectory", *_DEGREES]
     others = [name for name in header if name not in _FIXED]
-    return _FIXED | dict(zip(others, names_of([*kept, *others])[len(kept) :], strict=True))
+    return _FIXED | dict(zip(others, names_of([*fixed, *others])[len(fixed) :], strict=True))
 
 
 def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the CF attributes of the columns of which more than the name is known; `axes` are some."""
+    """Return the CF attributes of the columns, among them `axes`."""
     world = run.mission.world
     quantity, unit = world.quantity, {"units": world.quantity.unit}
     named = quantity.standard_name
@@ -93,13 +93,13 @@ def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
             "calendar": "standard",
             "axis": "T",
         },
-        # No units: those of costs, as EUR, are seldom any that CF knows.
-        "cost": {"long_name": f"cost of the order in {world.cost_unit}, told with its last reading"},
+        # No units attribute: CF has none for costs such as EUR.
+        "cost": {"long_name": f"cost of the order in {world.cost_unit}, given with its last reading"},
     }
 
 
 def _column(cells: list[Any]) -> NDArray[Any]:
-    """Return a column as numbers or, where it holds text, as text."""
+    """Return a column as numbers or, if it holds text, as text."""
     if any(isinstance(cell, str) for cell in cells):
         return np.array([cell if isinstance(cell, str) else "" for cell in cells])
     return np.array(cells, dtype=float)

@@ -1,4 +1,4 @@
-"""Places in Foxglove's own schemas: poses, fixes, and the belief as a grid or a cloud of points."""
+"""Places in Foxglove's schemas: poses, fixes, and the belief as a grid or a point cloud."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACED = ("x", "y", "z")
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """A domain on the ground, in messages.
+    """Converts the sites of a domain on the ground to messages.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class Places:
     ground: Ground
 
     def pose(self, site: Array, at: messages.Timestamp) -> messages.PoseInFrame:
-        """Return a site (d,); which way a vehicle points is not known, and is told as east."""
+        """Return the pose at a site (d,). The heading is unknown and given as east."""
         return messages.PoseInFrame(timestamp=at, frame_id=_MAP, pose=_pose(self.ground.local(site)[0]))
 
     def fix(self, site: Array, at: messages.Timestamp) -> messages.LocationFix:
-        """Return a site (d,) in degrees; the origin has to be known."""
+        """Return a site (d,) in degrees; this requires a known origin."""
         latitude, longitude, altitude = self.ground.geodetic(site)[0].tolist()
         return messages.LocationFix(
             timestamp=at, frame_id=_MAP, latitude=latitude, longitude=longitude, altitude=altitude
@@ -45,15 +45,15 @@ class Places:
     def belief(
         self, layers: Mapping[str, Array], at: messages.Timestamp
     ) -> messages.Grid | messages.PointCloud:
-        """Return values (N,) at the sites: as a grid where they lie on one of two axes, else as points."""
+        """Return values (N,) at the sites as a grid if the domain is a 2-D grid, else as points."""
         on_grid = self.domain.shape is not None and self.domain.dimension == 2
         return self._grid(layers, at) if on_grid else self._cloud(layers, at)
 
     def _grid(self, layers: Mapping[str, Array], at: messages.Timestamp) -> messages.Grid:
-        """Return a grid whose columns run along the first axis and its rows along the second.
+        """Return a grid with columns along the first axis and rows along the second.
 
-        A cell lies around its site, so that the grid begins half a cell before the first one. The grid's own
-        x and y are turned to where the two axes lead.
+        Each grid cell is centred on its site, so the grid begins half a grid cell before the first site. The
+        grid is rotated so that its x and y point along the two axes.
         """
         domain, ground = self.domain, self.ground
         assert domain.shape is not None
@@ -76,7 +76,7 @@ class Places:
         )
 
     def _cloud(self, layers: Mapping[str, Array], at: messages.Timestamp) -> messages.PointCloud:
-        """Return a point for each site, told from the lower ends of the axes to keep its digits."""
+        """Return one point per site, relative to the lower corner to keep single precision accurate."""
         corner = self.ground.local(self.domain.low)[0]
         points = self.ground.local(self.domain.sites) - corner
         rows = np.column_stack([points, *layers.values()]).astype(_REAL)
@@ -99,7 +99,7 @@ def _pose(place: Array, turned: Rotation | None = None) -> messages.Pose:
 
 
 def _fields(names: Iterable[str]) -> list[messages.PackedElementField]:
-    """Return the layout of one element: single precision, one after the other."""
+    """Return the layout of one element: consecutive single-precision numbers."""
     return [
         messages.PackedElementField(
             name=name, offset=j * _REAL.itemsize, type=messages.PackedElementFieldNumericType.Float32

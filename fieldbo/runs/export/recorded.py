@@ -1,4 +1,4 @@
-"""A run as its record has it: its mission, its log, what came of it, and where on the ground it was."""
+"""A run read from its record: mission, log, result, and position on the ground."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fieldbo.validation import validated
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """What is exported.
+    """The run to export.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Recorded:
         The run folder.
     mission : Mission
     name : str
-        The run's.
+        Name of the run.
     began : datetime
-        When its clock stood at 0.
+        Start of its clock.
     rows : tuple of Row
-        Its log so far.
+        The log so far.
     frame : Frame, optional
-        How the domain's axes lie on the ground.
+        Position and orientation of the domain's axes on the ground.
     """
 
     folder: Path
@@ -50,62 +50,59 @@ class Recorded:
 
     @cached_property
     def ground(self) -> Ground | None:
-        """Where the domain lies; None where nothing says so."""
+        """The domain on the ground; None without a frame."""
         return None if self.frame is None else self.frame.over(self.mission.world.domain.axes)
 
     def steps(self) -> Iterator[tuple[Row, Agent]]:
-        """Take an agent through the log, and yield each row once the agent has taken it in."""
-        course = self._course()
+        """Replay the log, and yield each row with the agent as it is after that row."""
+        state = RunState(self.mission, self.name)
         for row in self.rows:
-            course.replay([row])
-            yield row, course.agent
+            state.replay([row])
+            yield row, state.agent
 
     @cached_property
     def result(self) -> Result:
-        """What has come of it so far."""
-        course = self._course()
-        course.replay(self.rows)
-        return course.result()
-
-    def _course(self) -> RunState:
-        return RunState(self.mission, self.name)
+        """The result so far."""
+        state = RunState(self.mission, self.name)
+        state.replay(self.rows)
+        return state.result()
 
 
 def read_run(run: Path | str, frame: Path | None = None) -> Recorded:
-    """Read a run; its files are not changed by a byte, and another process may be writing to them.
+    """Read a run without changing its files; another process may be writing to them.
 
     Parameters
     ----------
     run : Path or str
         A run folder, the ``run.sqlite`` in it, or the name of a run below ``runs``.
     frame : Path, optional
-        A TOML file with a ``[frame]``; by default it is that of the vehicle that the run was carried out
-        with, if it had one.
+        A TOML file with a ``[frame]``; by default, the frame of the vehicle that carried out the run, if any.
 
     Raises
     ------
     InputError
-        There is no such run or frame, or nothing is in the record yet.
+        There is no such run or frame, or the record is empty.
     RecordError
         The record is damaged.
     """
     file = record_file(run)
     with Record(file) as record:
-        rows, begun = record.rows(), record.description
+        rows = record.rows()
         if not rows:
             raise InputError(
-                f"nothing is in the record of {record.name} yet",
-                expected="a run that has given an order",
+                f"the record of {record.name} is empty",
+                expected="a run that has issued an order",
                 where=str(file),
             )
         mission = mission_of(record)
+        domain = mission.world.domain
         return Recorded(
             folder=file.parent,
             mission=mission,
             name=record.name,
             began=datetime.fromisoformat(record.begun_utc),
             rows=tuple(rows),
-            frame=_of_vehicle(begun) if frame is None else _read_frame(frame, mission.world.domain),
+            frame=_vehicle_frame(record.description) if frame is None else _read_frame(frame, domain),
         )
 
 
@@ -115,16 +112,16 @@ def _read_frame(file: Path, domain: Domain) -> Frame:
     if "frame" not in content:
         raise InputError(
             "there is no [frame]",
-            expected="a table that says where the domain's axes lie",
+            expected="a table with the position of the domain's axes on the ground",
             where=str(file),
-            fix=f"put one into it, for example\n{example(domain.axes)}",
+            fix=f"add one, for example\n{example(domain.axes)}",
         )
     return validated(Frame, content["frame"], f"{file}: frame")
 
 
-def _of_vehicle(begun: Mapping[str, Any]) -> Frame | None:
-    """Return the frame of the vehicle that a run was begun with; None where nothing is said of one."""
-    for vehicle in begun.get("vehicles") or ():
+def _vehicle_frame(description: Mapping[str, Any]) -> Frame | None:
+    """Return the frame of the first vehicle in a run's description that has one."""
+    for vehicle in description.get("vehicles") or ():
         if "frame" in vehicle:
             return validated(Frame, vehicle["frame"], "vehicle: frame")
     return None

@@ -1,6 +1,6 @@
 """JSON Schemas of the log's messages that no well-known schema covers.
 
-Each field has one type, and one that is not known is left out of a message: viewers want it so.
+Each field has a single type, and unknown fields are omitted from a message, as viewers require.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str
     Parameters
     ----------
     axes : sequence of Axis
-        The domain's.
+        Axes of the domain.
     channels : sequence of str
-        Other quantities that were read.
+        Names of further measured quantities.
     """
     coordinates = {axis.name: _NUMBER | {"description": axis.label} for axis in axes}
-    site = _table("Coordinates, by axis", **coordinates)
-    read = _table("Other quantities read at the same site", **dict.fromkeys(channels, _NUMBER))
+    site = _table("Coordinates by axis", **coordinates)
+    read = _table("Further quantities measured at the same site", **dict.fromkeys(channels, _NUMBER))
     return {
         "/goal": _schema(
             "Order",
-            "An order as it left",
+            "An order as it was issued",
             order=_TEXT,
             kind=_TEXT,
             vehicle=_COUNT,
@@ -40,7 +40,7 @@ def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str
         ),
         "/reading": _schema(
             "Reading",
-            "A reading, where it was really taken",
+            "A reading at its actual site",
             order=_TEXT,
             site=site,
             value=_NUMBER,
@@ -49,10 +49,10 @@ def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str
             time_s=_NUMBER,
             channels=read,
         ),
-        "/setting": _schema("Setting", "What the variables were set to, or turned out to be", setting=site),
+        "/setting": _schema("Setting", "Values of the variables, set or observed", setting=site),
         "/battery": _schema(
             "Battery",
-            "What is left and what was spent, as the agent's books have it, and what the vehicle reported",
+            "Battery left and spent by the agent's ledger, and the level reported by the vehicle",
             vehicle=_COUNT,
             remaining=_NUMBER,
             spent=_NUMBER,
@@ -61,12 +61,12 @@ def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str
         ),
         "/event": _schema(
             "Event",
-            "A row of the record that is no order",
+            "A row of the record other than an order",
             seq=_COUNT,
             time_utc=_TEXT,
             kind=_TEXT,
             order=_TEXT,
-            body=_table("What it says"),
+            body=_table("Content of the row"),
         ),
     }
 

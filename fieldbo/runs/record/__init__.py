@@ -1,4 +1,4 @@
-"""The record of a run: an append-only log that is read without being touched."""
+"""The record of a run: an append-only log that any process can read at any time."""
 
 import lazy_loader
 

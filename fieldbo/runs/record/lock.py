@@ -1,4 +1,4 @@
-"""The right to write to a record: one process has it at a time, and it ends with the process."""
+"""The exclusive right to write to a record, held by one process at a time and released when it ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 _PATIENCE_S = 1.0
-"""Who only looks whether a record is being written holds its lock for a moment."""
+"""`is_being_written` holds the lock for a moment; wait that long for it."""
 
 
 def is_being_written(file: Path) -> bool:
-    """Say whether a process has the right to write to a record at present."""
+    """Return True if a process holds the right to write to a record."""
     from filelock import FileLock, Timeout
 
     lock = _lock_file(file)
@@ -29,18 +29,18 @@ def is_being_written(file: Path) -> bool:
             return False
     except Timeout:
         return True
-    except OSError:  # a folder that nobody here can write to
+    except OSError:  # a read-only folder
         return False
 
 
 @contextmanager
 def locked(file: Path) -> Iterator[BaseFileLock]:
-    """Take the right to write to a record, to keep it until `unlock`; a block that fails gives it back.
+    """Take the right to write to a record until `unlock`; release it if the block fails.
 
     Raises
     ------
     RecordError
-        Another process has it, or the record can't be written.
+        Another process holds it, or the record can't be written.
     """
     from filelock import FileLock, Timeout
 
@@ -51,8 +51,8 @@ def locked(file: Path) -> Iterator[BaseFileLock]:
         lock.acquire()
     except Timeout:
         raise RecordError(
-            f"{file} is being written by another process: that run is still going on. Only one may write to "
-            "a record; stop that one first, or wait until it has ended"
+            f"{file} is being written by another process: the run is still in progress. Stop that process, "
+            "or wait until it has ended"
         ) from None
     except OSError as error:
         raise RecordError(f"{file} can't be written: {error}") from None
@@ -66,9 +66,9 @@ def locked(file: Path) -> Iterator[BaseFileLock]:
 
 
 def unlock(file: Path, lock: BaseFileLock) -> None:
-    """Give the right to write back, and leave no file behind."""
-    # Whoever waits for a lock whose file was removed notices, and makes a new one.
-    with suppress(OSError):  # where a file that is open can't be removed it stays
+    """Release the right to write, and remove the lock file."""
+    # A process that waits for the lock notices that the file is gone, and makes a new one.
+    with suppress(OSError):  # some systems can't remove an open file
         _lock_file(file).unlink()
     lock.release()
 

@@ -1,13 +1,13 @@
 """The record of a run: an append-only log in SQLite.
 
-One table holds the run's description, another every order *before* it leaves, every event *before* it is
-told, and the end, in that order. Nothing is ever updated or deleted: triggers see to that. Each row is on
-disk when `append` returns (write-ahead log, full synchronous), and carries a digest of itself and of all rows
-before it, so that a changed byte does not go unseen.
+One table holds the description of the run, another every order *before* it is sent, every event *before* the
+agent gets it, and the end. Triggers forbid updates and deletions. Each row is on disk when the call that
+writes it returns (write-ahead log, full synchronous), and carries a digest of itself and of all earlier rows,
+which reveals any changed byte.
 
-Any process may read a record at any time: it is read from a copy, and not a byte of it is touched. One at a
-time may write to it; its lock, ``run.lock`` beside ``run.sqlite``, ends with the process. A link stands for
-the file that it leads to: its log and its lock lie beside that.
+Any process may read a record at any time: it reads a copy and never changes the file. Only one process may
+write at a time; its lock, ``run.lock`` next to ``run.sqlite``, ends with the process. A symbolic link is
+followed: the write-ahead log and the lock lie next to the real file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ APPLICATION_ID = 0x46424F52  # "FBOR"
 FORMAT = 2
 
 ORDERS = ("query", "go-home")
-"""The kinds of rows that are orders."""
+"""Kinds of rows that are orders."""
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -62,7 +62,7 @@ CREATE TRIGGER run_is_append_only_d BEFORE DELETE ON run BEGIN SELECT RAISE(ABOR
 _LATEST_DIGEST = "SELECT coalesce((SELECT digest FROM log ORDER BY seq DESC LIMIT 1), digest) FROM run"
 
 _NO_VALUE = (OverflowError, UnicodeError)
-"""What SQLite's driver raises of a value that it can't store: a number of over 64 bits, half a character."""
+"""Raised by SQLite's driver for values it can't store: integers beyond 64 bits, lone surrogates."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        As `fieldbo.messages.kind_of` names it, or ``"stop"`` (of a vehicle) or ``"end"`` (of the run).
+        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle) or ``"end"`` (of the run).
     order : str or None
-        The order it belongs to.
+        Id of the order that the row belongs to.
     body : dict
-        The message's plain form; for an order also ``memory`` and ``why``. Of a stop these two, ``vehicle``
-        and ``reason``.
+        The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
+        ``reason``, ``memory`` and ``why``.
     """
 
     seq: int
@@ -97,28 +97,29 @@ class Row:
 class Record:
     """The log of one run, in one file; a context manager.
 
-    Opened, it is read as it is at that moment. The first row that is written to it, or `claim`, takes the
-    sole right to write.
+    Opening a record reads its present content. The first write, or `claim`, takes the exclusive right to
+    write.
 
     Parameters
     ----------
     file : Path
-        An existing record, or a link to one; `create` makes a new one.
+        An existing record, or a link to one; use `create` to make a new one.
 
     Attributes
     ----------
     file : Path
-        Where it really lies.
+        The real file, links resolved.
     name : str
-        The run's, which its orders' ids begin with.
+        Name of the run; the ids of its orders begin with it.
     begun_utc : str
-        When it was made.
+        Time of creation.
     description : dict
+        The mission as it was understood, and versions.
 
     Raises
     ------
     RecordError
-        The file is missing, damaged, or no record of this format. It is left untouched.
+        The file is missing, damaged, or not a record of this format. It is never changed.
     """
 
     name: str
@@ -133,16 +134,16 @@ class Record:
 
     @classmethod
     def create(cls, file: Path, name: str, description: Mapping[str, Any]) -> Record:
-        """Make a new record, to be written to; it is there whole or not at all.
+        """Make a new record and open it for writing; on failure, no file is left.
 
         Parameters
         ----------
         file : Path
             Must not exist.
         name : str
-            The run's name, which its orders' ids begin with.
+            Name of the run; the ids of its orders begin with it.
         description : mapping
-            Plain data: the mission as understood, versions.
+            Plain data: the mission as it was understood, and versions.
 
         Raises
         ------
@@ -152,7 +153,7 @@ class Record:
         file = _followed(file)
         with locked(file) as lock:
             if file.exists():
-                raise RecordError(f"{file} exists; a record is never written over")
+                raise RecordError(f"{file} exists; a record is never overwritten")
             _make(file, name, json.dumps(dict(description), allow_nan=False))
             record = cls(file)
             record._write_from_now_on(lock)
@@ -161,17 +162,16 @@ class Record:
     # -- reading ---------------------------------------------------------------------------------------
 
     def _read(self) -> sqlite3.Connection:
-        """Return the whole record as it is now, in memory, after a check of every row."""
+        """Return a copy of the record in memory, after checking every row."""
         if not self.file.is_file():
             raise RecordError(f"there is no record {self.file}")
-        found = identity(self.file)
-        if found is None or found[0] != APPLICATION_ID:
-            what = "no SQLite file" if found is None else "another application's"
-            raise RecordError(f"{self.file} is no record of a run, but {what}")
-        if found[1] != FORMAT:
+        header = identity(self.file)
+        if header is None or header[0] != APPLICATION_ID:
+            what = "an SQLite file of another application" if header else "not an SQLite file"
+            raise RecordError(f"{self.file} is not the record of a run: it is {what}")
+        if header[1] != FORMAT:
             raise RecordError(
-                f"{self.file} is no record that can be read here: it is in format {found[1]}, and "
-                f"fieldbo's is {FORMAT}"
+                f"{self.file} has record format {header[1]}; this version of fieldbo reads format {FORMAT}"
             )
         connection = snapshot(self.file)
         try:
@@ -182,7 +182,7 @@ class Record:
         except sqlite3.DatabaseError as error:
             connection.close()
             raise RecordError(f"{self.file} is damaged: {error}") from None
-        wrong = "it was never begun" if run is None else self._first_wrong(run, rows)
+        wrong = "it has no description of its run" if run is None else self._first_wrong(run, rows)
         if wrong is not None:
             connection.close()
             raise RecordError(f"{self.file} is damaged: {wrong}")
@@ -192,7 +192,7 @@ class Record:
 
     @staticmethod
     def _first_wrong(run: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> str | None:
-        """Return what does not say what was written; None if all does."""
+        """Return the first part that was changed since it was written; None if there is none."""
         if _digest("", *run[:-1]) != run[-1]:
             return "the description of the run was changed"
         before = run[-1]
@@ -204,8 +204,8 @@ class Record:
 
     def rows(self) -> list[Row]:
         """Return the whole log, in order."""
-        found = self._all("SELECT seq, time_utc, kind, order_id, body FROM log ORDER BY seq")
-        return [Row(seq, at, kind, order, json.loads(body)) for seq, at, kind, order, body in found]
+        rows = self._all("SELECT seq, time_utc, kind, order_id, body FROM log ORDER BY seq")
+        return [Row(seq, at, kind, order, json.loads(body)) for seq, at, kind, order, body in rows]
 
     def _all(self, sql: str) -> list[Any]:
         try:
@@ -215,30 +215,29 @@ class Record:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was written yet."""
+        """True if the log has no rows."""
         return not self._all("SELECT 1 FROM log LIMIT 1")
 
     @property
     def end_reason(self) -> EndReason | None:
-        """Why the run ended; None while it can go on."""
-        found = self._all("SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1")
-        return EndReason(json.loads(found[0][0])["reason"]) if found else None
+        """Why the run ended; None if it has not ended."""
+        rows = self._all("SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1")
+        return EndReason(json.loads(rows[0][0])["reason"]) if rows else None
 
     # -- writing ---------------------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Take the sole right to write, until `close` or the end of the process.
+        """Take the exclusive right to write, until `close` or the end of the process.
 
-        What others have written since this record was opened is read.
+        Rows that other processes have written since the record was opened are read.
 
         Raises
         ------
         RecordError
-            Another process is writing, the file can't be written, it was damaged meanwhile, or `close` was
-            called.
+            Another process is writing, the file can't be written or is damaged, or `close` was called.
         """
         if self._closed:
-            raise RecordError(f"{self.file} was closed; to write on, open it again")
+            raise RecordError(f"{self.file} was closed; open it again to write to it")
         if self._lock is not None:
             return
         with locked(self.file) as lock:
@@ -250,10 +249,10 @@ class Record:
         try:
             connection.execute("PRAGMA synchronous = FULL")
             latest = connection.execute(_LATEST_DIGEST).fetchone()[0]
-            if latest != self._digest:  # written on, its rows would follow others than those that were read
+            if latest != self._digest:  # new rows would not continue the ones that were read
                 raise RecordError(
-                    f"{self.file} can't be written: its last row is another one than was read, so that "
-                    "something else writes to it, or its log (-wal) is not its own"
+                    f"{self.file} can't be written: its last row differs from the one that was read. Another "
+                    "program writes to it, or the log next to it (-wal) belongs to another file"
                 )
         except BaseException:
             connection.close()
@@ -262,22 +261,22 @@ class Record:
         self._lock, self._connection = lock, connection
 
     def _append(self, rows: Iterable[tuple[str, str | None, int | None, Mapping[str, Any]]]) -> None:
-        """Write rows (kind, order, part, body): all of them, or none."""
+        """Write rows (kind, order, part, body) in one transaction."""
         self.claim()
-        digest, whole = self._digest, []
+        digest, entries = self._digest, []
         for kind, order, part, body in rows:
             try:
-                said = json.dumps(body, allow_nan=False)
+                text = json.dumps(body, allow_nan=False)
             except (ValueError, TypeError) as error:
-                raise RecordError(f"{kind} {order or ''} holds more than plain data: {error}") from error
-            entry = (_now(), kind, order, part, said)
+                raise RecordError(f"{kind} {order or ''} is not plain data: {error}") from error
+            entry = (_now(), kind, order, part, text)
             digest = _digest(digest, *entry)
-            whole.append((*entry, digest))
+            entries.append((*entry, digest))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(
                 "INSERT INTO log (time_utc, kind, order_id, part, body, digest) VALUES (?, ?, ?, ?, ?, ?)",
-                whole,
+                entries,
             )
             self._connection.execute("COMMIT")
         except (sqlite3.Error, *_NO_VALUE) as error:
@@ -288,11 +287,11 @@ class Record:
         self._digest = digest
 
     def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
-        """Write an order, with what the policy remembered and why it chose so; before it leaves."""
+        """Write an order with the memory and reasons of its policy, before the order is sent."""
         self.orders([(order, memory, why)])
 
     def orders(self, batch: Iterable[tuple[Order, Any, Mapping[str, Any] | None]]) -> None:
-        """Write the orders of a batch, each as `order` does: all of them, or none."""
+        """Write the orders of a batch, each as `order` does, in one transaction."""
         self._append(
             (
                 kind_of(order),
@@ -304,23 +303,23 @@ class Record:
         )
 
     def event(self, event: Event) -> None:
-        """Write an event; before it is told."""
+        """Write an event, before the agent gets it."""
         order, part = getattr(event, "order", None), getattr(event, "part", None)
         self._append([(kind_of(event), order, part, {"message": to_plain(event)})])
 
     def stop(
         self, vehicle: int, reason: EndReason, memory: Any = None, why: Mapping[str, Any] | None = None
     ) -> None:
-        """Write that a vehicle gets no further orders, and why."""
+        """Write why a vehicle gets no further orders."""
         body = {"vehicle": vehicle, "reason": reason.value, "memory": memory, "why": _plain(why)}
         self._append([("stop", None, None, body)])
 
     def end(self, reason: EndReason) -> None:
-        """Write that the run has ended, and why."""
+        """Write why the run has ended."""
         self._append([("end", None, None, {"reason": reason.value})])
 
     def close(self) -> None:
-        """Close the file for good; another process may then write to it."""
+        """Close the record for good, and release the right to write."""
         self._closed = True
         self._connection.close()
         if self._lock is not None:
@@ -337,15 +336,15 @@ class Record:
 
 
 def _followed(file: Path) -> Path:
-    """Return where a record really lies: SQLite writes its log beside the file, and not beside a link."""
+    """Resolve a link: SQLite writes its log next to the real file."""
     return file.resolve() if file.is_symlink() else file
 
 
 def _make(file: Path, name: str, description: str) -> None:
-    """Make a record under another name, and give it its own when all of it is on disk."""
+    """Make a record under a temporary name, and rename it once it is on disk."""
     part = file.with_name(f".{file.name}.part")
     for left in (part, part.with_name(f"{part.name}-wal"), part.with_name(f"{part.name}-shm")):
-        left.unlink(missing_ok=True)  # of a process that died here
+        left.unlink(missing_ok=True)  # left by a process that died here
     now = _now()
     with closing(sqlite3.connect(part)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -360,7 +359,7 @@ def _make(file: Path, name: str, description: str) -> None:
 
 
 def on_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk, as far as the system can be asked."""
+    """Wait until a file, or the entries of a folder, are on disk, where the system supports it."""
     if os.name == "nt" and (path.is_dir() or not os.access(path, os.W_OK)):
         return
     opened = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
@@ -370,9 +369,9 @@ def on_disk(path: Path) -> None:
         os.close(opened)
 
 
-def _digest(before: str, *said: Any) -> str:
-    """Return the digest of what a row says, and of all before it."""
-    return sha256(json.dumps([before, *said]).encode()).hexdigest()
+def _digest(before: str, *values: Any) -> str:
+    """Return the digest of a row's values and of the digest before it."""
+    return sha256(json.dumps([before, *values]).encode()).hexdigest()
 
 
 def _plain(why: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
-"""A copy of an SQLite file at one moment, and whether the file is whole; not a byte of it is touched.
+"""Read an SQLite file and check it for damage without changing a byte of it.
 
-A database may have a log beside it (``-wal``) that holds what was written last: with it another process is
-writing, or was when it died. Opened where they lie, SQLite would change the log's index, merge the log, or
-make one, also for a reader; so both are copied, and the copy is opened.
+A database may have a write-ahead log next to it (``-wal``), left by a process that is writing or has died.
+SQLite would create, index or merge that log even for a reader. Therefore both files are copied, and the copy
+is opened.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from fieldbo.errors import RecordError
 
 _TRIES = 100
-_PAUSE_S = 0.05  # longer than the clock of the file system takes to go on
-_LOG_HEAD, _FRAME_HEAD = 32, 24  # bytes before the log's first frame, and before each frame's page
-_COMMIT, _SALTS = slice(4, 8), slice(8, 16)  # of a frame's head: pages after a commit (else 0), and the salts
+_PAUSE_S = 0.05  # longer than a tick of the file system's clock
+_LOG_HEAD, _FRAME_HEAD = 32, 24  # bytes before the log's first frame, and before the page in each frame
+_COMMIT, _SALTS = slice(4, 8), slice(8, 16)  # in a frame's head: database size after a commit, else 0; salts
 
 
 def identity(file: Path) -> tuple[int, int] | None:
-    """Return the application id and format number in an SQLite file's header; None where it has none."""
+    """Return the application id and format number in the header of an SQLite file; None for other files."""
     with file.open("rb") as opened:
         header = opened.read(100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
@@ -34,7 +34,7 @@ def identity(file: Path) -> tuple[int, int] | None:
 
 
 def snapshot(file: Path) -> sqlite3.Connection:
-    """Return a database in memory that holds what a file, and the log beside it, hold now.
+    """Return a database in memory with the present content of a file and its write-ahead log.
 
     Raises
     ------
@@ -49,13 +49,13 @@ def snapshot(file: Path) -> sqlite3.Connection:
         except RecordError:
             if now == seen == _written(file):
                 raise
-            seen = now  # a log that grew while it was copied may look damaged; damage stays
+            seen = now  # a log that grew while it was copied may look damaged: retry until it is stable
             time.sleep(_PAUSE_S)
-    raise RecordError(f"{file} was written to all the time while it was read; try again")
+    raise RecordError(f"{file} changed while it was read; try again")
 
 
 def _taken(file: Path) -> sqlite3.Connection:
-    """Copy a file and its log, and return what they hold, if they are whole."""
+    """Copy a file and its log, check them, and load them into memory."""
     with TemporaryDirectory(prefix="fieldbo-") as folder:
         copy = Path(folder) / "copy.sqlite"
         try:
@@ -68,9 +68,9 @@ def _taken(file: Path) -> sqlite3.Connection:
                 state = source.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if state != "ok":
                     raise RecordError(f"{file} is damaged: {state}")
-                found = sqlite3.connect(":memory:", isolation_level=None)
-                source.backup(found)
-                return found
+                loaded = sqlite3.connect(":memory:", isolation_level=None)
+                source.backup(loaded)
+                return loaded
         except sqlite3.DatabaseError as error:
             raise RecordError(f"{file} is damaged: {error}") from None
         except OSError as error:
@@ -82,10 +82,10 @@ def _log(file: Path) -> Path:
 
 
 def _copy(file: Path, copy: Path) -> None:
-    """Copy a database and its log, as they were at one moment.
+    """Copy a database and its log in a consistent state.
 
-    The log only grows while its head and the database stay as they are, and of what is added meanwhile
-    SQLite takes what is complete up to a commit.
+    While the database and the head of the log stay the same, the log only grows, and SQLite ignores whatever
+    follows the last complete commit.
     """
     for _ in range(_TRIES):
         before = _moment(file)
@@ -95,11 +95,11 @@ def _copy(file: Path, copy: Path) -> None:
             shutil.copyfile(_log(file), _log(copy))
         if _moment(file) == before:
             return
-    raise RecordError(f"{file} was written to all the time while it was read; try again")
+    raise RecordError(f"{file} changed while it was read; try again")
 
 
 def _moment(file: Path) -> tuple[int, int, bytes | None]:
-    """Return what changes when the log is merged, or begun anew."""
+    """Return values that change when the log is merged or restarted."""
     head = None
     with suppress(FileNotFoundError), _log(file).open("rb") as opened:
         head = opened.read(_LOG_HEAD)
@@ -108,7 +108,7 @@ def _moment(file: Path) -> tuple[int, int, bytes | None]:
 
 
 def _written(file: Path) -> tuple[int, int]:
-    """Return what changes with every write to the log."""
+    """Return values that change with every write to the log."""
     with suppress(FileNotFoundError):
         now = _log(file).stat()
         return now.st_mtime_ns, now.st_size
@@ -116,26 +116,26 @@ def _written(file: Path) -> tuple[int, int]:
 
 
 def _check_log(name: str, log: bytes, page: int, frames: int) -> None:
-    """Raise a `RecordError` if a log of pages of that size goes on behind the `frames` that can be read.
+    """Raise a `RecordError` if commits follow the first `frames`, which are the readable ones.
 
-    A log may end in one broken commit, which was being written when the power went. Each commit is on disk
-    before the next one begins: more of them behind a broken one were there, and would be lost.
+    A power cut may leave one broken commit at the end. Each commit is on disk before the next one begins, so
+    several commits behind the readable part mean that complete ones would be lost.
     """
     body, size = np.frombuffer(log, dtype=np.uint8)[_LOG_HEAD:], _FRAME_HEAD + page
     if len(body) < size:
         return
     heads = body[: len(body) // size * size].reshape(-1, size)[:, :_FRAME_HEAD]
-    told = (
+    salts = (
         np.frombuffer(log[16:24], dtype=np.uint8) if log[24:32] == _checksum(log[:24]) else heads[0, _SALTS]
     )
-    own = (heads[frames:, _SALTS] == told).all(axis=1)  # others are of an earlier log, and merged
-    behind = int(np.count_nonzero(own & heads[frames:, _COMMIT].any(axis=1)))
+    current = (heads[frames:, _SALTS] == salts).all(axis=1)  # other frames are of an earlier, merged log
+    behind = int(np.count_nonzero(current & heads[frames:, _COMMIT].any(axis=1)))
     if behind > 1:
-        raise RecordError(f"{name} is damaged: {behind} commits lie behind a part that can't be read")
+        raise RecordError(f"{name} is damaged: {behind} commits follow a part that can't be read")
 
 
 def _checksum(head: bytes) -> bytes:
-    """Return the checksum of the log's head, as SQLite's file format defines it."""
+    """Return the checksum of the log's head as defined by SQLite's file format."""
     words = np.frombuffer(head, dtype=">u4" if head[3] & 1 else "<u4").reshape(-1, 2)
     a = b = 0
     for first, second in words.tolist():

@@ -1,1 +1,1 @@
-"""Robots over MAVLink: guided mode, fences and flight plans."""
+"""Robots with an autopilot that speaks MAVLink."""

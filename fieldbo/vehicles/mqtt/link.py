@@ -1,67 +1,106 @@
-"""A robot, or a cell, on an MQTT bus. What follows is all that its program has to keep to, in any language.
+"""The MQTT protocol between fieldbo and a robot, or a factory cell: all that your robot's program must do.
 
-Every message is a JSON object (UTF-8) on a topic below the one that both sides are told, in what follows
-``fieldbo/boat``. Nothing is retained but ``status``. Numbers are finite; ``null`` stands for one that is
-missing, and keys that are not known are to be passed over. So is a message that can't be understood: anyone
-may publish anything, and nothing comes of it. Neither side keeps a session with the broker: nothing waits
-there for a robot that is away.
+Write the program in any language. It connects to the same MQTT broker as fieldbo and uses eight topics below
+one common prefix, the `topic` in the vehicle file; here it is ``fieldbo/boat``.
 
-To the robot, at QoS 1:
+====================  =========  ======================================  ===================================
+topic                 QoS        when it is sent                         what it says
+====================  =========  ======================================  ===================================
+*to the robot*
+``.../goal``          1          a new order, or one to confirm          go there and sample
+``.../cancel``        1          an order takes too long                 abandon this goal
+``.../hold``          1          the run was interrupted                 stay in place
+``.../ask``           1          after a break, or when a run resumes    what became of this goal?
+*from the robot*
+``.../status``        1, retain  on connecting; as the last will         the program is online, or offline
+``.../telemetry``     0          about once a second                     sign of life, position, battery
+``.../result``        1          a goal is done, or cut short            readings, position, cost
+``.../refused``       1          a goal cannot be carried out            why not
+====================  =========  ======================================  ===================================
 
-``fieldbo/boat/goal``
-    Go there and sample, or set this and measure::
+Every payload is a JSON object in UTF-8. Numbers are finite; ``null`` means unknown. Both sides ignore keys
+that they do not know, and messages that they cannot understand. Only ``status`` is retained; ignore any other
+retained message, since it is stale. Connect with a clean session, so that the broker stores nothing for you.
 
-        {"id": "lake-1/7#3f2a91c4", "home": false, "level": 0, "seconds": 212.5,
-         "site": {"along": 350.0, "depth": 4.5}, "units": {"along": "m", "depth": "m"},
-         "place": {"latitude": 47.31, "longitude": 8.5847, "altitude": 401.5}}
+An example
+----------
+The robot connects, subscribes to the four topics, then announces itself::
 
-    ``site`` has every axis of the domain. A variable that is ``null`` there is left free: it is not to be
-    set, and comes as it comes. ``home`` is true on the way home, where nothing is read. ``level`` is the
-    sensor's setting. ``seconds`` is how long it is reckoned to take, or null. ``place`` (degrees on WGS 84,
-    metres) is there only where it is known how the axes lie on the ground.
+    fieldbo/boat/status     {"online": true}
+    fieldbo/boat/telemetry  {"position": {"along": 120.4, "depth": 0.0}, "battery_share": 0.87}
 
-    The same id again is the same errand, and comes whenever one side has been away. A robot that is at it
-    goes on; one that has done it answers as before. A goal with another id takes the place of the one under
-    way.
-``fieldbo/boat/cancel``
-    ``{"id": ...}``: give it up, and answer with a result that has ``"complete": false`` and what it cost so
-    far, also if it never came: then it is not to be begun any more. What is done is passed over.
-``fieldbo/boat/hold``
-    ``{}``: stay where you are until the next goal; what was under way is answered as if it were cancelled.
-``fieldbo/boat/ask``
-    ``{"id": ...}``: answer as before if it is known what came of it; else pass it over.
+fieldbo sends a goal; the robot travels and keeps sending telemetry; then it answers::
 
-From the robot:
+    fieldbo/boat/goal       {"id": "lake-1/7#3f2a91c4", "home": false, "level": 0, "seconds": 212.5,
+                             "site": {"along": 350.0, "depth": 4.5}, "units": {"along": "m", "depth": "m"}}
+    fieldbo/boat/telemetry  {"position": {"along": 231.9, "depth": 2.1}, "battery_share": 0.85}
+    fieldbo/boat/result     {"id": "lake-1/7#3f2a91c4", "position": {"along": 351.2, "depth": 4.5},
+                             "cost": 214.0, "duration_s": 214.0,
+                             "readings": [{"site": {"along": 351.2, "depth": 4.5}, "value": 1.62,
+                                           "seconds": 211.8}]}
 
-``fieldbo/boat/status`` (QoS 1, retained)
-    ``{"online": true}`` after each connection to the broker, once the robot hears goals, and
-    ``{"online": false}`` before it leaves and as its last will. The robot keeps to one client id, so that the
-    will of an earlier connection does not come after a later one is there.
-``fieldbo/boat/telemetry`` (QoS 0)
-    The heartbeat: several times within the watchdog's time (``watch.silence_s`` in the vehicle file), once a
-    second for example, and from the part of the program that does the work. All keys may be left out::
+Messages to the robot
+---------------------
+``goal``
+    Go to `site` and sample there; in a factory cell, set the variables in `site` and measure.
 
-        {"position": {"along": 120.4, "depth": 0.0}, "battery": 5210.0, "battery_share": 0.87}
+    - ``id`` (text): identifies the goal for all time.
+    - ``site`` (object): the coordinate on every axis of the domain, by name. ``null`` means that the variable
+      is left free: do not set it, and report the value that it took.
+    - ``units`` (object): the unit of each axis, by name.
+    - ``place`` (object): the same site as ``latitude``, ``longitude`` (degrees, WGS 84) and ``altitude`` (m).
+      Present only if the vehicle file's ``[frame]`` has an origin.
+    - ``level`` (integer): which of the sensor's settings to use.
+    - ``home`` (true or false): the trip home, on which you need not sample.
+    - ``seconds`` (number or null): the expected duration.
 
-    ``battery`` is what is left in the world's cost unit, ``battery_share`` the same as a share of full.
-``fieldbo/boat/result`` (QoS 1)
-    What came of a goal, with its id::
+    The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
+    it, continue; if you have finished it, send its result again. A goal with another id replaces the one
+    under way: answer that one as if it had been cancelled.
+``cancel``
+    ``{"id": ...}``. Abandon the goal, and answer with a result that has ``"complete": false`` and the cost so
+    far. Do so even if you never received the goal; then do not start it later. If it is already done, do
+    nothing.
+``hold``
+    ``{}``. Stay in place until the next goal; answer the goal under way as if it had been cancelled.
+``ask``
+    ``{"id": ...}``. If you know the result of this goal, send it again; if not, do nothing.
 
-        {"id": "lake-1/7#3f2a91c4", "part": 0, "last": true, "complete": true,
-         "position": {"along": 351.2, "depth": 4.5}, "cost": 214.0, "duration_s": 214.0,
-         "readings": [{"site": {"along": 351.2, "depth": 4.5}, "value": 1.62, "seconds": 211.8,
-                       "channels": {"temperature": 14.2}}]}
+Messages from the robot
+-----------------------
+``status``
+    ``{"online": true}`` after each connection, once you have subscribed. Register ``{"online": false}`` as
+    the last will, retained, and publish it before you disconnect. Always use the same client id, so that the
+    will of an old connection cannot arrive after you are back.
+``telemetry``
+    The sign of life. Send it several times within the watchdog's time (``watch.silence_s`` in the vehicle
+    file, 5 s by default), from the part of the program that does the work. All keys are optional:
 
-    ``position`` is where the robot is now. Readings stand in the order in which they were taken, the last at
-    the goal or nearest to it; the way home may have none. ``seconds`` count from when the goal came, by the
-    robot's clock; a ``value`` that could not be read is null. Of a cell, ``site`` says what every variable
-    turned out to be, those left free too. ``cost`` (in the world's unit) and ``duration_s`` may be left out.
-    A long leg may report in parts 0, 1, ..., all but the last with ``"last": false``; ``part`` (up to a
-    million), ``last`` and ``complete`` may be left out of a result that is whole.
-``fieldbo/boat/refused`` (QoS 1)
-    ``{"id": ..., "reason": "shallow water"}``: nothing was moved.
+    - ``position`` (object): where the robot is, by axis.
+    - ``battery`` (number): what is left, in the world's cost unit.
+    - ``battery_share`` (number): the same as a fraction of full, 0 to 1.
+``result``
+    The outcome of a goal. Only ``id`` is required:
 
-Where the goal has a ``place``, a position and the site of a reading may be given as one, too.
+    - ``id`` (text): the goal's.
+    - ``position`` (object): where the robot is now, by axis.
+    - ``readings`` (array of objects): in the order in which they were taken, the last at the site or nearest
+      to it; empty if there are none.
+
+      - ``site`` (object): where it was taken, by axis; in a cell the value of every variable, including those
+        left free.
+      - ``value`` (number or null): the reading in the world's unit; null if it failed.
+      - ``seconds`` (number): when it was taken, in seconds since you received the goal.
+      - ``channels`` (object): other quantities measured there, numbers by name.
+    - ``cost`` (number): what it cost, in the world's cost unit.
+    - ``duration_s`` (number): how long it took, in seconds.
+    - ``complete`` (true or false, by default true): false if the goal was cut short.
+    - ``part`` (integer from 0, at most a million) and ``last`` (true or false): a long goal may report in
+      parts 0, 1, ..., all but the final one with ``"last": false``. By default part 0, which is the last.
+``refused``
+    ``{"id": ..., "reason": "shallow water"}``. You do not carry out the goal, and nothing has moved.
+
+If the goal has a ``place``, you may give positions and the sites of readings in that form, too.
 """
 
 from __future__ import annotations
@@ -70,7 +109,6 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,19 +119,20 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
+from fieldbo.validation import settings
 from fieldbo.vehicles.mqtt.client import Broker, MqttClient
 from fieldbo.vehicles.remote.link import (
-    Alive,
-    At,
-    Charge,
+    BatteryReport,
     Connection,
-    Done,
-    Down,
     Goal,
-    Hear,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
     Link,
-    Refused,
-    Signal,
+    OnReport,
+    PositionReport,
+    Report,
+    Unreachable,
 )
 
 TO_ROBOT = ("goal", "cancel", "hold", "ask")
@@ -102,129 +141,120 @@ FROM_ROBOT = ("status", "telemetry", "result", "refused")
 _PLACE = ("latitude", "longitude", "altitude")
 
 _GLOBE = (90.0, 360.0, math.inf)
-"""How far a place can be from 0; east may be counted all the way round."""
+"""Bounds of a place; longitude may also count from 0 to 360."""
 
 _MOST, _LONGEST = 10**6, 1000
-"""No part and no level has a higher number, and no id more characters."""
+"""Highest number of a part or a level, and most characters of an id."""
 
 
-@dataclass(frozen=True)
+@settings("link")
 class Mqtt(Broker, Link):
-    """The ``[link]`` of a robot on an MQTT bus.
-
-    Parameters
-    ----------
-    host, port, user_from, password_from, tls, ca_file
-        As of a `Broker`.
-    topic : str
-        What the topics of this robot begin with.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+    """A link to a robot over MQTT."""
 
     topic: str = "fieldbo/robot"
+    """Prefix of the robot's topics, different for each robot."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not all(self.topic.split("/")) or set("+#\0") & set(self.topic) or self.topic.startswith("$"):
             raise InputError(
                 f"topic = {self.topic!r}",
-                expected="names with / between them, without + and #, for example fieldbo/boat",
+                expected="names separated by /, without + and #, for example fieldbo/boat",
                 where="link.topic",
             )
 
     @property
     def address(self) -> str:
-        """The broker and the topic."""
+        """The broker's URL and the topic."""
         return f"{self.url}/{self.topic}"
 
-    def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
-        return _Connection(self, Codec(mission.world.domain.axes, ground), hear)
+    def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
+        return _Connection(self, Codec(mission.world.domain.axes, ground), on_report)
 
 
 class _Connection(Connection):
-    """Says again what was said last, and asks for what was not answered, when robot or broker were away."""
+    """Repeats the last message, and asks about unanswered goals, after robot or broker were away."""
 
-    def __init__(self, link: Mqtt, codec: Codec, hear: Hear) -> None:
-        self._codec, self._hear = codec, hear
-        self._said: tuple[str, dict[str, Any]] | None = None
+    def __init__(self, link: Mqtt, codec: Codec, on_report: OnReport) -> None:
+        self._codec, self._on_report = codec, on_report
+        self._last_message: tuple[str, dict[str, Any]] | None = None
         self._unanswered: list[str] = []
-        self._bus = MqttClient(
+        self._client = MqttClient(
             link,
             link.topic,
-            hears=FROM_ROBOT,
-            heard=self._heard,
-            up=self._say_again,
-            down=lambda why: hear(Down(why)),
+            subscribe=FROM_ROBOT,
+            on_message=self._receive,
+            on_ready=self._repeat,
+            on_failure=lambda why: on_report(Unreachable(why)),
         )
 
-    def go(self, errand: Goal) -> None:
-        self._unanswered.append(errand.id)
-        self._say("goal", self._codec.goal(errand))
+    def go(self, goal: Goal) -> None:
+        self._unanswered.append(goal.id)
+        self._send("goal", self._codec.goal(goal))
 
-    def cancel(self, errand: str) -> None:
-        self._say("cancel", {"id": errand})
+    def cancel(self, goal: str) -> None:
+        self._send("cancel", {"id": goal})
 
     def hold(self) -> None:
         self._unanswered.clear()
-        self._say("hold", {})
+        self._send("hold", {})
 
-    def ask(self, errand: str) -> bool:
-        self._say("ask", {"id": errand})
+    def ask(self, goal: str) -> bool:
+        self._send("ask", {"id": goal})
         return True
 
     def close(self) -> None:
-        self._bus.close()
+        self._client.close()
 
-    def _say(self, name: str, body: dict[str, Any]) -> None:
-        self._said = name, body
-        self._bus.publish(name, body)
+    def _send(self, name: str, body: dict[str, Any]) -> None:
+        self._last_message = name, body
+        self._client.publish(name, body)
 
-    def _say_again(self) -> None:
-        said = self._said
-        for errand in list(self._unanswered):
-            if said is None or said[0] != "goal" or said[1]["id"] != errand:
-                self._bus.publish("ask", {"id": errand})
-        if said is not None:
-            self._bus.publish(*said)
+    def _repeat(self) -> None:
+        last = self._last_message
+        for goal in list(self._unanswered):
+            if last is None or last[0] != "goal" or last[1]["id"] != goal:
+                self._client.publish("ask", {"id": goal})
+        if last is not None:
+            self._client.publish(*last)
 
-    def _heard(self, name: str, payload: bytes, retained: bool) -> None:
-        """Pass on what the robot says; what is retained was said long ago, and is no sign of life."""
-        for signal in self._codec.signals(name, read(name, payload)):
-            if retained and not isinstance(signal, Down):
+    def _receive(self, name: str, payload: bytes, retained: bool) -> None:
+        """Pass on the reports in a message; a retained one is old, and no sign of life."""
+        for report in self._codec.reports(name, json_object(name, payload)):
+            if retained and not isinstance(report, Unreachable):
                 continue
-            if isinstance(signal, Refused) or (isinstance(signal, Done) and signal.last):
-                self._answered(signal.errand)
-            if isinstance(signal, Alive) and name == "status":
-                self._say_again()
-            self._hear(signal)
+            if isinstance(report, GoalRejected) or (isinstance(report, GoalResult) and report.last):
+                self._forget(report.goal)
+            if isinstance(report, Heartbeat) and name == "status":
+                self._repeat()
+            self._on_report(report)
 
-    def _answered(self, errand: str) -> None:
-        """Say no more what was said of an errand that is settled."""
-        if errand in self._unanswered:
-            self._unanswered.remove(errand)
-        if self._said is not None and self._said[1].get("id") == errand:
-            self._said = None
+    def _forget(self, goal: str) -> None:
+        """Stop repeating messages about a goal that is settled."""
+        if goal in self._unanswered:
+            self._unanswered.remove(goal)
+        if self._last_message is not None and self._last_message[1].get("id") == goal:
+            self._last_message = None
 
 
-def read(name: str, payload: bytes) -> dict[str, Any]:
+def json_object(name: str, payload: bytes) -> dict[str, Any]:
     """Return the JSON object in a message.
 
     Parameters
     ----------
     name : str
-        Of its topic, for errors.
+        Name of the topic, for errors.
     payload : bytes
 
     Raises
     ------
     InputError
-        It is none.
+        The payload is not a JSON object.
     """
     try:
         body = json.loads(payload.decode())
-        json.dumps(body, ensure_ascii=False).encode()  # "\\ud800" is half a character, which can't be written
-    except (ValueError, RecursionError):  # neither UTF-8 nor JSON, or nested without end
+        json.dumps(body, ensure_ascii=False).encode()  # "\\ud800" is half a character and cannot be encoded
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, or nested too deeply
         body = None
     if not isinstance(body, dict):
         raise InputError(f"{payload[:80]!r} on topic {name}", expected="a JSON object")
@@ -232,14 +262,14 @@ def read(name: str, payload: bytes) -> dict[str, Any]:
 
 
 class Codec:
-    """Writes and reads what stands in messages of the places of a domain.
+    """Translates between messages and reports or goals in a domain.
 
     Parameters
     ----------
     axes : sequence of Axis
-        The domain's.
+        The domain's axes.
     ground : Ground, optional
-        Where they lie; then places are written in degrees, too.
+        Where they lie; with a known origin, goals also carry degrees.
 
     Examples
     --------
@@ -255,12 +285,12 @@ class Codec:
         self.ground = ground if ground is not None and ground.origin is not None else None
 
     def place(self, site: ArrayLike) -> dict[str, float | None]:
-        """Return a site (d,) by axis; None for NaN."""
+        """Return a site (d,) as an object by axis; null for NaN."""
         values = np.asarray(site, dtype=float).tolist()
-        return {axis.name: told(value) for axis, value in zip(self.axes, values, strict=True)}
+        return {axis.name: or_null(value) for axis, value in zip(self.axes, values, strict=True)}
 
     def site(self, place: Any) -> Array:
-        """Return the site (d,) of a place by axis, or in degrees; NaN for what is missing."""
+        """Return the site (d,) of an object by axis, or in degrees; NaN for missing coordinates."""
         given = place if isinstance(place, Mapping) else {}
         if self.ground is not None and _PLACE[0] in given:
             point = [number(given.get(name)) for name in _PLACE]
@@ -268,81 +298,86 @@ class Codec:
             return self.ground.from_geodetic(point)[0] if on_globe else np.full(len(self.axes), np.nan)
         return np.array([number(given.get(axis.name)) for axis in self.axes])
 
-    def goal(self, errand: Goal) -> dict[str, Any]:
-        """Return an errand as it is sent."""
+    def goal(self, goal: Goal) -> dict[str, Any]:
+        """Return the body of a goal's message."""
         body = {
-            "id": errand.id,
-            "home": errand.home,
-            "level": errand.level,
-            "seconds": told(errand.seconds),
-            "site": self.place(errand.site),
+            "id": goal.id,
+            "home": goal.home,
+            "level": goal.level,
+            "seconds": or_null(goal.seconds),
+            "site": self.place(goal.site),
             "units": {axis.name: axis.unit for axis in self.axes},
         }
         if self.ground is not None:
-            body["place"] = dict(zip(_PLACE, self.ground.geodetic(errand.site)[0].tolist(), strict=True))
+            body["place"] = dict(zip(_PLACE, self.ground.geodetic(goal.site)[0].tolist(), strict=True))
         return body
 
-    def signals(self, name: str, body: Mapping[str, Any]) -> list[Signal]:
-        """Return what a message of the robot says.
+    def reports(self, name: str, body: Mapping[str, Any]) -> list[Report]:
+        """Return the reports in a message from the robot.
 
         Raises
         ------
         InputError
-            It can't be understood.
+            The message cannot be understood.
         """
         match name:
             case "status":
-                return [Alive() if flag(body, "online") else Down("the robot's program is offline")]
+                return [
+                    Heartbeat() if flag(body, "online") else Unreachable("the robot's program is offline")
+                ]
             case "telemetry":
                 return self._telemetry(body)
             case "result":
-                return [self._done(body)]
+                return [self._result(body)]
             case _:
-                return [Refused(identity(body), str(body.get("reason") or "no reason given"))]
+                return [GoalRejected(goal_id(body), str(body.get("reason") or "no reason given"))]
 
-    def _telemetry(self, body: Mapping[str, Any]) -> list[Signal]:
-        signals: list[Signal] = [Alive()]
+    def _telemetry(self, body: Mapping[str, Any]) -> list[Report]:
+        reports: list[Report] = [Heartbeat()]
         if body.get("position") is not None:
-            signals.append(At(self.site(body["position"])))
-        charge = {"share": body.get("battery_share"), "amount": body.get("battery")}
-        if any(value is not None for value in charge.values()):
-            signals.append(Charge(**{k: None if v is None else number(v) for k, v in charge.items()}))
-        return signals
+            reports.append(PositionReport(self.site(body["position"])))
+        battery = {"share": body.get("battery_share"), "amount": body.get("battery")}
+        if any(value is not None for value in battery.values()):
+            given = {key: None if value is None else number(value) for key, value in battery.items()}
+            reports.append(BatteryReport(**given))
+        return reports
 
-    def _done(self, body: Mapping[str, Any]) -> Done:
-        given = body.get("readings") or []
-        if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
-            raise _odd("readings", given, "a list of objects")
-        channels = [one.get("channels") or {} for one in given]
-        for one in channels:
-            if not isinstance(one, Mapping):
-                raise _odd("channels", one, "an object: numbers by name")
-        return Done(
-            errand=identity(body),
+    def _result(self, body: Mapping[str, Any]) -> GoalResult:
+        readings = body.get("readings") or []
+        if not isinstance(readings, list) or not all(isinstance(reading, Mapping) for reading in readings):
+            raise _odd("readings", readings, "a list of objects")
+        channels = [reading.get("channels") or {} for reading in readings]
+        for channel in channels:
+            if not isinstance(channel, Mapping):
+                raise _odd("channels", channel, "an object: numbers by name")
+        return GoalResult(
+            goal=goal_id(body),
             position=self.site(body.get("position")),
-            sites=np.array([self.site(one.get("site")) for one in given]).reshape(-1, len(self.axes)),
-            values=np.array([number(one.get("value")) for one in given]),
-            seconds=np.array([number(one.get("seconds")) for one in given]),
+            sites=np.array([self.site(reading.get("site")) for reading in readings]).reshape(
+                -1, len(self.axes)
+            ),
+            values=np.array([number(reading.get("value")) for reading in readings]),
+            seconds=np.array([number(reading.get("seconds")) for reading in readings]),
             cost=number(body.get("cost")),
             duration_s=number(body.get("duration_s")),
             part=whole(body, "part"),
             last=flag(body, "last", True),
             complete=flag(body, "complete", True),
             channels={
-                name: np.array([number(one.get(name)) for one in channels])
-                for name in sorted({name for one in channels for name in one})
+                name: np.array([number(channel.get(name)) for channel in channels])
+                for name in sorted({name for channel in channels for name in channel})
             }
             or None,
         )
 
 
-def identity(body: Mapping[str, Any]) -> str:
+def goal_id(body: Mapping[str, Any]) -> str:
     """Return the id of the goal that a message is about.
 
     Raises
     ------
     InputError
-        It has none.
+        The message has no valid id.
     """
     name = body.get("id")
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST:
@@ -350,27 +385,27 @@ def identity(body: Mapping[str, Any]) -> str:
     return name
 
 
-def flag(body: Mapping[str, Any], name: str, left_out: bool | None = None) -> bool:
-    """Return what is true or false in a message; `left_out` where nothing is said.
+def flag(body: Mapping[str, Any], name: str, default: bool | None = None) -> bool:
+    """Return a key of a message that is true or false.
 
     Raises
     ------
     InputError
-        It is neither.
+        The key is neither, or it is missing and there is no default.
     """
-    given = left_out if body.get(name) is None else body[name]
+    given = default if body.get(name) is None else body[name]
     if not isinstance(given, bool):
         raise _odd(name, given, "true or false")
     return given
 
 
 def whole(body: Mapping[str, Any], name: str) -> int:
-    """Return a whole number in a message; 0 where nothing is said.
+    """Return a key of a message that is a whole number, by default 0.
 
     Raises
     ------
     InputError
-        It is none, or none that can be meant.
+        The key is not a whole number in the valid range.
     """
     value = 0.0 if body.get(name) is None else number(body[name])
     if not (value.is_integer() and 0 <= value <= _MOST):
@@ -379,7 +414,7 @@ def whole(body: Mapping[str, Any], name: str) -> int:
 
 
 def number(given: Any) -> float:
-    """Return a number as it was told; NaN of anything else, and of what is not finite.
+    """Return a number of a message; NaN for anything else, and for numbers that are not finite.
 
     Examples
     --------
@@ -390,8 +425,8 @@ def number(given: Any) -> float:
     return float(given) if is_number and abs(given) <= sys.float_info.max else math.nan
 
 
-def told(value: float) -> float | None:
-    """Return a number as it is told: None of one that is not finite."""
+def or_null(value: float) -> float | None:
+    """Return a number for a message: None if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -1,1 +1,1 @@
-"""A robot at the other end of a link: watchdog, arrival, and which of its reports to believe."""
+"""Robots at the other end of a link: watchdog, timeouts, arrival, and checks on what they report."""

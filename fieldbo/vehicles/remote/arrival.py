@@ -1,48 +1,21 @@
-"""Flies errands with a robot that only streams: finds out when it is there, and what it reads there."""
+"""Turn what a robot streams into results: detect that it has arrived, and take its reading there."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.errors import InputError
-from fieldbo.vehicles.remote.link import At, Done, Goal, Read, Signal
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """When a robot that streams is there, and which of its readings count.
-
-    Parameters
-    ----------
-    within : float
-        So near a site on every axis, in the axis' unit, it has arrived.
-    settle_s : float
-        Readings count from so long after that: a probe takes its time.
-    reading_s : float
-        So long a reading is waited for; then it counts as failed.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    within: float = 1.0
-    settle_s: float = 0.0
-    reading_s: float = 10.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("within", "above 0"), ("settle_s", "at least 0"), ("reading_s", "above 0")):
-            value = getattr(self, name)
-            if not math.isfinite(value) or value < 0 or (least == "above 0" and value == 0):
-                raise InputError(
-                    f"{name} = {value}", expected=f"a finite number {least}", where=f"arrival.{name}"
-                )
+from fieldbo.vehicles.remote.link import Goal, GoalResult, PositionReport, Reading, Report
+from fieldbo.vehicles.remote.settings import Arrival
 
 
 class ArrivalDetector:
-    """Turns what a robot streams into what came of the errand that is out.
+    """Works out the result of the current goal from a robot's positions and readings.
+
+    All times are in seconds on one clock, the caller's.
 
     Parameters
     ----------
@@ -51,55 +24,55 @@ class ArrivalDetector:
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival = arrival
-        self._errand: Goal | None = None
+        self._goal: Goal | None = None
         self._began_s = 0.0
-        self._there_s: float | None = None
+        self._arrived_s: float | None = None
         self._position: Array | None = None
 
-    def begin(self, errand: Goal | None, now_s: float) -> None:
-        """Take an errand on, or none; `now_s` is on the clock of all calls."""
-        self._errand, self._began_s, self._there_s = errand, now_s, None
+    def begin(self, goal: Goal | None, now_s: float) -> None:
+        """Start on a goal, or on none."""
+        self._goal, self._began_s, self._arrived_s = goal, now_s, None
 
-    def heard(self, signal: Signal, now_s: float) -> Signal:
-        """Return a signal as it came, or the `Done` that it amounts to."""
-        errand = self._errand
-        if isinstance(signal, At):
-            self._position = signal.position
-            if errand is not None and self._there_s is None and self._is_there(errand):
-                self._there_s = now_s
-                if errand.home:
-                    return self._done(errand, [], now_s)
-        if isinstance(signal, Read) and errand is not None and self._there_s is not None:
-            if now_s < self._there_s + self.arrival.settle_s:
-                return signal
-            return self._done(errand, [signal.value], now_s)
-        return signal
+    def process(self, report: Report, now_s: float) -> Report:
+        """Return the report unchanged, or the `GoalResult` that it amounts to."""
+        goal = self._goal
+        if isinstance(report, PositionReport):
+            self._position = report.position
+            if goal is not None and self._arrived_s is None and self._is_near(goal):
+                self._arrived_s = now_s
+                if goal.home:
+                    return self._result(goal, [], now_s)
+        if isinstance(report, Reading) and goal is not None and self._arrived_s is not None:
+            if now_s < self._arrived_s + self.arrival.settle_s:
+                return report
+            return self._result(goal, [report.value], now_s)
+        return report
 
-    def waited(self, now_s: float) -> Done | None:
-        """Return that no reading came, if it was waited for long enough."""
-        errand, arrival = self._errand, self.arrival
-        if errand is None or self._there_s is None:
+    def timed_out(self, now_s: float) -> GoalResult | None:
+        """Return the result with a failed reading if no reading came in time; else None."""
+        goal, arrival = self._goal, self.arrival
+        if goal is None or self._arrived_s is None:
             return None
-        if now_s < self._there_s + arrival.settle_s + arrival.reading_s:
+        if now_s < self._arrived_s + arrival.settle_s + arrival.reading_s:
             return None
-        return self._done(errand, [math.nan], now_s)
+        return self._result(goal, [math.nan], now_s)
 
-    def given_up(self, now_s: float) -> Done | None:
-        """Return that the errand was cut short where the robot is, if that is known."""
-        if self._errand is None or self._position is None:
+    def abandon(self, now_s: float) -> GoalResult | None:
+        """Return the result of a goal cut short where the robot is; None if that is unknown."""
+        if self._goal is None or self._position is None:
             return None
-        return replace(self._done(self._errand, [], now_s), complete=False)
+        return replace(self._result(self._goal, [], now_s), complete=False)
 
-    def _is_there(self, errand: Goal) -> bool:
-        gap = np.abs(np.asarray(self._position) - errand.site)
+    def _is_near(self, goal: Goal) -> bool:
+        gap = np.abs(np.asarray(self._position) - goal.site)
         return bool((gap <= self.arrival.within).all())
 
-    def _done(self, errand: Goal, values: list[float], now_s: float) -> Done:
+    def _result(self, goal: Goal, values: list[float], now_s: float) -> GoalResult:
         assert self._position is not None
         took_s = now_s - self._began_s
-        self._errand = None
-        return Done(
-            errand=errand.id,
+        self._goal = None
+        return GoalResult(
+            goal=goal.id,
             position=self._position,
             sites=np.repeat(self._position[None], len(values), axis=0),
             values=np.array(values),

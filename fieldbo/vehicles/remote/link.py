@@ -1,12 +1,27 @@
-"""What a middleware has to do for a vehicle: carry errands out to a robot, and its signals back.
+"""The contract of a link: what a middleware must do to carry goals to a robot and its reports back.
 
-A kind of link is a frozen dataclass of settings (the ``[link]`` table of a vehicle file) that can be opened.
-It only translates. Watching for silence, giving up in time, telling an order once, working out what it cost
-and where a reading belongs is done once, for all of them, by `Remote`.
+A kind of link is a frozen dataclass of settings, the ``[link]`` table of a vehicle file, that can be opened.
+It only translates. `Remote` does the rest once for all kinds: it watches for silence, gives up in time, sends
+each order once, and works out what an order cost and where a reading belongs.
 
-There are two sorts of robot. One *reports*: it is given an errand with an id and answers with what came of
-that id (`Done`, `Refused`). The other *streams*: it takes a place to go to, and tells where it is (`At`)
-and what its sensor reads (`Read`) all the time; `Remote` finds out that it has arrived.
+Robots come in two sorts:
+
+- A robot that *reports* receives a goal with an id and answers with the outcome of that id: a `GoalResult`
+  or a `GoalRejected`.
+- A robot that *streams* receives a place to go to, and continuously sends its position (`PositionReport`)
+  and what its sensor measures (`Reading`). `Remote` detects that it has arrived.
+
+=================  =======================================================  =======  =======
+message            meaning                                                  reports  streams
+=================  =======================================================  =======  =======
+`Heartbeat`        the robot's program is alive                             yes      yes
+`PositionReport`   where the robot is                                       if any   yes
+`BatteryReport`    what is left in its battery                              if any   if any
+`Reading`          what its sensor measures now                             no       yes
+`GoalResult`       the outcome of a goal, or of a part of it                yes      no
+`GoalRejected`     the robot does not carry out a goal                      yes      if any
+`Unreachable`      the middleware knows that the robot is gone              if any   if any
+=================  =======================================================  =======  =======
 """
 
 from __future__ import annotations
@@ -23,23 +38,23 @@ from fieldbo.mission.mission import Mission
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """One order as a robot is given it.
+    """An order in the form that a robot receives.
 
     Attributes
     ----------
     id : str
-        Belongs to this errand alone, on every robot and for all time. The same id again is the same errand:
-        a robot that remembers it answers as before, one that is at it goes on.
+        Identifies this goal on every robot and for all time. The same id again is the same goal: a robot
+        that is working on it continues, and a robot that has finished it repeats its answer.
     site : (d,) array
-        In the domain's axes and units; NaN where a variable is left free.
+        Where to go, in the domain's axes and units; NaN where a variable is left free.
     controls : (d,) bool array or None
-        The variables to be set; None: all.
+        Which variables to set; None for all.
     level : int
-        Which of the sensor's settings.
+        Which of the sensor's settings to use.
     home : bool
-        The way home: nothing has to be read.
+        Whether this is the trip home, on which the robot need not sample.
     seconds : float
-        How long it is declared to take; NaN where that is not known.
+        Declared duration; NaN if unknown.
     """
 
     id: str
@@ -51,74 +66,78 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Alive:
-    """The robot's own program gave a sign of life; every other signal but `Down` is one, too."""
+class Heartbeat:
+    """The robot's own program is alive. Every other report except `Unreachable` implies this."""
 
 
 @dataclass(frozen=True)
-class Down:
-    """The middleware knows that the robot can't be reached, before the silence shows it."""
+class Unreachable:
+    """The middleware knows that the robot cannot be reached, before the watchdog notices the silence."""
 
     why: str
 
 
 @dataclass(frozen=True, eq=False)
-class At:
-    """Where the robot is, (d,) in the domain's axes and units."""
+class PositionReport:
+    """The robot's position (d,), in the domain's axes and units."""
 
     position: Array
 
 
 @dataclass(frozen=True)
-class Charge:
-    """What is left in the robot's battery: a share of full (0 to 1), or in the world's cost unit."""
+class BatteryReport:
+    """What is left in the robot's battery: a fraction of full (0 to 1), or in the world's cost unit."""
 
     share: float | None = None
     amount: float | None = None
 
 
 @dataclass(frozen=True)
-class Read:
-    """A value that a streaming robot's sensor reads now, in the world's unit."""
+class Reading:
+    """What a streaming robot's sensor measures now, in the world's unit."""
 
     value: float
 
 
 @dataclass(frozen=True)
-class Refused:
-    """The errand is not carried out: nothing moved."""
+class GoalRejected:
+    """The robot does not carry out the goal with the id `goal`; nothing moved."""
 
-    errand: str
+    goal: str
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
-    """What came of an errand, or of a part of it; numbers as the robot told them, believable or not.
+class GoalResult:
+    """The outcome of a goal, or of a part of it, with the robot's numbers as received, plausible or not.
 
     Attributes
     ----------
-    errand : str
+    goal : str
+        Id of the goal.
     position : (d,) array
-        Where the robot now is.
+        Where the robot is now.
     sites : (k, d) array
-        Where it read; k = 0 where it read nothing.
+        Where each reading was taken; k = 0 if there is none.
     values : (k,) array
+        The readings, in the world's unit.
     seconds : (k,) array
-        When, in seconds since the errand began, by the robot's clock.
+        When each was taken: seconds since the goal began, by the robot's clock.
     cost : float
-        What this part cost; NaN where the robot does not know.
+        What this part cost, in the world's cost unit; NaN if the robot does not know.
     duration_s : float
-        How long this part took; NaN where the robot does not know.
+        How long this part took; NaN if the robot does not know.
     part : int
+        Number of this part, from 0.
     last : bool
+        Whether this part is the last.
     complete : bool
-        False where it was cut short.
+        False if the goal was cut short.
     channels : mapping of str to (k,) array or None
-        Other quantities read at the same sites.
+        Other quantities measured at the same sites.
     """
 
-    errand: str
+    goal: str
     position: Array
     sites: Array
     values: Array
@@ -131,74 +150,109 @@ class Done:
     channels: Mapping[str, Array] | None = None
 
 
-Signal = Alive | Down | At | Charge | Read | Refused | Done
-Hear = Callable[[Signal], None]
-"""Takes a signal in; may be called from any thread, and never blocks."""
+Report = Heartbeat | Unreachable | PositionReport | BatteryReport | Reading | GoalRejected | GoalResult
+OnReport = Callable[[Report], None]
+"""Takes a report; may be called from any thread, and never blocks."""
 
 
 class Connection(ABC):
-    """An open link. Its methods return at once; they are called from one thread, and never after `close`."""
+    """An open link. All methods return at once; they are called from one thread, never after `close`."""
 
     @abstractmethod
-    def go(self, errand: Goal) -> None:
-        """Send an errand; the only one that is out. What can't be sent now is sent when the link is back."""
+    def go(self, goal: Goal) -> None:
+        """Send a goal, which replaces the one under way; if the link is down, send it when it is back."""
 
     @abstractmethod
-    def cancel(self, errand: str) -> None:
-        """Have an errand given up, whether or not the robot knows it.
+    def cancel(self, goal: str) -> None:
+        """Have the robot abandon the goal with this id, whether or not it knows the id.
 
-        A robot that reports answers with a `Done` that is not complete, also if it had not begun.
+        A robot that reports answers with a `GoalResult` that is not complete, even if it had not begun.
         """
 
     @abstractmethod
     def hold(self) -> None:
-        """Have the robot stay where it is; what was to be sent when the link is back is not sent any more."""
+        """Have the robot stay in place, and drop whatever waits for the link to come back."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of threads and sockets, within a second or two; the robot is left as it is."""
+        """Release threads and sockets within a second or two; leave the robot as it is."""
 
-    def ask(self, errand: str) -> bool:
-        """Ask what came of an errand of an earlier connection; a robot that remembers signals it again.
+    def ask(self, goal: str) -> bool:
+        """Ask for the outcome of a goal of an earlier connection.
+
+        A robot that remembers the goal reports its outcome again.
 
         Returns
         -------
         bool
-            Whether such a question can be put over this kind of link at all.
+            Whether this kind of link supports the question at all.
         """
         return False
 
 
 class Link(ABC):
-    """Settings of a link; a new kind is a frozen dataclass and an entry in `LINKS`."""
+    """Settings of one kind of link to a robot; subclass it to support another middleware.
+
+    Write a frozen dataclass of settings (`fieldbo.validation.settings` checks them) and implement `open` and
+    `address`. To use it as ``kind = "NAME"`` in vehicle files, list the class in the entry-point group
+    ``fieldbo.links``. `open` returns a `Connection`, which sends what `Remote` asks for and passes each
+    message of the robot to `on_report` as one of the reports in this module. Pass numbers on as you receive
+    them: `Remote` decides what is plausible.
+
+    Examples
+    --------
+    >>> from fieldbo.validation import settings
+    >>> class Serial(Connection):
+    ...     def __init__(self, port, on_report):
+    ...         self.port, self.on_report = port, on_report  # start a thread that reads the port
+    ...
+    ...     def go(self, goal):
+    ...         ...  # write goal.id and goal.site to the port
+    ...
+    ...     def cancel(self, goal): ...
+    ...     def hold(self): ...
+    ...     def close(self): ...
+    >>> @settings("link")
+    ... class SerialLink(Link):
+    ...     port: str = "/dev/ttyUSB0"
+    ...
+    ...     @property
+    ...     def address(self):
+    ...         return self.port
+    ...
+    ...     def open(self, mission, ground, on_report):
+    ...         return Serial(self.port, on_report)
+    >>> SerialLink(port="COM3").address
+    'COM3'
+    """
 
     reports: ClassVar[bool] = True
-    """Whether the robot answers errands by their ids; else it streams."""
+    """Whether the robot answers each goal by its id; if not, it streams."""
 
     needs_origin: ClassVar[bool] = False
-    """Whether its places are latitudes and longitudes, so that the frame has to say where its origin is."""
+    """Whether places are sent as latitude and longitude, so that the frame must state its origin."""
 
     @abstractmethod
-    def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
-        """Begin to listen and to send; return at once, whether or not a robot is there.
+    def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
+        """Start to listen and to send; return at once, whether or not a robot is there.
 
         Parameters
         ----------
         mission : Mission
             Its world's domain has the axes of every site.
         ground : Ground or None
-            Where those axes lie, as the vehicle file's ``[frame]`` says or as such axes usually do; its
-            origin need not be known. None: they are no place.
-        hear : Callable
-            Takes signals.
+            Where those axes lie: as stated in the vehicle file's ``[frame]``, or by default from their
+            names. Its origin may be unknown. None if the axes are no place on the ground.
+        on_report : Callable
+            Takes the robot's reports.
 
         Raises
         ------
         VehicleError
-            The middleware is not installed, or there is no ground where one is needed.
+            The middleware is not installed, or the link needs a ground and there is none.
         """
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where the robot is to be found, for a message: ``mqtt://localhost:1883/fieldbo/boat``."""
+        """Where to find the robot, for messages: ``mqtt://localhost:1883/fieldbo/boat``."""

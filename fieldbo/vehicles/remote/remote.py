@@ -1,8 +1,8 @@
-"""A robot at the other end of a link: watched for silence, given up in time, told of once.
+"""A robot at the other end of a link: watch for silence, give up in time, report each outcome once.
 
-Orders go out one at a time. Each is settled once: by what the robot did, by its refusal, or as lost when
-the robot falls silent or does not finish in time. What the robot of a lost order tells later is passed on
-all the same. All waiting is done by a monotonic clock of this machine.
+Orders leave one at a time. Each is settled once: by what the robot did, by its rejection, or as lost if the
+robot falls silent or does not finish in time. If the robot of a lost order reports a result later, that is
+passed on, too. All timeouts use this machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -20,40 +20,50 @@ from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rej
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
-from fieldbo.vehicles.remote.link import At, Charge, Connection, Done, Down, Goal, Link, Refused, Signal
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    Connection,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    Link,
+    PositionReport,
+    Report,
+    Unreachable,
+)
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
 
 _TELEMETRY_S = 5.0
-"""While an order is out, telemetry is told so often."""
+"""Interval of telemetry events while an order is under way."""
 
-_LISTEN_S = 0.05
-"""Deadlines are looked at so often."""
+_POLL_S = 0.05
+"""Interval at which deadlines are checked."""
 
 
 @dataclass
-class _Out:
-    """The order that the robot is at; times on this machine's clock."""
+class _UnderWay:
+    """The order that the robot is carrying out; times on this machine's clock."""
 
     order: Order
-    errand: Goal
-    left_s: float
+    goal: Goal
+    sent_s: float
     until_s: float
     given_up: str = ""
 
 
 class Remote(Vehicle):
-    """Carries orders out through a link to a robot.
+    """A vehicle that carries out orders through a link to a robot.
 
     Parameters
     ----------
     mission : Mission
     number : int
-        Which of the mission's vehicles.
+        Index of the vehicle in the mission.
     link : Link
     settings : VehicleFile
     session : str
-        Belongs to the run alone: a robot may remember errands of other runs of the same name.
+        Identifies the run, since a robot may remember goals of other runs with the same name.
 
     Raises
     ------
@@ -65,43 +75,43 @@ class Remote(Vehicle):
         self, mission: Mission, number: int, link: Link, settings: VehicleFile, session: str
     ) -> None:
         self.mission, self.link, self.session = mission, link, session
-        self.crew, self.watch = mission.crew[number], settings.watch
+        self.spec, self.watch = mission.vehicles[number], settings.watch
         self.ground = settings.ground(mission.world.domain.axes)
-        self._account = ReportFilter(mission, number, settings)
-        self._pilot = None if link.reports else ArrivalDetector(settings.arrival)
-        self._signals: queue.SimpleQueue[Signal] = queue.SimpleQueue()
+        self._filter = ReportFilter(mission, number, settings)
+        self._detector = None if link.reports else ArrivalDetector(settings.arrival)
+        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
         self._outcomes: dict[str, list[Event]] = {}
         self._settled: set[str] = set()
         self._events: list[Event] = []
         self._queue: deque[Order] = deque()
-        self._out: _Out | None = None
-        self._heard_s = self._told_s = -math.inf
-        self._down = ""
+        self._under_way: _UnderWay | None = None
+        self._heard_s = self._telemetry_s = -math.inf
+        self._unreachable = ""
 
     # -- the link ------------------------------------------------------------------------------------
 
     @property
     def address(self) -> str:
-        """Where the robot is to be found."""
+        """Where to find the robot."""
         return self.link.address
 
     def connect(self) -> None:
-        """Open the link, and wait for the robot's first sign of life.
+        """Open the link and wait for the robot's first sign of life.
 
         Raises
         ------
         VehicleError
-            The middleware is not there, or no robot answers.
+            The middleware is not available, or no robot answers.
         """
         if self._connection is not None:
             return
-        self._connection = self.link.open(self.mission, self.ground, self._signals.put)
+        self._connection = self.link.open(self.mission, self.ground, self._reports.put)
         try:
             end = time.monotonic() + self.watch.connect_s
             while self._heard_s < 0 and time.monotonic() < end:
-                self._listen(_LISTEN_S)
+                self._listen(_POLL_S)
         except BaseException:
             self.close()
             raise
@@ -109,7 +119,7 @@ class Remote(Vehicle):
             self.close()
             raise VehicleError(
                 f"no robot answers at {self.link.address}: no sign of life in {self.watch.connect_s:g} s"
-                + (f"; {self._down}" if self._down else "")
+                + (f"; {self._unreachable}" if self._unreachable else "")
                 + "\n  fix:      start the robot's program, or a simulated one: fieldbo robot --help"
             )
 
@@ -118,201 +128,210 @@ class Remote(Vehicle):
         return self
 
     def close(self) -> None:
-        """Close the link; the robot is left as it is."""
+        """Close the link; leave the robot as it is."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def hold(self) -> None:
-        """Have the robot stay where it is."""
+        """Have the robot stay in place."""
         if self._connection is not None:
             self._connection.hold()
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Take a run up: all its orders, and what came of them."""
+        """Continue a run, given all its orders and events; ask the robot about orders that were lost."""
         for order in orders:
-            self._orders[str(order.id)] = self._homed(order)
+            self._orders[str(order.id)] = self._with_home(order)
         for event in events:
             if isinstance(event, Observation | Rejected | Lost) and event.order in self._orders:
                 self._note(event)
-        self._account.resume(orders, events)
-        if self._connection is not None:  # what became of lost ones may be known by now
-            for name in (name for name in self._outcomes if name not in self._settled):
-                self._connection.ask(f"{name}#{self.session}")
+        self._filter.resume(orders, events)
+        if self._connection is not None:
+            for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
+                self._connection.ask(self._goal_id(order_id))
 
     # -- orders --------------------------------------------------------------------------------------
 
     def send(self, order: Order) -> None:
-        """Put an order behind those that are out; one that was given before is not carried out again."""
-        name = str(order.id)
-        if name in self._settled or name in {str(one.id) for one in self._unsettled}:
+        """Queue an order behind those that are outstanding; ignore an id that was sent before."""
+        order_id = str(order.id)
+        if order_id in self._settled or order_id in {str(other.id) for other in self._unsettled}:
             return
-        self._orders[name] = self._homed(order)
-        self._queue.append(self._orders[name])
-        self._go_on()
+        self._orders[order_id] = self._with_home(order)
+        self._queue.append(self._orders[order_id])
+        self._send_next()
 
     @property
     def _unsettled(self) -> list[Order]:
-        """The order that the robot is at, and those behind it."""
-        return [*([self._out.order] if self._out is not None else []), *self._queue]
+        """The order under way, and those queued behind it."""
+        return [*([self._under_way.order] if self._under_way is not None else []), *self._queue]
 
-    def _homed(self, order: Order) -> Order:
-        """Return the way home with the place of home."""
-        return replace(order, site=self.crew.home) if isinstance(order, GoHome) else order
+    def _with_home(self, order: Order) -> Order:
+        """Return the order with the vehicle's home as its site if it is the trip home."""
+        return replace(order, site=self.spec.home) if isinstance(order, GoHome) else order
 
-    def _go_on(self) -> None:
-        """Let the next order leave if the robot is at none."""
-        if self._out is not None or not self._queue or self._connection is None:
+    def _send_next(self) -> None:
+        """Send the next order unless one is under way."""
+        if self._under_way is not None or not self._queue or self._connection is None:
             return
         order = self._queue.popleft()
-        now_s, errand = time.monotonic(), self._errand(order)
-        self._out = _Out(order, errand, now_s, now_s + self._account.allowed_s(order))
-        self._account.begin(order)
-        if self._pilot is not None:
-            self._pilot.begin(errand, now_s)
-        self._told_s = now_s
-        self._connection.go(errand)
+        now_s, goal = time.monotonic(), self._goal_of(order)
+        self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
+        self._filter.begin(order)
+        if self._detector is not None:
+            self._detector.begin(goal, now_s)
+        self._telemetry_s = now_s
+        self._connection.go(goal)
 
-    def _errand(self, order: Order) -> Goal:
-        wire, seconds = f"{order.id}#{self.session}", self._account.declared_s(order)
+    def _goal_id(self, order_id: str) -> str:
+        return f"{order_id}#{self.session}"
+
+    def _goal_of(self, order: Order) -> Goal:
+        goal_id, seconds = self._goal_id(str(order.id)), self._filter.declared_s(order)
         if isinstance(order, Query):
-            return Goal(wire, order.site, order.controls, order.level, seconds=seconds)
+            return Goal(goal_id, order.site, order.controls, order.level, seconds=seconds)
         assert order.site is not None
-        return Goal(wire, order.site, home=True, seconds=seconds)
+        return Goal(goal_id, order.site, home=True, seconds=seconds)
 
-    def _order_of(self, errand: str) -> str | None:
-        """Return the order of this run that an errand is; None if it is another run's."""
-        order, _, session = errand.rpartition("#")
-        return order if session == self.session and order in self._orders else None
+    def _order_id(self, goal_id: str) -> str | None:
+        """Return the id of the order behind a goal; None if the goal is not of this run."""
+        order_id, _, session = goal_id.rpartition("#")
+        return order_id if session == self.session and order_id in self._orders else None
 
     def cancel(self, order: str) -> None:
-        """Have an order given up; if the robot says nothing to that, it is lost."""
-        if self._out is not None and self._out.order.id == order:
-            self._give_up(self._out, "cancelled")
-        for one in [one for one in self._queue if one.id == order]:
-            self._queue.remove(one)
-            self._tell(Rejected(order, "cancelled before it left"))
+        """Have the robot abandon an order; if it does not answer, the order is lost."""
+        if self._under_way is not None and self._under_way.order.id == order:
+            self._give_up(self._under_way, "cancelled")
+        for queued in [queued for queued in self._queue if queued.id == order]:
+            self._queue.remove(queued)
+            self._settle(Rejected(order, "cancelled before it was sent"))
 
-    def _give_up(self, out: _Out, why: str) -> None:
-        """Cancel what is out; wait as long as for any sign of life for what the robot says to that."""
-        if out.given_up or self._connection is None:
+    def _give_up(self, under_way: _UnderWay, why: str) -> None:
+        """Cancel the order under way; wait for the robot's answer for as long as for any sign of life."""
+        if under_way.given_up or self._connection is None:
             return
-        out.given_up, out.until_s = why, time.monotonic() + self.watch.silence_s
-        self._connection.cancel(out.errand.id)
-        if self._pilot is not None and (cut := self._pilot.given_up(time.monotonic())) is not None:
-            self._done(cut)
+        under_way.given_up, under_way.until_s = why, time.monotonic() + self.watch.silence_s
+        self._connection.cancel(under_way.goal.id)
+        if self._detector is not None and (cut := self._detector.abandon(time.monotonic())) is not None:
+            self._take_result(cut)
 
     def outcome(self, order: str) -> list[Event] | None:
-        """Return what came of an order, or None where neither this end nor the robot remembers it."""
-        name = f"{order}#{self.session}"
-        if order not in self._settled and self._connection is not None and self._connection.ask(name):
+        """Return the events of an order; None if neither this vehicle nor the robot remembers them."""
+        goal_id, connection = self._goal_id(order), self._connection
+        if order not in self._settled and connection is not None and connection.ask(goal_id):
             end = time.monotonic() + self.watch.silence_s
             while order not in self._settled and time.monotonic() < end:
-                self._listen(_LISTEN_S)
+                self._listen(_POLL_S)
         if order not in self._settled:
             return None
-        told = self._outcomes[order]
-        self._events = [event for event in self._events if event not in told]
-        return list(told)
+        outcome = self._outcomes[order]
+        self._events = [event for event in self._events if event not in outcome]
+        return list(outcome)
 
     # -- events --------------------------------------------------------------------------------------
 
     def events(self, timeout_s: float) -> list[Event]:
-        """Return what was reported since the last call; wait up to `timeout_s` for something."""
+        """Return the events since the last call; wait up to `timeout_s` for the first."""
         end = time.monotonic() + timeout_s
         while True:
             left_s = end - time.monotonic()
-            self._listen(min(_LISTEN_S, max(0.0, left_s)))
-            self._look_at_the_clock()
-            self._go_on()
+            self._listen(min(_POLL_S, max(0.0, left_s)))
+            self._check_deadlines()
+            self._send_next()
             if self._events or left_s <= 0:
-                told, self._events = self._events, []
-                return told
+                events, self._events = self._events, []
+                return events
 
     def _listen(self, wait_s: float) -> None:
-        """Take in the signals that have come; wait for the first."""
+        """Process the reports that have arrived; wait for the first."""
         try:
-            signal = self._signals.get(timeout=wait_s) if wait_s > 0 else self._signals.get_nowait()
+            report = self._reports.get(timeout=wait_s) if wait_s > 0 else self._reports.get_nowait()
             while True:
-                self._take(signal)
-                signal = self._signals.get_nowait()
+                self._process(report)
+                report = self._reports.get_nowait()
         except queue.Empty:
             return
 
-    def _take(self, signal: Signal) -> None:
+    def _process(self, report: Report) -> None:
         now_s = time.monotonic()
-        if isinstance(signal, Down):
-            self._down = signal.why
-            if self._out is not None:
-                self._tell(Lost(str(self._out.order.id), signal.why))
+        if isinstance(report, Unreachable):
+            self._unreachable = report.why
+            if self._under_way is not None:
+                self._settle(Lost(str(self._under_way.order.id), report.why))
             return
         back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
         self._heard_s = now_s
-        if isinstance(signal, At) and not self._account.is_place(signal.position):
+        if isinstance(report, PositionReport) and not self._filter.is_plausible(report.position):
             return  # a glitch
-        if self._pilot is not None:
-            signal = self._pilot.heard(signal, now_s)
-        match signal:
-            case At():
-                self._account.at(signal.position)
-            case Charge():
-                back |= self._account.charge(signal)
-            case Refused():
-                order = self._order_of(signal.errand)
-                if order is not None and order not in self._settled and self._account.has_begun(order):
-                    self._tell(Rejected(order, signal.reason))
-            case Done():
-                self._done(signal)
-        if back or now_s >= self._told_s + _TELEMETRY_S:
-            self._tell_where()
+        if self._detector is not None:
+            report = self._detector.process(report, now_s)
+        match report:
+            case PositionReport():
+                self._filter.take_position(report.position)
+            case BatteryReport():
+                back |= self._filter.take_battery(report)
+            case GoalRejected():
+                order_id = self._order_id(report.goal)
+                if order_id is not None and self._is_pending(order_id):
+                    self._settle(Rejected(order_id, report.reason))
+            case GoalResult():
+                self._take_result(report)
+        if back or now_s >= self._telemetry_s + _TELEMETRY_S:
+            self._add_telemetry()
 
-    def _done(self, done: Done) -> None:
-        """Tell what was done, each part once; also of an order that was taken for lost."""
-        order = self._order_of(done.errand)
-        if order is None or order in self._settled or not self._account.has_begun(order):
-            return
-        told = {event.part for event in self._outcomes.get(order, []) if isinstance(event, Observation)}
-        if done.part not in told:
-            self._tell(self._account.observation(self._orders[order], done))
+    def _is_pending(self, order_id: str) -> bool:
+        """Return True if the order was sent and is not settled yet."""
+        return order_id not in self._settled and self._filter.has_begun(order_id)
 
-    def _look_at_the_clock(self) -> None:
-        """Give an order up that takes too long; tell one for lost of which nothing more is heard."""
-        out, now_s = self._out, time.monotonic()
-        if out is None:
+    def _take_result(self, result: GoalResult) -> None:
+        """Report each part of a result once, even of an order that was lost."""
+        order_id = self._order_id(result.goal)
+        if order_id is None or not self._is_pending(order_id):
             return
-        if self._pilot is not None and (failed := self._pilot.waited(now_s)) is not None:
-            self._done(failed)
+        known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
+        if result.part not in known:
+            self._settle(self._filter.observation(self._orders[order_id], result))
+
+    def _check_deadlines(self) -> None:
+        """Give up an order that takes too long; report it as lost if the robot is silent."""
+        under_way, now_s = self._under_way, time.monotonic()
+        if under_way is None:
             return
-        silent_s = now_s - max(self._heard_s, out.left_s)
+        if self._detector is not None and (failed := self._detector.timed_out(now_s)) is not None:
+            self._take_result(failed)
+            return
+        silent_s = now_s - max(self._heard_s, under_way.sent_s)
         if silent_s > self.watch.silence_s:
-            self._tell(Lost(str(out.order.id), f"nothing was heard of the robot for {silent_s:.1f} s"))
-        elif now_s > out.until_s and out.given_up:
-            self._tell(Lost(str(out.order.id), out.given_up))
-        elif now_s > out.until_s:
-            self._give_up(out, f"not done in {now_s - out.left_s:.0f} s")
+            self._settle(
+                Lost(str(under_way.order.id), f"no sign of life from the robot for {silent_s:.1f} s")
+            )
+        elif now_s > under_way.until_s and under_way.given_up:
+            self._settle(Lost(str(under_way.order.id), under_way.given_up))
+        elif now_s > under_way.until_s:
+            self._give_up(under_way, f"not done in {now_s - under_way.sent_s:.0f} s")
 
-    def _tell(self, event: Observation | Rejected | Lost) -> None:
-        """Tell what came of an order; where the robot is, and what it has left, right behind it."""
-        out = self._out
+    def _settle(self, event: Observation | Rejected | Lost) -> None:
+        """Report the outcome of an order, followed by telemetry if the robot carried it out."""
+        under_way = self._under_way
         self._note(event)
         self._events.append(event)
         if isinstance(event, Observation) and not event.last:
             return
-        if out is not None and out.order.id == event.order:
-            if isinstance(event, Lost) and not out.given_up and self._connection is not None:
-                self._connection.cancel(out.errand.id)  # should it be at it yet
-            self._out = None
-            if self._pilot is not None:
-                self._pilot.begin(None, time.monotonic())
-        if isinstance(event, Observation) and self._out is None:
-            self._tell_where(event.position)
+        if under_way is not None and under_way.order.id == event.order:
+            if isinstance(event, Lost) and not under_way.given_up and self._connection is not None:
+                self._connection.cancel(under_way.goal.id)  # in case the robot is still working on it
+            self._under_way = None
+            if self._detector is not None:
+                self._detector.begin(None, time.monotonic())
+        if isinstance(event, Observation) and self._under_way is None:
+            self._add_telemetry(event.position)
 
     def _note(self, event: Observation | Rejected | Lost) -> None:
-        """Keep what came of an order; what is only lost may still come."""
+        """Keep the outcome of an order; a lost order may still get a result."""
         self._outcomes.setdefault(event.order, []).append(event)
         if isinstance(event, Rejected) or (isinstance(event, Observation) and event.last):
             self._settled.add(event.order)
 
-    def _tell_where(self, target: Array | None = None) -> None:
-        self._told_s = time.monotonic()
-        self._events.append(self._account.telemetry(target))
+    def _add_telemetry(self, target: Array | None = None) -> None:
+        self._telemetry_s = time.monotonic()
+        self._events.append(self._filter.telemetry(target))

@@ -1,8 +1,8 @@
-"""What a robot tells, taken for what it is worth: where it is, when, for how much, and what it read.
+"""Check what a robot reports, and turn it into observations and telemetry.
 
-A robot's numbers may be anything. A position that is no place near the domain is a glitch, and the last
-good one stands; a reading that is no number, or beyond what the vehicle file takes for possible, has
-failed; a cost or a duration that the robot does not tell, or can't have had, is worked out here.
+A robot's numbers may be anything. A position far from the domain is a glitch: the last plausible one stands.
+A reading that is not a number, or outside the bounds in the vehicle file, has failed. A cost or a duration
+that is missing or impossible is computed here instead.
 """
 
 from __future__ import annotations
@@ -11,34 +11,30 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.messages import Event, GoHome, Observation, Order, Query, Telemetry
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.link import Charge, Done
-
-if TYPE_CHECKING:
-    from fieldbo.vehicles.remote.settings import VehicleFile
-
+from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
+from fieldbo.vehicles.remote.settings import VehicleFile
 
 _ROUNDING = 1e-6
 
 
 @dataclass
-class _Way:
-    """An order on its way: when it left, and where the part of it that was told last ended.
+class _Leg:
+    """An order that was sent.
 
     Attributes
     ----------
     number : int
-        How many orders left before it.
+        How many orders were sent before it.
     began_s, since_s : float
-        When the order left, and when its present part began; seconds since the start of the run.
+        When the order was sent, and when its current part began, in seconds since the start of the run.
     remaining : float or None
-        What the battery held then.
+        Battery at `since_s`.
     """
 
     number: int
@@ -48,31 +44,31 @@ class _Way:
 
 
 class ReportFilter:
-    """Keeps a robot's place, clock and charge, and makes observations and telemetry of what it tells.
+    """Tracks a robot's position, clock and battery, and turns its reports into observations and telemetry.
 
     Parameters
     ----------
     mission : Mission
     number : int
-        Which of the mission's vehicles.
+        Index of the vehicle in the mission.
     settings : VehicleFile
 
     Attributes
     ----------
     position : (d,) array
-        Where the last order that was carried out ended, or the start.
+        Where the newest completed order ended, or the start.
     """
 
     def __init__(self, mission: Mission, number: int, settings: VehicleFile) -> None:
         self.mission, self.number, self.settings = mission, number, settings
-        self.crew, self.domain = mission.crew[number], mission.world.domain
-        self.position: Array = self.crew.start
+        self.spec, self.domain = mission.vehicles[number], mission.world.domain
+        self.position: Array = self.spec.start
         self._reported: Array | None = None
         self._remaining: float | None = None
-        self._left = self.crew.battery
-        self._charged_s = -math.inf
+        self._left = self.spec.battery
+        self._battery_s = -math.inf
         self._offset: float | None = None
-        self._ways: dict[str, _Way] = {}
+        self._legs: dict[str, _Leg] = {}
         self._newest = -1
         self._ahead_s = -time.monotonic()
 
@@ -80,45 +76,45 @@ class ReportFilter:
 
     @property
     def now_s(self) -> float:
-        """Seconds since the start of the run; never runs backwards."""
+        """Seconds since the start of the run; never decreases."""
         return self._ahead_s + time.monotonic()
 
-    def _put_forward(self, to_s: float) -> None:
+    def _advance(self, to_s: float) -> None:
         self._ahead_s += max(0.0, to_s - self.now_s)
 
-    def _took_s(self, told: float, order: Order, way: _Way) -> float:
-        """Return how long a part took: as told, if that can be, else as this machine's clock has it."""
-        passed = max(0.0, self.now_s - way.since_s)
-        return told if 0.0 <= told <= passed + self.allowed_s(order) else passed
+    def _took_s(self, reported: float, order: Order, leg: _Leg) -> float:
+        """Return how long a part took: as reported if plausible, else by this machine's clock."""
+        passed = max(0.0, self.now_s - leg.since_s)
+        return reported if 0.0 <= reported <= passed + self.allowed_s(order) else passed
 
     # -- orders ----------------------------------------------------------------------------------------
 
     def begin(self, order: Order) -> None:
-        """Note that an order leaves now; one that is sent again leaves anew."""
-        known, now_s = self._ways.get(str(order.id)), self.now_s
-        number = len(self._ways) if known is None else known.number
-        self._ways[str(order.id)] = _Way(number, now_s, now_s, self._fresh)
+        """Note that an order is sent now; sending it again restarts its clock."""
+        known, now_s = self._legs.get(str(order.id)), self.now_s
+        number = len(self._legs) if known is None else known.number
+        self._legs[str(order.id)] = _Leg(number, now_s, now_s, self._remaining_now)
 
     def has_begun(self, order: str) -> bool:
-        """Say whether an order has left."""
-        return order in self._ways
+        """Return True if the order was sent."""
+        return order in self._legs
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Take up an earlier run where it was: what left, and what was told of it."""
+        """Continue a run, given all its orders and events."""
         numbers = {str(order.id): number for number, order in enumerate(orders)}
         for event in events:
             if isinstance(event, Observation):
                 if numbers[event.order] >= self._newest:
                     self._newest, self.position = numbers[event.order], event.position
-                self._put_forward(max([event.time_s or 0.0, *event.times_s]))
+                self._advance(max([event.time_s or 0.0, *event.times_s]))
             elif isinstance(event, Telemetry):
-                self._put_forward(event.time_s)
+                self._advance(event.time_s)
                 self._left = self._left if event.remaining is None else event.remaining
         for order in orders:
             self.begin(order)
 
     def declared_s(self, order: Order) -> float:
-        """Return how long an order is declared to take from here, in seconds; NaN where nothing is."""
+        """Return the declared duration of an order from here, in seconds; NaN if none is declared."""
         cost = self.mission.declared_cost
         if cost is None or order.site is None:
             return math.nan
@@ -128,162 +124,166 @@ class ReportFilter:
         return float(cost.duration_s(self.position, site, order.controls, order.level)[0])
 
     def allowed_s(self, order: Order) -> float:
-        """Return how long an order may take before it is given up."""
+        """Return after how many seconds to give up an order."""
         watch, declared = self.settings.watch, self.declared_s(order)
         return max(watch.least_s, watch.patience * declared) if math.isfinite(declared) else watch.least_s
 
     # -- reports ---------------------------------------------------------------------------------------
 
-    def at(self, position: Array) -> None:
-        """Take in where the robot is."""
-        if self.is_place(position):
+    def take_position(self, position: Array) -> None:
+        """Take the robot's position if it is plausible."""
+        if self.is_plausible(position):
             self._reported = np.asarray(position, dtype=float)
 
     @property
     def _full(self) -> float:
-        """What a full battery holds, in the cost unit."""
-        return self.settings.battery.full or self.crew.battery
+        """What a full battery holds, in the world's cost unit."""
+        return self.settings.battery.full or self.spec.battery
 
-    def charge(self, signal: Charge) -> bool:
-        """Take in what is left in the battery; say whether it was not known before.
+    def take_battery(self, report: BatteryReport) -> bool:
+        """Take what is left in the battery; return True if that was unknown before.
 
-        A battery that holds more than the mission may use is told by what was used of it.
+        If the battery holds more than the mission may use, only what was used of it counts.
         """
-        before, amount = self._fresh, signal.amount
-        if amount is None and signal.share is not None:
-            amount = signal.share * self._full
+        before, amount = self._remaining_now, report.amount
+        if amount is None and report.share is not None:
+            amount = report.share * self._full
         if amount is None or not 0.0 <= amount <= self._full * (1.0 + _ROUNDING):
             return False
         if self._offset is None:
-            self._offset = max(0.0, amount - self._left) if self._full > self.crew.battery else 0.0
-        self._remaining = min(amount, max(0.0, amount - self._offset), self.crew.battery)
-        self._charged_s = time.monotonic()
+            self._offset = max(0.0, amount - self._left) if self._full > self.spec.battery else 0.0
+        self._remaining = min(amount, max(0.0, amount - self._offset), self.spec.battery)
+        self._battery_s = time.monotonic()
         return before is None
 
     @property
-    def _fresh(self) -> float | None:
-        """What is left in the battery, unless that was told too long ago."""
-        old = time.monotonic() > self._charged_s + self.settings.watch.silence_s
+    def _remaining_now(self) -> float | None:
+        """What is left in the battery; None if the last report is too old."""
+        old = time.monotonic() > self._battery_s + self.settings.watch.silence_s
         return None if old else self._remaining
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
-        """Return where the robot is and what it has left; at `target`, or where it was last, if near that."""
-        told, known = self.settings.battery.accuracy, self._reported
+        """Return the robot's position and battery.
+
+        A position within the reports' accuracy of `target`, by default the last position, counts as it.
+        """
+        accuracy, known = self.settings.battery.accuracy, self._reported
         at = self.position if target is None else target
         return Telemetry(
             vehicle=self.number,
-            position=self.position if known is None else self._placed(known, at),
-            remaining=self._fresh,
+            position=self.position if known is None else self._snapped(known, at),
+            remaining=self._remaining_now,
             time_s=self.now_s,
-            accuracy=0.01 * self._full if told is None else told,
+            accuracy=0.01 * self._full if accuracy is None else accuracy,
         )
 
-    def observation(self, order: Order, done: Done) -> Observation:
-        """Return what came of an order, or of a part of it."""
-        way = self._ways[str(order.id)]
-        known = self.is_place(done.position)
-        position = self._placed(done.position, order.site) if known else self._last_known
-        sites, values = self._readings(order, done, position)
-        ended_s = way.since_s + self._took_s(_number(done.duration_s), order, way)
+    def observation(self, order: Order, result: GoalResult) -> Observation:
+        """Return the observation that a result of an order, or of a part of it, amounts to."""
+        leg = self._legs[str(order.id)]
+        known = self.is_plausible(result.position)
+        position = self._snapped(result.position, order.site) if known else self._last_known
+        sites, values = self._readings(order, result, position)
+        ended_s = leg.since_s + self._took_s(_number(result.duration_s), order, leg)
         level = order.level if isinstance(order, Query) else 0
-        seen = Observation(
+        observation = Observation(
             order=str(order.id),
             sites=sites,
             values=values,
             noise_variances=self.mission.world.sensor.variance(sites, level) if len(sites) else np.empty(0),
-            times_s=_between(way.began_s + _row(done.seconds, len(values)), way.since_s, ended_s),
+            times_s=_between(leg.began_s + _row(result.seconds, len(values)), leg.since_s, ended_s),
             position=position,
-            cost=self._cost(order, done, way, position),
-            part=done.part,
-            last=done.last,
-            complete=done.complete and known and len(values) == np.size(done.values),
-            channels={name: _row(read, len(values)) for name, read in (done.channels or {}).items()} or None,
+            cost=self._cost(order, result, leg, position),
+            part=result.part,
+            last=result.last,
+            complete=result.complete and known and len(values) == np.size(result.values),
+            channels={name: _row(read, len(values)) for name, read in (result.channels or {}).items()}
+            or None,
             time_s=ended_s,
         )
-        self._put_forward(ended_s)
-        way.since_s, way.remaining = ended_s, self._fresh
-        if way.number >= self._newest:  # what comes late says where it once was
-            self._newest, self.position = way.number, position
-            self._reported = np.asarray(done.position, dtype=float) if known else self._reported
-        return seen
+        self._advance(ended_s)
+        leg.since_s, leg.remaining = ended_s, self._remaining_now
+        if leg.number >= self._newest:  # a late result reports a position of the past
+            self._newest, self.position = leg.number, position
+            self._reported = np.asarray(result.position, dtype=float) if known else self._reported
+        return observation
 
     @property
     def _last_known(self) -> Array:
         return self.position if self._reported is None else self._reported
 
-    def is_place(self, position: Array) -> bool:
-        """Say whether a position is one that the robot can have: no farther off than the domain is long."""
+    def is_plausible(self, position: Array) -> bool:
+        """Return True if a position lies no farther from the domain than the domain is long."""
         try:
-            told = np.asarray(position, dtype=float)
+            site = np.asarray(position, dtype=float)
         except (TypeError, ValueError):
             return False
-        if told.shape != (self.domain.dimension,) or not np.isfinite(told).all():
+        if site.shape != (self.domain.dimension,) or not np.isfinite(site).all():
             return False
         extent, axes = self.domain.extent, self.domain.axes
         alike = len({axis.unit for axis in axes}) == 1
         reach = extent.max() if alike else np.where(extent > 0.0, extent, np.inf)
-        return bool(((told >= self.domain.low - reach) & (told <= self.domain.high + reach)).all())
+        return bool(((site >= self.domain.low - reach) & (site <= self.domain.high + reach)).all())
 
-    def _placed(self, position: Array, target: Array | None) -> Array:
-        """Return the site that was asked for if a report is within its accuracy of that; else the report."""
-        told = np.asarray(position, dtype=float)
+    def _snapped(self, position: Array, target: Array | None) -> Array:
+        """Return the target if the position is within the reports' accuracy of it, else the position."""
+        site = np.asarray(position, dtype=float)
         if target is None:
-            return told
-        asked = np.where(np.isnan(target), told, target)
-        near = np.abs(told - asked) <= np.asarray(self.settings.reports.accuracy)
-        return np.asarray(asked) if near.all() else told
+            return site
+        requested = np.where(np.isnan(target), site, target)
+        near = np.abs(site - requested) <= np.asarray(self.settings.reports.accuracy)
+        return np.asarray(requested) if near.all() else site
 
-    def _readings(self, order: Order, done: Done, position: Array) -> tuple[Array, Array]:
-        """Return where readings were taken (k, d) and the values (k,), NaN of those that are not believed.
+    def _readings(self, order: Order, result: GoalResult, position: Array) -> tuple[Array, Array]:
+        """Return where readings were taken (k, d) and their values (k,), NaN where a reading is implausible.
 
-        None where there are not as many sites as values.
+        k = 0 if the numbers of sites and values differ.
         """
         reports, dimension = self.settings.reports, self.domain.dimension
-        values = np.array(done.values, dtype=float).ravel()
-        if np.size(done.sites) != len(values) * dimension:
+        values = np.array(result.values, dtype=float).ravel()
+        if np.size(result.sites) != len(values) * dimension:
             values = np.empty(0)
-        sites = np.array(done.sites, dtype=float).ravel()[: len(values) * dimension].reshape(-1, dimension)
+        sites = np.array(result.sites, dtype=float).ravel()[: len(values) * dimension].reshape(-1, dimension)
         for k, site in enumerate(sites):
-            placed = self.is_place(site)
-            sites[k] = self._placed(site, order.site) if placed else position
-            if not (placed and reports.low <= values[k] <= reports.high and math.isfinite(values[k])):
+            plausible = self.is_plausible(site)
+            sites[k] = self._snapped(site, order.site) if plausible else position
+            if not (plausible and reports.low <= values[k] <= reports.high and math.isfinite(values[k])):
                 values[k] = math.nan
         return sites, values
 
-    def _cost(self, order: Order, done: Done, way: _Way, position: Array) -> float:
-        """Return what it cost: as told, if that can be; else as declared for the way, or by the battery."""
-        cost = _number(done.cost)
-        if 0.0 <= cost <= self.crew.battery:
+    def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
+        """Return the cost: as reported if plausible, else as declared, or else by the battery."""
+        cost = _number(result.cost)
+        if 0.0 <= cost <= self.spec.battery:
             return cost
         declared, expected = self.mission.declared_cost, order.expected_cost or 0.0
         if declared is None:
-            known = way.remaining is not None and self._fresh is not None
-            return max(0.0, way.remaining - self._fresh) if known else expected  # type: ignore[operator]
-        if way.number < self._newest:  # nobody knows any more where it came from
+            before, now = leg.remaining, self._remaining_now
+            return expected if before is None or now is None else max(0.0, before - now)
+        if leg.number < self._newest:  # where the robot came from is no longer known
             return expected
         price = declared.travel(self.position, position[None])
-        if isinstance(order, Query) and done.complete:
+        if isinstance(order, Query) and result.complete:
             price = declared.to(self.position, position[None], order.controls, order.level)
         return float(price[0]) if math.isfinite(price[0]) else expected
 
 
-def _number(told: object) -> float:
-    """Return what was told as a number; NaN where it is none."""
+def _number(reported: object) -> float:
+    """Return a reported number; NaN if it is not a number."""
     try:
-        return float(told)  # type: ignore[arg-type]
+        return float(reported)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
-def _row(told: object, length: int) -> Array:
-    """Return what was told of each reading (k,); NaN where there is not one of each."""
+def _row(reported: object, length: int) -> Array:
+    """Return reported numbers, one per reading (k,); NaN throughout if there are more or fewer."""
     try:
-        row = np.array(told, dtype=float).ravel()
+        row = np.array(reported, dtype=float).ravel()
     except (TypeError, ValueError, OverflowError):
         row = np.empty(0)
     return row if len(row) == length else np.full(length, math.nan)
 
 
 def _between(times_s: Array, low_s: float, high_s: float) -> Array:
-    """Return times, the end where one is not between."""
+    """Return the times, replaced by the end where they are not between the bounds."""
     return np.where((times_s >= low_s) & (times_s <= high_s), times_s, high_s)

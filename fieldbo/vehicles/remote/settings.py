@@ -1,138 +1,123 @@
-"""A vehicle file: how a robot is reached, where it is, how long it is waited for, and what is believed."""
+"""The settings in a vehicle file: link, frame, watchdog, battery, reports and arrival."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.schema import kinds_schema
+from fieldbo.validation import settings
 from fieldbo.vehicles.kinds import LINKS
-from fieldbo.vehicles.remote.arrival import Arrival
+
+Limit = Annotated[float, Field(allow_inf_nan=True)]
+"""A bound that may be infinite."""
 
 
-@dataclass(frozen=True)
+@settings("watch")
 class Watch:
-    """How long a robot is waited for.
+    """How long to wait for the robot."""
 
-    Parameters
-    ----------
-    silence_s : float
-        The watchdog: after so long without a sign of life the link counts as lost.
-    connect_s : float
-        So long the first sign of life is waited for.
-    patience : float
-        An order may take so many times what it is declared to take,
-    least_s : float
-        and at least so many seconds; then it is given up.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    silence_s: float = 5.0
-    connect_s: float = 30.0
-    patience: float = 3.0
-    least_s: float = 60.0
-
-    def __post_init__(self) -> None:
-        for name in ("silence_s", "connect_s", "patience", "least_s"):
-            _check("watch", name, getattr(self, name), above=True)
+    silence_s: PositiveFloat = 5.0
+    """Watchdog: the link counts as lost after this many seconds without a sign of life."""
+    connect_s: PositiveFloat = 30.0
+    """How many seconds to wait for the first sign of life."""
+    patience: PositiveFloat = 3.0
+    """Give up an order after this many times its declared duration."""
+    least_s: PositiveFloat = 60.0
+    """Never give up an order earlier than this many seconds after it was sent."""
 
 
-@dataclass(frozen=True)
+@settings("battery")
 class Battery:
-    """What a robot's battery reports mean.
+    """How to interpret the robot's battery reports."""
 
-    Parameters
-    ----------
-    full : float, optional
-        What a full battery holds, in the world's cost unit; by default the mission's battery.
-    accuracy : float, optional
-        By so much a report may be off, in the world's cost unit: books that agree with it that well stay as
-        they are. By default 1% of a full battery.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    full: float | None = None
-    accuracy: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.full is not None:
-            _check("battery", "full", self.full, above=True)
-        if self.accuracy is not None:
-            _check("battery", "accuracy", self.accuracy)
+    full: PositiveFloat | None = None
+    """What a full battery holds, in the world's cost unit; by default the mission's battery."""
+    accuracy: NonNegativeFloat | None = None
+    """Accuracy of the battery reports, in the world's cost unit; by default 1% of a full battery."""
 
 
-@dataclass(frozen=True)
+@settings("reports")
 class Reports:
-    """What of a robot's reports is believed.
+    """Which of the robot's reports to believe."""
 
-    Parameters
-    ----------
-    accuracy : float or list of float
-        Of positions, on each axis in its unit: a report this near the site that was asked for stands for
-        that site.
-    low, high : float
-        A reading beyond them is none: it is told as failed.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    accuracy: float | tuple[float, ...] = 0.0
-    low: float = -math.inf
-    high: float = math.inf
+    accuracy: NonNegativeFloat | tuple[NonNegativeFloat, ...] = 0.0
+    """Accuracy of reported positions, one number or one per axis, in the axis' unit: a position within it of
+    the requested site counts as that site."""
+    low: Limit = -math.inf
+    """Lowest plausible reading; a reading below it counts as failed."""
+    high: Limit = math.inf
+    """Highest plausible reading; a reading above it counts as failed."""
 
     def __post_init__(self) -> None:
-        for value in np.ravel(self.accuracy).tolist():
-            _check("reports", "accuracy", value)
         if not self.low < self.high:
             raise InputError(
                 f"low = {self.low}", expected=f"a number below high, {self.high}", where="reports.low"
             )
 
 
-def _check(table: str, name: str, value: float, *, above: bool = False) -> None:
-    if not (math.isfinite(value) and (value > 0 if above else value >= 0)):
-        expected = "a finite number " + ("above 0" if above else "of at least 0")
-        raise InputError(f"{name} = {value}", expected=expected, where=f"{table}.{name}")
+@settings("arrival")
+class Arrival:
+    """When a robot that streams has arrived, and which of its readings count."""
+
+    within: PositiveFloat = 1.0
+    """Arrival tolerance per axis, in its unit."""
+    settle_s: NonNegativeFloat = 0.0
+    """How many seconds after arrival the sensor needs before its readings count."""
+    reading_s: PositiveFloat = 10.0
+    """How many seconds to wait for a reading after that; without one, the reading counts as failed."""
 
 
 class VehicleFile(BaseModel):
-    """A vehicle.toml."""
+    """A vehicle file, for example boat.toml."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
     format: Literal[1]
     title: str = ""
-    link: dict[str, Any] = Field(description="How it is reached; kind is one of the installed kinds")
-    frame: Frame | None = Field(default=None, description="Where the domain's axes lie on the ground")
+    """Name of the vehicle, for people."""
+    link: dict[str, Any]
+    """How to reach the robot; kind is one of the installed kinds of link."""
+    frame: Frame | None = None
+    """How the domain's axes lie on the ground."""
     watch: Watch = Watch()
+    """How long to wait for the robot."""
     battery: Battery = Battery()
+    """How to interpret the robot's battery reports."""
     reports: Reports = Reports()
-    arrival: Arrival = Field(
-        default=Arrival(), description="Of a robot that streams where it is and what it reads"
-    )
+    """Which of the robot's reports to believe."""
+    arrival: Arrival = Arrival()
+    """When a robot that streams has arrived, and which of its readings count."""
 
     def ground(self, axes: Sequence[Axis]) -> Ground | None:
-        """Return where a domain of those axes lies: as the file says, else as such axes usually do.
+        """Return where a domain with these axes lies, from ``[frame]`` or else from their names.
 
-        None where they are no place at all.
+        None if the axes are no place on the ground.
         """
         frame = self.frame or Frame.usual(axes)
         return None if frame is None else frame.over(axes)
 
 
 def vehicle_schema() -> dict[str, Any]:
-    """Return the JSON Schema of vehicle files, all installed kinds of link included."""
+    """Return the JSON Schema of vehicle files, with all installed kinds of link."""
     schema, links = TypeAdapter(VehicleFile).json_schema(), kinds_schema(LINKS)
     schema["$defs"] = {**schema.get("$defs", {}), **links.pop("$defs", {})}
     schema["properties"]["link"] = links
+    _drop_infinite_defaults(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _drop_infinite_defaults(schema: Any) -> None:
+    """Remove defaults that JSON cannot express, such as that of ``reports.low``."""
+    if isinstance(schema, dict):
+        for key in [key for key, value in schema.items() if isinstance(value, float) and math.isinf(value)]:
+            del schema[key]
+    for part in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(part, dict | list):
+            _drop_infinite_defaults(part)

@@ -1,7 +1,7 @@
-"""A robot on ROS 2 that serves fieldbo's own action, Visit: it reports what came of each errand.
+"""A robot on ROS 2 that serves fieldbo's own action, Visit: it reports the outcome of each goal.
 
-What its program has to keep to is in ``ros/fieldbo_msgs``. A robot that has nothing but topics, or Nav2, is
-reached as `fieldbo.vehicles.ros2.streams` says.
+``ros/fieldbo_msgs`` describes what its program must do. For a robot with only topics, or with Nav2, see
+`fieldbo.vehicles.ros2.streams`.
 """
 
 from __future__ import annotations
@@ -9,85 +9,81 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.link import Alive, At, Charge, Connection, Done, Goal, Hear, Link, Refused
+from fieldbo.validation import settings
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    Connection,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
+    Link,
+    OnReport,
+    PositionReport,
+)
 from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, ros
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
-_DOMAINS = 232
-
-MESSAGES = "build ros/fieldbo_msgs with colcon and source it; where ROS 2 is from PyPI, run ros/build.py"
+MESSAGES = "build ros/fieldbo_msgs with colcon and source it; with ROS 2 from PyPI, run ros/build.py"
 
 
-@dataclass(frozen=True)
+@settings("link")
 class Ros2Link(Link):
-    """What all links over ROS 2 have.
+    """Settings of all links over ROS 2."""
 
-    Parameters
-    ----------
-    domain_id : int, optional
-        By default what ``ROS_DOMAIN_ID`` says, or 0.
-    namespace : str
-        Of the robot: ``boat``. All names are within it but those that begin with a slash.
-    frame_id : str
-        What the robot calls the frame of its places: metres east, north and up of the origin.
-    pose : str
-        Topic on which it tells where it is: geometry_msgs/PoseStamped.
-    battery : str
-        Topic on which it tells what is left: sensor_msgs/BatteryState. That nobody tells it does no harm.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    domain_id: int | None = None
+    domain_id: Annotated[int, Field(ge=0, le=232)] | None = None
+    """ROS domain; by default that in the environment variable ROS_DOMAIN_ID, or 0."""
     namespace: str = ""
+    """Namespace of the robot, for example boat; it applies to all names that do not begin with a slash."""
     frame_id: str = "map"
+    """Frame of the robot's poses, in metres east, north and up of the origin."""
     pose: str = "pose"
+    """Topic of the robot's pose, geometry_msgs/PoseStamped."""
     battery: str = "battery_state"
+    """Topic of the robot's battery, sensor_msgs/BatteryState; it need not exist."""
 
     def __post_init__(self) -> None:
-        if self.domain_id is not None and not 0 <= self.domain_id <= _DOMAINS:
-            raise InputError(
-                f"domain_id = {self.domain_id}", expected=f"0 to {_DOMAINS}", where="link.domain_id"
-            )
-        for name in (one.name for one in fields(self) if one.type == "str" and one.name != "frame_id"):
+        for name in (field.name for field in fields(self) if field.name not in ("domain_id", "frame_id")):
             value = getattr(self, name)
             if not _NAME.fullmatch(value) and (name, value) != ("namespace", ""):
                 raise InputError(
                     f"{name} = {value!r}",
-                    expected="a ROS name: words of letters, digits and _, with / between them",
+                    expected="a ROS name: words of letters, digits and _, separated by /",
                     where=f"link.{name}",
                 )
 
     @property
     @abstractmethod
-    def _shown(self) -> str:
-        """The name by which a user finds the robot."""
+    def _main_name(self) -> str:
+        """Name of the action or topic by which a user finds the robot."""
 
     @property
     def address(self) -> str:
         """The robot's action or topic, and the domain."""
         domain = os.environ.get("ROS_DOMAIN_ID", "0") if self.domain_id is None else self.domain_id
         space = self.namespace.strip("/")
-        name = self._shown if self._shown.startswith("/") or not space else f"{space}/{self._shown}"
+        name = self._main_name
+        name = name if name.startswith("/") or not space else f"{space}/{name}"
         return f"ros2:/{name.lstrip('/')} (domain {domain})"
 
-    def node(self, hear: Hear) -> Node:
-        """Return a node that listens to the battery; not started yet."""
+    def node(self, on_report: OnReport) -> Node:
+        """Return a node that listens to the battery; it is not started yet."""
         node = Node(self.domain_id, self.namespace)
         node.listen(
             ros("sensor_msgs.msg").BatteryState,
             self.battery,
-            lambda told: hear(Charge(share=told.percentage)),  # NaN, where it is not known, is no charge
+            lambda state: on_report(BatteryReport(share=state.percentage)),  # NaN if unknown
         )
         return node
 
@@ -109,16 +105,11 @@ def pose_of(link: Ros2Link, node: Node, ground: Ground, site: Array) -> Any:
     return pose
 
 
-@dataclass(frozen=True)
+@settings("link")
 class Ros2(Ros2Link):
-    """The ``[link]`` of a robot that serves Visit.
+    """A link to a robot that serves the action Visit.
 
-    Parameters
-    ----------
-    domain_id, namespace, frame_id, pose, battery
-        As of all links over ROS 2; the pose is listened to between orders, where there is a ``[frame]``.
-    action : str
-        The name under which it serves Visit.
+    With a ``[frame]``, fieldbo also listens to the robot's pose between goals.
 
     Examples
     --------
@@ -127,92 +118,96 @@ class Ros2(Ros2Link):
     """
 
     action: str = "visit"
+    """Name of the action Visit."""
 
     @property
-    def _shown(self) -> str:
+    def _main_name(self) -> str:
         return self.action
 
-    def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
-        return _Visits(self, mission, ground, hear)
+    def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
+        return _Visits(self, mission, ground, on_report)
 
 
 class _Visits(Connection):
-    """A goal of Visit for each errand."""
+    """Sends each goal as a goal of the action Visit."""
 
-    def __init__(self, link: Ros2, mission: Mission, ground: Ground | None, hear: Hear) -> None:
+    def __init__(self, link: Ros2, mission: Mission, ground: Ground | None, on_report: OnReport) -> None:
         self._kind = ros("fieldbo_msgs.action", MESSAGES).Visit
         self._status = ros("action_msgs.msg").GoalStatus
-        self._link, self._ground, self._hear = link, ground, hear
+        self._link, self._ground, self._report = link, ground, on_report
         self._axes = [axis.name for axis in mission.world.domain.axes]
-        self._node = link.node(hear)
-        self._goals = ActionGoals(self._node, self._kind, link.action, hear)
+        self._node = link.node(on_report)
+        self._goals = ActionGoals(self._node, self._kind, link.action, on_report)
         if ground is not None:
-            self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, partial(self._is_at, ground))
+            self._node.listen(
+                ros("geometry_msgs.msg").PoseStamped, link.pose, partial(self._take_pose, ground)
+            )
         self._node.start()
 
-    def _is_at(self, ground: Ground, pose: Any) -> None:
-        """Tell where it is; during an errand only who serves the action can say that the robot is alive."""
+    def _take_pose(self, ground: Ground, pose: Any) -> None:
+        """Report the position between goals; during one, only feedback proves that the server is alive."""
         site = site_of(self._link, ground, pose)
         if site is not None and self._goals.idle:
-            self._hear(At(site))
+            self._report(PositionReport(site))
 
-    def go(self, errand: Goal) -> None:
-        goal = self._goal(errand.id)
-        message = goal.message
-        message.axes, message.site = self._axes, errand.site.tolist()
-        message.level, message.home = errand.level, errand.home
-        if self._ground is not None and np.isfinite(errand.site).all():
-            message.pose = pose_of(self._link, self._node, self._ground, errand.site)
-        goal.on_refusal = lambda: self._hear(Refused(errand.id, "the robot did not accept the goal"))
-        self._node.do(partial(self._goals.begin, goal))
+    def go(self, goal: Goal) -> None:
+        action_goal = self._action_goal(goal.id)
+        message = action_goal.message
+        message.axes, message.site = self._axes, goal.site.tolist()
+        message.level, message.home = goal.level, goal.home
+        if self._ground is not None and np.isfinite(goal.site).all():
+            message.pose = pose_of(self._link, self._node, self._ground, goal.site)
+        rejected = GoalRejected(goal.id, "the robot did not accept the goal")
+        action_goal.on_rejection = lambda: self._report(rejected)
+        self._node.do(partial(self._goals.begin, action_goal))
 
-    def ask(self, errand: str) -> bool:
-        goal = self._goal(errand)
-        goal.message.recall = True
-        self._node.do(partial(self._goals.send, goal))
+    def ask(self, goal: str) -> bool:
+        action_goal = self._action_goal(goal)
+        action_goal.message.recall = True
+        self._node.do(partial(self._goals.send, action_goal))
         return True
 
-    def _goal(self, errand: str) -> ActionGoal:
-        """Return a goal of which all that is heard belongs to an errand."""
-        return ActionGoal(self._kind.ActionGoal(id=errand), partial(self._came_of, errand), self._on_the_way)
+    def _action_goal(self, goal: str) -> ActionGoal:
+        """Return a goal of the action, whose result and feedback belong to the goal with this id."""
+        return ActionGoal(self._kind.Goal(id=goal), partial(self._take_result, goal), self._take_feedback)
 
-    def _on_the_way(self, feedback: Any) -> None:
-        told = np.array(feedback.position)
-        self._hear(At(told) if len(told) == len(self._axes) else Alive())
+    def _take_feedback(self, feedback: Any) -> None:
+        position = np.array(feedback.position)
+        self._report(PositionReport(position) if len(position) == len(self._axes) else Heartbeat())
 
-    def _came_of(self, errand: str, status: int, result: Any) -> None:
+    def _take_result(self, goal: str, status: int, result: Any) -> None:
         if status == self._status.STATUS_UNKNOWN:
-            return  # the robot has forgotten it
+            return  # the robot has forgotten the goal
         if result.outcome == self._kind.Result.REJECTED:
-            self._hear(Refused(errand, result.reason or "rejected by the robot"))
+            self._report(GoalRejected(goal, result.reason or "rejected by the robot"))
             return
         k, others = len(result.values), len(result.channels)
-        self._hear(
-            Done(
-                errand=errand,
+        self._report(
+            GoalResult(
+                goal=goal,
                 position=np.array(result.position),
-                sites=_whole(result.sites, k, len(self._axes)),
+                sites=_shaped(result.sites, k, len(self._axes)),
                 values=np.array(result.values),
-                seconds=_whole(result.seconds, k),
+                seconds=_shaped(result.seconds, k),
                 cost=result.cost,
                 duration_s=result.duration,
                 complete=status == self._status.STATUS_SUCCEEDED and result.outcome == self._kind.Result.DONE,
-                channels=dict(zip(result.channels, _whole(result.others, others, k), strict=True)) or None,
+                channels=dict(zip(result.channels, _shaped(result.others, others, k), strict=True)) or None,
             )
         )
 
-    def cancel(self, errand: str) -> None:
-        self._node.do(self._goals.give_up)
+    def cancel(self, goal: str) -> None:
+        self._node.do(self._goals.cancel)
 
     def hold(self) -> None:
-        self._node.do(self._goals.give_up)
+        self._node.do(self._goals.cancel)
 
     def close(self) -> None:
-        self._goals.say_farewell()
+        self._goals.flush()
         self._node.close()
 
 
-def _whole(numbers: Any, *shape: int) -> Array:
-    """Return numbers in a shape; NaN throughout where the robot told more or fewer than fit."""
-    told = np.array(numbers, dtype=float)
-    return told.reshape(shape) if told.size == np.prod(shape) else np.full(shape, np.nan)
+def _shaped(numbers: Any, *shape: int) -> Array:
+    """Return numbers in a shape; NaN throughout if there are more or fewer than fit."""
+    array = np.array(numbers, dtype=float)
+    return array.reshape(shape) if array.size == np.prod(shape) else np.full(shape, np.nan)

@@ -1,6 +1,6 @@
-"""A node of ROS 2 in a thread of its own, and the goals of an action, for the links over ROS 2.
+"""A ROS 2 node in its own thread, and the goals of an action, for the links over ROS 2.
 
-Whatever is done with ROS is done in the node's thread: rclpy loses answers to what other threads send.
+All calls to ROS are made in the node's thread: rclpy loses answers to requests from other threads.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ from importlib import import_module
 from typing import Any
 
 from fieldbo.errors import VehicleError
-from fieldbo.vehicles.remote.link import Alive, Down, Hear
+from fieldbo.vehicles.remote.link import Heartbeat, OnReport, Unreachable
 
-TEND_S = 0.25
-"""So often it is looked who is there."""
+CHECK_S = 0.25
+"""Interval at which to check who is there."""
 
 _ANSWER_S = 2.0
-"""A goal to which there is no answer for so long is sent once more."""
+"""Send a goal again if there is no answer for this long."""
 
-FAREWELL_S = 1.0
-"""On closing, what was sent last is given so long to arrive."""
+FLUSH_S = 1.0
+"""How long the last messages may take to arrive when the link closes."""
 
 _SYSTEM = "source your ROS 2: source /opt/ros/jazzy/setup.bash; or pip install 'fieldbo[ros2]'"
 
 
 def ros(module: str, fix: str = _SYSTEM) -> Any:
-    """Return a module of ROS 2.
+    """Import a module of ROS 2.
 
     Raises
     ------
     VehicleError
-        It is not there; `mend` says how to get it.
+        It is not installed; the error includes `fix`.
     """
     try:
         return import_module(module)
     except ImportError as error:
-        raise VehicleError(f"ROS 2 can't be used: {error}\n  fix:      {fix}") from error
+        raise VehicleError(f"ROS 2 cannot be used: {error}\n  fix:      {fix}") from error
 
 
 class Node:
-    """A ROS 2 node that spins in a thread of its own.
+    """A ROS 2 node that spins in its own thread.
 
-    What it listens to, its actions and its timers are made before it is started.
+    Create subscriptions, actions and timers before you start it.
 
     Parameters
     ----------
     domain_id : int or None
-        None: what ``ROS_DOMAIN_ID`` says.
+        None for the domain in ``ROS_DOMAIN_ID``.
     namespace : str
 
     Raises
     ------
     VehicleError
-        ROS 2 is not there, or can't be started.
+        ROS 2 is not installed, or cannot be started.
     """
 
     def __init__(self, domain_id: int | None, namespace: str) -> None:
@@ -77,32 +77,32 @@ class Node:
                 start_parameter_services=False,
                 enable_rosout=False,
             )
-        except RuntimeError as error:  # a middleware that is not there, a folder for logs that can't be made
-            raise VehicleError(f"ROS 2 can't be used: {error}") from error
+        except RuntimeError as error:  # no middleware, or no folder for logs
+            raise VehicleError(f"ROS 2 cannot be used: {error}") from error
         self._executor = ros("rclpy.executors").SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.ros)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = self.ros.create_guard_condition(self._do_work)
-        self._owned: list[Any] = []
+        self._registered: list[Any] = []
         self._ended = False
         self._thread = threading.Thread(target=self._spin, name="fieldbo-ros2", daemon=True)
 
     def listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> None:
-        """Have `take` called with each message of a topic, whether or not its sender repeats lost ones."""
+        """Call `take` with each message of a topic, whether or not its publisher is reliable."""
         self.ros.create_subscription(kind, topic, take, ros("rclpy.qos").qos_profile_sensor_data)
 
-    def often(self, work: Callable[[], None], every_s: float = TEND_S) -> None:
-        """Have something done again and again, whatever the clock on the wall does."""
+    def repeat(self, work: Callable[[], None], every_s: float = CHECK_S) -> None:
+        """Do something at regular intervals by a steady clock."""
         clocks = ros("rclpy.clock")
         self.ros.create_timer(every_s, work, clock=clocks.Clock(clock_type=clocks.ClockType.STEADY_TIME))
 
-    def own(self, action: Any) -> Any:
-        """Return an action's client or server, which is destroyed with the node."""
-        self._owned.append(action)
+    def register(self, action: Any) -> Any:
+        """Return an action client or server after registering it to be destroyed with the node."""
+        self._registered.append(action)
         return action
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to spin."""
         self._thread.start()
 
     @property
@@ -111,7 +111,7 @@ class Node:
         return self._thread.is_alive()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have something done in the node's thread, after all that was given before."""
+        """Do something in the node's thread, after everything queued before."""
         self._work.put(work)
         self._wake.trigger()
 
@@ -124,11 +124,11 @@ class Node:
             self._executor.spin_once()
 
     def close(self) -> None:
-        """Do what was given, and end the thread."""
+        """Do what is queued, then end the thread."""
         self.do(self._end)
         self._thread.join()
         self._executor.shutdown()
-        for action in self._owned:
+        for action in self._registered:
             action.destroy()
         self.ros.destroy_node()
         self._context.try_shutdown()
@@ -139,142 +139,142 @@ class Node:
 
 @dataclass(eq=False)
 class ActionGoal:
-    """A goal of an action, and who hears of it.
+    """A goal of an action, and its callbacks.
 
     Attributes
     ----------
     message : Any
-        The action's goal.
+        The action's goal message.
     on_result : Callable
-        Called with the status at the end, and the action's result.
+        Called with the final status and the action's result.
     on_feedback : Callable
         Called with the action's feedback.
-    on_refusal : Callable
-        Called if no robot takes the goal on.
-    given : frozenset of bytes
-        The programs to which it was sent.
+    on_rejection : Callable
+        Called if no robot accepts the goal.
+    sent_to : frozenset of bytes
+        The servers to which the goal was sent.
     handle : Any
-        Of the goal, once a robot has taken it on.
+        The goal's handle, once a robot has accepted it.
     """
 
     message: Any
     on_result: Callable[[int, Any], None]
     on_feedback: Callable[[Any], None]
-    on_refusal: Callable[[], None] = lambda: None
-    given: frozenset[bytes] = frozenset()
+    on_rejection: Callable[[], None] = lambda: None
+    sent_to: frozenset[bytes] = frozenset()
     handle: Any = None
 
 
 class ActionGoals:
-    """The goals of an action, one at a time; a robot that was started anew is given the one that is out.
+    """The goals of an action, one at a time; a server that restarts receives the current goal again.
 
-    But for `say_farewell`, its methods are called in the node's thread.
+    Call all methods but `flush` in the node's thread.
 
     Parameters
     ----------
     node : Node
         Not started yet.
     kind : type
-        Of the action.
+        Type of the action.
     name : str
-        Of the action.
-    hear : Callable
-        Takes signals: whether there is a robot.
+        Name of the action.
+    on_report : Callable
+        Takes reports of whether there is a server.
     """
 
-    def __init__(self, node: Node, kind: Any, name: str, hear: Hear) -> None:
-        self._node, self._name, self._hear = node, name, hear
-        self._client = node.own(ros("rclpy.action").ActionClient(node.ros, kind, name))
-        self._out: ActionGoal | None = None
-        self._asked_s = -math.inf
+    def __init__(self, node: Node, kind: Any, name: str, on_report: OnReport) -> None:
+        self._node, self._name, self._report = node, name, on_report
+        self._client = node.register(ros("rclpy.action").ActionClient(node.ros, kind, name))
+        self._current: ActionGoal | None = None
+        self._sent_s = -math.inf
         self._servers: frozenset[bytes] = frozenset()
-        self._owed = 0  # answers to what was sent
-        node.often(self._tend)
+        self._unanswered = 0  # requests
+        node.repeat(self._check)
 
     @property
     def idle(self) -> bool:
-        """Whether no goal is out."""
-        return self._out is None
+        """Whether no goal is outstanding."""
+        return self._current is None
 
     def begin(self, goal: ActionGoal) -> None:
-        """Send a goal as soon as there is a robot, in the place of the one that is out."""
-        self._out = goal
-        self._tend()
+        """Send a goal as soon as there is a server; it replaces the current one."""
+        self._current = goal
+        self._check()
 
     def send(self, goal: ActionGoal) -> None:
-        """Send a goal beside the one that is out, and only now."""
+        """Send a goal once, next to the current one."""
         self._send(goal, self._follow)
 
-    def give_up(self) -> None:
-        """Cancel the goal that is out, if any; what comes of it is still told."""
-        goal, self._out = self._out, None
+    def cancel(self) -> None:
+        """Cancel the current goal, if any; its result is still reported."""
+        goal, self._current = self._current, None
         if goal is not None and goal.handle is not None:
-            self._cancel(goal.handle)
+            self._cancel_handle(goal.handle)
 
-    def say_farewell(self) -> None:
-        """Wait until all that was sent has arrived, but not for long; not called in the node's thread."""
-        end, done = time.monotonic() + FAREWELL_S, threading.Event()
+    def flush(self) -> None:
+        """Wait briefly until everything sent has arrived; call this outside the node's thread."""
+        end, done = time.monotonic() + FLUSH_S, threading.Event()
         self._node.do(done.set)
-        done.wait(FAREWELL_S)
-        while self._owed and time.monotonic() < end:
+        done.wait(FLUSH_S)
+        while self._unanswered and time.monotonic() < end:
             time.sleep(0.01)
 
-    def _tend(self) -> None:
-        """Look who is there; send what is out to those who were not given it, or do not answer."""
-        servers = self._found()
+    def _check(self) -> None:
+        """Check who is there; send the current goal to servers that lack it or do not answer."""
+        servers = self._find_servers()
         if servers - self._servers:
-            self._hear(Alive())
+            self._report(Heartbeat())
         elif self._servers and not servers:
-            self._hear(Down(f"nobody serves {self._name} any more"))
-        self._servers, goal = servers, self._out
+            self._report(Unreachable(f"no robot serves {self._name} any more"))
+        self._servers, goal = servers, self._current
         if goal is None or not servers:
             return
-        unanswered = goal.handle is None and time.monotonic() > self._asked_s + _ANSWER_S
-        if unanswered or not servers <= goal.given:
-            goal.given, self._asked_s = servers, time.monotonic()
+        unanswered = goal.handle is None and time.monotonic() > self._sent_s + _ANSWER_S
+        if unanswered or not servers <= goal.sent_to:
+            goal.sent_to, self._sent_s = servers, time.monotonic()
             self._send(goal, self._answered)
 
-    def _found(self) -> frozenset[bytes]:
-        """Return who serves the action; a program that was started anew is another one."""
+    def _find_servers(self) -> frozenset[bytes]:
+        """Return who serves the action; a program that restarts is a new server."""
         if not self._client.server_is_ready():
             return frozenset()
-        told = self._node.ros.get_publishers_info_by_topic(f"{self._name}/_action/feedback")
-        return frozenset(bytes(one.endpoint_gid) for one in told)
+        publishers = self._node.ros.get_publishers_info_by_topic(f"{self._name}/_action/feedback")
+        return frozenset(bytes(publisher.endpoint_gid) for publisher in publishers)
 
     def _send(self, goal: ActionGoal, take: Callable[[ActionGoal, Any], None]) -> None:
-        """Send a goal, and have `take` called with its handle when there is an answer."""
+        """Send a goal, and call `take` with its handle when the answer arrives."""
         sent = self._client.send_goal_async(
-            goal.message, feedback_callback=lambda told: goal.on_feedback(told.feedback)
+            goal.message, feedback_callback=lambda message: goal.on_feedback(message.feedback)
         )
         self._await(sent, lambda handle: take(goal, handle))
 
-    def _cancel(self, handle: Any) -> None:
+    def _cancel_handle(self, handle: Any) -> None:
         self._await(handle.cancel_goal_async(), lambda answer: None)
 
     def _await(self, sent: Any, take: Callable[[Any], None]) -> None:
         def answered(answer: Any) -> None:
             take(answer.result())
-            self._owed -= 1
+            self._unanswered -= 1
 
-        self._owed += 1
+        self._unanswered += 1
         sent.add_done_callback(answered)
 
     def _answered(self, goal: ActionGoal, handle: Any) -> None:
-        """Take in whether a goal was taken on; cancel it where it was given up before that."""
-        taken_on_before = goal.handle is not None
+        """Process whether a goal was accepted; cancel it if it was given up before."""
+        accepted_before = goal.handle is not None
         self._follow(goal, handle)
-        if handle.accepted and goal is not self._out:
-            self._cancel(handle)
-        elif not handle.accepted and not taken_on_before and goal is self._out:
-            self._out = None
-            goal.on_refusal()
+        if handle.accepted and goal is not self._current:
+            self._cancel_handle(handle)
+        elif not handle.accepted and not accepted_before and goal is self._current:
+            self._current = None
+            goal.on_rejection()
 
     def _follow(self, goal: ActionGoal, handle: Any) -> None:
-        """Wait for what comes of a goal that was taken on."""
+        """Wait for the result of an accepted goal."""
         if handle.accepted:
             goal.handle = handle
             handle.get_result_async().add_done_callback(lambda answer: self._ended(goal, answer.result()))
 
     def _ended(self, goal: ActionGoal, answer: Any) -> None:
-        self._out = None if goal is self._out else self._out
+        self._current = None if goal is self._current else self._current
         goal.on_result(answer.status, answer.result)

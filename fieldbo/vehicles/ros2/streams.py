@@ -1,15 +1,13 @@
-"""A robot on ROS 2 without fieldbo's action: it is told places, and tells where it is and what it reads.
+"""A robot on ROS 2 without fieldbo's action: it receives poses, and streams its pose and readings.
 
-`Ros2Topics` needs nothing but topics; `Ros2Nav2` drives a robot that runs Nav2. Places are
-geometry_msgs/PoseStamped in a frame of metres east, north and up of the origin: the vehicle file needs a
-``[frame]``. A reading is a std_msgs/Float64, told while the robot stands or drives; one counts if it comes
-after the robot has arrived.
+`Ros2Topics` needs only topics; `Ros2Nav2` drives a robot that runs Nav2. Poses are geometry_msgs/PoseStamped,
+in metres east, north and up of the origin, so the vehicle file needs a ``[frame]``. Readings are
+std_msgs/Float64, published at any time; the first one after arrival counts.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,192 +16,189 @@ import numpy as np
 from fieldbo.domain.frame import Ground, example
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.link import At, Connection, Done, Down, Goal, Hear, Read, Refused
+from fieldbo.validation import settings
+from fieldbo.vehicles.remote.link import (
+    Connection,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    OnReport,
+    PositionReport,
+    Reading,
+    Unreachable,
+)
 from fieldbo.vehicles.ros2.link import Ros2Link, pose_of, site_of
-from fieldbo.vehicles.ros2.node import FAREWELL_S, ActionGoal, ActionGoals, ros
+from fieldbo.vehicles.ros2.node import FLUSH_S, ActionGoal, ActionGoals, ros
 
 NAV2 = "install Nav2's messages: apt-get install ros-$ROS_DISTRO-nav2-msgs"
 
 
-@dataclass(frozen=True)
+@settings("link")
 class _Streams(Ros2Link):
-    """What both have: where it is, and what it reads."""
-
-    reading: str = "reading"
+    """Settings of all links to a robot that streams."""
 
     reports: ClassVar[bool] = False
 
+    reading: str = "reading"
+    """Topic of the robot's readings, std_msgs/Float64."""
+
     def over(self, mission: Mission, ground: Ground | None) -> Ground:
-        """Return where the domain lies.
+        """Return the ground if the mission can be carried out by places alone.
 
         Raises
         ------
         VehicleError
-            That is not known, or the mission needs more than places.
+            Where the domain lies is unknown, or the mission needs more than places.
         """
         world = mission.world
         if ground is None:
             raise VehicleError(
-                "where the robot has to go can't be told: nothing says how the domain's axes lie\n"
+                "the vehicle file does not say how the domain's axes lie, so sites have no pose\n"
                 f"  fix:      add to the vehicle file, for example:\n\n{example(world.domain.axes)}"
             )
         if world.sensor.settings > 1 or world.domain.controls is not None:
             raise VehicleError(
-                "the sensor's setting, or what is left free, can't be told by topics alone\n"
-                '  fix:      have the robot serve Visit (kind = "ros2"), or take a world without either'
+                "a pose cannot express the sensor's setting or free variables\n"
+                '  fix:      have the robot serve Visit (kind = "ros2"), or use a world without either'
             )
         return ground
 
 
-@dataclass(frozen=True)
+@settings("link")
 class Ros2Topics(_Streams):
-    """The ``[link]`` of a robot that goes where a topic tells it to.
-
-    Parameters
-    ----------
-    domain_id, namespace, frame_id, pose, battery
-        As of all links over ROS 2.
-    reading : str
-        Topic on which it tells what it reads.
-    goal : str
-        Topic on which it is told where to go.
-    """
+    """A link to a robot that goes to the pose on a topic."""
 
     goal: str = "goal_pose"
+    """Topic of the pose to go to, geometry_msgs/PoseStamped."""
 
     @property
-    def _shown(self) -> str:
+    def _main_name(self) -> str:
         return self.pose
 
-    def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
-        return _Topics(self, self.over(mission, ground), hear)
+    def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
+        return _Topics(self, self.over(mission, ground), on_report)
 
 
-@dataclass(frozen=True)
+@settings("link")
 class Ros2Nav2(_Streams):
-    """The ``[link]`` of a robot that runs Nav2.
-
-    Parameters
-    ----------
-    domain_id, namespace, frame_id, pose, battery, reading
-        As of `Ros2Topics`.
-    action : str
-        The name under which it serves NavigateToPose.
-    """
+    """A link to a robot that runs Nav2."""
 
     action: str = "navigate_to_pose"
+    """Name of the action NavigateToPose."""
 
     @property
-    def _shown(self) -> str:
+    def _main_name(self) -> str:
         return self.action
 
-    def open(self, mission: Mission, ground: Ground | None, hear: Hear) -> Connection:
-        return _Navigation(self, self.over(mission, ground), hear)
+    def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
+        return _Navigation(self, self.over(mission, ground), on_report)
 
 
 class _Stream(Connection):
-    """Passes on where the robot is and what it reads."""
+    """Reports the robot's position and readings."""
 
-    def __init__(self, link: _Streams, ground: Ground, hear: Hear) -> None:
-        self._link, self._ground, self._hear = link, ground, hear
-        self._node, self._at = link.node(hear), None
-        self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, self._is_at)
-        self._node.listen(ros("std_msgs.msg").Float64, link.reading, lambda told: hear(Read(told.data)))
+    def __init__(self, link: _Streams, ground: Ground, on_report: OnReport) -> None:
+        self._link, self._ground, self._report = link, ground, on_report
+        self._node, self._pose = link.node(on_report), None
+        self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, self._take_pose)
+        self._node.listen(
+            ros("std_msgs.msg").Float64, link.reading, lambda number: on_report(Reading(number.data))
+        )
 
-    def _is_at(self, pose: Any) -> None:
+    def _take_pose(self, pose: Any) -> None:
         site = site_of(self._link, self._ground, pose)
         if site is None:
             frame = pose.header.frame_id
-            self._hear(Down(f"{self._link.pose} is told in frame {frame!r}, not {self._link.frame_id!r}"))
+            self._report(Unreachable(f"{self._link.pose} is in frame {frame!r}, not {self._link.frame_id!r}"))
             return
-        self._at = pose
-        self._hear(At(site))
+        self._pose = pose
+        self._report(PositionReport(site))
 
     def close(self) -> None:
         self._node.close()
 
 
 class _Topics(_Stream):
-    """Publishes the place to go to; says it again to whoever begins to listen later."""
+    """Publishes the pose to go to, and repeats it for subscribers that appear later."""
 
-    def __init__(self, link: Ros2Topics, ground: Ground, hear: Hear) -> None:
-        super().__init__(link, ground, hear)
-        self._goal: Any = None
-        self._given: frozenset[bytes] = frozenset()
-        self._told = False
+    def __init__(self, link: Ros2Topics, ground: Ground, on_report: OnReport) -> None:
+        super().__init__(link, ground, on_report)
+        self._target: Any = None
+        self._sent_to: frozenset[bytes] = frozenset()
         self._sender = self._node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.goal, 10)
-        self._node.often(self._tend)
+        self._node.repeat(self._check)
         self._node.start()
 
-    def go(self, errand: Goal) -> None:
-        goal = pose_of(self._link, self._node, self._ground, errand.site)
-        self._node.do(partial(self._begin, goal))
+    def go(self, goal: Goal) -> None:
+        pose = pose_of(self._link, self._node, self._ground, goal.site)
+        self._node.do(partial(self._begin, pose))
 
-    def _begin(self, goal: Any) -> None:
-        self._goal, self._given = goal, frozenset()
-        self._tend()
+    def _begin(self, pose: Any) -> None:
+        self._target, self._sent_to = pose, frozenset()
+        self._check()
 
-    def _tend(self) -> None:
-        """Tell the goal to those who were not told it."""
-        found = self._node.ros.get_subscriptions_info_by_topic(self._sender.topic_name)
-        listening = frozenset(bytes(one.endpoint_gid) for one in found)
-        if self._goal is not None and not listening <= self._given:
-            self._given = listening
-            self._sender.publish(self._goal)
+    def _check(self) -> None:
+        """Publish the target if a subscriber has not received it."""
+        subscribers = self._node.ros.get_subscriptions_info_by_topic(self._sender.topic_name)
+        listening = frozenset(bytes(subscriber.endpoint_gid) for subscriber in subscribers)
+        if self._target is not None and not listening <= self._sent_to:
+            self._sent_to = listening
+            self._sender.publish(self._target)
 
-    def cancel(self, errand: str) -> None:
+    def cancel(self, goal: str) -> None:
         self._node.do(self._stay)
 
     def hold(self) -> None:
         self._node.do(self._stay)
 
     def _stay(self) -> None:
-        """Send the robot to where it is."""
-        self._goal = None
-        if self._at is not None:
-            self._sender.publish(self._at)
+        """Make the robot's own pose the target."""
+        self._target = None
+        if self._pose is not None:
+            self._sender.publish(self._pose)
 
     def close(self) -> None:
-        self._node.do(self._say_farewell)
+        self._node.do(self._flush)
         super().close()
 
-    def _say_farewell(self) -> None:
-        """Wait until all that was published has arrived, but not for long."""
-        self._sender.wait_for_all_acked(ros("rclpy.duration").Duration(seconds=FAREWELL_S))
+    def _flush(self) -> None:
+        """Wait briefly until everything published has arrived."""
+        self._sender.wait_for_all_acked(ros("rclpy.duration").Duration(seconds=FLUSH_S))
 
 
 class _Navigation(_Stream):
-    """A goal of NavigateToPose for each errand."""
+    """Sends each goal as a goal of NavigateToPose."""
 
-    def __init__(self, link: Ros2Nav2, ground: Ground, hear: Hear) -> None:
+    def __init__(self, link: Ros2Nav2, ground: Ground, on_report: OnReport) -> None:
         self._kind = ros("nav2_msgs.action", NAV2).NavigateToPose
         self._status = ros("action_msgs.msg").GoalStatus
-        super().__init__(link, ground, hear)
-        self._goals = ActionGoals(self._node, self._kind, link.action, hear)
+        super().__init__(link, ground, on_report)
+        self._goals = ActionGoals(self._node, self._kind, link.action, on_report)
         self._node.start()
 
-    def go(self, errand: Goal) -> None:
-        goal = ActionGoal(self._kind.ActionGoal(), partial(self._came_of, errand), self._on_the_way)
-        goal.message.pose = pose_of(self._link, self._node, self._ground, errand.site)
-        goal.on_refusal = lambda: self._hear(Refused(errand.id, "Nav2 did not accept the goal"))
-        self._node.do(partial(self._goals.begin, goal))
+    def go(self, goal: Goal) -> None:
+        action_goal = ActionGoal(self._kind.Goal(), partial(self._take_result, goal), self._take_feedback)
+        action_goal.message.pose = pose_of(self._link, self._node, self._ground, goal.site)
+        rejected = GoalRejected(goal.id, "Nav2 did not accept the goal")
+        action_goal.on_rejection = lambda: self._report(rejected)
+        self._node.do(partial(self._goals.begin, action_goal))
 
-    def _on_the_way(self, feedback: Any) -> None:
-        self._is_at(feedback.current_pose)
+    def _take_feedback(self, feedback: Any) -> None:
+        self._take_pose(feedback.current_pose)
 
-    def _came_of(self, errand: Goal, status: int, result: Any) -> None:
-        """Tell that it did not get there; if it did, its pose shows that."""
+    def _take_result(self, goal: Goal, status: int, result: Any) -> None:
+        """Report that the robot did not get there; if it did, its pose shows that."""
         if status in (self._status.STATUS_ABORTED, self._status.STATUS_CANCELED):
-            d = len(errand.site)
-            none = np.empty(0)
-            self._hear(Done(errand.id, np.full(d, math.nan), np.empty((0, d)), none, none, complete=False))
+            nowhere, none = np.full(len(goal.site), math.nan), np.empty(0)
+            sites = np.empty((0, len(goal.site)))
+            self._report(GoalResult(goal.id, nowhere, sites, none, none, complete=False))
 
-    def cancel(self, errand: str) -> None:
-        self._node.do(self._goals.give_up)
+    def cancel(self, goal: str) -> None:
+        self._node.do(self._goals.cancel)
 
     def hold(self) -> None:
-        self._node.do(self._goals.give_up)
+        self._node.do(self._goals.cancel)
 
     def close(self) -> None:
-        self._goals.say_farewell()
+        self._goals.flush()
         super().close()

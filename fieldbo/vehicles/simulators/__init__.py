@@ -1,10 +1,13 @@
-"""Simulated robots: programs at the other end of a link, to try a mission with before the boat goes out.
+"""Simulated robots: programs at the other end of a link, to rehearse a mission before the boat goes out.
 
-A program for a kind of link is a function ``serve(robot, link, ground, say)``: `link` holds the settings of
-its own kind, `ground` is where the domain lies, or None, and `say` prints a line. It takes errands that come
-over the link to the `Robot` (`Robot.go`, `Robot.cancel`, `Robot.hold`), calls `Robot.tick` at least 20 times
-a second, and sends what that returns. It says ``ready`` once errands can come, and goes on until Ctrl-C
-(KeyboardInterrupt), at which it takes its leave as a real robot would.
+To simulate a robot on another kind of link, write a function ``serve(robot, link, ground, say)`` and list it
+in the entry-point group ``fieldbo.robots`` under the link's name. `link` holds the link's settings, `ground`
+is where the domain lies (or None), and ``say(line)`` prints a line. The function
+
+- passes the goals that arrive over the link to the `Robot` (`Robot.go`, `Robot.cancel`, `Robot.hold`),
+- calls `Robot.tick` at least 20 times a second and sends the reports that it returns,
+- says ``ready`` once goals can arrive, and runs until Ctrl-C (KeyboardInterrupt), at which it disconnects as
+  a real robot would.
 """
 
 from fieldbo.mission.kinds import Registry

@@ -1,4 +1,4 @@
-"""How a simulated robot misbehaves, on demand: what a mission does about it can be tried out on a table."""
+"""Faults that a simulated robot shows on demand, to try out what a mission does about them."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from dataclasses import dataclass
 from fieldbo.errors import InputError, UnknownNameError
 
 KINDS = {
-    "refuse": "errand N is refused",
-    "stuck": "errand N is begun and never finished",
-    "nan": "the reading of errand N is no number",
-    "absurd": "the reading of errand N is 1e30",
-    "astray": "errand N ends X units off its site, on the first axis",
-    "drain": "from errand N on everything costs X times as much of the battery",
-    "twice": "the result of errand N is sent two times",
-    "late": "the result of errand N comes X seconds late",
-    "clock": "at errand N the robot's clock jumps by X seconds",
-    "silent": "from errand N on nothing is said for X seconds, though the robot goes on",
+    "refuse": "reject goal N",
+    "stuck": "start goal N and never finish it",
+    "nan": "report NaN as the reading of goal N",
+    "absurd": "report 1e30 as the reading of goal N",
+    "astray": "end goal N off its site, by X units on the first axis",
+    "drain": "from goal N on, use the battery X times as fast",
+    "twice": "send the result of goal N twice",
+    "late": "send the result of goal N X seconds late",
+    "clock": "at goal N, make the robot's clock jump by X seconds",
+    "silent": "from goal N on, send nothing for X seconds while the robot keeps working",
 }
-"""What can go wrong. Errands are counted from 0; X is a number where it is named."""
+"""What each kind of fault does. Goals are counted from 0; X is a number, where a kind has one."""
 
 
 def form(kind: str) -> str:
-    """Return how a fault of a kind is written: ``late:N:X``."""
+    """Return how to write a fault of a kind: ``late:N:X``."""
     return f"{kind}:N:X" if " X " in KINDS[kind] else f"{kind}:N"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that goes wrong, at one errand.
+    """A fault at one goal.
 
     Parameters
     ----------
     kind : str
         One of `KINDS`.
-    errand : int
-        At which errand, counted from 0.
+    goal : int
+        Number of the goal, counted from 0.
     amount : float
-        How much, where the kind has a number.
+        The number X, if the kind has one.
     """
 
     kind: str
-    errand: int
+    goal: int
     amount: float = math.nan
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Return the fault that a user wrote as ``KIND:N`` or ``KIND:N:X``.
+        """Return the fault written as ``KIND:N`` or ``KIND:N:X``.
 
         Raises
         ------
         InputError
-            It is written otherwise.
+            The text does not have this form.
 
         Examples
         --------
         >>> Fault.parse("late:3:2.5")
-        Fault(kind='late', errand=3, amount=2.5)
+        Fault(kind='late', goal=3, amount=2.5)
         """
         kind, *numbers = text.split(":")
         if kind not in KINDS:
@@ -65,13 +65,13 @@ class Fault:
         try:
             if len(numbers) != form(kind).count(":"):
                 raise ValueError
-            errand, amount = int(numbers[0]), float(numbers[1]) if len(numbers) > 1 else math.nan
-            if errand < 0 or math.isinf(amount):
+            goal, amount = int(numbers[0]), float(numbers[1]) if len(numbers) > 1 else math.nan
+            if goal < 0 or math.isinf(amount):
                 raise ValueError
         except ValueError:
             raise InputError(
-                f"fault {text!r}",
+                f"{text!r} is not a valid fault",
                 expected=f"{form(kind)}: {KINDS[kind]}",
                 where="--fault",
             ) from None
-        return cls(kind, errand, amount)
+        return cls(kind, goal, amount)

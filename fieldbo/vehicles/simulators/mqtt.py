@@ -1,4 +1,4 @@
-"""The simulated robot on an MQTT bus; what it keeps to is told in `fieldbo.vehicles.mqtt.link`."""
+"""The simulated robot on MQTT; `fieldbo.vehicles.mqtt.link` describes the protocol."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ import numpy as np
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mqtt.client import MqttClient
-from fieldbo.vehicles.mqtt.link import TO_ROBOT, Codec, Mqtt, flag, identity, number, read, told, whole
-from fieldbo.vehicles.remote.link import At, Charge, Done, Goal, Refused, Signal
+from fieldbo.vehicles.mqtt.link import (
+    TO_ROBOT,
+    Codec,
+    Mqtt,
+    flag,
+    goal_id,
+    json_object,
+    number,
+    or_null,
+    whole,
+)
+from fieldbo.vehicles.remote.link import BatteryReport, Goal, GoalRejected, GoalResult, PositionReport, Report
 from fieldbo.vehicles.simulators.robot import Robot
 
 _TICK_S = 0.02
@@ -26,7 +36,7 @@ Say = Callable[[str], object]
 
 
 def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
-    """Carry out what comes over the bus, until Ctrl-C.
+    """Carry out the goals that arrive, until Ctrl-C.
 
     Parameters
     ----------
@@ -35,76 +45,89 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
     ground : Ground or None
         Where the world lies.
     say : Callable
-        Prints a line for whoever watches; ``ready`` once goals can come.
+        Prints a line; ``ready`` once goals can arrive.
     """
     _wait_for_broker(link, say)
     codec = Codec(robot.world.domain.axes, ground)
-    heard: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+    todo: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
-    def hear(name: str, payload: bytes, retained: bool) -> None:
-        if not retained:  # a goal of another day
-            heard.put(lambda: _obey(robot, codec, name, payload, say))
+    def receive(name: str, payload: bytes, retained: bool) -> None:
+        if not retained:  # a retained goal is stale
+            todo.put(lambda: _obey(robot, codec, name, payload, say))
 
-    bus = MqttClient(
+    client = MqttClient(
         link,
         link.topic,
-        hears=TO_ROBOT,
-        heard=hear,
-        up=lambda: heard.put(lambda: say("ready")),
-        down=lambda why: heard.put(lambda: say(why)),
-        present="status",
+        subscribe=TO_ROBOT,
+        on_message=receive,
+        on_ready=lambda: todo.put(lambda: say("ready")),
+        on_failure=lambda why: todo.put(lambda: say(why)),
+        presence="status",
     )
     try:
         while True:
             with suppress(queue.Empty):
-                heard.get(timeout=_TICK_S)()
+                todo.get(timeout=_TICK_S)()
             for name, body, qos in messages(codec, robot.tick()):
-                bus.publish(name, body, qos=qos)
+                client.publish(name, body, qos=qos)
     finally:
-        bus.close()
+        client.close()
 
 
 def _wait_for_broker(link: Mqtt, say: Say) -> None:
-    """Wait until the broker is there; no other robot may be."""
-    up, other = threading.Event(), threading.Event()
-    listener = MqttClient(link, link.topic, ("telemetry",), heard=lambda *_: other.set(), up=up.set, down=say)
+    """Wait until the broker answers; fail if another robot is already there."""
+    ready, other = threading.Event(), threading.Event()
+    listener = MqttClient(
+        link,
+        link.topic,
+        subscribe=("telemetry",),
+        on_message=lambda *_: other.set(),
+        on_ready=ready.set,
+        on_failure=say,
+    )
     try:
-        up.wait()
+        ready.wait()
         if other.wait(_ALONE_S):
             raise VehicleError(
-                f"there is a robot at {link.address} already: end that one first, or choose another topic"
+                f"there is already a robot at {link.address}\n"
+                "  fix:      stop that robot first, or choose another topic"
             )
     finally:
         listener.close()
 
 
 def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> None:
-    """Do as one message says; pass over what can't be understood, for anyone may publish anything."""
+    """Do what a message says; ignore what cannot be understood, since anyone may publish anything."""
     try:
-        body = read(name, payload)
+        body = json_object(name, payload)
         match name:
             case "goal":
-                robot.go(errand(codec, body))
+                robot.go(goal_of(codec, body))
             case "cancel":
-                robot.cancel(identity(body))
+                robot.cancel(goal_id(body))
             case "ask":
-                robot.ask(identity(body))
+                robot.ask(goal_id(body))
             case _:
                 robot.hold()
     except InputError as error:
-        say(f"passed over: {error.problem}; expected: {error.expected}")
+        say(f"ignored a message: {error.problem}; expected: {error.expected}")
     except Exception as error:
-        say(f"passed over: {error!r}")
+        say(f"ignored a message: {error!r}")
 
 
-def errand(codec: Codec, body: Mapping[str, Any]) -> Goal:
-    """Return the errand in a goal.
+def goal_of(codec: Codec, body: Mapping[str, Any]) -> Goal:
+    """Return the goal in a message.
+
+    Raises
+    ------
+    InputError
+        The message cannot be understood.
 
     Examples
     --------
     >>> from fieldbo.domain.axes import Axis
     >>> codec = Codec([Axis("sugar", "g/l", 0, 9), Axis("pH", "", 0, 9)])
-    >>> errand(codec, {"id": "m/3", "site": {"sugar": 2, "pH": None}}).controls
+    >>> goal_of(codec, {"id": "m/3", "site": {"sugar": 2, "pH": None}}).controls
     array([ True, False])
     """
     if not isinstance(body.get("site"), Mapping):
@@ -112,7 +135,7 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Goal:
     site = codec.site(body["site"])
     free = np.isnan(site)
     return Goal(
-        identity(body),
+        goal_id(body),
         site,
         controls=~free if free.any() else None,
         level=whole(body, "level"),
@@ -121,41 +144,41 @@ def errand(codec: Codec, body: Mapping[str, Any]) -> Goal:
     )
 
 
-def messages(codec: Codec, signals: list[Signal]) -> list[tuple[str, dict[str, Any], int]]:
-    """Return what a robot has to say as messages: topic, body and quality of service."""
+def messages(codec: Codec, reports: list[Report]) -> list[tuple[str, dict[str, Any], int]]:
+    """Return a robot's reports as messages: topic, body and quality of service."""
     telemetry: dict[str, Any] = {}
     answers: list[tuple[str, dict[str, Any], int]] = []
-    for signal in signals:
-        match signal:
-            case At():
-                telemetry["position"] = codec.place(signal.position)
-            case Charge():
-                telemetry |= {"battery": signal.amount, "battery_share": signal.share}
-            case Refused():
-                answers.append(("refused", {"id": signal.errand, "reason": signal.reason}, 1))
-            case Done():
-                answers.append(("result", result(codec, signal), 1))
+    for report in reports:
+        match report:
+            case PositionReport():
+                telemetry["position"] = codec.place(report.position)
+            case BatteryReport():
+                telemetry |= {"battery": report.amount, "battery_share": report.share}
+            case GoalRejected():
+                answers.append(("refused", {"id": report.goal, "reason": report.reason}, 1))
+            case GoalResult():
+                answers.append(("result", result_body(codec, report), 1))
     return [*([("telemetry", telemetry, 0)] if telemetry else []), *answers]
 
 
-def result(codec: Codec, done: Done) -> dict[str, Any]:
-    """Return what was done as it is told."""
-    channels = done.channels or {}
+def result_body(codec: Codec, result: GoalResult) -> dict[str, Any]:
+    """Return the body of a result's message."""
+    channels = result.channels or {}
     return {
-        "id": done.errand,
-        "part": done.part,
-        "last": done.last,
-        "complete": done.complete,
-        "position": codec.place(done.position),
-        "cost": told(done.cost),
-        "duration_s": told(done.duration_s),
+        "id": result.goal,
+        "part": result.part,
+        "last": result.last,
+        "complete": result.complete,
+        "position": codec.place(result.position),
+        "cost": or_null(result.cost),
+        "duration_s": or_null(result.duration_s),
         "readings": [
             {
                 "site": codec.place(site),
-                "value": told(done.values[k]),
-                "seconds": told(done.seconds[k]),
-                "channels": {name: told(read[k]) for name, read in channels.items()},
+                "value": or_null(result.values[k]),
+                "seconds": or_null(result.seconds[k]),
+                "channels": {name: or_null(values[k]) for name, values in channels.items()},
             }
-            for k, site in enumerate(done.sites)
+            for k, site in enumerate(result.sites)
         ],
     }

@@ -1,7 +1,7 @@
-"""A robot in a simulated world: drives, reads, runs its battery down, and misbehaves on demand.
+"""A robot in a simulated world: it travels, samples, drains its battery, and misbehaves on demand.
 
-It knows nothing of links. A program for one kind of link gives it errands, calls `tick` often, and sends on
-what comes back: the same signals that arrive at the other end.
+It is independent of links: a program for one kind of link gives it goals, calls `tick` often, and sends on
+the reports that `tick` returns.
 """
 
 from __future__ import annotations
@@ -17,42 +17,50 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.messages import GoHome, Query
-from fieldbo.vehicles.remote.link import At, Charge, Done, Goal, Refused, Signal
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    PositionReport,
+    Report,
+)
 from fieldbo.vehicles.simulators.faults import Fault
 from fieldbo.world.world import World
 
-_SAYS_S = 0.1
-"""Where it is, and what it has left, is said so often, by this machine's clock."""
+_REPORT_S = 0.1
+"""Interval of position and battery reports, by this machine's clock."""
 
 
 @dataclass
 class _Leg:
-    """An errand under way; times on the robot's clock."""
+    """A goal under way; times on the robot's clock."""
 
-    errand: Goal
+    goal: Goal
     number: int
     path: Array
     began_s: float
     ends_s: float
     cost: float
-    goal: Array
+    end: Array
     paid: float = 0.0
 
 
 class Robot:
-    """Carries errands out in a world, one at a time; a new one takes the place of the one it is at.
+    """Carries out goals in a world, one at a time; a new goal replaces the one under way.
 
     Parameters
     ----------
     world : World
-        With a field.
+        A world with a field.
     seed : int
-        Of a mission: then its readings are those of the mission's own simulation.
-    start : (d,) array
+        With a mission's seed, the readings equal those of the mission's simulation.
+    start : (d,) array, optional
+        By default the world's start.
     battery : float
-        In the world's cost unit.
+        What a full battery holds, in the world's cost unit.
     speedup : float
-        Its clock runs so many times faster than this machine's.
+        How many times faster its clock runs than this machine's.
     faults : sequence of Fault
     """
 
@@ -72,34 +80,34 @@ class Robot:
         self.position: Array = np.asarray(at, dtype=float)
         self.battery = self.remaining = battery
         self.reading = math.nan
-        self._faults = {(fault.kind, fault.errand): fault for fault in faults}
+        self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
         self._leg: _Leg | None = None
         self._count = 0
-        self._known: dict[str, list[Signal]] = {}
-        self._later: list[tuple[float, Signal]] = []
+        self._answers: dict[str, list[Report]] = {}
+        self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
         self._began = time.monotonic()
-        self._said = -math.inf
-        self._news: list[Signal] = []
+        self._reported_s = -math.inf
+        self._pending: list[Report] = []
 
     @property
     def clock_s(self) -> float:
-        """Seconds since it was switched on, by its own clock, which may have jumped."""
+        """Seconds since the robot was switched on, by its own clock, which may have jumped."""
         return self._time_s + self._jumped_s
 
     @property
     def _time_s(self) -> float:
         return self.speedup * (time.monotonic() - self._began)
 
-    # -- what a link asks of it ------------------------------------------------------------------------
+    # -- requests from the link ------------------------------------------------------------------------
 
-    def go(self, errand: Goal) -> None:
-        """Begin an errand; one that is known is answered as before, one under way goes on."""
-        if self._leg is not None and self._leg.errand.id == errand.id:
+    def go(self, goal: Goal) -> None:
+        """Start a goal; repeat the answer if it is known, continue if it is under way."""
+        if self._leg is not None and self._leg.goal.id == goal.id:
             return
-        if errand.id in self._known:
-            self._news += self._known[errand.id]
+        if goal.id in self._answers:
+            self._pending += self._answers[goal.id]
             return
         number, self._count = self._count, self._count + 1
         if (drain := self._fault("drain", number)) is not None:
@@ -109,36 +117,36 @@ class Robot:
         if (gap := self._fault("silent", number)) is not None:
             self._silent_until = time.monotonic() + gap.amount
         on_demand = self._fault("refuse", number) is not None
-        if (problem := "refused on demand" if on_demand else self._problem(errand)) is not None:
-            self._answer(number, Refused(errand.id, problem))
+        if (problem := "rejected on demand" if on_demand else self._problem(goal)) is not None:
+            self._answer(number, GoalRejected(goal.id, problem))
             return
         self.hold()
-        self._set_out(errand, number)
+        self._start(goal, number)
 
-    def cancel(self, errand: str) -> None:
-        """Give an errand up: what was done of it is told; of one that is not known, nothing was."""
-        if self._leg is not None and self._leg.errand.id == errand:
+    def cancel(self, goal: str) -> None:
+        """Abandon the goal with this id and report what was done of it, which may be nothing."""
+        if self._leg is not None and self._leg.goal.id == goal:
             self.hold()
-        elif errand not in self._known:
-            self._answer(-1, self._cut_short(errand, 0.0, 0.0))
+        elif goal not in self._answers:
+            self._answer(-1, self._cut_short(goal, 0.0, 0.0))
 
     def hold(self) -> None:
-        """Stay here; the errand under way is cut short."""
+        """Stay in place; cut the goal under way short."""
         leg, self._leg = self._leg, None
         if leg is not None:
             self._move(leg, self._time_s)
-            self._answer(leg.number, self._cut_short(leg.errand.id, leg.paid, self._time_s - leg.began_s))
+            self._answer(leg.number, self._cut_short(leg.goal.id, leg.paid, self._time_s - leg.began_s))
 
-    def ask(self, errand: str) -> None:
-        """Tell once more what came of an errand, if that is known."""
-        self._news += self._known.get(errand, [])
+    def ask(self, goal: str) -> None:
+        """Report the outcome of a goal again, if it is known."""
+        self._pending += self._answers.get(goal, [])
 
-    def knows(self, errand: str) -> bool:
-        """Say whether an errand was settled or is under way."""
-        return errand in self._known or (self._leg is not None and self._leg.errand.id == errand)
+    def knows(self, goal: str) -> bool:
+        """Return True if the goal was answered or is under way."""
+        return goal in self._answers or (self._leg is not None and self._leg.goal.id == goal)
 
-    def tick(self) -> list[Signal]:
-        """Go on, and return what there is to say; call it often."""
+    def tick(self) -> list[Report]:
+        """Advance, and return the reports to send; call it often."""
         leg, now = self._leg, time.monotonic()
         if leg is not None:
             now_s = self._time_s
@@ -146,138 +154,138 @@ class Robot:
             if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
                 self._leg = None
                 self._arrive(leg)
-        due = [signal for at, signal in self._later if now >= at]
-        self._later = [(at, signal) for at, signal in self._later if now < at]
-        news, self._news = [*self._news, *due], []
+        due = [report for at, report in self._delayed if now >= at]
+        self._delayed = [(at, report) for at, report in self._delayed if now < at]
+        reports, self._pending = [*self._pending, *due], []
         if now < self._silent_until:
-            self._later += [(self._silent_until, signal) for signal in news]
+            self._delayed += [(self._silent_until, report) for report in reports]
             return []
-        if now >= self._said + _SAYS_S or news:
-            self._said = now
-            news = [self._charge(), At(self.position), *news]  # what is left on arrival is known by then
-        return news
+        if now >= self._reported_s + _REPORT_S or reports:
+            self._reported_s = now
+            reports = [self._battery_report(), PositionReport(self.position), *reports]  # before the result
+        return reports
 
-    # -- driving ---------------------------------------------------------------------------------------
+    # -- moving ----------------------------------------------------------------------------------------
 
     def _fault(self, kind: str, number: int) -> Fault | None:
         return self._faults.get((kind, number))
 
-    def _set(self, errand: Goal) -> Array:
-        """Return the site of an errand, with what is left free in the middle."""
-        return np.where(np.isnan(errand.site), self.world.domain.middle, errand.site)
+    def _end(self, goal: Goal) -> Array:
+        """Return the site of a goal (d,), with free variables in the middle of their axes."""
+        return np.where(np.isnan(goal.site), self.world.domain.middle, goal.site)
 
-    def _problem(self, errand: Goal) -> str | None:
-        """Return why an errand can't be carried out here; None if it can."""
+    def _problem(self, goal: Goal) -> str | None:
+        """Return why a goal cannot be carried out here; None if it can."""
         world, axes = self.world, self.world.domain.axes
         here = f"this robot is in {world.name}, with {', '.join(axis.name for axis in axes)}"
-        if errand.site.shape != (len(axes),):
-            return f"a site of {errand.site.size} numbers: {here}"
-        free, sets = np.isnan(errand.site), world.domain.controls
-        if free.any() and (errand.home or sets is None or sets.index_of(errand.controls) is None):
+        if goal.site.shape != (len(axes),):
+            return f"the site has {goal.site.size} coordinates: {here}"
+        free, sets = np.isnan(goal.site), world.domain.controls
+        if free.any() and (goal.home or sets is None or sets.index_of(goal.controls) is None):
             missing = ", ".join(axis.name for axis, left in zip(axes, free, strict=True) if left)
-            return f"nothing is said of {missing}: {here}"
-        if errand.level not in range(world.sensor.settings):
-            return f"there is no setting {errand.level} of its sensor"
-        if not world.domain.contains(self._set(errand)[None])[0]:
-            return f"outside of where it can go: {here}"
+            return f"the site has no value for {missing}: {here}"
+        if goal.level not in range(world.sensor.settings):
+            return f"the sensor has no setting {goal.level}"
+        if not world.domain.contains(self._end(goal)[None])[0]:
+            return f"the site is out of reach: {here}"
         return None
 
-    def _order(self, errand: Goal) -> Query | GoHome:
-        if errand.home:
-            return GoHome(0, errand.id, errand.site)
-        return Query(errand.site, errand.controls, errand.level, id=errand.id)
+    def _order(self, goal: Goal) -> Query | GoHome:
+        if goal.home:
+            return GoHome(0, goal.id, goal.site)
+        return Query(goal.site, goal.controls, goal.level, id=goal.id)
 
-    def _set_out(self, errand: Goal, number: int) -> None:
-        world, ask, now_s = self.world, self._ask(errand, number), self._time_s
-        cost, seconds = world.takes(self._order(errand), self.position, now_s, stream(self.seed, "cost", ask))
-        goal = self._set(errand)
-        path = world.cost.path(self.position, goal)
-        self._leg = _Leg(errand, number, path, now_s, now_s + seconds, self._rate * cost, goal)
+    def _start(self, goal: Goal, number: int) -> None:
+        world, key, now_s = self.world, self._key(goal, number), self._time_s
+        cost, seconds = world.takes(self._order(goal), self.position, now_s, stream(self.seed, "cost", key))
+        end = self._end(goal)
+        path = world.cost.path(self.position, end)
+        self._leg = _Leg(goal, number, path, now_s, now_s + seconds, self._rate * cost, end)
         self.reading = math.nan
 
-    def _ask(self, errand: Goal, number: int) -> int:
-        """Return the number of the ask, which keys the random streams: the id's, or how many came before."""
-        tail = errand.id.rpartition("#")[0].rpartition("/")[2]
+    def _key(self, goal: Goal, number: int) -> int:
+        """Return the key of the random streams: the number in the goal's id, or that of the goal itself."""
+        tail = goal.id.rpartition("#")[0].rpartition("/")[2]
         return int(tail) if tail.isdecimal() else number
 
     def _move(self, leg: _Leg, now_s: float) -> None:
-        """Go along the path, and pay for it, as time passes."""
+        """Advance along the path, and drain the battery, as time passes."""
         whole = leg.ends_s - leg.began_s
-        share = 1.0 if whole <= 0 else min(1.0, (now_s - leg.began_s) / whole)
-        self.position = _along(leg.path, share)
-        paid = share * leg.cost
+        fraction = 1.0 if whole <= 0 else min(1.0, (now_s - leg.began_s) / whole)
+        self.position = _along(leg.path, fraction)
+        paid = fraction * leg.cost
         self.remaining = max(0.0, self.remaining - (paid - leg.paid))
         leg.paid = paid
 
     def _arrive(self, leg: _Leg) -> None:
-        """Read, unless it is home, and answer."""
-        errand, number, took_s = leg.errand, leg.number, leg.ends_s - leg.began_s
+        """Sample, unless this is home, and answer."""
+        goal, number, took_s = leg.goal, leg.number, leg.ends_s - leg.began_s
         if (jump := self._fault("clock", number)) is not None:
             took_s += jump.amount
-        if errand.home:
-            done = self._done(errand.id, leg.paid, took_s)
+        if goal.home:
+            result = self._result(goal.id, leg.paid, took_s)
         else:
-            self.position, self.reading = self._seen(leg)
-            done = replace(
-                self._done(errand.id, leg.paid, took_s),
+            self.position, self.reading = self._sample(leg)
+            result = replace(
+                self._result(goal.id, leg.paid, took_s),
                 sites=self.position[None],
                 values=np.array([self.reading]),
                 seconds=np.array([took_s]),
             )
-        self._answer(number, done)
+        self._answer(number, result)
 
-    def _seen(self, leg: _Leg) -> tuple[Array, float]:
+    def _sample(self, leg: _Leg) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
-        errand, ask = leg.errand, self._ask(leg.errand, leg.number)
-        query = Query(errand.site, errand.controls, errand.level, id=errand.id)
+        goal, key = leg.goal, self._key(leg.goal, leg.number)
+        query = Query(goal.site, goal.controls, goal.level, id=goal.id)
         if (astray := self._fault("astray", leg.number)) is not None:
-            off = leg.goal + astray.amount * np.eye(len(leg.goal))[0]
+            off = leg.end + astray.amount * np.eye(len(leg.end))[0]
             query = replace(query, site=self.world.domain.clipped(off), controls=None)
-        seen = self.world.evaluate(
+        observation = self.world.evaluate(
             query,
             self.position,
             leg.ends_s,
-            stream(self.seed, "sensor", ask),
-            chance=stream(self.seed, "chance", ask),
+            stream(self.seed, "sensor", key),
+            chance=stream(self.seed, "chance", key),
         )
-        value = float(seen.values[-1])
+        value = float(observation.values[-1])
         if self._fault("nan", leg.number) is not None:
             value = math.nan
         if self._fault("absurd", leg.number) is not None:
             value = 1e30
-        return seen.position if astray is None else off, value
+        return observation.position if astray is None else off, value
 
-    def _done(self, errand: str, cost: float, seconds: float) -> Done:
+    def _result(self, goal: str, cost: float, seconds: float) -> GoalResult:
         none = np.empty(0)
-        return Done(
-            errand, self.position, np.empty((0, len(self.position))), none, none, cost, duration_s=seconds
+        return GoalResult(
+            goal, self.position, np.empty((0, len(self.position))), none, none, cost, duration_s=seconds
         )
 
-    def _cut_short(self, errand: str, cost: float, seconds: float) -> Done:
-        return replace(self._done(errand, cost, seconds), complete=False)
+    def _cut_short(self, goal: str, cost: float, seconds: float) -> GoalResult:
+        return replace(self._result(goal, cost, seconds), complete=False)
 
-    # -- talking ---------------------------------------------------------------------------------------
+    # -- reporting -------------------------------------------------------------------------------------
 
-    def _charge(self) -> Charge:
+    def _battery_report(self) -> BatteryReport:
         share = self.remaining / self.battery if math.isfinite(self.battery) else None
-        return Charge(share, self.remaining if share is not None else None)
+        return BatteryReport(share, self.remaining if share is not None else None)
 
-    def _answer(self, number: int, answer: Done | Refused) -> None:
-        """Say what came of an errand: at once, late, or two times; and remember it."""
-        self._known[answer.errand] = [answer]
+    def _answer(self, number: int, answer: GoalResult | GoalRejected) -> None:
+        """Send the outcome of a goal (at once, late or twice), and remember it."""
+        self._answers[answer.goal] = [answer]
         copies = 2 if self._fault("twice", number) is not None else 1
         if (late := self._fault("late", number)) is not None:
-            self._later += [(time.monotonic() + late.amount, answer)] * copies
+            self._delayed += [(time.monotonic() + late.amount, answer)] * copies
         else:
-            self._news += [answer] * copies
+            self._pending += [answer] * copies
 
 
-def _along(path: Array, share: float) -> Array:
-    """Return the point (d,) after a share of a path (k, d)."""
-    if share >= 1.0:
+def _along(path: Array, fraction: float) -> Array:
+    """Return the point (d,) after a fraction of a path (k, d)."""
+    if fraction >= 1.0:
         return np.asarray(path[-1])
     lengths = [float(np.linalg.norm(b - a)) for a, b in pairwise(path)]
-    left = share * math.fsum(lengths)
+    left = fraction * math.fsum(lengths)
     for (a, b), length in zip(pairwise(path), lengths, strict=True):
         if left <= length and length > 0:
             return np.asarray(a + left / length * (b - a))

@@ -18,8 +18,8 @@ from scipy.special import ndtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.belief.fit import LogNormalPrior, fit
 from fieldbo.belief.kernels import kernel
+from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
@@ -297,17 +297,17 @@ def fit_table(
     values = scale.to_model(readings.values)
     subset = _chosen(len(values))
     known_noise = None if noise is None else noise[subset]
-    fitted = fit(start, readings.sites[subset], values[subset], known_noise, prior, stream(0, "model"))
+    fitted = fit_kernel(start, readings.sites[subset], values[subset], known_noise, prior, stream(0, "model"))
     variances = np.full(len(values), fitted.noise_variance) if noise is None else noise
-    belief = Belief(fitted.kernel).given(readings.sites, values, variances)
+    belief = Belief(fitted.kernel).condition_on(readings.sites, values, variances)
     mean, variance = belief.leave_one_out()
     z = np.abs(belief.values - mean) / np.sqrt(variance)
     missed = scale.to_user(belief.values) - scale.to_user(mean)
     notes: tuple[str, ...] = ()
     if readings.repeated:
-        notes += (f"{readings.repeated} of {len(values)} readings repeat a site and are pooled",)
+        notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
     if len(subset) < len(values):
-        notes += (f"the hyperparameters are fitted to {len(subset)} of {len(values)} readings",)
+        notes += (f"hyperparameters are fitted to {len(subset)} of {len(values)} readings",)
     field = TableField(
         readings,
         extent,

@@ -1,0 +1,268 @@
+"""What a vehicle can still afford, estimated from the end of its queue.
+
+The end of the queue is where the vehicle will be, and what it will have left, once all its outstanding orders
+are done. `fieldbo.agent.ledger` derives the inequality that the guard keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.agent.ledger import Ledger
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.limits import Limit
+from fieldbo.messages import GoHome, Order, Query
+from fieldbo.mission.vehicle_spec import VehicleSpec
+
+
+@dataclass
+class Affordability:
+    """Declared prices of a vehicle's orders, and what its battery and time limit still allow.
+
+    Parameters
+    ----------
+    spec : VehicleSpec
+        The vehicle as the mission describes it.
+    cost : CostModel or None
+        The declared cost model; None where costs are unknown: an order then costs what its policy expects.
+
+    Attributes
+    ----------
+    position : (d,) array
+        The latest reported position.
+    ledger : Ledger
+        The battery, in the world's cost unit.
+    time_ledger : Ledger
+        The time limit, in seconds; infinite if there is none.
+    time_s : float
+        The vehicle's clock, in seconds since the start.
+    queue : list of Order
+        Outstanding orders, first to last.
+    """
+
+    spec: VehicleSpec
+    cost: CostModel | None
+    position: Array = field(init=False)
+    ledger: Ledger = field(init=False)
+    time_ledger: Ledger = field(init=False)
+    time_s: float = 0.0
+    queue: list[Order] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.position, self.ledger = self.spec.start, Ledger(self.spec.battery)
+        self.time_ledger = Ledger(np.inf if self.spec.time_limit_s is None else self.spec.time_limit_s)
+
+    # -- where and when --------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> Array:
+        """The position (d,) at the end of the queue."""
+        return self._end_of(self.queue[-1]) if self.queue else self.position
+
+    def _end_of(self, order: Order) -> Array:
+        """Return where an order ends (d,)."""
+        if isinstance(order, Query):
+            free = np.isnan(order.site)  # unknown until the sample is taken
+            return np.where(free, self.position, order.site) if free.any() else order.site
+        assert self.spec.home is not None
+        return self.spec.home
+
+    @property
+    def queue_s(self) -> float:
+        """Declared duration of the queue, in seconds."""
+        held = self.time_ledger.reserved
+        return math.fsum(held[str(order.id)] for order in self.queue)
+
+    def done_s(self, order: Order) -> float:
+        """Return when an order would be done if it were issued now, on the vehicle's clock."""
+        return self.time_s + self.queue_s + self.seconds(order)
+
+    # -- declared prices -------------------------------------------------------------------------------
+
+    def price(self, order: Order, start: Array | None = None) -> float:
+        """Return the declared cost of an order from `start` (d,), by default the end of the queue."""
+        start = self.end if start is None else start
+        if isinstance(order, GoHome):
+            return float(self.return_cost(start[None])[0])
+        if self.cost is None:
+            return order.expected_cost or 0.0
+        return float(self.cost.to(start, order.site[None], order.controls, order.level, self.time_s)[0])
+
+    def seconds(self, order: Order, start: Array | None = None) -> float:
+        """Return the declared duration of an order from `start` (d,), by default the end of the queue."""
+        start = self.end if start is None else start
+        if isinstance(order, GoHome):
+            return float(self.return_s(start[None])[0])
+        if self.cost is None:
+            return 0.0
+        return float(
+            self.cost.duration_s(start, order.site[None], order.controls, order.level, self.time_s)[0]
+        )
+
+    def return_cost(self, sites: Array) -> Array:
+        """Return the cost (N,) of the trip home from `sites` (N, d); zeros without a home."""
+        home = self.spec.home
+        if home is None or self.cost is None:
+            return np.zeros(len(sites))
+        return self.cost.travel(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
+
+    def return_s(self, sites: Array) -> Array:
+        """Return the duration (N,) of the trip home from `sites` (N, d), in seconds; zeros without a home."""
+        home = self.spec.home
+        if home is None or self.cost is None:
+            return np.zeros(len(sites))
+        return self.cost.travel_s(np.atleast_2d(sites), home[None], self.time_s)[:, 0]
+
+    def reserves(self, order: Order) -> tuple[float, float]:
+        """Return how much battery and time to set aside for an order behind the queue."""
+
+        def price(start: Array) -> Array:
+            return np.array(self.price(order, start))
+
+        def seconds(start: Array) -> Array:
+            return np.array(self.seconds(order, start))
+
+        return float(self._at_most(price, self.ledger)), float(self._at_most(seconds, self.time_ledger))
+
+    def _at_most(self, price: Callable[[Array], Array], ledger: Ledger) -> Array:
+        """Return the most that an order behind the queue can take (N,), whichever queued orders are rejected.
+
+        The triangle inequality may fail: with round obstacles and legs that begin and end at rest, dropping
+        an order can make the next one more expensive than the two together. So the price is also taken from
+        every earlier place in the queue, less what is set aside for the orders between. `price` maps a start
+        (d,) to prices (N,).
+        """
+        most, held = price(self.end), 0.0
+        starts = [self.position, *(self._end_of(order) for order in self.queue)]
+        for order, start in zip(reversed(self.queue), reversed(starts[:-1]), strict=True):
+            held += ledger.entries[str(order.id)].declared
+            most = np.maximum(most, price(start) - held)
+        return most
+
+    # -- the guard -------------------------------------------------------------------------------------
+
+    @property
+    def free(self) -> float:
+        """Battery left after the reserve and the queue, should every queued order overrun by the margin."""
+        return self.ledger.free(self._margin(self.ledger)) - self.spec.reserve
+
+    def _margin(self, ledger: Ledger) -> float:
+        """Return the fraction by which orders may overrun: the mission's, or the latest orders' if larger."""
+        return self.spec.margin if self.cost is None else max(self.spec.margin, ledger.overrun)
+
+    @property
+    def spendable(self) -> float:
+        """Battery left for moves at their declared costs."""
+        return max(0.0, self.free) / (1.0 + self._margin(self.ledger))
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """Battery, and time if limited, to spend from the end of the queue; empty if costs are unknown."""
+        cost, margin, margin_s = self.cost, self._margin(self.ledger), self._margin(self.time_ledger)
+        if cost is None:
+            return ()
+
+        def price(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
+            return cost.to(positions, sites, controls, level, self.time_s)
+
+        battery = Limit("battery", self.free / (1.0 + margin), price, self.return_cost)
+        if self.spec.time_limit_s is None:
+            return (battery,)
+
+        def seconds(positions: Array, sites: Array, controls: Mask | None = None, level: int = 0) -> Array:
+            return cost.duration_s(positions, sites, controls, level, self.time_s)
+
+        time = Limit("time", self.time_ledger.free(margin_s) / (1.0 + margin_s), seconds, self.return_s)
+        return battery, time
+
+    def affordable(
+        self,
+        sites: Array,
+        controls: Mask | None = None,
+        level: int = 0,
+        position: Array | None = None,
+        spent: float | Sequence[float] = 0.0,
+    ) -> Mask:
+        """Return which queries are affordable, including the trip home, reserve, margin and time limit.
+
+        Parameters
+        ----------
+        sites : (N, d) array
+        controls : (d,) bool array, optional
+        level : int
+        position : (d,) array, optional
+            Start of the query; by default the end of the queue. Set it for a simulated path.
+        spent : float or sequence of float
+            Declared cost of that path so far: in the cost unit, or one number for each of `limits`.
+
+        Returns
+        -------
+        (N,) bool array
+            A query that takes exactly what is left is affordable. Where costs are unknown, all queries are
+            while anything is left.
+        """
+        ends = np.atleast_2d(sites)
+        able = np.full(len(ends), self.cost is not None or self.spendable > 0)
+        ledgers = (self.ledger, self.time_ledger)
+        for limit, ledger, before in zip(self.limits, ledgers, self._by_limit(spent), strict=False):
+
+            def going(start: Array, limit: Limit = limit) -> Array:
+                return limit.going(start, ends, controls, level)
+
+            taken = self._at_most(going, ledger) if position is None else going(position)
+            able &= before + taken + limit.back(ends) <= limit.left
+        return able
+
+    def _by_limit(self, spent: float | Sequence[float]) -> Sequence[float]:
+        """Return how much of each limit a simulated path has spent; a single number is in the cost unit."""
+        if not isinstance(spent, int | float):
+            return spent
+        if self.spec.time_limit_s is None:
+            return (spent,)
+        assert self.cost is not None
+        return spent, spent * self.cost.seconds_per_unit if spent else 0.0
+
+    def can_pay(self, queries: Sequence[Query]) -> bool:
+        """Return True if all `queries` are affordable, one after the other from the end of the queue."""
+        position, limits = self.end, self.limits
+        spent = [0.0] * len(limits)
+        for query in queries:
+            site = query.site[None]
+            if not self.affordable(site, query.controls, query.level, position, spent)[0]:
+                return False
+            for k, limit in enumerate(limits):
+                spent[k] += float(limit.going(position, site, query.controls, query.level)[0])
+            position = query.site
+        return True
+
+    def short_of(self, sites: Array, sets: Sequence[Mask | None] = (None,), level: int = 0) -> str | None:
+        """Return the limit that rules out most of `sites` (N, d), or None if none rules out any.
+
+        Each site is priced with the cheapest of the control `sets`. Unreachable sites do not count, and the
+        first limit wins a tie.
+        """
+        if self.cost is None:
+            return "battery"
+        ruled_out: dict[str, int] = {}
+        for limit in self.limits:
+            going = np.min([limit.going(self.end, sites, controls, level) for controls in sets], axis=0)
+            needed = going + limit.back(sites)
+            ruled_out[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))
+        most = max(ruled_out, key=lambda name: ruled_out[name])
+        return most if ruled_out[most] else None
+
+    @property
+    def unpriced(self) -> str | None:
+        """Id of the first queued order of unknown cost; None if there is none."""
+        planned = {str(order.id): self.ledger.entries[str(order.id)].planned for order in self.queue}
+        return next((order for order, cost in planned.items() if math.isnan(cost)), None)
+
+    @property
+    def affordable_home(self) -> bool:
+        """True if the battery is enough for the trip home, without the margin."""
+        return float(self.return_cost(self.position[None])[0]) <= self.ledger.left

@@ -1,0 +1,184 @@
+"""Carrying out a run or a resumed run: live progress, Ctrl-C, files, the report and exit codes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import ExitStack
+
+    from rich.console import Console
+
+    from fieldbo.messages import Event
+    from fieldbo.mission.mission import Mission
+    from fieldbo.results.curve import Step
+    from fieldbo.results.result import Result
+    from fieldbo.vehicles.base import Vehicle
+
+
+def connect(vehicles: Sequence[Vehicle], links: ExitStack, console: Console) -> None:
+    """Wait until all vehicles answer, before a run folder is made or a record is resumed."""
+    for vehicle in vehicles:
+        if (address := getattr(vehicle, "address", None)) is not None:
+            console.print(f"waiting for the robot at {address}", style="dim", markup=False)
+        links.enter_context(vehicle)
+
+
+def carry_out(
+    go: Callable[..., Result], mission: Mission, vehicles: Sequence[Vehicle], folder: Path, console: Console
+) -> NoReturn:
+    """Run a mission, write its files, print its report, and exit.
+
+    Parameters
+    ----------
+    go : Callable
+        Runs or resumes the mission; takes ``vehicles``, ``on_step`` and ``on_event``.
+    mission : Mission
+    vehicles : sequence of Vehicle
+        Empty for a simulation.
+    folder : Path
+        The run folder.
+    console : Console
+
+    Raises
+    ------
+    typer.Exit
+        Always: 0 if the run ended, 1 after an error, 130 after Ctrl-C.
+    """
+    from fieldbo.runs.runner import BrokenOffError, Interrupted, unbroken
+
+    code, stopped = 0, "Stopped by you."
+    _treat_as_ctrl_c("SIGTERM", "SIGHUP")
+    try:
+        result = (
+            _with_vehicles(go, mission, vehicles, console) if vehicles else _simulated(go, mission, console)
+        )
+    except Interrupted as stop:
+        code, result = 130, stop.result
+    except BrokenOffError as stop:
+        code, stopped, result = 1, "Stopped by an error.", stop.result
+        typer.echo(f"fieldbo: the run stopped: {stop}\nIts record is in {folder}.", err=True)
+    with unbroken():  # Ctrl-C waits until every file is written
+        with saving(folder):
+            result.save(folder)
+        _show(result, folder, console, stopped)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def saving(folder: Path) -> Iterator[None]:
+    """Exit with code 1 if the files of a run can't be written; its record holds everything they say."""
+    try:
+        yield
+    except OSError as error:
+        file = error.filename or f"a file in {folder}"
+        typer.echo(
+            f"fieldbo: {file} can't be written: {error.strerror or error}\n"
+            "Tables and pictures may be missing, or left over from an earlier stop (delete these). Nothing "
+            f"is lost: the record is complete.\nTo write them once this is fixed: fieldbo resume {folder}\n"
+            f"To write tables and maps elsewhere: fieldbo export {folder} csv netcdf --out FOLDER",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+
+
+def _treat_as_ctrl_c(*names: str) -> None:
+    """Let a closed terminal or a shutdown stop a run like Ctrl-C."""
+    for name in names:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
+def _simulated(go: Callable[..., Result], mission: Mission, console: Console) -> Result:
+    """Run in simulation with a live line."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.terminal import says_compiling
+    from fieldbo.results.formatting import rounded
+
+    battery, unit = mission.vehicles[0].battery, mission.world.cost_unit
+    columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
+    with Progress(*columns, console=console) as progress:
+        line = progress.add_task(f"{rounded(battery, battery)} {unit}", total=battery)
+        progress.update(line, completed=battery)
+
+        def show(step: Step) -> None:
+            progress.update(line, completed=max(0.0, step.remaining), description=_progress(step, mission))
+
+        with when_compiling(says_compiling(progress.console)):
+            return go(on_step=show)
+
+
+def _with_vehicles(
+    go: Callable[..., Result], mission: Mission, vehicles: Sequence[Vehicle], console: Console
+) -> Result:
+    """Run with real vehicles, or with a person as the vehicle, with one line after each order."""
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.terminal import says_compiling
+
+    with when_compiling(says_compiling(console)):
+        return go(
+            vehicles=vehicles,
+            on_step=lambda step: console.print(f"  {_progress(step, mission)}", style="dim"),
+            on_event=partial(_show_trouble, console),
+        )
+
+
+def _show_trouble(console: Console, event: Event) -> None:
+    """Print rejected, lost and incomplete orders."""
+    from fieldbo.messages import Lost, Observation, Rejected
+
+    if isinstance(event, Lost | Rejected):
+        problem = "lost" if isinstance(event, Lost) else "rejected"
+        console.print(f"  {event.order} {problem}: {event.reason}", style="yellow", markup=False)
+    elif isinstance(event, Observation) and not event.complete:
+        console.print(f"  {event.order} was cut short", style="yellow", markup=False)
+
+
+def _progress(step: Step, mission: Mission) -> str:
+    """Return the battery left, the number of sites and the score in one line."""
+    from fieldbo.belief.question import Optimum
+    from fieldbo.results.formatting import amount, counted, extreme, rounded
+
+    question, world = mission.question, mission.world
+    left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
+    head = f"{left} {world.cost_unit} left, {counted(step.step, 'site')}, "
+    if isinstance(question, Optimum):
+        regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
+        return f"{head}{extreme(question)} estimate {amount(step.reported_value, world.quantity)}{regret}"
+    f1 = f"expected F1 {step.expected_f1:.2f}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
+    return f"{head}{step.unclassified:.0%} unclassified, {f1}"
+
+
+def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
+    """Print the report of a run and the place of its files; `stopped` says why it did not end."""
+    from fieldbo.results.formatting import counted
+
+    report = result.report()
+    if result.end_reason is None:
+        readings = counted(len(result.values), "reading")
+        console.print(
+            f"[bold]{stopped}[/] The run folder is complete up to the last observation ({readings})."
+        )
+    else:
+        console.print(report.heading, style="bold", markup=False)
+    for line in report.lines:
+        console.print(f"  {line}", markup=False)
+    for note in report.notes:
+        console.print(f"  note: {note}", style="yellow", markup=False)
+    console.print(
+        f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
+    )
+    if result.end_reason is None:
+        console.print(f"  to continue: fieldbo resume {folder}", soft_wrap=True, markup=False)

@@ -1,0 +1,191 @@
+"""Checks that the parts of a mission fit together. Each raises an `InputError` that says what to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.errors import InputError
+from fieldbo.mission.vehicle_spec import VehicleSpec
+
+if TYPE_CHECKING:
+    from fieldbo.mission.mission import Mission
+
+LARGEST_BATCH = 100
+"""Largest batch: each query is chosen after those before it."""
+
+_KINDS: dict[type, str] = {LevelSet: "level-set", ShareOfMaximum: "level-set", Optimum: "optimum"}
+
+
+def check_mission(mission: Mission) -> None:
+    """Raise an `InputError` if the parts of a mission do not fit together."""
+    check_counts(mission)
+    check_levels(mission)
+    for spec in mission.vehicles:
+        if spec.home is not None:
+            check_trip_home(mission, spec, spec.home)
+    check_question(mission)
+    check_costs(mission)
+    check_controls(mission)
+    mission.policy.check(mission.declared_cost, mission.world.domain)
+    check_end(mission)
+    mission.model.initial(mission.world.domain, mission.question)
+
+
+def check_simulated(mission: Mission) -> None:
+    """Raise an `InputError` if a mission's world is live, so that it cannot be simulated."""
+    if mission.world.live:
+        raise InputError(
+            f"world {mission.world.name} has no [field], so it can't be simulated",
+            expected="a world with a [field], or a vehicle that goes there",
+            fix="carry out the orders yourself: fieldbo run MISSION --by-hand",
+        )
+
+
+def check_counts(mission: Mission) -> None:
+    """Check the numbers of initial readings, of queries in a batch and of steps, and the seed."""
+    size = mission.world.domain.size
+    ranges = (
+        ("count", mission.initial, 0, size, f"0 to {size}, the number of sites", "initial.count"),
+        ("batch", mission.batch, 1, LARGEST_BATCH, f"1 to {LARGEST_BATCH}", "agent.batch"),
+        ("max_steps", mission.max_steps, 1, None, "at least 1", "agent.max_steps"),
+        ("seed", mission.seed, 0, None, "a whole number of at least 0", "seed"),
+    )
+    for name, number, low, high, expected, where in ranges:
+        if number is not None and (number < low or (high is not None and number > high)):
+            raise InputError(f"{name} = {number}", expected=expected, where=where)
+
+
+def check_levels(mission: Mission) -> None:
+    """Check that the sensor has the levels of the initial readings and of the policy."""
+    last = mission.world.sensor.settings - 1
+    levels = {"initial.level": mission.initial_level, "policy.level": getattr(mission.policy, "level", 0)}
+    for where, level in levels.items():
+        if not 0 <= level <= last:
+            raise InputError(
+                f"level = {level}",
+                expected=f"0 to {last}, a setting of the sensor" if last else "0, the sensor's only setting",
+                where=where,
+            )
+
+
+def check_trip_home(mission: Mission, spec: VehicleSpec, home: Array) -> None:
+    """Check that battery and time limit are enough for the trip from start to home."""
+    world = mission.world
+    needed = float(world.cost.travel(spec.start, home[None])[0]) * (1.0 + spec.margin) + spec.reserve
+    if needed > spec.battery:
+        raise InputError(
+            f"battery = {spec.battery:g} {world.cost_unit}, not enough for the trip from start to home",
+            expected=f"at least {needed:g} {world.cost_unit}, including margin and reserve",
+            where="agent.battery",
+            fix="raise the battery, or start closer to home",
+        )
+    seconds = float(world.cost.travel_s(spec.start, home[None])[0]) * (1.0 + spec.margin)
+    if spec.time_limit_s is not None and seconds > spec.time_limit_s:
+        raise InputError(
+            f"time_limit_s = {spec.time_limit_s:g}, not enough for the trip from start to home",
+            expected=f"at least {seconds:g} s, including the margin",
+            where="agent.time_limit_s",
+            fix="raise the time limit, or start closer to home",
+        )
+
+
+def check_question(mission: Mission) -> None:
+    """Check that the policy answers the question, and that the threshold exists."""
+    question, answers = mission.question, mission.policy.answers
+    if not isinstance(question, answers):
+        raise InputError(
+            f"policy {_policy(mission)} does not answer questions of kind {_KINDS[type(question)]}",
+            expected="a question of kind " + " or ".join(sorted({_KINDS[a] for a in answers})),
+            where="policy.kind",
+            fix="choose another policy: fieldbo policies lists what each of them answers",
+        )
+    if isinstance(question, ShareOfMaximum) and not mission.world.live:
+        highest = float(mission.world.truth(mission.world.domain.sites).max())
+        if highest <= 0:
+            raise InputError(
+                f"a fraction of the maximum, which is {highest:g}, lies at or above all values",
+                expected="a field whose maximum is above 0",
+                where="question.threshold.of_maximum",
+                fix="set a threshold in the unit of the values instead",
+            )
+    if isinstance(question, LevelSet):
+        try:
+            ValueScale(mission.model.transform).to_model([question.threshold])
+        except InputError as error:
+            raise error.at("question.threshold") from None
+
+
+def check_costs(mission: Mission) -> None:
+    """Check that the agent knows of costs what its policy needs."""
+    if mission.costs not in mission.policy.costs:
+        needed = "unknown" if mission.costs == "declared" else "declared"
+        raise InputError(
+            f"policy {_policy(mission)} needs {needed} costs, but they are {mission.costs}",
+            expected=f'costs = "{needed}"',
+            where="agent.costs",
+            fix=f"set it, or choose a policy for {mission.costs} costs: fieldbo policies",
+        )
+    if mission.costs == "declared":
+        if not mission.world.cost.known:
+            raise InputError(
+                f"the costs of world {mission.world.name} are not known",
+                expected='costs = "unknown", or a world that declares its costs in [cost]',
+                where="agent.costs",
+                fix='set costs = "unknown", and choose a policy that learns them: fieldbo policies',
+            )
+        return
+    for spec in mission.vehicles:
+        for name, value in (("home", spec.home), ("time_limit_s", spec.time_limit_s)):
+            if value is not None:
+                raise InputError(
+                    f"{name} is set, but it can't be guaranteed while costs are unknown",
+                    expected='costs = "declared"',
+                    where=f"agent.{name}",
+                    fix=f'remove {name}, or set costs = "declared"',
+                )
+
+
+def check_controls(mission: Mission) -> None:
+    """Check that a control set has what the policy sets, and that the model can average over the rest."""
+    controls, transform = mission.world.domain.controls, mission.model.transform
+    if controls is None:
+        return
+    if mission.policy.leaves_free:
+        if transform != "none":
+            raise InputError(
+                f"policy {_policy(mission)} averages values over free variables, but the model is of their "
+                f"{transform}",
+                expected='transform = "none"',
+                where="model.transform",
+            )
+        return
+    if controls.index_of(None) is None:
+        raise InputError(
+            f"policy {_policy(mission)} sets all variables, but no control set contains all of them",
+            expected="a control set of all variables, or a policy that leaves some free",
+            where="policy.kind",
+            fix="add a set of all axes to the world's control_sets, with its cost, or choose another policy: "
+            "fieldbo policies",
+        )
+
+
+def check_end(mission: Mission) -> None:
+    """Check that the battery is spent some day: samples cost something, or the steps are limited."""
+    cost = mission.world.cost
+    if not cost.known or mission.max_steps is not None:
+        return
+    if cost.least_sampling_cost(mission.world.domain.sites) <= 0:
+        raise InputError(
+            "sampling again at the same site costs nothing, so the battery might never be spent",
+            expected="a sampling cost above 0, or a limit on steps",
+            where="cost",
+            fix=f"{cost.to_price_samples}, or set max_steps in [agent]",
+        )
+
+
+def _policy(mission: Mission) -> str:
+    """Return the name of a mission's policy."""
+    return mission.policy_kind or type(mission.policy).__name__

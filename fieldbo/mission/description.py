@@ -1,0 +1,165 @@
+"""Missions and worlds in words, one line per topic, as ``fieldbo check`` prints them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Mask
+from fieldbo.costs.chain import Modular
+from fieldbo.costs.control_sets import Subset
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.distributions import Distribution, TruncatedNormal
+from fieldbo.mission.mission import Mission
+from fieldbo.world.world import Quantity, World
+
+_MOST_NAMES = 8
+
+
+def describe_mission(mission: Mission, question: str) -> list[str]:
+    """Return lines that describe a mission; `question` is its question in words."""
+    spec, unit, every = mission.vehicles[0], mission.world.cost_unit, mission.model.every
+    home = "none: it may end anywhere" if spec.home is None else f"{spec.home.tolist()}"
+    fits = "reading" if every == 1 else f"{every} readings"
+    learning = "hyperparameters fixed" if every is None else f"fitted after each {fits}"
+    lines = [
+        f"mission {mission.name}: valid",
+        f"  question  {question}",
+        f"  policy    {mission.policy}",
+        f"  battery   {spec.battery:g} {unit}, start {spec.start.tolist()}, home {home}",
+    ]
+    if limits := _limits(mission):
+        lines.append(f"  limits    {', '.join(limits)}")
+    if mission.costs == "unknown":
+        lines.append("  costs     unknown to the agent: it learns what each order has cost")
+    return [
+        *lines,
+        f"  model     {mission.model.kernel}, {mission.model.transform} transform, {learning}",
+        f"  seed      {mission.seed}",
+    ]
+
+
+def _limits(mission: Mission) -> list[str]:
+    spec = mission.vehicles[0]
+    limits = [f"reserve {spec.reserve:g} {mission.world.cost_unit}"] if spec.reserve else []
+    if spec.margin:
+        limits.append(f"margin {100 * spec.margin:g}%")
+    if spec.time_limit_s is not None:
+        limits.append(f"at most {spec.time_limit_s:g} s")
+    if mission.max_steps is not None:
+        limits.append(f"at most {mission.max_steps} steps")
+    return limits
+
+
+def describe_world(world: World) -> list[str]:
+    """Return lines that describe a world."""
+    domain = world.domain
+    axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes)
+    lines = [
+        f"world {world.name}: valid",
+        f"  title     {world.title}",
+        f"  sites     {domain.size}{', representing a box' if domain.continuous else ''}: {axes}",
+        f"  cost      {_cost(world)}",
+        *describe_parts_of_cost(world),
+        f"  sensor    {_sensor(world)}",
+    ]
+    if domain.obstacles:
+        names = ", ".join(o.name for o in domain.obstacles[:_MOST_NAMES])
+        more = len(domain.obstacles) - _MOST_NAMES
+        lines.append(f"  obstacles {len(domain.obstacles)}: {names}{f' and {more} more' if more > 0 else ''}")
+    if world.field is None:
+        return [*lines, "  field     none: a live world"]
+    truth = world.truth(domain.sites)
+    lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
+    return lines + [f"  note      {note}" for note in world.field.notes]
+
+
+def _cost(world: World) -> str:
+    """Return the kind of cost, and the cheapest and most expensive first move."""
+    domain, cost, settings = world.domain, world.cost, world.sensor.settings
+    assert world.start is not None
+    sites = domain.sites[np.isfinite(cost.travel(world.start, domain.sites))]
+    move = "a sample" if domain.control_sets else "from the start to a site"
+    if not cost.known:
+        amount = "of unknown cost"
+    elif not len(sites):
+        amount = "there is no path"
+    else:
+        sets: list[Mask | None] = [s.controls for s in domain.control_sets] or [None]
+        costs = np.concatenate(
+            [cost.to(world.start, sites, controls, level) for level in range(settings) for controls in sets]
+        )
+        amount = f"{costs.min():.4g} to {costs.max():.4g} {world.cost_unit}"
+    unreachable = domain.size - len(sites)
+    return (
+        f"{type(cost).__name__.lower()}; {move} {amount}"
+        + (", over all settings" if settings > 1 else "")
+        + (f"; {unreachable} of the sites can't be reached" if unreachable else "")
+    )
+
+
+def describe_parts_of_cost(world: World) -> list[str]:
+    """Return lines on the modules or control sets of a factory cell; none for other worlds."""
+    if isinstance(world.cost, Modular):
+        return _modules(world, world.cost)
+    return _control_sets(world) if world.domain.controls is not None else []
+
+
+def _modules(world: World, cost: Modular) -> list[str]:
+    *early, last = [
+        f"{module.name} ({', '.join(world.domain.axes[k].name for k in columns)}) {module.cost:g} "
+        f"{world.cost_unit}"
+        for module, columns in zip(cost.modules, cost.columns, strict=True)
+    ]
+    charged = "charged with every sample" if cost.charge_last else "which is free"
+    free = [] if cost.prices.any() else ["  note      no change of settings costs anything"]
+    return [f"  modules   {'; '.join([*early, last])}, {charged}", *free]
+
+
+def _control_sets(world: World) -> list[str]:
+    domain = world.domain
+    sets = [
+        control_set.name + (f" {_cost_of_set(world, k)}" if world.cost.known else "")
+        for k, control_set in enumerate(domain.control_sets)
+    ]
+    axes = list(zip(domain.axes, domain.distributions, strict=True))
+    free = [f"{a.name} {_in_words(a, d)}" for a, d in axes if d is not None]
+    always = [a.name for a, d in axes if d is None]
+    return [
+        f"  sets      {'; '.join(sets)}",
+        *([f"  if free   {'; '.join(free)}"] if free else []),
+        *([f"  always    {', '.join(always)} {'is' if len(always) == 1 else 'are'} set"] if always else []),
+    ]
+
+
+def _cost_of_set(world: World, number: int) -> str:
+    """Return the mean cost of a control set and, in simulation, its standard deviation."""
+    assert world.start is not None
+    controls, cost = world.domain.control_sets[number].controls, world.cost
+    mean = float(cost.to(world.start, world.start[None], controls)[0])
+    sd = cost.noise_sds[number] if isinstance(cost, Subset) and cost.noise_sds else 0.0
+    return f"{mean:g}{f' (sd {sd:g})' if sd else ''} {world.cost_unit}"
+
+
+def _in_words(axis: Axis, distribution: Distribution) -> str:
+    """Return the distribution of a free variable."""
+    if isinstance(distribution, TruncatedNormal):
+        mean, sd = distribution.mean, distribution.variance**0.5
+        return f"normal, mean {mean:.4g}, sd {sd:.3g} {axis.unit}".rstrip() + ", truncated"
+    return "uniform"
+
+
+def _sensor(world: World) -> str:
+    """Return the sensor's noise, and the cost of each setting."""
+    sensor, quantity = world.sensor, world.quantity
+    grows = ", growing along the axes" if any(sensor.slope) else ""
+    if not sensor.levels:
+        return f"noise sd {_amount(sensor.noise_sd, quantity)}{grows}"
+    levels = (
+        f"{_amount(level.variance**0.5, quantity)} for {level.cost:g} {world.cost_unit}"
+        for level in sensor.levels
+    )
+    return f"noise sd by level: {', '.join(levels)}{grows}"
+
+
+def _amount(value: float, quantity: Quantity) -> str:
+    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")

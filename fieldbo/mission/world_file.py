@@ -1,0 +1,218 @@
+"""Load worlds from their files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.domain.axes import Axis, is_depth
+from fieldbo.domain.controls import Controls, ControlSet
+from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle, simple_polygon
+from fieldbo.errors import InputError
+from fieldbo.mission.catalogue import find, is_path, list_worlds
+from fieldbo.mission.kinds import COSTS, FIELDS
+from fieldbo.mission.schema import MOST, BoxFile, FreeFile, GridFile, ObstacleFile, UniformFile, WorldFile
+from fieldbo.mission.toml import made, read_toml, short_path
+from fieldbo.validation import placed, validated
+from fieldbo.world.fields.base import Field
+from fieldbo.world.world import Quantity, World
+
+_RESERVED_NAMES = frozenset(
+    ("order", "value", "noise_sd", "level", "believed", "time_s", "cost", "mean", "sd", "exceedance", "class")
+) | {"site"}
+"""Columns and variables of a run's tables and maps, which no axis may be called."""
+
+
+def load_world(name_or_path: str | Path, draw: int = 0) -> World:
+    """Load a world.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name, a world's folder, or its ``world.toml``.
+    draw : int
+        Number of the field, where the world is random.
+
+    Raises
+    ------
+    InputError
+        There is no such world, or its file is wrong.
+
+    Examples
+    --------
+    >>> load_world("lake-transect").domain.size
+    2500
+    """
+    if is_path(name_or_path):
+        file = Path(name_or_path)
+        file = file / "world.toml" if file.is_dir() else file
+    else:
+        file = find("world", str(name_or_path), list_worlds())
+    return world_from(file, draw)
+
+
+def world_from(file: Path, draw: int) -> World:
+    """Load a world from its file, or return it again while no file in its folder has changed."""
+    try:
+        stamp = tuple(sorted((p.name, p.stat().st_mtime_ns) for p in file.parent.iterdir()))
+    except OSError:
+        stamp = ()
+    return _world_as_of(file.resolve(), draw, stamp)
+
+
+@lru_cache(maxsize=4)  # a comparison runs many missions in one field
+def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> World:
+    where = short_path(file)
+    raw = read_toml(file)
+    _check_grid(raw.get("domain"), where)
+    content = validated(WorldFile, raw, where)
+    if draw < 0:
+        raise InputError(f"draw = {draw}", expected="a whole number of at least 0", where="draw")
+    try:
+        domain = _domain(content.domain)
+    except InputError as error:
+        raise placed(error, f"{where}: domain") from None
+    start = None if content.start is None else np.array(content.start)
+    if start is not None:
+        domain.check_place("start", start, f"{where}: start")
+    field = None if content.field is None else _field(content.field, domain, draw, file.parent, where)
+    try:
+        return World(
+            name=file.parent.name,
+            title=content.title,
+            domain=domain,
+            cost=made(COSTS, content.cost, f"{where}: cost"),
+            cost_unit=content.cost_unit,
+            sensor=content.sensor,
+            quantity=Quantity(content.value.name, content.value.unit, content.value.standard_name),
+            field=field,
+            start=start,
+            draw=draw,
+            disturbances=content.conditions,
+        )
+    except InputError as error:
+        raise error if error.where and where in error.where else error.at(where) from None
+
+
+def _check_grid(domain: object, where: str) -> None:
+    """Raise an `InputError` if a grid has what only a box may have: control sets and free variables."""
+    if not isinstance(domain, dict) or domain.get("kind") != "grid":
+        return
+    axes = domain.get("axes")
+    left_free = isinstance(axes, list) and any(isinstance(axis, dict) and "free" in axis for axis in axes)
+    if left_free or "control_sets" in domain:
+        what = "control_sets" if "control_sets" in domain else "an axis that can be left free"
+        raise InputError(
+            f"{what} in a domain of kind grid",
+            expected='kind = "box", where a variable left free takes any value on its axis',
+            where=f"{where}: domain.kind",
+            fix='set kind = "box", and remove the counts of the axes',
+        )
+
+
+def _field(settings: Mapping[str, Any], domain: Domain, draw: int, folder: Path, where: str) -> Field:
+    """Return the true field over the domain."""
+    kind = made(FIELDS, settings, f"{where}: field")
+    try:
+        with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
+            field: Field = kind.make(domain, draw, folder)
+    except InputError as error:
+        if error.where is not None:
+            error.where = error.where.replace(f"{Path.cwd()}/", "")
+        raise placed(error, f"{where}: field") from None
+    except MemoryError:
+        raise InputError(
+            f"a field over {domain.size} sites needs more memory than there is",
+            expected="fewer sites",
+            where=f"{where}: domain.axes",
+        ) from None
+    return field
+
+
+def _domain(content: GridFile | BoxFile) -> Domain:
+    axes = [
+        Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if is_depth(a.name) else "up"))
+        for a in content.axes
+    ]
+    _check_names([axis.name for axis in axes])
+    obstacles = [_obstacle(obstacle, k) for k, obstacle in enumerate(content.obstacles)]
+    if isinstance(content, BoxFile):
+        controls = _controls(content, axes)
+        return Domain.box(axes, content.representers, obstacles, content.clearance, controls)
+    counts = [axis.count for axis in content.axes]
+    if (sites := math.prod(counts)) > MOST:
+        raise InputError(f"a grid of {sites} sites", expected=f"at most {MOST} sites", where="domain.axes")
+    outline = None
+    if content.outline is not None:
+        outline = simple_polygon(content.outline, "the outline", "domain.outline")
+    return Domain.grid(axes, counts, outline, obstacles, content.clearance)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raise an `InputError` if an axis has no name, a reserved one, or that of another axis."""
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"axes {', '.join(names)}", expected="a different name for each axis", where="domain.axes"
+        )
+    for name in names:
+        if not name.strip() or name in _RESERVED_NAMES:
+            raise InputError(
+                f"axis name {name!r}",
+                expected=f"a name that is not empty and not one of {', '.join(sorted(_RESERVED_NAMES))}",
+                where="domain.axes",
+                fix="rename the axis, and its column if it comes from a table",
+            )
+
+
+def _obstacle(content: ObstacleFile, number: int) -> Obstacle:
+    corners = tuple(tuple(c) for c in content.corners)
+    try:
+        return Obstacle(content.name, tuple(content.low), tuple(content.high), corners)
+    except InputError as error:
+        raise placed(error, f"domain.obstacles[{number}]") from None
+
+
+def _controls(content: BoxFile, axes: Sequence[Axis]) -> Controls | None:
+    """Return which variables can be set together, and how the others are distributed."""
+    free = [(number, axis.free) for number, axis in enumerate(content.axes) if axis.free is not None]
+    if content.control_sets is None:
+        if free:
+            raise InputError(
+                f"axis {axes[free[0][0]].name!r} has a distribution, but it is never left free",
+                expected="control_sets in [domain], or no distribution",
+                where=f"domain.axes[{free[0][0]}].free",
+            )
+        return None
+    if not content.control_sets:
+        raise InputError(
+            "control_sets = []",
+            expected="at least one set of axes, for example " + json.dumps([[a.name for a in axes]]),
+            where="domain.control_sets",
+            fix="name the sets, or remove the key: all axes are then always set",
+        )
+    sets = [
+        ControlSet.of(names, axes, f"domain.control_sets[{k}]")
+        for k, names in enumerate(content.control_sets)
+    ]
+    distributions: list[Distribution | None] = [None] * len(axes)
+    for number, shape in free:
+        distributions[number] = _distribution(shape, axes[number], f"domain.axes[{number}].free")
+    return Controls(tuple(sets), tuple(distributions))
+
+
+def _distribution(content: FreeFile, axis: Axis, where: str) -> Distribution:
+    if isinstance(content, UniformFile):
+        return Uniform(axis.low, axis.high)
+    try:
+        return TruncatedNormal(content.mean, content.variance, axis.low, axis.high)
+    except InputError as error:
+        raise placed(error, where) from None

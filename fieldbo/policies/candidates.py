@@ -1,0 +1,144 @@
+"""Candidates of policies for an optimum, and the choice among them, on a grid or in a box.
+
+On a grid the candidates are its sites. In a box each decision draws new ones, all over the box and around the
+vehicle and the best sites so far, and climbs from the best of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.pooling import NOISE_FLOOR
+from fieldbo.belief.surface import Surface
+from fieldbo.domain.search import around, polished
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.choice import leading
+from fieldbo.policies.contract import Decision, Memory, State
+
+_BEST_SITES = 3
+"""Number of sites read, those of the largest mean, around which candidates are drawn in a box."""
+
+
+def incumbent(surface: Surface) -> float:
+    """Return the best posterior mean over the sites that were read, or over all candidates if none was.
+
+    Examples
+    --------
+    >>> from fieldbo.belief.posterior import Belief
+    >>> from fieldbo.belief.kernels import Matern52
+    >>> read = Surface(Belief(Matern52([1.0])).condition_on([[0.0], [5.0]], [2.0, 1.0], 0.25), [[0.0], [9.0]])
+    >>> round(incumbent(read), 3)
+    1.6
+    """
+    belief = surface.belief
+    if not belief.size:
+        return float(surface.mean.max())
+    return float(np.max(belief.mean_at_sites()))
+
+
+def reading_noise(state: State, level: int, surface: Surface | None = None) -> Array:
+    """Return the noise variances (N,) of readings, raised to the belief's floor above 0.
+
+    At the candidates of a surface; by default at the domain's sites.
+    """
+    over = state.surface if surface is None else surface
+    return np.maximum(state.noise(level, over), NOISE_FLOOR * over.belief.kernel.diagonal(over.candidates))
+
+
+def over_candidates(state: State, candidates: int) -> Surface | None:
+    """Return the belief over the candidates; None if all were rejected.
+
+    Parameters
+    ----------
+    state : State
+    candidates : int
+        Number to draw in a box.
+    """
+    belief, points, rejected = state.belief, state.domain.sites, state.rejected
+    if state.domain.continuous:
+        read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_SITES]]
+        centres = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
+        points = around(state.domain, state.rng, candidates, np.unique(centres, axis=0))
+        rejected = _rejected(state, points)
+    if rejected.any():
+        points = points[~rejected]
+    if not len(points):
+        return None
+    return state.surface if points is state.domain.sites else Surface(belief, points)
+
+
+def _rejected(state: State, points: Array) -> Mask:
+    """Return True for points of a box (m, d) whose nearest site was rejected, as (m,) bool."""
+    if not state.rejected.any():
+        return np.zeros(len(points), dtype=bool)
+    return state.rejected[[state.domain.nearest(point) for point in points]]
+
+
+def best_candidate(
+    state: State,
+    surface: Surface,
+    scores: Array,
+    able: Mask,
+    elsewhere: Callable[[Array], Array],
+    memory: Memory,
+    level: int = 0,
+    **why: Any,
+) -> Decision:
+    """Return the decision for the best candidate; in a box, for a better point that a climb from it reaches.
+
+    Parameters
+    ----------
+    state : State
+    surface : Surface
+        The belief over the candidates.
+    scores : (N,) array
+        One per candidate; minus infinity excludes it.
+    able : (N,) bool array
+        Candidates that are affordable.
+    elsewhere : Callable
+        ``elsewhere(points) -> (m,)``, the scores of other affordable points (m, d).
+    memory : plain data
+    level : int
+        The sensor's setting to read with.
+    **why
+        Added to the decision's `why`.
+
+    Returns
+    -------
+    Decision
+        A Stop if no candidate remains: "stopped by policy" if all are affordable, otherwise "battery spent".
+    """
+    best = leading(state, scores, able, (level,), surface.candidates)
+    if not best:
+        reason = EndReason.STOPPED_BY_POLICY if able.all() else EndReason.BATTERY_SPENT
+        return Decision(Stop(reason), memory, why)
+    site = np.array(best[0]["site"])
+    if state.domain.continuous:
+        site = _climbed(state, elsewhere, site, best, level)
+    else:
+        why = {"site": state.domain.nearest(site), **why}
+    return Decision(Query(site, level=level), memory, {"score": best[0]["value"], "best": best, **why})
+
+
+def _climbed(
+    state: State, scores: Callable[[Array], Array], site: Array, best: list[dict[str, Any]], level: int
+) -> Array:
+    """Return the better point that a climb from the best candidate reaches, and put it first in `best`."""
+
+    def of_affordable(points: Array) -> Array:
+        able = state.affordable(points, level=level) & ~_rejected(state, points)
+        values = np.full(len(points), -np.inf)
+        if able.any():
+            values[able] = scores(points[able])
+        return values
+
+    point, score = polished(of_affordable, site, state.domain)
+    if np.isfinite(score) and score > float(best[0]["value"]):
+        able = np.ones(1, dtype=bool)
+        best[0] = leading(state, np.array([score]), able, (level,), point[None])[0]
+        return point
+    return site

@@ -1,0 +1,93 @@
+"""Wording and number formats shared by reports, notes, pictures and commands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.question import Optimum, Question, ShareOfMaximum
+from fieldbo.domain.axes import Axis
+from fieldbo.world.world import Quantity
+
+
+def amount(value: float, quantity: Quantity) -> str:
+    """Return a value with its unit, to four digits.
+
+    Examples
+    --------
+    >>> amount(1.23456, Quantity("chlorophyll", "mg m-3")), amount(0.5, Quantity("error", "1"))
+    ('1.235 mg m-3', '0.5')
+    """
+    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")
+
+
+def rounded(value: float, whole: float) -> str:
+    """Return part of a whole, for example of a battery, to three digits of the whole.
+
+    Examples
+    --------
+    >>> rounded(57.1234, 60), rounded(5997.3, 6000), rounded(0.0123, 0.5)
+    ('57.1', '5,997', '0.012')
+    """
+    decimals = max(0, 2 - math.floor(math.log10(whole))) if 0 < whole < math.inf else 0
+    return f"{value:,.{decimals}f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "site"), counted(2, "site")
+    ('1 site', '2 sites')
+    """
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def interval(ends: Sequence[float], digits: str = ".4g") -> str:
+    """Return the two ends of an interval in brackets.
+
+    Examples
+    --------
+    >>> interval([0.5, 1.25])
+    '(0.5 to 1.25)'
+    """
+    low, high = ends
+    return f"({low:{digits}} to {high:{digits}})"
+
+
+def coordinates(axes: Sequence[Axis], point: Array) -> str:
+    """Return a point (d,) with the names and units of its axes.
+
+    Examples
+    --------
+    >>> coordinates([Axis("along", "m", 0, 10), Axis("pH", "", 0, 14)], [2.5, 7.0])
+    'along 2.5 m, pH 7'
+    """
+    return ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, x in zip(axes, point, strict=True))
+
+
+def extreme(question: Question) -> str:
+    """Return ``"largest"`` or ``"smallest"``: the value that a question for an optimum looks for."""
+    return "largest" if question.sign > 0 else "smallest"
+
+
+def question_text(question: Question, quantity: Quantity) -> str:
+    """Return a question in plain English.
+
+    Examples
+    --------
+    >>> from fieldbo.belief.question import LevelSet
+    >>> question_text(LevelSet(1.5), Quantity("chlorophyll", "mg m-3"))
+    'where is chlorophyll at or above 1.5 mg m-3?'
+    >>> question_text(ShareOfMaximum(0.8), Quantity("chlorophyll"))
+    'where is chlorophyll at or above 80% of its maximum?'
+    >>> question_text(Optimum("minimise"), Quantity("cost"))
+    'where is cost smallest?'
+    """
+    if isinstance(question, Optimum):
+        return f"where is {quantity.name} {extreme(question)}?"
+    if isinstance(question, ShareOfMaximum):
+        return f"where is {quantity.name} at or above {100 * question.share:g}% of its maximum?"
+    return f"where is {quantity.name} at or above {amount(question.threshold, quantity)}?"

@@ -1,0 +1,128 @@
+"""Notes of a run: overdrawn limits, how each vehicle ended, rejected orders, and doubtful readings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from fieldbo.agent.agent import Agent
+from fieldbo.agent.vehicle_state import VehicleState
+from fieldbo.belief.question import Optimum
+from fieldbo.messages import EndReason, Lost, Observation, Query, Rejected
+from fieldbo.results.answers import answer_of
+from fieldbo.results.formatting import rounded
+
+_LIMITS = {"battery": "battery", "time": "time limit"}
+_ENOUGH = {"battery": "battery", "time": "time"}
+_ROUNDING = 1e-9  # fraction of the battery or time limit
+_FEWEST = 5  # readings needed to judge another one
+_FAR = 1000.0
+"""A reading this many times further from the others than they are from each other is suspicious."""
+
+
+def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
+    """Yield the notes of an agent's run.
+
+    Parameters
+    ----------
+    agent : Agent
+    reason : EndReason or None
+        Why the run ended; None if it was interrupted.
+    """
+    mission, scale = agent.mission, agent.hyperparameters.scale
+    yield from getattr(mission.world.field, "notes", ())
+    yield from agent.warnings
+    for kind, name in ((Rejected, "rejected"), (Lost, "lost")):
+        if number := sum(isinstance(e, kind) for e in agent.history):
+            yield f"orders {name}: {number}"
+    readings = [e.values for e in agent.history if isinstance(e, Observation)]
+    values = np.concatenate([np.empty(0), *readings])
+    yield from answer_of(mission, agent.surface, scale).notes(values, reason)
+    if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
+        yield (
+            "no play is recommended: the model is of the logarithm of the values, and expected values over "
+            'free variables need a model of the values (transform = "none" in [model])'
+        )
+    yield from _limits(agent, reason)
+    if reason is EndReason.VEHICLE_LOST:
+        yield (
+            "several orders in a row were lost; set when_lost in [agent] to allow more of them, or to wait "
+            'for the vehicle (then = "wait")'
+        )
+    yield from _far_off(agent)
+    if agent.disbelieved:
+        yield f"{agent.disbelieved} of {agent.readings} readings were classified as outliers and left out"
+    if agent.left_out:
+        yield f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
+
+
+def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:
+    """Yield how each vehicle ended, and by how much it overdrew its limits."""
+    unit = agent.mission.world.cost_unit
+    any_query = any(isinstance(issued.order, Query) for issued in agent.issued.values())
+    for number, vehicle in enumerate(agent.vehicles):
+        limit = agent.endings.get(number, {}).get("limit")
+        who = f"vehicle {number}: " if len(agent.vehicles) > 1 else ""
+        if limit is not None and not any_query:
+            yield f"{who}not enough {_ENOUGH[limit]} for a single reading"
+        elif reason is not None and (limit == "time" or (limit and vehicle.spec.home is not None)):
+            yield who + _ending(vehicle, limit, unit)
+        yield from (who + note for note in _overdrawn(vehicle, unit))
+        yield from (who + note for note in _unexplained(vehicle, unit))
+
+
+def _ending(vehicle: VehicleState, limit: str, unit: str) -> str:
+    """Return how a vehicle ended that had too little battery or time for another site."""
+    spec, left = vehicle.spec, max(0.0, vehicle.ledger.left)
+    amounts = f"{rounded(left, spec.battery)} {unit}"
+    if left < spec.reserve - _ROUNDING * spec.battery:
+        reserve = rounded(spec.reserve, spec.battery)
+        amounts += f" (of a reserve of {reserve}: orders cost more than the margin allows for)"
+    elif spec.reserve:
+        amounts += f" (including {rounded(min(left, spec.reserve), spec.battery)} of reserve)"
+    if spec.time_limit_s is not None:
+        amounts += f" and {rounded(max(0.0, vehicle.time_ledger.left), spec.time_limit_s)} s"
+    if spec.home is None:
+        ended = "stopped"
+    else:
+        ended = "returned home" if np.array_equal(vehicle.position, spec.home) else "stopped away from home"
+    return f"{ended} with {amounts} left: not enough {_ENOUGH[limit]} for another site"
+
+
+def _overdrawn(vehicle: VehicleState, unit: str) -> Iterator[str]:
+    """Yield by how much a vehicle overdrew its battery or its time limit."""
+    why = (
+        "the last order cost more than expected (costs were unknown)"
+        if vehicle.cost is None
+        else "orders cost more than declared, and more than the margin allows for"
+    )
+    for limit, ledger, limit_unit in (("battery", vehicle.ledger, unit), ("time", vehicle.time_ledger, "s")):
+        if ledger.left < -_ROUNDING * ledger.battery:
+            yield f"{_LIMITS[limit]} overdrawn by {rounded(-ledger.left, ledger.battery)} {limit_unit}: {why}"
+
+
+def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:
+    """Yield the gap between the battery's own reports and the cost of the orders."""
+    ledger = vehicle.ledger
+    gap = math.fsum(ledger.unexplained)
+    if abs(gap) > _ROUNDING * ledger.battery:
+        size, side = rounded(abs(gap), ledger.battery), "less" if gap > 0 else "more"
+        yield f"the battery reported {size} {unit} {side} than its orders explain; its reports were used"
+
+
+def _far_off(agent: Agent) -> Iterator[str]:
+    """Yield a reading that is very far from all the others, unless the model already left out outliers."""
+    readings = [(v, e.order) for e in agent.history if isinstance(e, Observation) for v in e.values.tolist()]
+    readings = sorted(reading for reading in readings if math.isfinite(reading[0]))
+    if len(readings) < _FEWEST or agent.disbelieved:
+        return
+    for (value, order), rest in ((readings[-1], readings[:-1]), (readings[0], readings[1:])):
+        low, high = rest[0][0], rest[-1][0]
+        if max(value - high, low - value) > _FAR * (high - low) > 0:
+            yield (
+                f"the reading of {order} is {value:.4g}, all others lie between {low:.4g} and {high:.4g}: if "
+                "it is impossible, set low and high under [reports] in the vehicle file, or "
+                'outliers = "tested" in [model]'
+            )

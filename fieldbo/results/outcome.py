@@ -1,0 +1,173 @@
+"""The outcome of a run as a value: orders, observations, the final belief, and arrays derived from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.model import Hyperparameters
+from fieldbo.belief.surface import Surface
+from fieldbo.messages import EndReason, Observation, Query, Rejected
+from fieldbo.mission.mission import Mission
+from fieldbo.results.accounts import Account
+from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
+from fieldbo.results.cell_runs import CellRuns, cell_runs_of
+from fieldbo.results.curve import Step
+from fieldbo.results.metrics import Confidence, OptimumConfidence
+from fieldbo.results.recommendation import BestPlay, recommended
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The outcome of a run.
+
+    Attributes
+    ----------
+    mission : Mission
+    run : str
+        Name of the run.
+    end_reason : EndReason or None
+        None if the run was interrupted and can be resumed.
+    curve : tuple of Step
+        One per settled order, in order.
+    queries : tuple of Query
+    observations : tuple of Observation
+    rejections : tuple of Rejected
+    surface : Surface
+        The final belief over the sites, in model units.
+    hyperparameters : Hyperparameters
+    cost : float
+        Total cost, in the world's cost unit.
+    notes : tuple of str
+        Warnings, and readings that were left out.
+    accounts : tuple of Account
+        One per vehicle: planned and real cost of each order.
+    best_plays : tuple of BestPlay
+        The best settings of each control set by the final belief; see `recommendation.best_plays`.
+    """
+
+    mission: Mission
+    run: str
+    end_reason: EndReason | None
+    curve: tuple[Step, ...]
+    queries: tuple[Query, ...]
+    observations: tuple[Observation, ...]
+    rejections: tuple[Rejected, ...]
+    surface: Surface
+    hyperparameters: Hyperparameters
+    cost: float
+    notes: tuple[str, ...] = ()
+    accounts: tuple[Account, ...] = ()
+    best_plays: tuple[BestPlay, ...] = ()
+
+    # -- the answer ------------------------------------------------------------------------------------
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The final belief's answer to the question: the classified sites, or the optimum."""
+        answer = answer_of(self.mission, self.surface, self.hyperparameters.scale)
+        return answer.polished(self.sites) if isinstance(answer, OptimumAnswer) else answer
+
+    @property
+    def truth(self) -> Array | None:
+        """The true values at the sites (N,), in the user's unit; None in a live world."""
+        return None if self.answer.truth is None else self.answer.truth.values
+
+    @property
+    def f1(self) -> float | None:
+        """F1 of the final classification against the truth; None in a live world, and for an optimum."""
+        return self.answer.scores().get("f1") if isinstance(self.answer, LevelSetAnswer) else None
+
+    @property
+    def regret(self) -> float | None:
+        """Regret of the reported optimum, in the user's unit; None in a live world, and for a level set."""
+        return self.answer.regret if isinstance(self.answer, OptimumAnswer) else None
+
+    @property
+    def confidence(self) -> Confidence | OptimumConfidence:
+        """The scores that the belief expects of its answer, with 90% intervals."""
+        return self.answer.confidence
+
+    @property
+    def play(self) -> BestPlay | None:
+        """The recommended play, see `recommendation.recommended`; None if there are no `best_plays`."""
+        return recommended(self.best_plays, self.mission.question.sign)
+
+    # -- the course of the run -------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> int:
+        """Number of queries settled by an observation."""
+        asked = {q.id for q in self.queries}
+        return sum(o.last and o.order in asked for o in self.observations)
+
+    @property
+    def sites(self) -> Array:
+        """Sites of the readings, (n, d), in order."""
+        d = self.mission.world.domain.dimension
+        return np.concatenate([np.empty((0, d)), *(o.sites for o in self.observations)])
+
+    @property
+    def values(self) -> Array:
+        """The readings (n,), in the user's unit."""
+        return np.concatenate([np.empty(0), *(o.values for o in self.observations)])
+
+    @property
+    def levels(self) -> NDArray[np.int64]:
+        """The sensor level of each reading, (n,)."""
+        level = self.level_of_order
+        return np.array([level.get(o.order, 0) for o in self.observations for _ in o.values], dtype=np.int64)
+
+    @cached_property
+    def level_of_order(self) -> dict[str, int]:
+        """The sensor level of each query, by its id."""
+        return {str(q.id): q.level for q in self.queries}
+
+    @cached_property
+    def usable(self) -> Mask:
+        """Readings that can be modelled, (n,) bool: finite, and above 0 under a log."""
+        return self.hyperparameters.scale.usable(self.values)
+
+    @cached_property
+    def believed(self) -> Mask:
+        """Readings that the final model uses, (n,) bool: usable, and not classified as outliers."""
+        noises = np.concatenate([np.empty(0), *(o.noise_variances for o in self.observations)])
+        believed, good = self.usable.copy(), self.usable
+        with one_blas_thread():
+            believed[good] = self.mission.model.believed(
+                self.hyperparameters, self.sites[good], self.values[good], noises[good]
+            )
+        return believed
+
+    @property
+    def outliers_tested(self) -> bool:
+        """True if the model tests readings for outliers."""
+        return self.mission.model.outliers == "tested"
+
+    @cached_property
+    def cell_runs(self) -> CellRuns:
+        """Module runs or plays of control sets; empty outside a factory cell."""
+        orders = {str(q.id): q for q in self.queries}
+        return cell_runs_of(self.mission, ((orders.get(o.order), o) for o in self.observations))
+
+    @cached_property
+    def path(self) -> Array:
+        """The path travelled, (k, d) points from the start to the vehicle's position.
+
+        A leg is straight if no route is known, for example when a vehicle has drifted into the clearance of
+        an obstacle.
+        """
+        at, cost, time_s = self.mission.vehicles[0].start, self.mission.world.cost, 0.0
+        points = [at[None]]
+        for event in self.observations:
+            for stop in [*event.sites, event.position]:
+                if not np.array_equal(stop, at):
+                    reachable = bool(np.isfinite(cost.travel(at, stop[None], time_s)[0]))
+                    points.append(cost.path(at, stop, time_s)[1:] if reachable else stop[None])
+                    at = stop
+        return np.concatenate(points)

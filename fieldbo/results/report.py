@@ -1,0 +1,156 @@
+"""The closing report of a run, as `print(result)` and ``fieldbo run`` show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fieldbo.messages import EndReason
+from fieldbo.results.answers import OptimumAnswer
+from fieldbo.results.formatting import amount, coordinates, counted, extreme, interval, rounded
+from fieldbo.results.outcome import Outcome
+from fieldbo.results.summary import summary
+
+_ENDINGS = {
+    EndReason.QUESTION_ANSWERED: "Question answered",
+    EndReason.BATTERY_SPENT: "Battery spent",
+    EndReason.STEP_LIMIT: "Step limit reached",
+    EndReason.STOPPED_BY_POLICY: "Stopped by the policy",
+    EndReason.STOPPED_BY_OPERATOR: "Stopped by the operator",
+    EndReason.VEHICLE_LOST: "Vehicle lost",
+}
+_SAME = 1e-9  # relative difference of planned and real cost that counts as none
+
+
+@dataclass(frozen=True)
+class Report:
+    """A closing report.
+
+    Attributes
+    ----------
+    heading : str
+        Why the run ended, and after how many sites.
+    rows : tuple of (str, str)
+        Labels and values: the answer, its scores, and the cost.
+    notes : tuple of str
+    """
+
+    heading: str
+    rows: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The rows as text, with their values aligned.
+
+        Examples
+        --------
+        >>> Report("Battery spent after 3 sites.", (("regret", "0.2"), ("cost", "9 of 9 s"))).lines
+        ('regret: 0.2', 'cost:   9 of 9 s')
+        """
+        width = 1 + max((len(label) for label, _ in self.rows), default=0)
+        return tuple(f"{label + ':':<{width}} {value}" for label, value in self.rows)
+
+    def __str__(self) -> str:
+        indented = [*self.lines, *(f"note: {note}" for note in self.notes)]
+        return "\n".join([self.heading, *(f"  {line}" for line in indented)])
+
+
+def report(outcome: Outcome) -> Report:
+    """Return the closing report of a run."""
+    numbers = summary(outcome)
+    answer = _optimum if isinstance(outcome.answer, OptimumAnswer) else _level_set
+    rows = [*answer(outcome, numbers), *_cell_scores(numbers), *_costs(numbers), *_cell_runs(numbers)]
+    return Report(_heading(outcome, numbers), tuple(rows), tuple(numbers["notes"]))
+
+
+def _heading(outcome: Outcome, numbers: dict[str, Any]) -> str:
+    sites = counted(numbers["steps"], "sample" if outcome.cell_runs.names else "site")
+    if outcome.end_reason is None:
+        return f"Not finished: {sites} so far."
+    ending = "Time limit reached" if numbers["limit"] == "time" else _ENDINGS[outcome.end_reason]
+    return f"{ending} after {sites}."
+
+
+def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield F1, and the area above the threshold."""
+    scored = "" if numbers["f1"] is None else f"{numbers['f1']:.3f} against the truth; "
+    expected = f"{numbers['expected_f1']:.3f} {interval(numbers['expected_f1_interval90'], '.3f')}"
+    yield "F1", f"{scored}model expects {expected}"
+    low, high = map(_area, numbers["area_above_interval90"])
+    area = f"{_area(numbers['area_above'])} {numbers['area_unit']}".rstrip() + f" ({low} to {high})"
+    share = numbers.get("threshold_of_maximum")
+    of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
+    yield f"above {amount(numbers['threshold'], outcome.mission.world.quantity)}", f"{area}{of_maximum}"
+
+
+def _area(area: float) -> str:
+    """Return an area, rounded to a whole number if large, else to three digits."""
+    return f"{area:,.0f}" if area >= 100 else f"{area:.3g}"
+
+
+def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the reported optimum and its regret; among control sets, the recommended play."""
+    world, question = outcome.mission.world, outcome.mission.question
+    if outcome.play is not None:
+        yield "recommended play", outcome.play.in_words(world)
+        sets = world.domain.control_sets
+        unpriced = (p for p in outcome.best_plays if p.as_good and p.cost is None and p is not outcome.play)
+        if names := ", ".join(sets[play.number].name for play in unpriced):
+            yield "equally good", f"{names}, as far as is known, at a cost not known yet"
+        return
+    value = f"{amount(numbers['reported_value'], world.quantity)} "
+    value += interval(numbers["reported_value_interval90"])
+    all_set = "with everything set, " if world.domain.control_sets else ""
+    place = coordinates(world.domain.axes, numbers["reported_site"])
+    yield f"{extreme(question)} value", f"{value} at {all_set}{place}"
+    scored = "" if numbers["regret"] is None else f"{numbers['regret']:.3g} against the truth; "
+    expected = f"{numbers['expected_regret']:.3g} {interval(numbers['expected_regret_interval90'], '.3g')}"
+    yield "regret", f"{scored}model expects {expected}"
+
+
+def _cell_scores(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the regrets of a factory cell's best play or best sample, where the truth is known."""
+    if numbers.get("simple_regret") is not None:
+        play = numbers["play"]
+        recommended = "" if play is None else f"; {play['regret']:.3g} for the recommended one"
+        yield "regret of the best play", f"{numbers['simple_regret']:.3g}{recommended}"
+    elif numbers.get("best_regret") is not None:
+        yield "regret of the best sample", f"{numbers['best_regret']:.3g}"
+
+
+def _costs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the cost, the time, and the cost of each sensor level."""
+    unit, battery = numbers["cost_unit"], numbers["battery"]
+    yield "cost", _against_plan(numbers)
+    if "time_limit_s" in numbers:
+        limit = numbers["time_limit_s"]
+        yield "time", f"{rounded(numbers['time_s'], limit)} of {limit:,g} s"
+    for level in numbers.get("levels", ()):
+        cost = f"{rounded(level['cost'], battery)} {unit}"
+        yield f"level {level['level']}", f"{counted(level['readings'], 'reading')} for {cost}"
+
+
+def _against_plan(numbers: dict[str, Any]) -> str:
+    """Return the cost and, if it differs, the planned cost."""
+    cost, planned, battery = numbers["cost"], numbers["planned_cost"], numbers["battery"]
+    spent = f"{rounded(cost, battery)} of {battery:,.10g} {numbers['cost_unit']}"
+    if numbers["costs"] == "unknown":
+        return f"{spent}, not known beforehand"
+    if abs(cost - planned) <= _SAME * planned:
+        return spent
+    side = "more" if cost > planned else "less"
+    share = f"{100 * abs(cost / planned - 1):.2g}% {side}" if planned else side
+    return f"{spent}, {share} than the {rounded(planned, battery)} planned"
+
+
+def _cell_runs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the runs of each module or the plays of each control set, and what the field measured."""
+    if modules := numbers.get("modules"):
+        yield "runs", ", ".join(f"{module['name']} {module['runs']}" for module in modules)
+    if measured := numbers.get("measured"):
+        yield "measured", ", ".join(f"{name} {total:.4g}" for name, total in measured.items())
+    if played := [s for s in numbers.get("control_sets", ()) if s["plays"]]:
+        unit = numbers["cost_unit"]
+        yield "plays", "; ".join(f"{s['set']}: {s['plays']} for {s['cost']:.3g} {unit}" for s in played)

@@ -1,0 +1,11 @@
+from .policies import PolicyContract as PolicyContract
+from .policies import UnknownCostContract as UnknownCostContract
+from .small import carried_out as carried_out
+from .small import drive as drive
+from .small import small_cell as small_cell
+from .small import small_chain as small_chain
+from .small import small_mission as small_mission
+from .small import small_world as small_world
+from .small import state as state
+from .vehicles import VehicleContract as VehicleContract
+from .worlds import WorldContract as WorldContract

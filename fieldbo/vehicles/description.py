@@ -1,0 +1,42 @@
+"""Vehicle files in words, one line per topic, as ``fieldbo check`` prints them."""
+
+from __future__ import annotations
+
+import math
+
+from fieldbo.vehicles.load import LoadedVehicleFile
+
+
+def describe_vehicle(name: str) -> list[str]:
+    """Return lines that describe a vehicle file, or the defaults of a kind of link."""
+    file = LoadedVehicleFile.read(name)
+    watch, reports = file.settings.watch, file.settings.reports
+    origin = None if file.settings.frame is None else file.settings.frame.origin
+    kind = "reports the outcome of each order" if file.link.reports else "streams its position and readings"
+    valid = f"readings from {reports.low:g} to {reports.high:g} are valid"
+    if not any(map(math.isfinite, (reports.low, reports.high))):
+        valid = "all readings are valid: set low and high in [reports] to reject impossible ones"
+    lines = [
+        f"vehicle {file.settings.title or name}",
+        f"  link      {file.kind}, at {file.link.address}; the robot {kind}",
+        f"  domain    {_frame(file)}",
+        f"  lost      after {watch.silence_s:g} s of silence",
+        f"  given up  an order after {watch.patience:g} times its declared duration, and at least "
+        f"{watch.least_s:g} s",
+        f"  reports   a position within {reports.accuracy} of the site counts as the site; {valid}",
+    ]
+    if file.link.needs_origin and origin is None:
+        lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
+    return lines
+
+
+def _frame(file: LoadedVehicleFile) -> str:
+    """Return how the domain's axes lie, and where its origin is."""
+    frame = file.settings.frame
+    if frame is None or not frame.axes:
+        text = "without [frame]: the robot receives the axes' values"
+    else:
+        text = ", ".join(f"{axis} points {direction}" for direction, axis in frame.axes.items())
+    if frame is not None and frame.origin is not None:
+        text += f"; origin at {frame.origin.latitude:g}, {frame.origin.longitude:g}"
+    return text

@@ -1,0 +1,99 @@
+"""The settings of a MAVLink link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.frame import Ground, example
+from fieldbo.errors import InputError, VehicleError
+from fieldbo.validation import settings
+from fieldbo.vehicles.mavlink.fence import Fence
+
+_SCHEMES = ("udpin", "udpout", "tcp")
+_SERIAL = ("/dev/", "COM")
+
+SystemId = Annotated[int, Field(ge=1, le=255)]
+
+
+@settings("link")
+class MavlinkSettings:
+    """How to reach a vehicle by MAVLink, and what it sends."""
+
+    connection: str = "udpin:0.0.0.0:14550"
+    """udpin:0.0.0.0:14550 to listen; udpout:HOST:PORT or tcp:HOST:PORT to call; or a serial port such as
+    /dev/ttyUSB0."""
+    reading: str = "reading"
+    """Name, of at most 10 letters, of the NAMED_VALUE_FLOAT that carries the readings in the world's unit."""
+    system: SystemId = 1
+    """System id of the vehicle."""
+    component: SystemId = 1
+    """Component id of the vehicle's autopilot."""
+    own_system: SystemId = 254
+    """System id of fieldbo as a ground station; no other ground station may use it."""
+    altitude: Literal["absolute", "relative"] = "absolute"
+    """What the frame's altitude is measured from: "absolute" for sea level, "relative" for the place where
+    the vehicle was armed (its home)."""
+    battery: int = 0
+    """Id of the battery, if there are several."""
+    baud: int = 57_600
+    """Baud rate of a serial port."""
+    fence: Fence | None = None
+    """Area that the vehicle must not leave; waypoints that lie or lead outside are rejected. Every key is
+    optional: { corners = [[47.2, 8.5], [47.2, 8.7], [47.4, 8.6]], lowest = 380, highest = 420,
+    radius = 2000 }."""
+
+    def __post_init__(self) -> None:
+        scheme, _, rest = self.connection.partition(":")
+        if not (self.serial or (scheme in _SCHEMES and _is_host_and_port(rest))):
+            raise InputError(
+                f"connection = {self.connection!r}",
+                expected="udpin:0.0.0.0:14550, udpout:HOST:PORT, tcp:HOST:PORT or a serial port",
+                where="link.connection",
+            )
+        if not 1 <= len(self.reading.encode()) <= 10:
+            raise InputError(
+                f"reading = {self.reading!r}",
+                expected="the name of a NAMED_VALUE_FLOAT, 1 to 10 letters",
+                where="link.reading",
+            )
+        if self.own_system == self.system:
+            raise InputError(
+                f"own_system = {self.own_system}, the vehicle's own number",
+                expected="a number other than system",
+                where="link.own_system",
+            )
+
+    @property
+    def address(self) -> str:
+        """Where to find the vehicle."""
+        return f"{self.connection}, system {self.system}"
+
+    @property
+    def serial(self) -> bool:
+        """Whether the connection is a serial port."""
+        return self.connection.startswith(_SERIAL)
+
+
+def _is_host_and_port(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and ":" not in host and port.isdecimal() and 0 < int(port) < 65_536
+
+
+def located(ground: Ground | None, axes: Sequence[Axis]) -> Ground:
+    """Return the ground if its origin is known.
+
+    Raises
+    ------
+    VehicleError
+        There is no ground, or its origin is unknown.
+    """
+    if ground is None or ground.origin is None:
+        raise VehicleError(
+            "a MAVLink vehicle needs latitude and longitude, but nothing says where the domain lies\n"
+            f"  fix:      add to the vehicle file, with your own place:\n\n{example(axes)}"
+        )
+    return ground

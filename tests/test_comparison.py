@@ -1,0 +1,388 @@
+"""Comparisons: paired runs, a tidy table, and resuming it."""
+
+from __future__ import annotations
+
+import csv
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fieldbo.errors import InputError
+from fieldbo.results.metrics import F1, REGRET
+from fieldbo.runs import comparison
+from fieldbo.runs.comparison import (
+    COLUMNS,
+    Case,
+    calibration,
+    compare,
+    prepared,
+    score_of,
+    scores_at,
+    targets,
+)
+from fieldbo.runs.runner import run
+
+WORLD = """format = 1
+version = "1"
+title = "a field of 36 sites"
+cost_unit = "s"
+[domain]
+kind = "grid"
+axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 6 },
+        { name = "y", unit = "m", low = 0, high = 10, count = 6 }]
+[field]
+kind = "gp-draw"
+length_scales = [3, 3]
+[cost]
+kind = "euclidean"
+sampling = 1
+[sensor]
+noise_sd = 0.1
+"""
+MISSION = """format = 1
+world = "tiny"
+[question]
+kind = "level-set"
+threshold = { quantile = 0.6 }
+[agent]
+battery = 25
+[policy]
+kind = "truvar"
+[model]
+learn = false
+length_scales = [3, 3]
+mean = 0
+"""
+MISSIONS = ["truvar.toml", "random.toml"]
+FINISHED = ("mission", "draw", "start")
+OPTIMUM = {"question": {"kind": "optimum"}}
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    """Work in a folder that holds a world, and two missions in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("worlds/tiny").mkdir(parents=True)
+    Path("worlds/tiny/world.toml").write_text(WORLD)
+    for name in MISSIONS:
+        Path(name).write_text(MISSION.replace('"truvar"', f'"{Path(name).stem}"'))
+
+
+def rows_of(file):
+    with Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def in_order(rows):
+    return sorted(tuple(r[c] for c in COLUMNS) for r in rows)
+
+
+def test_missions_are_paired_by_draw_start_and_seed():
+    for draw in range(2):
+        for start in range(3):
+            first, other = (prepared(Case(m, draw, start), {}) for m in MISSIONS)
+            assert first.world.draw == other.world.draw == draw
+            assert first.seed == other.seed == start
+            assert np.array_equal(first.vehicles[0].start, other.vehicles[0].start)
+            sites = first.world.domain.sites
+            assert np.array_equal(first.world.truth(sites), other.world.truth(sites))
+            assert first.question == other.question
+    starts = {tuple(prepared(Case("truvar.toml", 0, s), {}).vehicles[0].start) for s in range(6)}
+    assert len(starts) > 3
+    fields = [prepared(Case("truvar.toml", d, 0), {}).world.truth(sites) for d in range(2)]
+    assert not np.allclose(*fields)
+
+
+def test_the_first_reading_is_the_same_for_every_policy():
+    values = [run(prepared(Case(m, 1, 2), {})).values[0] for m in MISSIONS]
+    assert values[0] == values[1]
+
+
+def test_the_table_is_tidy():
+    rows = compare(MISSIONS, 2, 2, Path("t.csv"))
+    assert rows == rows_of("t.csv")
+    assert Path("t.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+    runs = [r for r in rows if r["row"] == "run"]
+    assert sorted(tuple(r[k] for k in FINISHED) for r in runs) == [
+        (m, str(d), str(s)) for m in ("random", "truvar") for d in range(2) for s in range(2)
+    ]
+    assert {r["row"] for r in rows} == {"run", "step"}
+    for last in runs:
+        steps = [r for r in rows if r["row"] == "step" and all(r[k] == last[k] for k in FINISHED)]
+        assert [int(r["step"]) for r in steps] == list(range(1, len(steps) + 1))
+        costs = [float(r["cost"]) for r in steps]
+        assert costs == sorted(costs)
+        assert costs[-1] == float(last["cost"]) <= float(last["battery"]) == 25
+        assert steps[-1]["f1"] == last["f1"]
+        assert last["end_reason"] in ("battery spent", "question answered")
+        assert last["cost_unit"] == "s"
+        assert last["policy"] == last["mission"]
+        assert last["world"] == "tiny"
+        assert len(last["place"].split()) == 2
+        again = run(prepared(Case(f"{last['mission']}.toml", int(last["draw"]), int(last["start"])), {}))
+        assert again.f1 == float(last["f1"])
+        assert again.cost == float(last["cost"])
+
+
+def middle_of_a_line(whole):
+    return whole[: int(0.55 * len(whole))]
+
+
+def after_some_steps(whole):
+    lines = whole.splitlines(keepends=True)
+    steps = [k for k, line in enumerate(lines) if line.startswith("step,") and lines[k - 1][:5] == "step,"]
+    return "".join(lines[: steps[len(steps) // 2]])
+
+
+def before_the_last_line_end(whole):
+    return whole[:-1]
+
+
+@pytest.mark.parametrize("cut", [middle_of_a_line, after_some_steps, before_the_last_line_end])
+def test_an_interrupted_comparison_ends_with_the_same_table(cut):
+    compare(MISSIONS, 2, 1, Path("whole.csv"))
+    whole = Path("whole.csv").read_text()
+    Path("cut.csv").write_text(cut(whole))
+    progress = []
+    rows = compare(MISSIONS, 2, 1, Path("cut.csv"), on_run=lambda done, all_: progress.append((done, all_)))
+    assert in_order(rows_of("cut.csv")) == in_order(rows) == in_order(rows_of("whole.csv"))
+    assert progress, "the unfinished run is repeated"
+    assert progress[-1] == (4, 4)
+    assert len(progress) < 4, "finished runs are not"
+
+
+def test_a_finished_comparison_repeats_nothing_and_can_be_extended(monkeypatch):
+    compare(["truvar.toml"], 2, 1, Path("t.csv"))
+    before = Path("t.csv").read_text()
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison, "_run_case", None)
+        assert compare(["truvar.toml"], 2, 1, Path("t.csv")) == rows_of("t.csv")
+    assert Path("t.csv").read_text() == before
+    rows = compare(MISSIONS, 3, 1, Path("t.csv"))
+    assert Path("t.csv").read_text().startswith(before)
+    assert len([r for r in rows if r["row"] == "run"]) == 6
+    assert {r["start"] for r in compare(["random.toml"], 1, 1, Path("t.csv"))} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("instead", "differs"),
+    [
+        (",shortfall,", "columns: unknown shortfall; missing regret"),
+        (",", "columns: missing regret"),
+        (",regret,shortfall,", "columns: unknown shortfall"),
+    ],
+)
+def test_a_table_of_another_version_is_an_error_and_unchanged(instead, differs):
+    compare(["truvar.toml"], 1, 1, Path("t.csv"))
+    before = Path("t.csv").read_text().replace(",regret,", instead, 1)
+    Path("t.csv").write_text(before)
+
+    with pytest.raises(InputError, match="written by another version") as caught:
+        compare(["truvar.toml"], 1, 1, Path("t.csv"))
+
+    assert caught.value.problem.endswith(differs)
+    assert "choose another file with --out" in str(caught.value)
+    assert Path("t.csv").read_text() == before
+
+
+def test_a_table_with_reordered_columns_is_an_error():
+    first, *others = COLUMNS
+    Path("t.csv").write_text(",".join([first, *others[:3], *reversed(others[3:])]) + "\n")
+
+    with pytest.raises(InputError, match="other order"):
+        compare(["truvar.toml"], 1, 1, Path("t.csv"))
+
+
+def test_two_jobs_give_the_same_rows_as_one():
+    single = compare(MISSIONS, 2, 1, Path("one.csv"))
+    two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)
+    assert in_order(single) == in_order(two)
+    assert in_order(rows_of("two.csv")) == in_order(single)
+
+
+def test_overrides_apply_to_every_mission_and_to_the_digest():
+    rows = compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 3}})
+    assert [r["step"] for r in rows if r["row"] == "run"] == ["3", "3"]
+    with pytest.raises(InputError, match="with other settings"):
+        compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 4}})
+
+
+def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch):
+    real = comparison._run_case
+
+    def failing(case, overrides, mark):
+        if case.mission == "random.toml":
+            raise KeyboardInterrupt
+        return real(case, overrides, mark)
+
+    monkeypatch.setattr(comparison, "_run_case", failing)
+    with pytest.raises(KeyboardInterrupt):
+        compare(MISSIONS, 1, 1, Path("t.csv"))
+    assert [r["mission"] for r in rows_of("t.csv") if r["row"] == "run"] == ["truvar"]
+
+
+def step(mission, start, cost, f1, expected="0.5"):
+    return {
+        "row": "step",
+        "mission": mission,
+        "draw": "0",
+        "start": start,
+        "cost": cost,
+        "f1": f1,
+        "expected_f1": expected,
+    }
+
+
+def test_scores_at_equal_cost_are_means_of_the_last_score_at_or_below_it():
+    rows = [
+        step("a", "0", "10", "0.2"),
+        step("a", "0", "20", "0.6"),
+        {**step("a", "0", "20", "0.6"), "row": "run"},
+        step("a", "1", "10", "0.4"),
+        step("a", "1", "15", "0.8"),
+        step("b", "0", "10", "", "0.3"),
+        step("b", "0", "30", "", "0.9"),
+    ]
+    scores = scores_at(rows, [10, 19.9, 20, 100])
+    assert list(scores) == ["a", "b"]
+    assert scores["a"].mean == pytest.approx([0.3, 0.5, 0.7, 0.7])
+    assert scores["a"].error == pytest.approx([0.1, 0.3, 0.1, 0.1])
+    assert scores["a"].runs == 2
+    assert scores["b"].mean == pytest.approx([0.3, 0.3, 0.3, 0.9]), "the expected F1 where there is no truth"
+    assert scores["b"].error == pytest.approx([0, 0, 0, 0])
+    assert np.isnan(scores_at(rows, [5])["a"].mean[0]), "nothing was read yet"
+
+
+def test_optima_are_compared_by_their_regret():
+    missions = ["maximum-variance.toml", "random.toml"]
+    Path(missions[0]).write_text(MISSION.replace('"truvar"', '"maximum-variance"'))
+    rows = compare(missions, 2, 1, Path("t.csv"), OPTIMUM)
+    assert score_of(missions[0], OPTIMUM) is REGRET
+    for row in rows:
+        assert row["f1"] == row["unclassified"] == ""
+        assert float(row["regret"]) >= 0
+        assert 0 <= float(row["coverage90"]) <= 1
+    scores = scores_at(rows, [25], REGRET)
+    for name in ("maximum-variance", "random"):
+        last = [float(r["regret"]) for r in rows if r["row"] == "run" and r["mission"] == name]
+        assert scores[name].mean[0] == pytest.approx(np.mean(last))
+
+
+def test_missions_with_different_kinds_of_questions_are_not_compared():
+    Path("optimum.toml").write_text(
+        Path("random.toml")
+        .read_text()
+        .replace('kind = "level-set"\nthreshold = { quantile = 0.6 }', 'kind = "optimum"')
+    )
+    with pytest.raises(InputError, match=r"random\.toml: level-set, optimum\.toml: optimum"):
+        compare(["random.toml", "optimum.toml"], 1, 1, Path("t.csv"))
+    assert not Path("t.csv").exists()
+
+
+def test_the_cost_to_a_target_is_that_of_the_mean_curve():
+    rows = [
+        step("a", "0", "10", "0.2"),
+        step("a", "0", "20", "1.0"),
+        step("a", "1", "12", "0.4"),
+        step("a", "1", "15", "0.8"),
+        step("b", "0", "10", "0.3"),
+    ]
+    found = targets(rows, 0.85, F1)
+    assert found["a"] == (20.0, 1), "the mean of 1.0 and 0.8; one of the two runs reached it"
+    assert found["b"].reached == 0
+    assert np.isnan(found["b"].cost)
+    assert targets(rows, 0.8)["a"] == (20.0, 2)
+    assert targets(rows, 0.6)["a"] == (20.0, 2)
+    assert targets(rows, 0.5)["a"] == (15.0, 2)
+
+
+def test_a_regret_reaches_a_target_from_above():
+    rows = [{**step("a", "0", cost, ""), "regret": regret} for cost, regret in (("5", "2"), ("9", "0.1"))]
+    assert targets(rows, 0.1, REGRET)["a"] == (9.0, 1)
+    assert targets(rows, 2.5, REGRET)["a"] == (5.0, 1)
+
+
+def test_the_calibration_is_a_mean_over_finished_runs():
+    rows = [
+        {"row": kind, "mission": name, "coverage90": share}
+        for kind, name, share in (
+            ("step", "a", "0.1"),
+            ("run", "a", "0.8"),
+            ("run", "a", "1.0"),
+            ("run", "b", ""),
+        )
+    ]
+    assert calibration(rows) == {"a": pytest.approx(0.9)}
+
+
+def test_compiled_loops_of_a_job_use_one_thread():
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=comparison._one_numba_thread) as pool:
+        assert pool.submit(numba_threads).result() == 1
+
+
+def numba_threads():
+    import numba
+
+    return numba.config.NUMBA_NUM_THREADS
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("level-set", ["mean F1 at equal cost, ± one standard error\n", "to 0.5 (s)", "coverage90"]),
+        ("optimum", ["mean regret at equal cost", "(smaller is better)", "to 0.5 (s)", "coverage90"]),
+    ],
+)
+def test_the_command_prints_the_cost_to_targets_and_the_calibration(said, question, parts):
+    asked = MISSION.replace('"truvar"', '"random"')
+    if question == "optimum":
+        asked = asked.replace('kind = "level-set"\nthreshold = { quantile = 0.6 }', 'kind = "optimum"')
+    Path("asked.toml").write_text(asked)
+    args = ("asked.toml", "--starts", "2", "--jobs", "1", "--out", "t.csv", "--at", "20")
+    text = said("compare", *args, "--target", "0.5", "--target", "1e-9" if question == "optimum" else "1")
+    for part in parts:
+        assert part in text
+    line = next(x for x in text.splitlines() if x.startswith("asked"))
+    assert "never; " in line
+    assert " of 2 runs" in line
+    assert "%" in line
+    assert line.rstrip().endswith(" 2")
+
+
+@pytest.mark.parametrize("target", ["0", "-1", "1.5", "nan"])
+def test_a_target_outside_the_range_of_f1_is_an_error(command, target):
+    code, _, err = command("compare", "random.toml", "--out", "t.csv", "--target", target)
+    assert code == 2
+    assert "expected: an F1 above 0 and at most 1" in err
+    assert not Path("t.csv").exists()
+
+
+def test_the_command_prints_and_draws_scores_at_the_given_costs(command):
+    code, out, err = command(
+        "compare", *MISSIONS, "--starts", 2, "--jobs", 1, "--out", "t.csv", "--at", 5, "--at", 20
+    )
+    assert (code, err) == (0, "")
+    scores = scores_at(rows_of("t.csv"), [5, 20])
+    for mission in ("truvar", "random"):
+        line = next(x for x in out.splitlines() if x.startswith(mission)).split()
+        printed = [float(x) for x in line if x[0] in "01"][:2]
+        assert printed == pytest.approx(scores[mission].mean, abs=5e-4)
+        assert line[-1] == "2"
+    assert "5 s" in out
+    assert "table: t.csv, picture: t.png" in out
+    assert Path("t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_missions_with_different_cost_units_are_not_compared(tmp_path):
+    with pytest.raises(InputError, match="different cost units"):
+        compare(["lake-random", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
+    assert not (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize("override", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
+def test_draw_seed_and_start_can_not_be_overridden(tmp_path, override):
+    with pytest.raises(InputError, match="a comparison sets"):
+        compare(["lake-random"], 1, 1, tmp_path / "t.csv", override)

@@ -1,0 +1,92 @@
+"""Runs of earlier versions open, explain, export and resume: see tests/old_runs/make.py."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.messages import to_plain
+from fieldbo.runs.export import export
+from fieldbo.runs.load import mission_of
+
+FOLDERS = sorted(p.parent for p in (Path(__file__).parent / "old_runs").glob("*/*/expected.json"))
+TOLERANCE = {"rtol": 1e-6, "atol": 1e-9}  # other processors round otherwise
+
+
+def name_of(folder):
+    return f"{folder.parent.name}/{folder.name}"
+
+
+@pytest.fixture(params=FOLDERS, ids=name_of)
+def old(request, tmp_path):
+    """Return a copy of an old run folder, and what its version expected of it."""
+    folder = tmp_path / request.param.name
+    shutil.copytree(request.param, folder)
+    return folder, json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+
+
+def orders_of(record):
+    return [{"kind": row.kind, **to_plain(row.message)} for row in record.rows() if row.kind in KINDS]
+
+
+KINDS = ("query", "go-home")
+
+
+def assert_alike(ours, theirs, where=""):
+    """Compare nested plain data, numbers with a tolerance; None stands for NaN."""
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs), where
+        for key, value in theirs.items():
+            assert_alike(ours[key], value, f"{where}.{key}")
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs), where
+        for k, value in enumerate(theirs):
+            assert_alike(ours[k], value, f"{where}[{k}]")
+    elif isinstance(theirs, float) and not isinstance(ours, bool | str | None):
+        assert np.isclose(ours, theirs, **TOLERANCE), f"{where}: {ours} for {theirs}"
+    else:
+        assert ours == theirs or (theirs is None and np.isnan(ours)), f"{where}: {ours} for {theirs}"
+
+
+def test_there_are_old_runs_that_ended_and_some_that_did_not():
+    ended = [json.loads((f / "expected.json").read_text(encoding="utf-8"))["ended"] for f in FOLDERS]
+    assert len(FOLDERS) >= 9
+    assert any(ended)
+    assert not all(ended)
+
+
+def test_an_old_run_opens_with_the_orders_it_gave(old):
+    folder, expected = old
+    with fieldbo.Record(folder / "run.sqlite") as record:
+        given = orders_of(record)
+    assert 0 < len(given) <= len(expected["orders"])
+    assert_alike(given, expected["orders"][: len(given)])
+    state = fieldbo.load_run(folder)
+    assert (state.end_reason is not None) == expected["ended"]
+    if expected["ended"]:
+        ours = json.loads(json.dumps(state.result().summary(), default=str))
+        notes = ours.pop("notes"), expected["summary"].pop("notes")
+        assert len(notes[0]) == len(notes[1])  # their wording may change
+        assert_alike(ours, expected["summary"])
+
+
+def test_an_old_run_is_explained_and_exported(old):
+    folder, _ = old
+    assert fieldbo.explain(folder).text
+    assert fieldbo.explain(folder, 0).order.id.endswith("/0")
+    files = {file.name for file in export(folder, ["csv", "netcdf"])}
+    assert {"observations.csv", "path.csv", "curve.csv", "ledger.csv", "map.nc", "trajectory.nc"} <= files
+
+
+def test_an_old_run_resumes_to_the_end_that_its_own_version_would_have_reached(old):
+    folder, expected = old
+    with fieldbo.Record(folder / "run.sqlite") as record:
+        before = [row.body for row in record.rows()]
+        result = fieldbo.resume(mission_of(record), record)
+        after = record.rows()
+        assert [row.body for row in after[: len(before)]] == before
+        assert_alike(orders_of(record), expected["orders"])
+    assert result.end_reason == expected["summary"]["end_reason"]
