@@ -40,8 +40,8 @@ class Deciding:
         scales = tuple((length * world.domain.extent).tolist())
         model = Model(kernel="se", learn=False, length_scales=scales, variance=1.0)
         assert world.start is not None
-        crew = (VehicleSpec(1e9, world.start),)
-        mission = Mission("m", world, question, policy, model, crew, initial=READINGS, **more)  # type: ignore[arg-type]
+        vehicles = (VehicleSpec(1e9, world.start),)
+        mission = Mission("m", world, question, policy, model, vehicles, initial=READINGS, **more)  # type: ignore[arg-type]
         self.agent, self.rng = Agent(mission), np.random.default_rng(0)
         values = world.truth(world.domain.sites)
         self.shift, self.scale = float(values.mean()), float(values.std())

@@ -125,11 +125,11 @@ def mission(cell: Cell, steps: int | None) -> Mission:
     """Return a cell's mission: five readings of all variables, at 1 each, on top of the budget."""
     (name, overrides), (_, variance) = _overrides(cell, steps), WORLDS[cell.world]
     made = prepared(Case(name, 0, _SEEDS + cell.repeat), overrides)
-    domain, crew = made.world.domain, made.vehicles[0]
+    domain, vehicle = made.world.domain, made.vehicles[0]
     law = TruncatedNormal(0.5, variance)
     controls = Controls(domain.control_sets, (law,) * domain.dimension)
     world = replace(made.world, domain=replace(domain, controls=controls))
-    return replace(made, world=world, vehicles=(VehicleSpec(BUDGET + FIRST, crew.start),))
+    return replace(made, world=world, vehicles=(VehicleSpec(BUDGET + FIRST, vehicle.start),))
 
 
 def expected_values(made: Mission, plays: Iterable[Query]) -> np.ndarray:

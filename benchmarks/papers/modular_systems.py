@@ -158,14 +158,16 @@ def mission(cell: Cell, steps: int | None) -> Mission:
     """Return a cell's mission: the first readings are paid on top of the budget."""
     chain, (name, overrides) = CHAINS[cell.world], _overrides(cell, steps)
     made = prepared(Case(name, 0, _SEEDS + cell.repeat), overrides)
-    cost, crew = made.world.cost, made.vehicles[0]
+    cost, vehicle = made.world.cost, made.vehicles[0]
     assert isinstance(cost, Modular)
     if chain.costs is not None:
         modules = tuple(replace(m, cost=c) for m, c in zip(cost.modules, chain.costs, strict=True))
         cost = replace(cost, modules=modules)
     whole = sum(module.cost for module in cost.modules)
     battery = chain.budget + made.initial * whole
-    return replace(made, world=replace(made.world, cost=cost), vehicles=(VehicleSpec(battery, crew.start),))
+    return replace(
+        made, world=replace(made.world, cost=cost), vehicles=(VehicleSpec(battery, vehicle.start),)
+    )
 
 
 def measured(cell: Cell, steps: int | None) -> Outcome:
