@@ -61,7 +61,7 @@ cell-pipeline: .venv/.installed ## compute the table of worlds/cell-pipeline ane
 	$(BIN)/python makers/cell_pipeline.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
-	rm -rf .venv .venv-peers .venv-ros build dist docs/gallery docs/reference/generated
+	rm -rf .venv .venv-peers .venv-ros build dist docs/_examples docs/gallery docs/reference/generated
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -1,10 +1,12 @@
 """Sphinx configuration. ``make docs`` builds the site into build/docs, offline, with warnings as errors."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import fieldbo
@@ -25,7 +27,7 @@ extensions = [
     "mathml",
     "offline",
 ]
-exclude_patterns = ["_ext", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "gallery/*.json"]
+exclude_patterns = ["_ext", "_examples", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "gallery/*.json"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 nitpicky = True
 # Single backticks in docstrings also name parameters.
@@ -45,11 +47,17 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+# The gallery reads a copy of the scripts alone: it takes every folder with a README for a part of itself.
+shutil.rmtree(HERE / "_examples", ignore_errors=True)
+(HERE / "_examples").mkdir()
+for script in [HERE.parent / "examples/README.txt", *(HERE.parent / "examples").glob("[0-9]*.py")]:
+    shutil.copy2(script, HERE / "_examples")
+
 sphinx_gallery_conf = {
     "image_scrapers": ("gallery_figures",),
-    "examples_dirs": "../examples",
+    "examples_dirs": "_examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r".",
+    "filename_pattern": r"/(0\d|10)_",  # the others need more than fieldbo
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": r"$^",
     "download_all_examples": False,

@@ -12,18 +12,13 @@ outcome, and what the sample cost. Here a formula stands in for the cell.
 import numpy as np
 
 import fieldbo
-from fieldbo.belief.model import Model
-from fieldbo.belief.question import Optimum
-from fieldbo.costs.control_sets import Subset
-from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal
-from fieldbo.domain.domain import Domain
-from fieldbo.domain.sensor import Sensor
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.policies.control_sets.front import SubsetFront
-from fieldbo.world.world import Quantity, World
+from fieldbo import Mission, World
+from fieldbo.belief import Model, Optimum
+from fieldbo.costs import Subset
+from fieldbo.domain import Axis, Controls, ControlSet, Domain, Sensor, TruncatedNormal
+from fieldbo.mission import VehicleSpec
+from fieldbo.policies import SubsetFront
+from fieldbo.world import Quantity
 
 AXES = [Axis("heat", "C", 150, 250), Axis("minutes", "min", 10, 60)]
 SETS = (["heat"], ["heat", "minutes"])
