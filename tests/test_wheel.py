@@ -1,4 +1,4 @@
-"""The wheel, in an environment of its own and away from the checkout."""
+"""The wheel and the sdist, in an environment of its own and away from the checkout."""
 
 import json
 import os
@@ -22,19 +22,33 @@ def call(*command, cwd):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def dist(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")
-    call(sys.executable, "-m", "build", "--wheel", "--outdir", out, ROOT, cwd=out)
-    return next(out.glob("*.whl"))
+    call(sys.executable, "-m", "build", "--outdir", out, ROOT, cwd=out)  # the wheel from the sdist
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(dist):
+    return next(dist.glob("*.whl"))
+
+
+def test_twine_accepts_the_wheel_and_the_sdist(dist):
+    files = [*dist.glob("*.whl"), *dist.glob("*.tar.gz")]
+    assert len(files) == 2
+    call(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=dist)
 
 
 def test_check_wheel_contents_accepts_the_wheel(wheel):
     assert "OK" in call(Path(sys.executable).parent / "check-wheel-contents", wheel, cwd=wheel.parent)
 
 
-def test_the_wheel_contains_every_world_and_mission_and_py_typed(wheel):
+def test_the_wheel_contains_every_module_world_and_mission_and_py_typed(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "fieldbo/py.typed" in names
+    for file in (ROOT / "fieldbo").rglob("*.py*"):
+        if file.suffix in (".py", ".pyi"):
+            assert file.relative_to(ROOT).as_posix() in names
     for what in ("worlds", "missions"):
         for file in (ROOT / what).rglob("*.toml"):
             assert f"fieldbo/_catalogue/{what}/{file.relative_to(ROOT / what).as_posix()}" in names
