@@ -460,7 +460,7 @@ def test_two_vehicles_share_a_belief_and_keep_their_own_batteries(record):
     single = small_mission(Random())
     far = single.world.domain.sites[-1]
     specs = (single.vehicles[0], replace(single.vehicles[0], start=far, home=far, battery=18.0))
-    mission = replace(single, crew=specs)
+    mission = replace(single, vehicles=specs)
 
     result = run(mission, record=record)
 
