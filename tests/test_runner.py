@@ -252,7 +252,7 @@ def test_a_mission_can_be_given_by_name_or_path(tmp_path):
 
 @pytest.mark.parametrize("mission", [None, {"world": "lake-transect"}, 3])
 def test_anything_else_than_a_mission_is_an_error(mission, tmp_path):
-    with pytest.raises(InputError, match="in place of a mission") as error:
+    with pytest.raises(InputError, match="mission = ") as error:
         fieldbo.run(mission)
     assert "fieldbo.Mission" in error.value.expected
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record, pytest.raises(InputError):

@@ -66,6 +66,7 @@ def _listed() -> Any:
     from rich.markup import escape
     from rich.table import Table
 
+    from fieldbo.errors import InputError
     from fieldbo.mission.kinds import POLICIES
 
     table = Table(box=None, pad_edge=False)
@@ -73,7 +74,11 @@ def _listed() -> Any:
     table.add_column("description")
     table.add_column("answers")
     for name in POLICIES.names():
-        kind = POLICIES.get(name)
+        try:
+            kind = POLICIES.get(name)
+        except InputError as error:  # a broken package must not hide the other policies
+            table.add_row(escape(name), escape(error.problem), "")
+            continue
         summary = (kind.__doc__ or "").strip().split("\n")[0]
         table.add_row(escape(name), escape(summary), _answered(kind))
     return table

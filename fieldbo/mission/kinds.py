@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from fieldbo.errors import UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError
 
 
 class Registry:
@@ -44,6 +44,8 @@ class Registry:
         ------
         UnknownNameError
             There is no such name.
+        InputError
+            An installed package cannot be loaded, or does not provide a class.
         """
         if name in self._builtin:
             module, attribute = self._builtin[name].split(":")
@@ -51,7 +53,25 @@ class Registry:
         installed = self._installed()
         if name not in installed:
             raise UnknownNameError.of(self.what, name, self.names(), where=where)
-        return installed[name].load()
+        entry = installed[name]
+        package = entry.dist.name if entry.dist is not None else entry.module
+        try:
+            kind = entry.load()
+        except Exception as error:  # whatever the package raises, say which one it is
+            raise InputError(
+                f"{self.what} {name!r} of the package {package} can't be loaded: {error!r}",
+                expected=f"an entry point in the group {self.group} that names a class",
+                where=where,
+                fix=f"correct or uninstall {package}",
+            ) from error
+        if not callable(kind):
+            raise InputError(
+                f"{self.what} {name!r} of the package {package} is {kind!r}",
+                expected=f"an entry point in the group {self.group} that names a class",
+                where=where,
+                fix=f"correct or uninstall {package}",
+            )
+        return kind
 
 
 POLICIES = Registry(

@@ -12,6 +12,7 @@ from fieldbo.belief.question import Question
 from fieldbo.costs.base import CostModel
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_mission
+from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Policy
@@ -76,7 +77,15 @@ class Mission:
         if not self.vehicles:
             raise InputError("the mission has no vehicle", expected="at least one VehicleSpec", where="agent")
         object.__setattr__(self, "world", within_reach(self.world, self.vehicles))
+        if self.policy_kind and not self.is_policy_as_loaded:
+            object.__setattr__(self, "policy_kind", type(self.policy).__name__)
         check_mission(self)
+
+    @property
+    def is_policy_as_loaded(self) -> bool:
+        """Whether the policy is of the kind in `settings`; `dataclasses.replace` may have changed it."""
+        loaded = self.settings.get("policy")
+        return loaded is None or type(self.policy) is POLICIES.get(loaded["kind"])
 
     @property
     def declared_cost(self) -> CostModel | None:

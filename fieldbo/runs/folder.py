@@ -22,8 +22,9 @@ import scipy
 import fieldbo
 from fieldbo.errors import InputError, RecordError
 from fieldbo.mission.files import write_whole
+from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.toml import toml_text
+from fieldbo.mission.toml import made, toml_text
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import Result
 from fieldbo.runs.record.record import Record, on_disk
@@ -56,13 +57,19 @@ def begin(
     Raises
     ------
     InputError
-        `out` exists, the folder can't be made, or the mission was not loaded from a file.
+        `out` exists, the folder can't be made, or the mission, or its policy, does not come from a file.
     """
     if not mission.settings or mission.folder is None:
         raise InputError(
             "a mission made in Python can't be written to a run folder",
             expected="a mission that was loaded from a file",
             fix="run it without a folder: fieldbo.run(mission)",
+        )
+    if made(POLICIES, mission.settings["policy"], "policy") != mission.policy:
+        raise InputError(
+            f"the mission's policy was replaced by {mission.policy} after it was loaded",
+            expected="the policy that its file names: a resumed run reads that file",
+            fix='load it with the policy: load_mission(name, {"policy": {"kind": ...}})',
         )
     folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"

@@ -192,7 +192,7 @@ def _mission(mission: object) -> Mission:
     if isinstance(mission, Mission):
         return mission
     raise InputError(
-        f"a {type(mission).__name__} in place of a mission",
+        f"mission = {mission!r}",
         expected="a fieldbo.Mission, or the name or TOML file of one",
         fix="pass a name from fieldbo.list_missions(), or load a file with fieldbo.load_mission(file)",
     )
