@@ -9,9 +9,8 @@ is back on its dock before the battery is empty. Compare a policy that weighs tr
 import fieldbo
 from fieldbo.results.plot import path_picture
 
-results = {
-    name: fieldbo.run(fieldbo.load_mission(name)) for name in ("wall-worst-crack", "wall-worst-crack-ei")
-}
+NAMES = ("wall-worst-crack-dist-ucb", "wall-worst-crack-ei")
+results = {name: fieldbo.run(fieldbo.load_mission(name)) for name in NAMES}
 
 for name, result in results.items():
     summary, world = result.summary(), result.mission.world
@@ -23,9 +22,9 @@ for name, result in results.items():
     print(f"  ends at {result.observations[-1].position.tolist()}: {result.end_reason}")
 
 # %%
-# DistUCB, rolled out three steps ahead, sweeps the wall in short moves.
+# DistUCB sweeps the wall in short moves.
 
-considerate = path_picture(results["wall-worst-crack"])
+considerate = path_picture(results["wall-worst-crack-dist-ucb"])
 
 # %%
 # Expected improvement jumps across it, and reads fewer sites with the same battery.
