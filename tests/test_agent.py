@@ -621,8 +621,9 @@ def test_without_learning_values_are_never_rescaled():
 @pytest.mark.parametrize("policy", ["random", "lawnmower", "gchk"])
 def test_a_level_that_the_sensor_does_not_have_is_rejected(policy):
     for level in (-1, 3):
-        with pytest.raises(InputError, match="a setting of the sensor"):
+        with pytest.raises(InputError, match=f"level = {level}") as caught:
             fieldbo.load_mission("gp-level-noise-truvar", {"policy": {"kind": policy, "level": level}})
+        assert "policy.level" in caught.value.where
 
 
 def test_a_policy_that_proposes_an_unknown_level_is_stopped():

@@ -103,7 +103,7 @@ WRONG = {
         polygon([[0, 0], [1, 1], [0, 0]]),
         ("'scaffold' has 2 different corners", "at least 3"),
     ),
-    "no number": (polygon("[[0, 0], [nan, 1], [2, 0]]"), ("'scaffold': a corner is not finite", ".corners")),
+    "no number": (polygon("[[0, 0], [nan, 1], [2, 0]]"), ("a finite number", ".corners[1][0]")),
     "too far away": (polygon("[[0, 0], [1e300, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
     "three coordinates": (
         polygon([[0, 0, 1], [1, 1, 1], [2, 0, 1]]),
@@ -114,7 +114,7 @@ WRONG = {
         ("'hut' runs from [3.0, 1.0] to [2.0, 2.0]", "with low below high", ".low"),
     ),
     "flat": (box([3, 1], [4, 1]), ("'hut' runs from", "with low below high", ".low")),
-    "infinite": (box("[3, 1]", "[inf, 2]"), ("'hut' runs from", "finite numbers", ".low")),
+    "infinite": (box("[3, 1]", "[inf, 2]"), ("a finite number", ".high[0]")),
     "short end": (box([3, 1], [4]), ("'hut' has 2 coordinates in low and 1 in high", ".high")),
     "one axis": (box([3], [4]), ("'hut' has 1 coordinate", "expected: 2, one per axis", "domain.obstacles")),
     "three axes": (box([3, 1, 0], [4, 2, 1]), ("'hut' has 3 coordinates", "expected: 2, one per axis")),
@@ -181,7 +181,7 @@ def test_the_suggested_corners_are_valid_when_pasted_into_the_file(obstacle, are
     ("more", "parts"),
     [
         ("clearance = -1", ("clearance = -1", "at least 0", "domain.clearance")),
-        ("clearance = nan", ("clearance = nan", "at least 0", "domain.clearance")),
+        ("clearance = nan", ("clearance = nan", "a finite number", "domain.clearance")),
         ("clearance = 9", ("cover the whole domain", "lower the clearance")),
         (
             "outline = [[0, 0], [10, 6], [10, 0], [0, 6]]",
@@ -261,7 +261,7 @@ def test_a_start_or_home_between_obstacles_that_touch_is_rejected(name):
     Path("m.toml").write_text(MISSION.format(agent=f"{name} = [5, 3]"))
     rejection(
         lambda: fieldbo.load_mission("m.toml"),
-        f"{name} [5.0, 3.0] lies where an obstacle touches another",
+        f"{name} [5.0, 3.0] lies where obstacles touch each other",
         "nothing gets between what touches",
         f"where: m.toml: agent.{name}",
     )

@@ -57,7 +57,7 @@ def load(kind="rollout", settings="", battery=40, agent=""):
 
 
 WRONG = [
-    ("rollout", "horizon = 0", ("horizon = 0", "at least 1", "'budget'", "policy.horizon")),
+    ("rollout", "horizon = 0", ("horizon = 0", "at least 1", '"budget"', "policy.horizon")),
     ("rollout", "horizon = -3", ("horizon = -3", "policy.horizon")),
     ("rollout", "horizon = 51", ("horizon = 51", "at most 50", "policy.horizon")),
     ("rollout", 'horizon = "for ever"', ("for ever", "policy.horizon")),
@@ -69,22 +69,22 @@ WRONG = [
     ("rollout", 'base = "truvar"', ("truvar", "dist-ucb", "ei-per-cost", "policy.base")),
     ("rollout", 'convention = "one plus"', ("one plus", "one_plus", "floor", "policy.convention")),
     ("rollout", "kappa = -1", ("kappa = -1", "at least 0", "policy.kappa")),
-    ("rollout", "kappa = nan", ("kappa = NaN", "policy.kappa")),
+    ("rollout", "kappa = nan", ("kappa = nan", "policy.kappa")),
     ("rollout", "d0 = 0", ("d0 = 0", "above 0", "policy.d0")),
     ("rollout", "d0 = -1", ("d0 = -1", "policy.d0")),
-    ("rollout", "d0 = inf", ("d0 = Infinity", "a finite number", "policy.d0")),
+    ("rollout", "d0 = inf", ("d0 = inf", "a finite number", "policy.d0")),
     ("rollout", 'stop = "never"', ("never", "best_affordable", "first_unaffordable", "policy.stop")),
     ("rollout", "candidates = 0", ("candidates = 0", "above 0", "policy.candidates")),
     ("rollout", "level = 1", ("level = 1", "policy.level")),
     ("rollout", "fantasy_noise = 1", ("1", "policy.fantasy_noise")),
     ("rollout", "fantasys = 3", ("unknown key", "did you mean 'fantasies'", "policy.fantasys")),
     ("dist-ucb", "d0 = 0", ("d0 = 0", "policy.d0")),
-    ("dist-ucb", "kappa = inf", ("kappa = Infinity", "policy.kappa")),
+    ("dist-ucb", "kappa = inf", ("kappa = inf", "policy.kappa")),
     ("ucb", "kappa = -0.5", ("kappa = -0.5", "policy.kappa")),
-    ("ei-per-cost", "d0 = nan", ("d0 = NaN", "policy.d0")),
+    ("ei-per-cost", "d0 = nan", ("d0 = nan", "policy.d0")),
     ("ducb", "", ("rho", "policy.rho")),
     ("ducb", "rho = -1", ("rho = -1", "at least 0", "policy.rho")),
-    ("ducb", "rho = 1\nkappa = nan", ("kappa = NaN", "policy.kappa")),
+    ("ducb", "rho = 1\nkappa = nan", ("kappa = nan", "policy.kappa")),
 ]
 
 

@@ -279,7 +279,7 @@ def test_geojson_without_a_frame_is_an_error_with_an_example(tmp_path):
     ("text", "said"),
     [
         ("[link]\n", r"there is no \[frame\]"),
-        ('[frame]\nalong = "along"\n', "'depth' leads"),
+        ('[frame]\nalong = "along"\n', "'depth' has no direction"),
         ('[frame]\nalong = "along"\ndept = "depth"\n', "did you mean 'depth'"),
         ('[frame]\nalong = "along"\ndepth = "depth"\n', "on the ground is unknown"),
     ],
@@ -443,7 +443,7 @@ def test_poses_and_fixes_follow_the_vehicle(log, recorded):
 
 
 def test_the_battery_equals_that_of_the_ledger(log, recorded):
-    books = recorded.result.books[0]
+    books = recorded.result.accounts[0]
     last = log.messages["/battery"][-1]
 
     assert (last["remaining"], last["spent"], last["unit"]) == (books.left, books.spent, "s")

@@ -594,7 +594,7 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
         ),
         (
             ["time_limit_s=1"],
-            "time of 1 s pays for no reading at all: the cheapest takes 1.375 s",
+            "time limit of 1 s is not enough for any reading: the cheapest reading takes 1.375 s",
             "time",
         ),
         (["battery=60"], None, None),

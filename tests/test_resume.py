@@ -767,7 +767,7 @@ def test_a_run_stopped_by_a_full_disk_can_be_resumed(tmp_path):
 def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
     before = contents(folder)
     code, _, err = command("resume", folder, "--vehicle", "mqtt")
-    assert (code, "begun as a simulation" in err) == (2, True)
+    assert (code, "was given for a simulated run" in err) == (2, True)
     assert contents(folder) == before
 
 

@@ -122,5 +122,5 @@ def test_by_hand_and_a_robot_together_are_an_error(command, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     code, _, err = command("run", "lake-level-set", "--by-hand", "--vehicle", "mqtt")
     assert code == 2
-    assert "who carries the orders out?" in err
+    assert "both --by-hand and --vehicle" in err
     assert list(tmp_path.iterdir()) == []
