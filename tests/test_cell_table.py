@@ -243,7 +243,7 @@ def test_control_sets_get_distributions_from_the_table_and_unknown_costs(said):
     assert minutes is None, "it is always set"
     assert "pressure spread too wide for a normal distribution: uniform where left free" in out
     assert "always    minutes is set" in out
-    assert "costs to be found out" in out
+    assert "costs to be learned" in out
     mission = fieldbo.load_mission("oven")
     assert (mission.policy_kind, mission.costs, mission.max_steps) == ("subset-front", "unknown", 200)
     assert mission.vehicles[0].battery == 10 * 1.3 + 5

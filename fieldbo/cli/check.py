@@ -1,4 +1,4 @@
-"""``fieldbo check``: print how a mission, world or vehicle file is understood, or what is wrong with it."""
+"""``fieldbo check``: show how fieldbo reads a file, or say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ def check(
     ],
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"),
+        typer.Option(
+            "--set", help="Override a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"
+        ),
     ] = None,
 ) -> None:
-    """Print how a mission, world or vehicle file is understood, or what is wrong and how to fix it."""
+    """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import list_missions, list_worlds
     from fieldbo.mission.description import describe_world

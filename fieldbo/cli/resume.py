@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 **Examples**
 
-`fieldbo resume runs/lake-level-set-1` - or just *lake-level-set-1*, below runs/
+`fieldbo resume runs/lake-level-set-1` - or just *lake-level-set-1*, if it is in runs/
 
 `fieldbo resume boat-3 --vehicle other-boat.toml` - with another boat
 
@@ -38,7 +38,7 @@ def resume(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A run folder, the *run.sqlite* in it, or the name of a folder below *runs/*.", metavar="RUN"
+            help="A run folder, the *run.sqlite* in it, or the name of a run in *runs/*.", metavar="RUN"
         ),
     ],
     vehicle: Annotated[

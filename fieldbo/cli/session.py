@@ -100,7 +100,7 @@ def _treat_as_ctrl_c(*names: str) -> None:
 
 
 def _simulated(go: Callable[..., Result], mission: Mission, console: Console) -> Result:
-    """Run in simulation with a live line."""
+    """Run in simulation with a live progress line."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     from fieldbo._numerics.compiled import when_compiling

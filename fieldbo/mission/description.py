@@ -18,22 +18,23 @@ _MOST_NAMES = 8
 def describe_mission(mission: Mission, question: str) -> list[str]:
     """Return lines that describe a mission; `question` is its question in words."""
     spec, unit, every = mission.vehicles[0], mission.world.cost_unit, mission.model.every
-    home = "none: it may end anywhere" if spec.home is None else f"{spec.home.tolist()}"
+    home = "no home: it may end anywhere" if spec.home is None else f"home {spec.home.tolist()}"
     fits = "reading" if every == 1 else f"{every} readings"
-    learning = "hyperparameters fixed" if every is None else f"fitted after each {fits}"
+    transform = "no" if mission.model.transform == "none" else mission.model.transform
+    learning = "hyperparameters fixed" if every is None else f"refitted every {fits}"
     lines = [
         f"mission {mission.name}: valid",
         f"  question  {question}",
         f"  policy    {mission.policy}",
-        f"  battery   {spec.battery:g} {unit}, start {spec.start.tolist()}, home {home}",
+        f"  battery   {spec.battery:g} {unit}, start {spec.start.tolist()}, {home}",
     ]
     if limits := _limits(mission):
         lines.append(f"  limits    {', '.join(limits)}")
     if mission.costs == "unknown":
-        lines.append("  costs     unknown to the agent: it learns what each order has cost")
+        lines.append("  costs     unknown to the agent: it learns them from each completed order")
     return [
         *lines,
-        f"  model     {mission.model.kernel}, {mission.model.transform} transform, {learning}",
+        f"  model     {mission.model.kernel}, {transform} transform, {learning}",
         f"  seed      {mission.seed}",
     ]
 
@@ -78,11 +79,11 @@ def _cost(world: World) -> str:
     domain, cost, settings = world.domain, world.cost, world.sensor.settings
     assert world.start is not None
     sites = domain.sites[np.isfinite(cost.travel(world.start, domain.sites))]
-    move = "a sample" if domain.control_sets else "from the start to a site"
+    move = "sample:" if domain.control_sets else "start to site:"
     if not cost.known:
-        amount = "of unknown cost"
+        amount = "unknown cost"
     elif not len(sites):
-        amount = "there is no path"
+        amount = "no path"
     else:
         sets: list[Mask | None] = [s.controls for s in domain.control_sets] or [None]
         costs = np.concatenate(

@@ -276,7 +276,7 @@ class MissionFile(_Table):
     world: str
     """Name of the world."""
     draw: NonNegativeInt = 0
-    """Number of the field, where the world is random."""
+    """Which random field to use, counted from 0, if the world draws its field at random."""
     seed: NonNegativeInt = 0
     """Seed of the random streams; it never changes the field."""
     question: QuestionFile

@@ -40,7 +40,7 @@ def load_world(name_or_path: str | Path, draw: int = 0) -> World:
     name_or_path : str or Path
         A name, a world's folder, or its ``world.toml``.
     draw : int
-        Number of the field, where the world is random.
+        Which random field to use, counted from 0, if the world draws its field at random.
 
     Raises
     ------

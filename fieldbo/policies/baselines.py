@@ -16,7 +16,7 @@ from fieldbo.validation import settings
 
 @settings("policy")
 class Random(PerCost):
-    """Sample a random affordable site; per cost, cheap ones more often."""
+    """Sample a random affordable site; with ``per_cost``, cheap sites more often."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return a random affordable site."""

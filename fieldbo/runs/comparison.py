@@ -50,7 +50,7 @@ class Case:
     mission : str
         Name or path.
     draw : int
-        Number of the field's draw.
+        Which random field to use, counted from 0.
     start : int
         Number of the start, and the seed. Runs of the same draw and start are paired across missions.
     """
@@ -338,7 +338,7 @@ def _finished(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
 def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
     """Return the score by which runs of a mission are compared: F1 for a level set, regret for an optimum.
 
-    For a chain of modules it is the regret of the best sample, for control sets the simple regret.
+    For a chain of modules the score is the regret of the best sample, for control sets the simple regret.
     """
     return judged_by(load_mission(mission, overrides))
 

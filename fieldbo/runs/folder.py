@@ -172,7 +172,7 @@ def _make(folder: Path) -> Path:
                 f"{folder} exists",
                 expected="a new folder: a run never overwrites another one",
                 where="--out",
-                fix="choose another name, or omit --out to use the next free name below runs/",
+                fix="choose another name, or omit --out to use the next free name under runs/",
             ) from None
         parent = "" if error.filename == str(folder) else f" ({error.filename})"
         raise InputError(

@@ -33,11 +33,11 @@ class Survey(Source):
     x : str
         Column of the first position.
     value : str
-        Column of the value.
+        Column that holds the value.
     y : str, optional
         Column of the second position. If its name contains "depth", the world is a transect.
     noise_sd : str, optional
-        Column of the readings' standard deviations.
+        Column that holds the readings' standard deviations.
     channels : tuple of str
         Columns of other quantities.
     transform : {"none", "log"}
@@ -119,7 +119,7 @@ class Survey(Source):
 
 
 def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorld:
-    """Write ``worlds/NAME`` and ``missions/NAME.toml`` below a folder, by default the working folder.
+    """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
 
     Raises
     ------

@@ -86,12 +86,12 @@ def lower_confidence_bound(mu: ArrayLike, s: ArrayLike, beta: float) -> Array:
 
 @settings("policy")
 class LaMBO(Policy):
-    """Change early modules rarely and late ones freely: a slow bandit over regions (Lin et al. 2021).
+    """Change early modules rarely and late ones freely: a slowly moving bandit (Lin et al. 2021).
 
     The variables of each module but the last are cut into regions; an arm is one region of each. Every step
     draws an arm near the last one, in a tree whose highest branches are those of the first module, and
     samples the arm's best point by the confidence bound. Modules before the first one whose region changed
-    keep their values. All arms learn at each step from what the model promises in them.
+    keep their values. All arms are updated at each step from the model's predictions.
     """
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
@@ -111,14 +111,15 @@ class LaMBO(Policy):
     restart: PositiveInt = 25
     """Number of steps after which all arms become equally probable again."""
     drop: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Fraction of 1 / K: arms that stay below it are dropped, and the regions of the others bisected."""
+    """Fraction of 1 / K, where K is the number of arms: arms that stay below it are dropped, and the regions
+    of the others bisected."""
     drop_after: PositiveInt = 10
     """Number of consecutive steps below `drop` after which an arm is dropped."""
     refinements: NonNegativeInt = 2
     """Largest number of times that regions are bisected."""
     deepen: NonNegativeInt = 20
-    """Length of a period in steps: d_1 grows by 1 if the first module changed more than five times in it. 0
-    turns this off."""
+    """Length of a period in steps: d_1, the depth of the first module, grows by 1 if that module changed more
+    than five times in it. 0 turns this off."""
     value_scale: PositiveFloat | None = None
     """Value that a loss of 1 corresponds to, in the unit of the values: the largest absolute value to expect.
     By default the range of the first readings."""

@@ -125,7 +125,7 @@ class LazyEIPerCost(ByModule):
 
 @settings("policy")
 class CArBO(LazyEIPerCost):
-    """Weigh expected improvement by cost less and less as the battery runs down (Lee et al. 2020).
+    """Divide expected improvement by cost, less strongly as the battery runs down (Lee et al. 2020).
 
     ``EI / c^a`` with ``a = (budget - spent) / (budget - initial)``: 1 when the policy takes over, 0 when all
     is spent. This is the cost cooling of Lee, Perrone, Archambeau and Seeger (2020), without their
@@ -155,7 +155,7 @@ def chebyshev(value: Array, thrift: Array, weight: float) -> Array:
 
 @settings("policy")
 class CAMOBO(ByModule):
-    """Trade value against cost by a Chebyshev scalarisation of random weights (Abdolshah et al. 2019).
+    """Trade value against cost by a Chebyshev scalarisation with random weights (Abdolshah et al. 2019).
 
     As in Abdolshah, Shilton, Rana, Gupta and Venkatesh (2019), value and cost are two objectives, the upper
     confidence bound stands for the unknown one, and each step scalarises them with random weights. Different

@@ -1,4 +1,4 @@
-"""Share the budget among the control sets that no cheaper set outdoes: fieldbo's own policy.
+"""Share the budget among the control sets that no cheaper set is expected to beat: fieldbo's own policy.
 
 ==============  ==========================================================================================
 ``F``           ``E[f]``, the expected value of settings: a Gaussian of mean ``m`` and deviation ``s``
@@ -127,7 +127,7 @@ def dues(sets: Sequence[int], promises: Mapping[int, float], alpha: float) -> li
 
 @settings("policy")
 class SubsetFront(GainPolicy):
-    """Share the budget among the control sets that no cheaper set outdoes in what it promises."""
+    """Share the budget among the control sets that no cheaper set is expected to beat."""
 
     costs: ClassVar[tuple[str, ...]] = ("unknown",)
     gains_in_memory: ClassVar[tuple[str, ...]] = ("promises",)

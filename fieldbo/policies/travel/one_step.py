@@ -179,7 +179,7 @@ class DistUCB(ByTravelScore):
 
 @settings("policy")
 class UCB(ByTravelScore):
-    """Go where ``mu + kappa s`` is largest, whatever the travel."""
+    """Go where ``mu + kappa s`` is largest, regardless of travel cost."""
 
     kappa: NonNegativeFloat = 2.0
     """Multiplier of the standard deviation: weight of exploration."""

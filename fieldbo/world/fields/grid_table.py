@@ -66,7 +66,7 @@ class GridTable(FieldKind):
     file: str
     """Name of the file, in the world's folder."""
     value: str
-    """Column of the value."""
+    """Column that holds the value."""
     channels: tuple[str, ...] = ()
     """Columns of other quantities, returned with readings."""
 

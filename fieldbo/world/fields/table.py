@@ -79,7 +79,7 @@ def read_readings(
     path : Path
     axes : sequence of d column names
     value : str
-        Column of the value.
+        Column that holds the value.
     noise_sd : str, optional
         Column of the readings' noise standard deviations.
     channels : sequence of str
@@ -358,7 +358,7 @@ class Table(FieldKind):
     file: str
     """Name of the file, in the world's folder."""
     value: str
-    """Column of the value."""
+    """Column that holds the value."""
     axes: tuple[str, ...] | None = None
     """Columns of the position, in the domain's order; by default, the names of the axes."""
     noise_sd: str | None = None
