@@ -11,6 +11,17 @@ _MOST_NAMES = 50
 """Longest list of valid names that an error shows as a whole."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "site"), counted(2, "site")
+    ('1 site', '2 sites')
+    """
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 class FieldboError(Exception):
     """Base of all errors that fieldbo raises on purpose."""
 

@@ -145,7 +145,7 @@ class Query:
             _freeze(self, "controls", np.ravel(self.controls), bool)
             if len(self.controls) != len(self.site):
                 raise InputError(
-                    f"{len(self.controls)} controls",
+                    f"controls has {len(self.controls)} entries",
                     expected=f"{len(self.site)}, one for each variable",
                     where=where,
                 )

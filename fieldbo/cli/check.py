@@ -41,7 +41,7 @@ def check(
         kind = "world"
     if set_ and kind != "mission":
         raise InputError(
-            f"--set {set_[0]} for a {kind}",
+            f"--set {set_[0]} does not apply to a {kind}",
             expected="--set with a mission",
             where="--set",
             fix=f"edit the {kind}'s file",

@@ -128,7 +128,7 @@ def world(
     for option, given in (of_survey if cell else of_cell).items():
         if given is not None:
             raise InputError(
-                f"--{option} {'with' if cell else 'without'} --cell",
+                f"--{option} does not apply {'with' if cell else 'without'} --cell",
                 expected="options of a cell" if cell else "options of a survey",
                 where=f"--{option}",
                 fix=f"{'leave out' if cell else 'add'} --cell, or leave this option out",
@@ -140,7 +140,7 @@ def world(
 
         if sample_cost is not None and (module or control_set):
             raise InputError(
-                "--sample-cost with modules or control sets, which have their own costs",
+                "--sample-cost does not apply to modules or control sets, which have their own costs",
                 expected="one or the other",
                 where="--sample-cost",
             )

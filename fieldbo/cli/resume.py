@@ -53,7 +53,7 @@ def resume(
     """Continue an interrupted run; for a run that has ended, write its missing files."""
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
-    from fieldbo.results.formatting import counted
+    from fieldbo.errors import counted
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import ORDERS, Record
     from fieldbo.runs.runner import resume as resume_mission

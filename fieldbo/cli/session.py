@@ -149,7 +149,8 @@ def _show_trouble(console: Console, event: Event) -> None:
 def _progress(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of sites and the score in one line."""
     from fieldbo.belief.question import Optimum
-    from fieldbo.results.formatting import amount, counted, extreme, rounded
+    from fieldbo.errors import counted
+    from fieldbo.results.formatting import amount, extreme, rounded
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
@@ -163,7 +164,7 @@ def _progress(step: Step, mission: Mission) -> str:
 
 def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
     """Print the report of a run and the place of its files; `stopped` says why it did not end."""
-    from fieldbo.results.formatting import counted
+    from fieldbo.errors import counted
 
     report = result.report()
     if result.end_reason is None:

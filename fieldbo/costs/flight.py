@@ -113,7 +113,7 @@ class Flight(Legs):
         for axis in domain.axes:
             if axis.unit != "m":
                 raise InputError(
-                    f"a flight cost on axis {axis.name!r} in {axis.unit or 'no unit'}",
+                    f"a flight cost needs metres, but axis {axis.name!r} is in {axis.unit or 'no unit'}",
                     expected="axes in m",
                     where="cost.kind",
                     fix="give the axes in metres",

@@ -34,7 +34,7 @@ def with_clearance(
         )
     if clearance > 0 and len(units := {a.unit for a in axes}) > 1:
         raise InputError(
-            f"a clearance on axes in {' and '.join(sorted(units))}",
+            f"a clearance needs one unit, but the axes are in {' and '.join(sorted(units))}",
             expected="the same unit on all axes, so that distances are defined",
             where="domain.clearance",
             fix="make the obstacles larger instead",

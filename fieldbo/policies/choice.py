@@ -13,7 +13,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.validation import settings
 
 TIE = 1e-9
@@ -40,7 +40,7 @@ class PerCost(Policy):
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if `per_cost` is set and a cost is missing or can be 0."""
         if self.per_cost:
-            needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
+            needs_positive_costs(cost, domain)
 
     def best(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
         """Return the decision for the affordable site of the highest score (per unit of cost)."""
@@ -232,11 +232,11 @@ def highest(scores: Array) -> int | None:
     return int(np.argmax(scores >= best - tie))
 
 
-def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
+def needs_positive_costs(cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:
         raise InputError(
-            f"{policy} without declared costs",
+            f"{THIS_POLICY} divides by the cost, which is not declared",
             expected="costs that the agent knows",
             where="agent.costs",
             fix='set costs = "declared", if the world has them, or choose another policy: fieldbo policies',
@@ -244,7 +244,7 @@ def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) ->
     least = cost.least_sampling_cost(domain.sites)
     if least <= 0:
         raise InputError(
-            f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",
+            f"sampling again at the same site costs {least:g}, and {THIS_POLICY} divides by the cost",
             expected="a sampling cost above 0",
             where="cost",
             fix=cost.to_price_samples,

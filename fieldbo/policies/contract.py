@@ -41,6 +41,10 @@ Memory = Any
 """Plain data that a policy remembers."""
 
 
+THIS_POLICY = "this policy"
+"""What errors of `Policy.check` call the policy; a mission puts the policy's name in its place."""
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """What a policy sees: a read-only view of the mission, valid during one call.

@@ -34,17 +34,6 @@ def rounded(value: float, whole: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> counted(1, "site"), counted(2, "site")
-    ('1 site', '2 sites')
-    """
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
 def interval(ends: Sequence[float], digits: str = ".4g") -> str:
     """Return the two ends of an interval in brackets.
 

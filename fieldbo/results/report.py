@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer
-from fieldbo.results.formatting import amount, coordinates, counted, extreme, interval, rounded
+from fieldbo.results.formatting import amount, coordinates, extreme, interval, rounded
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.summary import summary
 

@@ -84,12 +84,14 @@ class Survey(Source):
             )
         if self.x == self.y:
             raise InputError(
-                f"{self.x!r} for both positions", expected="two different columns", where="--x and --y"
+                f"both positions are in column {self.x!r}",
+                expected="two different columns",
+                where="--x and --y",
             )
         least = 0.0 if self.transform == "log" else -np.inf
         if self.threshold is not None and not least < self.threshold < np.inf:
             raise InputError(
-                f"threshold {self.threshold}",
+                f"threshold = {self.threshold}",
                 expected="a finite number" + (" above 0, to have a log" if self.transform == "log" else ""),
                 where="--threshold",
             )
@@ -104,14 +106,14 @@ class Survey(Source):
                 )
             if column.strip().lower() in _DEGREES:
                 raise InputError(
-                    f"positions in degrees ({column})",
+                    f"the positions in {column!r} are in degrees",
                     expected="metres, in a projected coordinate system",
                     where=str(self.csv),
                     fix="project them first, for example to the local UTM zone",
                 )
             if is_depth(column) and positions.min() < 0:
                 raise InputError(
-                    f"depths down to {positions.min():g}",
+                    f"a depth is negative: {positions.min():g}",
                     expected="depths of at least 0, positive downwards",
                     where=f"{self.csv}, column {column}",
                 )

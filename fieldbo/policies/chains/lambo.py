@@ -29,7 +29,7 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.messages import EndReason, Event, Lost, Observation, Query, Rejected, Stop
 from fieldbo.policies.chains.arm_tree import (
     arms_of,
@@ -132,7 +132,7 @@ class LaMBO(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless the costs are those of at least two modules, over a box."""
-        self._depths(needs_modules("LaMBO", cost, domain))
+        self._depths(needs_modules(cost, domain))
 
     def _depths(self, cost: Modular) -> tuple[int, ...]:
         """Return the initial depths."""
@@ -142,7 +142,7 @@ class LaMBO(Policy):
             return depth_recipe(prices, self.lam, self.horizon, self.cells**early, self.depths).depths
         if self.depths and len(self.depths) != early:
             raise InputError(
-                f"{len(self.depths)} depths",
+                f"depths has {counted(len(self.depths), 'number')}",
                 expected=f"{early}, one for each module but the last",
                 where="policy.depths",
             )

@@ -60,8 +60,8 @@ class ByModule(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless costs are above 0 and those of at least two modules, over a box."""
-        needs_modules(type(self).__name__, cost, domain)
-        needs_positive_costs(type(self).__name__, cost, domain)
+        needs_modules(cost, domain)
+        needs_positive_costs(cost, domain)
 
     def boxes(self, state: State) -> Boxes:
         """Return the boxes to search: one per module, or a single one."""

@@ -22,7 +22,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import LEADING
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
 from fieldbo.validation import settings
 
@@ -48,10 +48,9 @@ class ControlSetPolicy(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless the domain is a box with control sets and distributions."""
-        name = type(self).__name__
         if not domain.control_sets:
             raise InputError(
-                f"{name} in a domain without control sets",
+                f"{THIS_POLICY} needs control sets, but the domain has none",
                 expected="control_sets, and distributions of the variables that they leave free",
                 where="domain.control_sets",
                 fix='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
@@ -67,7 +66,7 @@ class ControlSetPolicy(Policy):
                 )
         if not domain.continuous:
             raise InputError(
-                f"{name} in a domain of given sites",
+                f"{THIS_POLICY} needs a box, but the domain is a list of sites",
                 expected="a box, as a free variable takes any value",
                 where="domain.kind",
             )

@@ -85,7 +85,7 @@ class TruVaR(Policy):
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if a cost is missing or can be 0."""
         if self.per_cost:
-            needs_positive_costs("TruVaR", cost, domain)
+            needs_positive_costs(cost, domain)
 
     def _is_monotone(self, state: State) -> bool:
         if self.monotone is not None:

@@ -29,7 +29,7 @@ from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.acquisition import Convention, ducb
 from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
 from fieldbo.policies.choice import highest
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.travel.scores import TravelScore
 from fieldbo.validation import settings
 
@@ -79,7 +79,7 @@ class TravelPolicy(Policy):
         """Raise an `InputError` if the costs are not declared."""
         if cost is None:
             raise InputError(
-                f"{type(self).__name__} without declared costs",
+                f"{THIS_POLICY} needs declared costs",
                 expected="costs that the agent knows",
                 where="agent.costs",
             )

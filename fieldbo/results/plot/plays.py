@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, SubplotSpec
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.errors import counted
 from fieldbo.results.cell_runs import ModuleRuns
-from fieldbo.results.formatting import counted
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import (
     BLUE,

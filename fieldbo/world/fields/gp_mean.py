@@ -85,7 +85,7 @@ class GPMean(FieldKind):
         """Return realisation number `draw`; it does not depend on the domain's sites."""
         if len(self.length_scales) != domain.dimension:
             raise InputError(
-                f"{len(self.length_scales)} length scales",
+                f"there must be one length scale per axis, not {len(self.length_scales)}",
                 expected=f"{domain.dimension}, one per axis",
                 where="field.length_scales",
             )

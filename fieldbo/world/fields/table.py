@@ -23,7 +23,7 @@ from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
@@ -100,7 +100,11 @@ def read_readings(
         return np.array([_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]])
 
     if len(rows) - 1 < LEAST_READINGS:
-        raise InputError(f"{len(rows) - 1} readings", expected=f"at least {LEAST_READINGS}", where=str(path))
+        raise InputError(
+            f"the file has {counted(len(rows) - 1, 'reading')}",
+            expected=f"at least {LEAST_READINGS}",
+            where=str(path),
+        )
     noise = column(noise_sd) if noise_sd else None
     if noise is not None and (noise < 0).any():
         line = rows[1 + int(np.argmax(noise < 0))][0]
@@ -146,7 +150,7 @@ def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Seque
     for line, cells in rows[1:]:
         if any(c.strip() for c in cells[len(header) :]):
             raise InputError(
-                f"{len(cells)} cells",
+                f"the line has {counted(len(cells), 'cell')}",
                 expected=f"{len(header)}, one per column ({', '.join(header)})",
                 where=f"{path}, line {line}",
                 fix="write decimals with a point, not a comma, and put text with commas in quotes",
@@ -209,7 +213,7 @@ def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps
         number = float("nan")
     if not np.isfinite(number) and not gaps:
         raise InputError(
-            f"{cell!r} is not a finite number" if cell else "an empty cell",
+            f"{cell!r} is not a finite number" if cell else "the cell is empty",
             expected="a finite number",
             where=f"{path}, line {line}, column {name}",
             fix="correct the cell, or delete the line",
@@ -339,7 +343,7 @@ def _standardised(readings: Readings, transform: Transform, where: str) -> Value
         spread = float(np.std(y))
     if not np.isfinite(spread):
         raise InputError(
-            f"values up to {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
+            f"values reach {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
         )
     return ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
 
@@ -378,7 +382,7 @@ class Table(FieldKind):
         columns = self.axes or tuple(a.name for a in domain.axes)
         if len(columns) != domain.dimension:
             raise InputError(
-                f"{len(columns)} position columns",
+                f"axes names {counted(len(columns), 'column')} of positions",
                 expected=f"{domain.dimension}, one per axis",
                 where="field.axes",
             )

@@ -159,7 +159,7 @@ class MLPTraining(FieldKind):
         if self.file is None:
             return TrainedNetworks({})
         if folder is None:
-            raise InputError("a table without a folder", expected="a world that was loaded from a file")
+            raise InputError("a table field needs a folder", expected="a world loaded from a file")
         path = inside(folder, self.file, where="field.file")
         table = read_readings(path, [a.name for a in domain.axes], VALUE)
         known = {Settings.at(site): float(e) for site, e in zip(table.sites, table.values, strict=True)}

@@ -325,7 +325,7 @@ class MicrographPipeline(FieldKind):
         if self.file is None:
             return Pipeline(draw, self.images, self.size)
         if folder is None:
-            raise InputError("a table without a folder", expected="a world that was loaded from a file")
+            raise InputError("a table field needs a folder", expected="a world loaded from a file")
         sites, scores = self._table(inside(folder, self.file, where="field.file"), domain, draw)
         known = {Settings.at(site): float(s) for site, s in zip(sites, scores, strict=True)}
         return Pipeline(draw, self.images, self.size, known, sites[int(np.argmax(scores))])
