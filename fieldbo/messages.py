@@ -119,7 +119,7 @@ class Query:
     controls : (d,) bool array, optional
         The variables to set; None sets all of them.
     level : int
-        The sensor's setting, counted from 0.
+        The sensor's level, counted from 0.
     vehicle : int
         Number of the vehicle.
     expected_cost : float, optional

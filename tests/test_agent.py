@@ -621,7 +621,7 @@ def test_without_learning_values_are_never_rescaled():
 @pytest.mark.parametrize("policy", ["random", "lawnmower", "gchk"])
 def test_a_level_that_the_sensor_does_not_have_is_rejected(policy):
     for level in (-1, 3):
-        with pytest.raises(InputError, match="a setting of the sensor"):
+        with pytest.raises(InputError, match="a level of the sensor"):
             fieldbo.load_mission("gp-level-noise-truvar", {"policy": {"kind": policy, "level": level}})
 
 

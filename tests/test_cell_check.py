@@ -223,7 +223,7 @@ def test_a_chain_without_costs_draws_a_note_and_is_rejected_by_policies_that_nee
         for what in ("check", "run"):
             code, _, err = command(what, "m.toml", *steps, "--set", f"policy.kind={kind}")
             assert code == 2
-            assert "where all modules are free" in err
+            assert "but all modules are free" in err
             assert "m.toml: cost.modules" in err
     _, _, err = command("check", "m.toml", "--set", "policy.kind=ei")
     fix = "give the last module a cost, with charge_last = true, or set max_steps in [agent]"

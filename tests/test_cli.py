@@ -332,10 +332,10 @@ def test_check_prints_sensor_levels_and_a_box(said):
 @pytest.mark.parametrize(
     ("settings", "warned"),
     [
-        (["battery=1"], "not enough for any reading: the cheapest reading, at setting 2, takes 2 units"),
+        (["battery=1"], "not enough for any reading: the cheapest reading, at level 2, takes 2 units"),
         (
             ["battery=14"],
-            "14 units is not enough for the initial reading at the start, which takes 15 units at setting 0",
+            "14 units is not enough for the initial reading at the start, which takes 15 units at level 0",
         ),
         (
             ["battery=4", "reserve=2", "margin=0.5", "home=[0, 0]"],
@@ -343,7 +343,7 @@ def test_check_prints_sensor_levels_and_a_box(said):
         ),
         (
             ["battery=16"],
-            "only enough for the initial reading: the cheapest reading after it, at setting 2, takes 2 units",
+            "only enough for the initial reading: the cheapest reading after it, at level 2, takes 2 units",
         ),
         (["battery=17"], None),
     ],
@@ -352,7 +352,7 @@ def test_check_warns_if_the_battery_is_not_enough_for_the_first_readings(said, s
     text = said(
         "check", "gp-level-noise-truvar", *(part for s in settings for part in ("--set", f"agent.{s}"))
     )
-    assert "start to site: 2 to 15 units, over all settings" in text
+    assert "start to site: 2 to 15 units, over all levels" in text
     assert ("warning: the battery of" in text) == (warned is not None)
     assert (warned or "") in text
 

@@ -59,7 +59,7 @@ def check(
 def _mission(name: str | Path, pairs: list[str]) -> list[str]:
     """Return lines that describe a mission and its world, with warnings."""
     from fieldbo.agent.agent import Agent
-    from fieldbo.agent.payable import unaffordable
+    from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
     from fieldbo.mission.description import describe_mission, describe_world
     from fieldbo.mission.load import load_mission
@@ -80,7 +80,6 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
 
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning if all true values lie on the same side of the threshold."""
-    from fieldbo.results.formatting import amount
     from fieldbo.results.truth import truth_of
 
     truth = truth_of(mission.world, mission.question)
@@ -89,5 +88,5 @@ def _beyond_truth(mission: Mission) -> list[str]:
     side, number = ("below", "all") if truth.above.all() else ("above", "none")
     return [
         f"the threshold {truth.threshold:.4g} lies {side} all true values, {truth.values.min():.4g} to "
-        f"{amount(truth.values.max(), mission.world.quantity)}: {number} of the sites are at or above it"
+        f"{mission.world.quantity.amount(truth.values.max())}: {number} of the sites are at or above it"
     ]

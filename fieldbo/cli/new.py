@@ -136,7 +136,7 @@ def world(
     if cell:
         from fieldbo.mission.new.cell import make_cell
         from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of, setting_of
-        from fieldbo.world.fields.table import column_names
+        from fieldbo.world.readings import column_names
 
         if sample_cost is not None and (module or control_set):
             raise InputError(

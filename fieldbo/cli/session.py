@@ -150,14 +150,14 @@ def _progress(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of sites and the score in one line."""
     from fieldbo.belief.question import Optimum
     from fieldbo.errors import counted
-    from fieldbo.results.formatting import amount, extreme, rounded
+    from fieldbo.results.formatting import extreme, rounded
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
     head = f"{left} {world.cost_unit} left, {counted(step.step, 'site')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
-        return f"{head}{extreme(question)} estimate {amount(step.reported_value, world.quantity)}{regret}"
+        return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"
     f1 = f"expected F1 {step.expected_f1:.2f}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"
 

@@ -71,7 +71,7 @@ class Sensor:
         ----------
         sites : (N, d) array
         level : int
-            The sensor's setting.
+            The sensor's level.
 
         Returns
         -------

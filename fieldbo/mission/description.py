@@ -10,7 +10,7 @@ from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.distributions import Distribution, TruncatedNormal
 from fieldbo.mission.mission import Mission
-from fieldbo.world.world import Quantity, World
+from fieldbo.world.world import World
 
 _MOST_NAMES = 8
 
@@ -93,7 +93,7 @@ def _cost(world: World) -> str:
     unreachable = domain.size - len(sites)
     return (
         f"{type(cost).__name__.lower()}; {move} {amount}"
-        + (", over all settings" if settings > 1 else "")
+        + (", over all levels" if settings > 1 else "")
         + (f"; {unreachable} of the sites can't be reached" if unreachable else "")
     )
 
@@ -150,17 +150,13 @@ def _in_words(axis: Axis, distribution: Distribution) -> str:
 
 
 def _sensor(world: World) -> str:
-    """Return the sensor's noise, and the cost of each setting."""
+    """Return the sensor's noise, and the cost of each level."""
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""
     if not sensor.levels:
-        return f"noise sd {_amount(sensor.noise_sd, quantity)}{grows}"
+        return f"noise sd {quantity.amount(sensor.noise_sd)}{grows}"
     levels = (
-        f"{_amount(level.variance**0.5, quantity)} for {level.cost:g} {world.cost_unit}"
+        f"{quantity.amount(level.variance**0.5)} for {level.cost:g} {world.cost_unit}"
         for level in sensor.levels
     )
     return f"noise sd by level: {', '.join(levels)}{grows}"
-
-
-def _amount(value: float, quantity: Quantity) -> str:
-    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")

@@ -49,7 +49,7 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     Raises
     ------
     InputError
-        There is no such mission, or its file or its world's is wrong.
+        There is no such mission, or its file, or its world's file, is invalid.
 
     Examples
     --------

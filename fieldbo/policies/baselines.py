@@ -70,7 +70,7 @@ class Lawnmower(Policy):
     along: NonNegativeInt = 0
     """Number of the axis along which the lines are spaced, from 0."""
     level: NonNegativeInt = 0
-    """The sensor's setting to read with."""
+    """The sensor's level to read with."""
 
     def _route(self, domain: Domain) -> Array:
         if not 0 <= self.along < domain.dimension:

@@ -163,7 +163,7 @@ class State:
         Parameters
         ----------
         level : int
-            The sensor's setting.
+            The sensor's level.
         sites : (N, d) array, optional
             By default the domain's sites.
 
@@ -179,7 +179,7 @@ class State:
 
     @property
     def levels(self) -> range:
-        """The sensor's settings."""
+        """The sensor's levels."""
         return range(self.sensor.settings)
 
     def at_levels(self, quantity: Callable[[int], NDArray[Any]]) -> NDArray[Any]:

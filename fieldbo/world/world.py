@@ -29,6 +29,16 @@ class Quantity:
         """Name and unit, as on a colour bar."""
         return f"{self.name} ({self.unit})" if self.unit not in ("", "1") else self.name
 
+    def amount(self, value: float) -> str:
+        """Return a value with its unit, to four digits.
+
+        Examples
+        --------
+        >>> Quantity("chlorophyll", "mg m-3").amount(1.23456), Quantity("error").amount(0.5)
+        ('1.235 mg m-3', '0.5')
+        """
+        return f"{value:.4g}" + ("" if self.unit in ("", "1") else f" {self.unit}")
+
 
 @dataclass(frozen=True, eq=False)
 class World:

@@ -17,7 +17,7 @@ from fieldbo.domain.distributions import Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.new.writer import Source, check_values_differ
-from fieldbo.world.fields.table import Readings, column_names, read_readings
+from fieldbo.world.readings import Readings, column_names, read_readings
 
 _MODULE = "name=setting,setting:cost, as in denoise=strength,patch:40"
 _CONTROL_SET = "setting,setting:cost, as in strength,patch:0.1"

@@ -15,7 +15,7 @@ from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
-from fieldbo.world.fields.table import Readings, read_readings
+from fieldbo.world.readings import Readings, read_readings
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}

@@ -54,7 +54,7 @@ class ByModule(Policy):
     level: int = 0
     """Sensor level to read with."""
     candidates: PositiveInt = 1000
-    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
+    """Number of candidates, drawn again for each decision, from which climbs start."""
     climbs: PositiveInt = 4
     """Number of candidates to climb from for each module."""
 

@@ -44,7 +44,7 @@ class ControlSetPolicy(Policy):
     samples: PositiveInt = 128
     """Number of fixed quasi-random samples of the variables left to chance."""
     candidates: PositiveInt = 64
-    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
+    """Number of candidates, drawn again for each decision, from which climbs start."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless the domain is a box with control sets and distributions."""

@@ -84,7 +84,7 @@ _LATER_TURNS = ("bound", "mean", "bound", "sceptical")
 
 
 def front(promises: Mapping[int, float], costs: Sequence[float]) -> list[int]:
-    """Return the sets that no set as cheap outdoes, cheapest first.
+    """Return the sets that no equally cheap or cheaper set outperforms, cheapest first.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class SubsetFront(GainPolicy):
     gains_in_memory: ClassVar[tuple[str, ...]] = ("promises",)
 
     candidates: PositiveInt = 128
-    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
+    """Number of candidates, drawn again for each decision, from which climbs start."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """A set is given up when it promises less than the fraction ``1 - alpha`` of what is already reached.
     What a more expensive set promises beyond a cheaper one counts in full from the fraction alpha on. Alpha

@@ -222,7 +222,7 @@ def within(values: dict[int, float], epsilon: float) -> list[int]:
 
 
 def group_at(play: int, plays: Sequence[int]) -> int | None:
-    """Return the group whose turn it is at a play, counted from 0; None once all groups had theirs.
+    """Return the group whose turn it is at a play, counted from 0; None once all groups have had theirs.
 
     Parameters
     ----------

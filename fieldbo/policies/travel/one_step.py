@@ -64,7 +64,7 @@ class TravelPolicy(Policy):
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
     level: NonNegativeInt = 0
-    """The sensor's setting to read with."""
+    """The sensor's level to read with."""
     stop: Literal["best_affordable", "first_unaffordable"] = "best_affordable"
     """Whether to choose among affordable sites and stop when none is left, or to choose among all sites and
     stop when the choice is not affordable (Liu et al. 2023)."""

@@ -31,7 +31,7 @@ from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 from fieldbo.world.fields.gallery.axes import check_axes
-from fieldbo.world.fields.table import inside, read_readings
+from fieldbo.world.readings import inside, read_readings
 
 REPEATS = 5
 EPOCHS = 30

@@ -38,7 +38,7 @@ from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 from fieldbo.world.fields.gallery.axes import check_axes
 from fieldbo.world.fields.gallery.micrographs import PHOTONS, READ_SD, Labels, Micrograph, f1, micrographs
-from fieldbo.world.fields.table import inside, read_readings
+from fieldbo.world.readings import inside, read_readings
 
 VALUE = "f1"
 _SEARCH = 8  # search distance of non-local means, in pixels
