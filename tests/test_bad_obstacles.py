@@ -265,7 +265,7 @@ def test_a_start_or_home_between_obstacles_that_touch_is_rejected(name):
     rejection(
         lambda: fieldbo.load_mission("m.toml"),
         f"{name} [5.0, 3.0] lies where obstacles touch each other",
-        "nothing gets between what touches",
+        "a place that a vehicle can leave",
         f"where: m.toml: agent.{name}",
     )
 

@@ -218,7 +218,7 @@ def test_policies_lists_descriptions_and_questions(said):
         kind = POLICIES.get(name)
         assert f" {name} " in f" {text}"
         assert " ".join(kind.__doc__.replace("`", "").split()[:4]) in text
-    assert "truvar Shrink the truncated variance" in text
+    assert "truvar Shrink the truncated" in text
     assert "level-set" in text
     assert "optimum" in text
 
@@ -368,7 +368,7 @@ def test_check_prints_limits_and_how_often_the_model_learns(said):
 def test_check_of_a_world_rejects_settings(command):
     code, _, err = command("check", "tiny", "--set", "agent.battery=1")
     assert code != 0
-    assert "for a world" in err
+    assert "does not apply to a world" in err
 
 
 # -- the schema ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from fieldbo.belief.outliers import believable, believable_at_first, fit_believe
 from fieldbo.belief.question import Question
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
 LEAST_READINGS = 5
@@ -164,7 +164,7 @@ class Model:
         scales = tuple(0.3 * domain.extent) if self.length_scales is None else self.length_scales
         if len(scales) != domain.dimension:
             raise InputError(
-                f"there must be one length scale per axis, not {len(scales)}",
+                f"{counted(len(scales), 'length scale')} for {counted(domain.dimension, 'axis', 'axes')}",
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
                 where="model.length_scales",
             )
