@@ -1,4 +1,4 @@
-"""Plan and run robotic and field sampling under a battery.
+"""Plan and run sampling missions, by robot or by hand, on a limited battery.
 
 >>> import fieldbo
 >>> result = fieldbo.run("lake-level-set")

@@ -11,6 +11,17 @@ _MOST_NAMES = 50
 """Longest list of valid names that an error shows as a whole."""
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "site"), counted(2, "site"), counted(2, "axis", "axes")
+    ('1 site', '2 sites', '2 axes')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 class FieldboError(Exception):
     """Base of all errors that fieldbo raises on purpose."""
 

@@ -119,7 +119,7 @@ class Query:
     controls : (d,) bool array, optional
         The variables to set; None sets all of them.
     level : int
-        The sensor's setting, counted from 0.
+        The sensor's level, counted from 0.
     vehicle : int
         Number of the vehicle.
     expected_cost : float, optional
@@ -145,7 +145,7 @@ class Query:
             _freeze(self, "controls", np.ravel(self.controls), bool)
             if len(self.controls) != len(self.site):
                 raise InputError(
-                    f"{len(self.controls)} controls",
+                    f"controls has {len(self.controls)} entries",
                     expected=f"{len(self.site)}, one for each variable",
                     where=where,
                 )

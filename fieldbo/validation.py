@@ -195,7 +195,7 @@ def _explained(
         return _missing(complaints, path, shape, content, where)
     # A value that may be of several kinds draws a complaint for each.
     wanted = dict.fromkeys(_wanted(c) for c in complaints if _path_in(content, c["loc"]) == path)
-    name = _dotted(path[-2:]).split(".")[-1] or "value"
+    name = _dotted(path).split(".")[-1] or "value"
     received = _received(first["input"])
     return InputError(f"{name} = {received}", expected=_either(wanted), where=_place(where, path))
 

@@ -19,7 +19,6 @@ from fieldbo.policies.chains.arm_tree import (
     heights,
     log_conditional,
     log_total,
-    movement_regret,
     normalised,
     smoothed,
     steps_below,
@@ -27,6 +26,7 @@ from fieldbo.policies.chains.arm_tree import (
     updated,
 )
 from fieldbo.policies.chains.depths import depth_recipe
+from fieldbo.results.regrets import movement_regret
 
 property_test = settings(deadline=None, max_examples=60, derandomize=True)
 

@@ -94,7 +94,7 @@ WRONG = {
         polygon([[0, 0], [4, 0], [2, 2], [4, 4], [0, 4], [2, 2]]),
         ("'scaffold'", "itself at [2, 2]", "or as separate parts", "[[0, 0], [4, 0], [2, 2]]"),
     ),
-    "line": (polygon([[0, 0], [1, 1], [2, 2]]), ("'scaffold'", "lie on one line", "corners around an area")),
+    "line": (polygon([[0, 0], [1, 1], [2, 2]]), ("'scaffold'", "lie on one line", "that enclose an area")),
     "two corners": (
         polygon([[0, 0], [1, 1]]),
         ("'scaffold' has 2 different corners", "at least 3", ".corners"),
@@ -103,7 +103,10 @@ WRONG = {
         polygon([[0, 0], [1, 1], [0, 0]]),
         ("'scaffold' has 2 different corners", "at least 3"),
     ),
-    "no number": (polygon("[[0, 0], [nan, 1], [2, 0]]"), ("a finite number", ".corners[1][0]")),
+    "no number": (
+        polygon("[[0, 0], [nan, 1], [2, 0]]"),
+        ("corners[1][0] = nan", "a finite number", ".corners[1][0]"),
+    ),
     "too far away": (polygon("[[0, 0], [1e300, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
     "three coordinates": (
         polygon([[0, 0, 1], [1, 1, 1], [2, 0, 1]]),
@@ -114,7 +117,7 @@ WRONG = {
         ("'hut' runs from [3.0, 1.0] to [2.0, 2.0]", "with low below high", ".low"),
     ),
     "flat": (box([3, 1], [4, 1]), ("'hut' runs from", "with low below high", ".low")),
-    "infinite": (box("[3, 1]", "[inf, 2]"), ("a finite number", ".high[0]")),
+    "infinite": (box("[3, 1]", "[inf, 2]"), ("high[0] = inf", "a finite number", ".high[0]")),
     "short end": (box([3, 1], [4]), ("'hut' has 2 coordinates in low and 1 in high", ".high")),
     "one axis": (box([3], [4]), ("'hut' has 1 coordinate", "expected: 2, one per axis", "domain.obstacles")),
     "three axes": (box([3, 1, 0], [4, 2, 1]), ("'hut' has 3 coordinates", "expected: 2, one per axis")),
@@ -124,7 +127,7 @@ WRONG = {
         ("'both' has both corners and a box", "either low and high (a box)"),
     ),
     "nameless": ("{ low = [1, 1], high = [2, 2] }", ("name is missing", "domain.obstacles[1].name")),
-    "blank name": (box([1, 1], [2, 2], " "), ("an obstacle without a name", "domain.obstacles[1].name")),
+    "blank name": (box([1, 1], [2, 2], " "), ("an obstacle has no name", "domain.obstacles[1].name")),
     "wrong key": ('{ name = "a", lo = [1, 1], high = [2, 2] }', ("unknown key 'lo'", "did you mean 'low'?")),
     "outside": (
         box([20, 1], [21, 2]),
@@ -208,7 +211,7 @@ def test_a_clearance_across_units_is_rejected():
     axes = Axis("x", "m", 0, 1), Axis("T", "K", 0, 1)
     hut = Obstacle("hut", (0.2, 0.2), (0.4, 0.4))
     assert Domain.grid(axes, (6, 6), obstacles=[hut]).size == 36
-    with pytest.raises(InputError, match="a clearance on axes in K and m"):
+    with pytest.raises(InputError, match="the axes are in K and m"):
         Domain.grid(axes, (6, 6), obstacles=[hut], clearance=0.1)
 
 
@@ -220,7 +223,7 @@ def test_a_polygon_in_three_axes_and_an_obstacle_on_one_axis_are_rejected():
         "replace corners by low and high",
     )
     write(box([3], [4]), axes=AXES.split("}, ", maxsplit=1)[0] + "}")
-    rejection(lambda: fieldbo.load_world("yard"), "'hut' in a domain with one axis", "at least two axes")
+    rejection(lambda: fieldbo.load_world("yard"), "'hut' needs at least two axes", "at least two axes")
 
 
 def test_a_start_inside_an_obstacle_is_rejected_with_the_nearest_free_site():
@@ -262,6 +265,7 @@ def test_a_start_or_home_between_obstacles_that_touch_is_rejected(name):
     rejection(
         lambda: fieldbo.load_mission("m.toml"),
         f"{name} [5.0, 3.0] lies where obstacles touch each other",
+        "a place that a vehicle can leave",
         f"where: m.toml: agent.{name}",
     )
 

@@ -87,7 +87,7 @@ def test_control_sets_are_listed_with_their_costs_and_free_variables(said):
 
     out = said("check", "cell")
 
-    assert "  cost      subset; a sample 0.25 to 2 EUR\n" in out
+    assert "  cost      subset; sample: 0.25 to 2 EUR\n" in out
     assert "  sets      x1, x3 0.5 (sd 0.1) EUR; x1 0.25 EUR; x1, x2 2 EUR\n" in out
     assert "  if free   x2 normal, mean 7, sd 2 bar, truncated; x3 uniform\n" in out
     assert "  always    x1 is set\n" in out
@@ -98,7 +98,7 @@ def test_a_live_cell_of_unknown_costs_is_described_without_them(said):
 
     out = said("check", "m.toml")
 
-    assert "subset; a sample of unknown cost" in out
+    assert "subset; sample: unknown cost" in out
     assert "  sets      x1, x3; x1; x1, x2\n" in out
     assert "  costs     unknown to the agent" in out
     assert "warning" not in out
@@ -110,7 +110,7 @@ def test_a_single_price_for_all_sets_is_listed_for_each(said):
 
     out = said("check", "cell")
 
-    assert "unit; a sample 3 to 3 EUR" in out
+    assert "unit; sample: 3 to 3 EUR" in out
     assert "x1, x3 3 EUR; x1 3 EUR; x1, x2 3 EUR" in out
 
 
@@ -223,7 +223,7 @@ def test_a_chain_without_costs_draws_a_note_and_is_rejected_by_policies_that_nee
         for what in ("check", "run"):
             code, _, err = command(what, "m.toml", *steps, "--set", f"policy.kind={kind}")
             assert code == 2
-            assert "where all modules are free" in err
+            assert "but all modules are free" in err
             assert "m.toml: cost.modules" in err
     _, _, err = command("check", "m.toml", "--set", "policy.kind=ei")
     fix = "give the last module a cost, with charge_last = true, or set max_steps in [agent]"

@@ -26,7 +26,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results import plot
-from fieldbo.results.plot.settings import colour_of
+from fieldbo.results.plot.cell_path import colour_of
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 

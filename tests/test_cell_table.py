@@ -243,7 +243,7 @@ def test_control_sets_get_distributions_from_the_table_and_unknown_costs(said):
     assert minutes is None, "it is always set"
     assert "pressure spread too wide for a normal distribution: uniform where left free" in out
     assert "always    minutes is set" in out
-    assert "costs to be found out" in out
+    assert "costs to be learned" in out
     mission = fieldbo.load_mission("oven")
     assert (mission.policy_kind, mission.costs, mission.max_steps) == ("subset-front", "unknown", 200)
     assert mission.vehicles[0].battery == 10 * 1.3 + 5
@@ -344,7 +344,12 @@ def bad(*args, said=()):
         ),
         bad(*CHAIN[:2], "--module", "press=presure:1", said=("unknown axis 'presure'", "--module")),
         bad(*CHAIN[2:], "--module", "bake=heat:4", said=("no module has 'minutes'", "each axis", "--module")),
-        bad(*CHAIN[:2], "--module", "bake=pressure:10", said=("modules bake, bake", "different names")),
+        bad(
+            *CHAIN[:2],
+            "--module",
+            "bake=pressure:10",
+            said=("two modules have the same name: bake, bake", "different names"),
+        ),
         bad(*CHAIN[:2], "--module", "press=pressure:0", said=("the last module, press, is free", "above 0")),
         bad(*CHAIN[:2], "--module", "press=pressure", said=("'press=pressure'", "name=setting,setting:cost")),
         bad(*CHAIN[:2], "--module", "press=pressure:-1", said=("at least 0", "--module")),
@@ -359,14 +364,19 @@ def bad(*args, said=()):
         ),
         bad("--control-set", "heat,heat:1", said=("each variable once", "--control-set")),
         bad("--control-set", "heat:1", "--control-set", "heat:2", said=("twice", "--control-set")),
-        bad("--control-set", "heat:0", said=("costs 0", "above 0", "--control-set")),
+        bad("--control-set", "heat:0", said=("a control set is free", "above 0", "--control-set")),
         bad("--control-set", "heat:1", "--transform", "log", said=("log", "--transform none")),
-        bad(*CHAIN, "--control-set", "heat:1", said=("modules and control sets", "one of the two")),
+        bad(
+            *CHAIN,
+            "--control-set",
+            "heat:1",
+            said=("--module and --control-set were both given", "one of the two"),
+        ),
         bad("--cost-unit", "", said=("the cost unit is empty", "--cost-unit", "costs are then in EUR")),
         bad("--sample-cost", "0", said=("a sample costs 0", "above 0", "--sample-cost")),
-        bad("--sample-cost", "2", *CHAIN, said=("--sample-cost with modules", "--sample-cost")),
-        bad("--x", "heat", said=("--x with --cell", "options of a cell", "leave out --cell")),
-        bad("--threshold", "3", said=("--threshold with --cell",)),
+        bad("--sample-cost", "2", *CHAIN, said=("--sample-cost does not apply to modules", "--sample-cost")),
+        bad("--x", "heat", said=("--x does not apply with --cell", "options of a cell", "leave out --cell")),
+        bad("--threshold", "3", said=("--threshold does not apply with --cell",)),
         bad("--goal", "largest", said=("--goal", "'minimise'")),
         bad("--transform", "log", "--value", "low", said=("unknown column 'low'",)),
     ],
@@ -395,7 +405,7 @@ def test_options_of_a_cell_are_rejected_for_a_survey(command, option, value):
     )
 
     assert code == 2
-    assert f"{option} without --cell" in err
+    assert f"{option} does not apply without --cell" in err
     assert "add --cell" in err
 
 

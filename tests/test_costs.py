@@ -51,7 +51,7 @@ def test_axis_rates_apply_to_every_leg_around_an_obstacle():
 
 @pytest.mark.parametrize("rates", [(1.0,), (1.0, 1.0, 1.0), ()])
 def test_the_number_of_axis_rates_must_match_the_axes(rates):
-    with pytest.raises(InputError, match=f"{len(rates)} axis rates") as caught:
+    with pytest.raises(InputError, match=f"axis_rates has {len(rates)} number") as caught:
         replace(small_world(), cost=Euclidean(axis_rates=rates))
     assert caught.value.expected == "2, for x, y"
     assert caught.value.where == "cost.axis_rates"
@@ -139,7 +139,7 @@ def test_the_vertical_axis_must_be_an_axis_of_the_domain():
 
 
 def test_a_flight_on_axes_that_are_not_in_metres_is_rejected():
-    with pytest.raises(InputError, match="on axis 'temperature' in K"):
+    with pytest.raises(InputError, match="axis 'temperature' is in K"):
         Flight().check(Domain.grid([Axis("temperature", "K", 0, 1), Axis("z", "m", 0, 1)], (2, 2)))
 
 

@@ -124,13 +124,13 @@ def test_a_mean_at_or_beyond_an_end_is_rejected(mean):
 
 @pytest.mark.parametrize("variance", [0.0, -1.0, np.inf, np.nan])
 def test_a_variance_that_is_not_positive_and_finite_is_rejected(variance):
-    with pytest.raises(InputError, match="variance ="):
+    with pytest.raises(InputError, match="variance"):
         TruncatedNormal(0.5, variance)
 
 
 def test_an_impossible_variance_is_rejected_with_the_largest_possible_one():
     TruncatedNormal(5, 8.3, 0, 10)
-    with pytest.raises(InputError, match=r"variance = 8\.34 is too large") as caught:
+    with pytest.raises(InputError, match=r"variance 8\.34 is too large") as caught:
         TruncatedNormal(5, 8.34, 0, 10)
     assert caught.value.expected == "below 8.33333"
     with pytest.raises(InputError, match="too large"):  # a mean near an end leaves less
@@ -142,7 +142,7 @@ def test_an_impossible_variance_is_rejected_with_the_largest_possible_one():
 @pytest.mark.parametrize("ends", [(1, 1), (2, 1), (0, np.inf), (np.nan, 1)])
 def test_ends_out_of_order_are_rejected(ends):
     for distribution in (lambda: Uniform(*ends), lambda: TruncatedNormal(0.5, 0.02, *ends)):
-        with pytest.raises(InputError, match="values from"):
+        with pytest.raises(InputError, match="not a valid range"):
             distribution()
 
 
@@ -179,5 +179,5 @@ def test_more_halton_points_extend_fewer(n, more, d):
 
 
 def test_a_negative_number_of_points_is_rejected():
-    with pytest.raises(InputError, match="-1 points"):
+    with pytest.raises(InputError, match="n = -1"):
         halton(-1, 2)

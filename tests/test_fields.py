@@ -121,7 +121,7 @@ def test_between_sites_a_table_returns_the_value_of_the_nearest_site(tmp_path):
             ["x = 0.99, y = 10 is not a site", "nearest is x = 1, y = 10", "line 13"],
         ),
         ([*ROWS, "0,5,nan,1"], ["'nan' is not a finite number", "t.csv, line 14, column value"]),
-        ([*ROWS[:-1], "1,10,,1"], ["an empty cell", "t.csv, line 13, column value"]),
+        ([*ROWS[:-1], "1,10,,1"], ["the cell is empty", "t.csv, line 13, column value"]),
     ],
     ids=["missing", "twice", "no site", "not finite", "empty"],
 )

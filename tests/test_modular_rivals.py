@@ -158,8 +158,8 @@ def test_each_policy_needs_modules_with_costs_over_a_box(rule):
     box = valley_world().domain
     for cost, domain, told in (
         (None, box, "unknown costs"),
-        (Euclidean(rate=1.0, sampling=1.0).within(box), box, "Euclidean"),
-        (small_world().cost, small_world().domain, "Euclidean"),
+        (Euclidean(rate=1.0, sampling=1.0).within(box), box, "kind euclidean"),
+        (small_world().cost, small_world().domain, "kind euclidean"),
         (valley_world(charge_last=False).cost, box, "costs 0"),
     ):
         with pytest.raises(InputError, match=told):

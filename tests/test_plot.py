@@ -29,7 +29,7 @@ from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
-from fieldbo.results.plot.ground import laid_out
+from fieldbo.results.plot.surfaces import laid_out
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World
 

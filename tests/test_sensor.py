@@ -41,12 +41,12 @@ def test_a_slope_adds_to_each_level():
     ("make", "message"),
     [
         (lambda: Sensor(-0.1), "noise_sd = -0.1"),
-        (lambda: Sensor(0.1, levels=LEVELS), "together with levels"),
+        (lambda: Sensor(0.1, levels=LEVELS), "conflicts with levels"),
         (lambda: Level(-1.0, 1.0), "variance = -1.0"),
         (lambda: Level(1.0, -1.0), "cost = -1.0"),
         (lambda: Level(1.0, np.inf), "cost = "),
         (lambda: Sensor(0.1, slope=(np.nan, 0)), "slope"),
-        (lambda: world(Sensor(0.1, slope=(0.1,))), "a slope of 1 numbers"),
+        (lambda: world(Sensor(0.1, slope=(0.1,))), "slope has 1 number"),
         (lambda: world(Sensor(0.1, slope=(0.0, -0.02))), "standard deviation falls to -0.1"),
     ],
 )

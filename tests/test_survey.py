@@ -191,7 +191,7 @@ def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
 
 def test_negative_depths_are_rejected_and_leave_no_trace():
     Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
-    with pytest.raises(InputError, match="depths down to") as caught:
+    with pytest.raises(InputError, match="a depth is negative") as caught:
         make_world("lake", Survey(Path("s.csv"), "along", "v", "depth"))
     assert "s.csv" in str(caught.value)
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
@@ -200,7 +200,7 @@ def test_negative_depths_are_rejected_and_leave_no_trace():
 @pytest.mark.parametrize(
     ("header", "row", "said"),
     [
-        ("lon,lat,v", lambda i: f"{8 + i / 100},{47 + i % 3 / 100},{i}", "positions in degrees"),
+        ("lon,lat,v", lambda i: f"{8 + i / 100},{47 + i % 3 / 100},{i}", "are in degrees"),
         ("x,y,v", lambda i: f"{i},{i % 3},2.5", "all readings are 2.5"),
     ],
 )

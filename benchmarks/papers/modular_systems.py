@@ -27,7 +27,6 @@ from fieldbo import run
 from fieldbo.costs.chain import Modular
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.policies.chains.arm_tree import movement_regret
 from fieldbo.results.plot.figures import (
     BLUE,
     GREEN,
@@ -40,6 +39,7 @@ from fieldbo.results.plot.figures import (
     opened,
     save,
 )
+from fieldbo.results.regrets import movement_regret
 from fieldbo.results.truth import truth_of
 from fieldbo.runs.comparison import Case, digest, prepared
 

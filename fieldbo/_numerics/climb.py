@@ -35,7 +35,7 @@ def climbed_together(
     low, high : (d,) or (B, d) arrays
         One box for all climbs, or one box per climb; a coordinate with equal ends is fixed.
     rounds : int
-        Number of calls of `function`, at most.
+        Maximum number of calls of `function`.
     reach : float
         Length of the first step, as a fraction of the box.
 

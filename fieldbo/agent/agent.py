@@ -24,7 +24,7 @@ from fieldbo.agent.proposals import Issued, check_proposal, expected_cost, initi
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.messages import (
     EndReason,
     Event,
@@ -450,7 +450,7 @@ class Agent:
             )
         if isinstance(event, Observation | Telemetry) and len(event.position) != self.domain.dimension:
             raise InputError(
-                f"position has {len(event.position)} coordinates",
+                f"position has {counted(len(event.position), 'coordinate')}",
                 expected=f"{self.domain.dimension}: {', '.join(a.name for a in self.domain.axes)}",
             )
         if isinstance(event, Observation | Rejected | Lost):
@@ -459,7 +459,7 @@ class Agent:
             return 0
         if event.vehicle not in range(len(self.vehicles)):
             raise InputError(
-                f"received telemetry of vehicle {event.vehicle}",
+                f"received telemetry of vehicle {event.vehicle}, which the mission does not have",
                 expected=f"a vehicle of the mission, 0 to {len(self.vehicles) - 1}",
             )
         return event.vehicle

@@ -107,7 +107,7 @@ class Stationary(Kernel):
         numbers = np.append(self.length_scales, self.variance)
         if not np.all(np.isfinite(numbers) & (numbers > 0)):
             raise InputError(
-                f"length scales {self.length_scales.tolist()} and variance {self.variance}",
+                f"a length scale or variance is not above 0: {self.length_scales.tolist()}, {self.variance}",
                 expected="finite numbers above 0",
             )
 

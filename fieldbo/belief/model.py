@@ -17,7 +17,7 @@ from fieldbo.belief.outliers import believable, believable_at_first, fit_believe
 from fieldbo.belief.question import Question
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
 LEAST_READINGS = 5
@@ -123,14 +123,14 @@ class Model:
         schedule = self.learn if isinstance(self.learn, Mapping) else {"every": 10}
         if not {"every"} <= set(schedule) <= {"every", "until"} or min(schedule.values()) < 1:
             raise InputError(
-                f"learn = {dict(schedule)}",
+                f"learn = {{ {', '.join(f'{key} = {number}' for key, number in schedule.items())} }}",
                 expected="true, false, { every = 1 or more } or { every = 10, until = 200 }",
                 where="model.learn",
             )
         if self.noise == "learned" and not self.learn:
             raise InputError(
-                'noise = "learned" with learn = false',
-                expected="a model that learns",
+                'noise = "learned" needs a model that learns, but learn = false',
+                expected='noise = "declared", or a model that learns',
                 where="model.noise",
                 fix='set learn = true, or noise = "declared"',
             )
@@ -164,14 +164,14 @@ class Model:
         scales = tuple(0.3 * domain.extent) if self.length_scales is None else self.length_scales
         if len(scales) != domain.dimension:
             raise InputError(
-                f"{len(scales)} length scales",
+                f"{counted(len(scales), 'length scale')} for {counted(domain.dimension, 'axis', 'axes')}",
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
                 where="model.length_scales",
             )
         shares = np.asarray(scales) / domain.extent
         if not np.all((shares > _SHORTEST) & (shares < 1.0 / _SHORTEST)):
             raise InputError(
-                f"length scales {list(scales)}",
+                f"a length scale is out of range: {list(scales)}",
                 expected="numbers above 0, in the axes' units, within a factor of a million of "
                 + ", ".join(f"{a.name}'s {a.extent:g} {a.unit}" for a in domain.axes),
                 where="model.length_scales",

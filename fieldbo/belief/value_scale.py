@@ -49,13 +49,13 @@ class ValueScale:
         Raises
         ------
         InputError
-            The log of a value that is not above 0.
+            The transform is a log, and a value is not above 0.
         """
         y = np.asarray(values, dtype=float)
         if self.transform == "log":
             if np.any(y <= 0):
                 raise InputError(
-                    f"the log of {float(np.min(y))}",
+                    f"cannot take the logarithm of {float(np.min(y))}",
                     expected="values above 0",
                     fix='set transform = "none", or drop or shift the values',
                 )

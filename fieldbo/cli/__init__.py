@@ -32,7 +32,7 @@ DOCUMENTATION = "Documentation: *docs/* in the source tree, or `make docs`"
 
 app = typer.Typer(
     name="fieldbo",
-    help="Plan and run robotic and field sampling under a battery.",
+    help="Plan and run sampling missions, by robot or by hand, on a limited battery.",
     epilog=f"Start with: fieldbo run lake-level-set\n\n{DOCUMENTATION}",
     no_args_is_help=True,
     add_completion=False,
@@ -74,7 +74,7 @@ def fieldbo(
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Plan and run robotic and field sampling under a battery."""
+    """Plan and run sampling missions, by robot or by hand, on a limited battery."""
 
 
 def main() -> None:

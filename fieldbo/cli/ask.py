@@ -18,23 +18,29 @@ EXAMPLES = """
 
 **left after** - what remains for later queries, with the cost of the trip home set aside
 
-A dash in the place of a variable means that the query leaves it free.
+A dash in place of a variable means that the query leaves it free.
 
-Control sets with unknown costs have a table of their own. **mean cost** - of the **plays** so far;
-**cost at least** - the lower confidence bound; **best case** - the confidence bound of the average value;
-**plausible** - whether that bound is good enough to play the set.
+Control sets with unknown costs have a table of their own. **mean cost** - the average cost of the set's
+**plays** so far; **cost at least** - the lower confidence bound; **best case** - the confidence bound of the
+average value; **plausible** - whether that bound is good enough to play the set.
 """
 
 
 def ask(
-    run: Annotated[Path, typer.Argument(help="A run folder, or the *run.sqlite* in it.", metavar="RUN")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, the *run.sqlite* in it, or the name of a run in *runs/*.", metavar="RUN"
+        ),
+    ],
     order: Annotated[
-        int | None, typer.Option(help="Explain the order of this number, counted from 0.")
+        int | None, typer.Option(help="Explain the order with this number, counted from 0.")
     ] = None,
 ) -> None:
     """Explain what a run would ask next: the three best candidates, their costs, and the reasons.
 
-    For a run that has ended, explain its last query. The run may be in progress; it is not changed.
+    For a run that has ended, explain its last query. Safe to use while the run is in
+    progress; nothing is modified.
     """
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling

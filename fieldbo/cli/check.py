@@ -1,4 +1,4 @@
-"""``fieldbo check``: print how a mission, world or vehicle file is understood, or what is wrong with it."""
+"""``fieldbo check``: show how fieldbo reads a file, or say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ def check(
     ],
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"),
+        typer.Option(
+            "--set", help="Override a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"
+        ),
     ] = None,
 ) -> None:
-    """Print how a mission, world or vehicle file is understood, or what is wrong and how to fix it."""
+    """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import list_missions, list_worlds
     from fieldbo.mission.description import describe_world
@@ -39,7 +41,7 @@ def check(
         kind = "world"
     if set_ and kind != "mission":
         raise InputError(
-            f"--set {set_[0]} for a {kind}",
+            f"--set {set_[0]} does not apply to a {kind}",
             expected="--set with a mission",
             where="--set",
             fix=f"edit the {kind}'s file",
@@ -57,7 +59,7 @@ def check(
 def _mission(name: str | Path, pairs: list[str]) -> list[str]:
     """Return lines that describe a mission and its world, with warnings."""
     from fieldbo.agent.agent import Agent
-    from fieldbo.agent.payable import unaffordable
+    from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
     from fieldbo.mission.description import describe_mission, describe_world
     from fieldbo.mission.load import load_mission
@@ -78,7 +80,6 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
 
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning if all true values lie on the same side of the threshold."""
-    from fieldbo.results.formatting import amount
     from fieldbo.results.truth import truth_of
 
     truth = truth_of(mission.world, mission.question)
@@ -87,5 +88,5 @@ def _beyond_truth(mission: Mission) -> list[str]:
     side, number = ("below", "all") if truth.above.all() else ("above", "none")
     return [
         f"the threshold {truth.threshold:.4g} lies {side} all true values, {truth.values.min():.4g} to "
-        f"{amount(truth.values.max(), mission.world.quantity)}: {number} of the sites are at or above it"
+        f"{mission.world.quantity.amount(truth.values.max())}: {number} of the sites are at or above it"
     ]

@@ -26,8 +26,8 @@ EXAMPLES = """
 `fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out lake.csv`
 
 **Scores** - F1 for level sets (larger is better), regret in the unit of the values for optima (smaller is
-better). All missions of a comparison must have the same kind of score. For a chain of modules it is the
-regret of the best sample, for control sets the regret of the best expected value of all plays.
+better). All missions of a comparison must have the same kind of score. For a chain of modules the score
+is the regret of the best sample, for control sets the regret of the best expected value of all plays.
 
 **Writes** FILE, a tidy table with one row per step (*row = step*) and one row per run (*row = run*), and a
 picture of the means next to it.
@@ -41,7 +41,7 @@ def compare(
         list[str], typer.Argument(help="Names or TOML files of missions.", metavar="MISSION...")
     ],
     out: Annotated[
-        Path, typer.Option(help="The table (CSV). Runs that it already holds are skipped.", metavar="FILE")
+        Path, typer.Option(help="CSV file for the results; runs already in it are skipped.", metavar="FILE")
     ],
     starts: Annotated[
         int, typer.Option(min=1, help="Number of random starts, which all missions share.")
@@ -55,11 +55,13 @@ def compare(
     ] = None,
     target: Annotated[
         list[float] | None,
-        typer.Option(help="Score to reach; the table shows at which cost the mean does. Repeatable."),
+        typer.Option(
+            help="Target score; the table shows the cost at which the mean score reaches it. Repeatable."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace a key of every mission; repeatable.", metavar="TABLE.KEY=VALUE"),
+        typer.Option("--set", help="Override a key of every mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = os.cpu_count() or 1,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``fieldbo export``: write a run in the formats of other programs."""
+"""``fieldbo export``: export a run to formats that other programs read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXAMPLES = """
     along = "along"      # names of the domain's axes; also right, left, height
     depth = "depth"
 
-The run may be in progress, or have crashed; it is not changed.
+Safe to use while the run is in progress, or after a crash; nothing is modified.
 """
 
 
@@ -42,14 +42,15 @@ def export(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A run folder, the *run.sqlite* in it, or the name of a run below *runs*.", metavar="RUN"
+            help="A run folder, the *run.sqlite* in it, or the name of a run in *runs/*.", metavar="RUN"
         ),
     ],
     formats: Annotated[
         list[str], typer.Argument(help="One or more of csv, netcdf, geojson and mcap.", metavar="FORMAT")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Output folder; by default, *export* in the run folder.")
+        Path | None,
+        typer.Option(help="Output folder; by default, the folder *export/* inside the run folder."),
     ] = None,
     frame: Annotated[
         Path | None,
@@ -61,7 +62,7 @@ def export(
         bool, typer.Option("--replace", help="Overwrite the files of an earlier export.")
     ] = False,
 ) -> None:
-    """Write a run in the formats of other programs."""
+    """Export a run to formats that other programs read."""
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.runs.export import export as export_run

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 **Examples**
 
-`fieldbo missions` - missions to begin with
+`fieldbo missions` - starter missions
 
 `fieldbo missions --all` - every mission
 
@@ -40,7 +40,7 @@ _FIRST = {
         "svm-ei": "tune a support vector machine (expected improvement)",
     },
 }
-"""Missions to begin with, grouped by purpose."""
+"""Starter missions, grouped by purpose."""
 
 _GROUPS = {
     "Lake": ("lake-",),
@@ -54,10 +54,10 @@ _GROUPS = {
 
 def missions(
     all_: Annotated[
-        bool, typer.Option("--all", help="List every mission, not only those to begin with.")
+        bool, typer.Option("--all", help="List every mission, not only the starter ones.")
     ] = False,
 ) -> None:
-    """List missions to begin with, grouped by purpose, and your own missions in *./missions*."""
+    """List starter missions, grouped by purpose, and your own missions in *./missions*."""
     from rich.markup import escape
     from rich.table import Table
 

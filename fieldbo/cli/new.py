@@ -1,4 +1,4 @@
-"""``fieldbo new``: make a world or a vehicle file of your own."""
+"""``fieldbo new``: create your own world or vehicle file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fieldbo.cli import new_vehicle
 if TYPE_CHECKING:
     from fieldbo.mission.new.writer import NewWorld
 
-app = typer.Typer(help="Make a world, or a vehicle file, of your own.", no_args_is_help=True)
+app = typer.Typer(help="Create your own world or vehicle file.", no_args_is_help=True)
 app.command("vehicle", epilog=new_vehicle.EXAMPLES)(new_vehicle.vehicle)
 
 EXAMPLES = """
 **Examples**
 
-`fieldbo new world bay --csv survey.csv --x east --y north --value zinc` - the survey of a place
+`fieldbo new world bay --csv survey.csv --x east --y north --value zinc` - a spatial survey
 
 `fieldbo new world oven --cell --csv trials.csv --value strength --goal maximise --axis heat:C` -
 trials of a factory cell, where every sample costs the same
@@ -46,7 +46,7 @@ class Goal(StrEnum):
 
 @app.callback()
 def new() -> None:
-    """Make a world, or a vehicle file, of your own."""
+    """Create your own world or vehicle file."""
 
 
 @app.command("world", epilog=EXAMPLES)
@@ -55,17 +55,22 @@ def world(
     csv: Annotated[
         Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
     ],
-    value: Annotated[str, typer.Option(help="Column of the value.")],
-    x: Annotated[str | None, typer.Option(help="Column of the first position, in metres.")] = None,
+    value: Annotated[str, typer.Option(help="Column that holds the value.")],
+    x: Annotated[str | None, typer.Option(help="Column that holds the first position, in metres.")] = None,
     y: Annotated[
         str | None,
-        typer.Option(help="Column of the second position, in metres. A *depth* makes the world a transect."),
+        typer.Option(
+            help="Column that holds the second position, in metres. A column named *depth* makes the world "
+            "a transect."
+        ),
     ] = None,
     noise: Annotated[
-        str | None, typer.Option(help="Column of the readings' standard deviations. [default: fit the noise]")
+        str | None,
+        typer.Option(help="Column that holds the readings' standard deviations. [default: fit the noise]"),
     ] = None,
     channel: Annotated[
-        list[str] | None, typer.Option(help="Column of another quantity. Repeat the option for several.")
+        list[str] | None,
+        typer.Option(help="Column that holds another quantity. Repeat the option for several."),
     ] = None,
     transform: Annotated[
         Transform, typer.Option(help="Use *log* for skewed, positive values.")
@@ -85,7 +90,8 @@ def world(
     axis: Annotated[
         list[str] | None,
         typer.Option(
-            help="Cell: column of a setting, and its unit. [default: all columns]", metavar="COL[:UNIT]"
+            help="Cell: column that holds a setting, and its unit. [default: all columns]",
+            metavar="COL[:UNIT]",
         ),
     ] = None,
     module: Annotated[
@@ -108,10 +114,10 @@ def world(
     cost_unit: Annotated[str | None, typer.Option(help="Cell: unit of costs.  [default: EUR]")] = None,
     goal: Annotated[Goal | None, typer.Option(help="Cell: goal of the mission.  [default: minimise]")] = None,
 ) -> None:
-    """Make a world and its first mission from the CSV of a survey, or of a factory cell's trials.
+    """Make a world and its first mission from a CSV of survey readings or factory-cell trials.
 
-    Writes *worlds/NAME* and *missions/NAME.toml* below the working folder. The truth is a Gaussian process
-    fitted to the table.
+    Writes *worlds/NAME* and *missions/NAME.toml* in the working directory. The truth is the mean of a
+    Gaussian process fitted to the table.
     """
     from fieldbo.errors import InputError
 
@@ -122,7 +128,7 @@ def world(
     for option, given in (of_survey if cell else of_cell).items():
         if given is not None:
             raise InputError(
-                f"--{option} {'with' if cell else 'without'} --cell",
+                f"--{option} does not apply {'with' if cell else 'without'} --cell",
                 expected="options of a cell" if cell else "options of a survey",
                 where=f"--{option}",
                 fix=f"{'leave out' if cell else 'add'} --cell, or leave this option out",
@@ -130,11 +136,11 @@ def world(
     if cell:
         from fieldbo.mission.new.cell import make_cell
         from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of, setting_of
-        from fieldbo.world.fields.table import column_names
+        from fieldbo.world.readings import column_names
 
         if sample_cost is not None and (module or control_set):
             raise InputError(
-                "--sample-cost with modules or control sets, which have their own costs",
+                "--sample-cost does not apply to modules or control sets, which have their own costs",
                 expected="one or the other",
                 where="--sample-cost",
             )
@@ -202,7 +208,7 @@ def _report(made: NewWorld, rows: str) -> list[str]:
         sample = world.cost.least_sampling_cost(world.domain.sites)
         costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
     noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
-    unknown = ", costs to be found out" if mission.costs == "unknown" else ""
+    unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
         f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",

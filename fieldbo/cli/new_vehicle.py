@@ -24,7 +24,7 @@ def vehicle(
     link: Annotated[
         str,
         typer.Option(
-            help="How to reach it: *ros2*, *ros2-topics*, *ros2-nav2*, *mavlink*, *mqtt*, or a plugin."
+            help="How to reach it: *ros2*, *ros2-topics*, *ros2-nav2*, *mavlink*, *mqtt*, or a plug-in."
         ),
     ],
     world: Annotated[str, typer.Option(help="A world that it will work in, for the names of the axes.")],

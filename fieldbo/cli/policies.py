@@ -21,7 +21,7 @@ EXAMPLES = """
 
 _QUESTIONS = {
     "LevelSet": "level-set",
-    "ShareOfMaximum": "level-set of the maximum",
+    "ShareOfMaximum": "level-set (fraction of maximum)",
     "Optimum": "optimum",
 }
 
@@ -40,10 +40,15 @@ def policies(
     text, _, _ = inspect.cleandoc(kind.__doc__ or "").partition(_SETTINGS)
     lines = [f'[policy]\nkind = "{name}"']
     for field in fields(kind):
-        lines += [f"# {line}" for line in wrap(_description(kind, field.name), 98)]
+        lines += [f"# {line}" for line in wrap(_plain(_description(kind, field.name)), 98)]
         lines.append(_line(field))
-    console().print(f"{name}: for {_answered(kind)}\n\n{text.strip()}\n", markup=False)
+    console().print(f"{name}: for {_answered(kind)}\n\n{_plain(text.strip())}\n", markup=False)
     console().print("\n".join(lines), markup=False)
+
+
+def _plain(text: str) -> str:
+    """Return a docstring's text without the backticks around code."""
+    return text.replace("`", "")
 
 
 _SETTINGS = "Parameters\n----------\n"
@@ -80,7 +85,7 @@ def _listed() -> Any:
             table.add_row(escape(name), escape(error.problem), "")
             continue
         summary = (kind.__doc__ or "").strip().split("\n")[0]
-        table.add_row(escape(name), escape(summary), _answered(kind))
+        table.add_row(escape(name), escape(_plain(summary)), _answered(kind))
     return table
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 **Examples**
 
-`fieldbo resume runs/lake-level-set-1` - or just *lake-level-set-1*, below runs/
+`fieldbo resume runs/lake-level-set-1` - or just *lake-level-set-1*, if it is in runs/
 
 `fieldbo resume boat-3 --vehicle other-boat.toml` - with another boat
 
@@ -38,7 +38,7 @@ def resume(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A run folder, the *run.sqlite* in it, or the name of a folder below *runs/*.", metavar="RUN"
+            help="A run folder, the *run.sqlite* in it, or the name of a run in *runs/*.", metavar="RUN"
         ),
     ],
     vehicle: Annotated[
@@ -53,7 +53,7 @@ def resume(
     """Continue an interrupted run; for a run that has ended, write its missing files."""
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
-    from fieldbo.results.formatting import counted
+    from fieldbo.errors import counted
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import ORDERS, Record
     from fieldbo.runs.runner import resume as resume_mission

@@ -70,12 +70,18 @@ def robot(
             metavar="LINK",
         ),
     ],
-    world: Annotated[str, typer.Option(help="World that the robot is in: a name, or a TOML file.")],
-    draw: Annotated[int, typer.Option(help="Number of the field, if the world draws it at random.")] = 0,
+    world: Annotated[str, typer.Option(help="World to simulate: a name, or a TOML file.")],
+    draw: Annotated[
+        int,
+        typer.Option(
+            help="Which random field to use, counted from 0, if the world draws its field at random."
+        ),
+    ] = 0,
     seed: Annotated[
         int,
         typer.Option(
-            help="Seed of the readings' noise; a mission's seed gives the readings of its simulation."
+            help="Seed of the readings' noise; use the mission's seed to reproduce the readings of its "
+            "simulation."
         ),
     ] = 0,
     start: Annotated[
@@ -94,7 +100,7 @@ def robot(
         float, typer.Option(help="How many times faster than real time the robot runs.")
     ] = 1.0,
     fault: Annotated[
-        list[str] | None, typer.Option(help="Fault to show; repeatable.", metavar="KIND:N[:X]")
+        list[str] | None, typer.Option(help="Fault to inject; repeatable.", metavar="KIND:N[:X]")
     ] = None,
 ) -> None:
     """Simulate a robot: take goals over a link, travel and sample in a simulated world, until Ctrl-C."""

@@ -30,7 +30,7 @@ EXAMPLES = """
 
 **Exit codes** 0: done; 1: stopped by an error, all readings are kept; 2: invalid input, nothing was started;
 130: stopped by Ctrl-C, the run folder is complete up to the last observation. *fieldbo resume* continues a
-run that did not end.
+run that did not finish.
 """
 
 
@@ -52,7 +52,7 @@ def run(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
+        typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
     by_hand: Annotated[
         bool,
@@ -61,17 +61,17 @@ def run(
     vehicle: Annotated[
         list[str] | None,
         typer.Option(
-            help="A robot carries out the orders: a vehicle file, or *ros2*, *mavlink* or *mqtt* for their "
-            "defaults. Repeat it for each vehicle of the mission.",
+            help="Have a robot carry out the orders. Give a vehicle file, or *ros2*, *mavlink* or *mqtt* for "
+            "that link's defaults. Repeat it for each vehicle of the mission.",
             metavar="FILE",
         ),
     ] = None,
 ) -> None:
     """Run a mission until its question is answered or its battery is spent.
 
-    A live line shows the battery left, the number of sites and the score so far: F1 and the fraction still
-    unclassified, or the estimated optimum and its regret. The run folder holds the record, tables, maps and
-    pictures.
+    A live progress line shows the remaining battery, the number of sites and the score so far: F1 and the
+    fraction still unclassified, or the estimated optimum and its regret. The run folder holds the record,
+    tables, maps and pictures.
     """
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.settings import overrides

@@ -20,9 +20,9 @@ _NUMBERS = {"orders": "right", "readings": "right", "spent": "right"}
 def runs(
     folder: Annotated[Path, typer.Argument(help="The folder that holds the run folders.")] = Path("runs"),
 ) -> None:
-    """List the runs below a folder: when each began, its state, and what it has spent.
+    """List the runs in a folder: when each began, its state, and what it has spent.
 
-    Runs may be in progress; they are not changed.
+    Safe to use while runs are in progress; nothing is modified.
     """
     from rich.markup import escape
     from rich.table import Table
@@ -35,7 +35,7 @@ def runs(
         raise InputError(
             f"there is no folder {folder}",
             expected="a folder that holds run folders",
-            fix="make a run with fieldbo run; without --out it goes below runs/",
+            fix="make a run with fieldbo run; without --out, it goes under runs/",
         )
     table = Table(box=None, pad_edge=False)
     for name, justify in {**_COLUMNS, **_NUMBERS}.items():

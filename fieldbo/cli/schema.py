@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="The kind of files.")] = Kind.mission,
+    kind: Annotated[Kind, typer.Argument(help="Kind of file.")] = Kind.mission,
 ) -> None:
     """Print the JSON Schema of mission, world or vehicle files. Editors use it to complete and check TOML."""
     from fieldbo.mission.schema import json_schema

@@ -100,7 +100,7 @@ def _treat_as_ctrl_c(*names: str) -> None:
 
 
 def _simulated(go: Callable[..., Result], mission: Mission, console: Console) -> Result:
-    """Run in simulation with a live line."""
+    """Run in simulation with a live progress line."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     from fieldbo._numerics.compiled import when_compiling
@@ -149,21 +149,22 @@ def _show_trouble(console: Console, event: Event) -> None:
 def _progress(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of sites and the score in one line."""
     from fieldbo.belief.question import Optimum
-    from fieldbo.results.formatting import amount, counted, extreme, rounded
+    from fieldbo.errors import counted
+    from fieldbo.results.formatting import extreme, rounded
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
     head = f"{left} {world.cost_unit} left, {counted(step.step, 'site')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
-        return f"{head}{extreme(question)} estimate {amount(step.reported_value, world.quantity)}{regret}"
+        return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"
     f1 = f"expected F1 {step.expected_f1:.2f}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"
 
 
 def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
     """Print the report of a run and the place of its files; `stopped` says why it did not end."""
-    from fieldbo.results.formatting import counted
+    from fieldbo.errors import counted
 
     report = result.report()
     if result.end_reason is None:

@@ -39,7 +39,7 @@ def overrides(
         path = [p.strip() for p in key.split(".")]
         if not equals or not all(path):
             raise InputError(
-                f"--set {pair!r} has no key or no =" if pair else "--set is empty",
+                f"--set {pair!r} is missing a key or '='" if pair else "--set is empty",
                 expected="table.key=value",
                 where="--set",
                 fix="write it as in --set question.threshold=2",
@@ -49,10 +49,10 @@ def overrides(
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
                 raise InputError(
-                    f"--set {pair} after another --set gave {name} a value",
+                    f"--set {key.strip()} conflicts with an earlier --set {name}=...",
                     expected=f"{name} as a table",
                     where="--set",
-                    fix=f"remove one of the two: {name} is a table or a value",
+                    fix="remove one of the two",
                 )
         table[path[-1]] = _value(text.strip())
     if seed is not None:
@@ -61,7 +61,7 @@ def overrides(
         agent = out.setdefault("agent", {})
         if not isinstance(agent, dict):
             raise InputError(
-                f"--set agent={agent} together with --battery", expected="agent as a table", where="--set"
+                f"--battery conflicts with --set agent={agent}", expected="agent as a table", where="--set"
             )
         agent["battery"] = _value(battery)
     return out

@@ -10,7 +10,12 @@ import typer
 
 def show(
     world: Annotated[str, typer.Argument(help="Name of a world (see *fieldbo worlds*), or its folder.")],
-    draw: Annotated[int, typer.Option(help="Number of the field, if the world is random.")] = 0,
+    draw: Annotated[
+        int,
+        typer.Option(
+            help="Which random field to use, counted from 0, if the world draws its field at random."
+        ),
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Picture to write; by default *WORLD.png* in the current folder.")
     ] = None,

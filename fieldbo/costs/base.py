@@ -76,7 +76,7 @@ class CostModel(ABC):
     """
 
     level_costs: ClassVar[tuple[float, ...]] = ()
-    """What each setting of the sensor adds to a sample; set by the world, from its sensor."""
+    """What each level of the sensor adds to a sample; set by the world, from its sensor."""
 
     to_price_samples: ClassVar[str] = "add a sampling cost to the world's [cost], for example sampling = 1"
     """How to give samples a cost; errors suggest it where free samples would never end a mission."""
@@ -215,7 +215,7 @@ class CostModel(ABC):
         ----------
         sites : (N, d) array
         level : int
-            The sensor's setting.
+            The sensor's level.
         controls : (d,) bool array, optional
             The controlled variables; None means all.
         """
@@ -223,7 +223,7 @@ class CostModel(ABC):
         return cost + self.level_costs[level] if self.level_costs else cost
 
     def least_sampling_cost(self, sites: ArrayLike) -> float:
-        """Return the lowest cost of a sample over all sites and sensor settings."""
+        """Return the lowest cost of a sample over all sites and sensor levels."""
         return min(float(self.sampling_cost(sites, k).min()) for k in range(max(1, len(self.level_costs))))
 
     def to(
@@ -273,7 +273,7 @@ class CostModel(ABC):
         return cached[1]
 
     def with_level_costs(self, costs: tuple[float, ...]) -> Self:
-        """Return a copy with the cost that each setting of the sensor adds to a sample."""
+        """Return a copy with the cost that each level of the sensor adds to a sample."""
         return self._with(level_costs=costs)
 
     def _with(self, **attributes: object) -> Self:

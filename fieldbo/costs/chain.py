@@ -51,17 +51,18 @@ class Modular(CostModel):
     modules: tuple[Module, ...] = ()
     """The modules, in the order in which they run. Each axis of the domain belongs to exactly one."""
     charge_last: bool = True
-    """Whether each sample pays for the last module; otherwise it is free."""
+    """Whether to charge the last module with each sample; otherwise it is free."""
 
     def __post_init__(self) -> None:
         if not self.modules:
-            raise InputError("a chain without modules", expected="at least one module", where="cost.modules")
+            raise InputError("the chain has no modules", expected="at least one module", where="cost.modules")
         for number, module in enumerate(self.modules):
             earlier = [other.name for other in self.modules[:number]]
             if not module.name.strip() or module.name in earlier:
+                problem = "is used twice" if module.name.strip() else "is empty"
                 raise InputError(
-                    f"module name {module.name!r}",
-                    expected="a name that is not empty and not taken by another module",
+                    f"module name {module.name!r} {problem}",
+                    expected="a different, non-empty name for each module",
                     where=f"cost.modules[{number}].name",
                 )
             if not module.axes:
@@ -128,7 +129,13 @@ class Modular(CostModel):
                     raise UnknownNameError.of("axis", axis, names, where=where)
                 column = names.index(axis) if isinstance(axis, str) else axis
                 if not 0 <= column < len(names):
-                    raise InputError(f"axis {axis}", expected=f"0 to {len(names) - 1}", where=where)
+                    raise InputError(
+                        f"there is no axis {axis}",
+                        expected=" or ".join(map(str, range(len(names))))
+                        if len(names) < 3
+                        else f"0 to {len(names) - 1}",
+                        where=where,
+                    )
                 if column in owner:
                     also = "twice" if owner[column] == module.name else f"and in module {module.name!r}"
                     raise InputError(

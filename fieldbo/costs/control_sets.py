@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
 
@@ -95,14 +95,14 @@ class Subset(CostModel):
         count = len(domain.control_sets)
         if not count:
             raise InputError(
-                "a subset cost on a domain without control sets",
+                "a subset cost needs control sets, but the domain has none",
                 expected="control_sets in the domain",
                 where="cost.kind",
                 fix='add control_sets = [["x1"], ["x1", "x2"]] to [domain], or use another kind of cost',
             )
         if self.noise_sds and not self.costs:
             raise InputError(
-                "noise_sds without costs",
+                "noise_sds is set but costs is missing",
                 expected="the mean cost of each control set",
                 where="cost.costs",
                 fix="delete noise_sds; it is for simulation, where the costs are known",
@@ -110,7 +110,7 @@ class Subset(CostModel):
         for name, values in (("costs", self.costs), ("noise_sds", self.noise_sds)):
             if values and len(values) != count:
                 raise InputError(
-                    f"{len(values)} {name}",
+                    f"{name} has {counted(len(values), 'number')} for {counted(count, 'control set')}",
                     expected=f"{count}, one per control set: "
                     + "; ".join(s.name for s in domain.control_sets),
                     where=f"cost.{name}",

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.legs import Legs
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
 
@@ -45,7 +45,7 @@ class Euclidean(Legs):
         """Raise an `InputError` unless there is one factor per axis, or none at all."""
         if self.axis_rates is not None and len(self.axis_rates) != domain.dimension:
             raise InputError(
-                f"{len(self.axis_rates)} axis rates",
+                f"axis_rates has {counted(len(self.axis_rates), 'number')}",
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
                 where="cost.axis_rates",
             )

@@ -102,7 +102,7 @@ class Flight(Legs):
         return pairwise_costs(lambda a, b: paths.along(a, b, self._leg_seconds), positions, sites)
 
     def sampling_s(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
-        """Return the seconds (N,) that the vehicle hovers for a sample, whatever the sensor's setting."""
+        """Return the seconds (N,) that the vehicle hovers for a sample, whatever the sensor's level."""
         return np.full(len(np.atleast_2d(np.asarray(sites, dtype=float))), self.hover_s)
 
     def check(self, domain: Domain) -> None:
@@ -113,7 +113,7 @@ class Flight(Legs):
         for axis in domain.axes:
             if axis.unit != "m":
                 raise InputError(
-                    f"a flight cost on axis {axis.name!r} in {axis.unit or 'no unit'}",
+                    f"a flight cost needs metres, but axis {axis.name!r} is in {axis.unit or 'no unit'}",
                     expected="axes in m",
                     where="cost.kind",
                     fix="give the axes in metres",

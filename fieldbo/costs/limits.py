@@ -42,7 +42,7 @@ class Limit:
         position, site : (d,) array
             Where the query starts, and where it samples.
         level : int
-            The sensor's setting.
+            The sensor's level.
         controls : (d,) bool array, optional
             The controlled variables; None means all.
 

@@ -48,7 +48,7 @@ class Transect(CostModel):
         """Raise an `InputError` unless the domain has two axes, the second a depth of at least 0."""
         if domain.dimension != 2 or domain.axes[1].low < 0:
             raise InputError(
-                f"a transect cost on axes {', '.join(a.name for a in domain.axes)}",
+                f"a transect cost does not fit the axes {', '.join(a.name for a in domain.axes)}",
                 expected="two axes: position along the track, and depth of at least 0",
                 where="cost.kind",
             )

@@ -57,7 +57,7 @@ class ControlSet:
         known = [a.name for a in axes]
         if not names:
             raise InputError(
-                "a control set without a variable",
+                "a control set has no variables",
                 expected=f"at least one of {', '.join(known)}",
                 where=where,
             )
@@ -66,7 +66,9 @@ class ControlSet:
                 raise UnknownNameError.of("variable", name, known, where=where)
         if len(set(names)) < len(names):
             raise InputError(
-                f"a control set of {', '.join(names)}", expected="each variable once", where=where
+                f"a control set repeats a variable: {', '.join(names)}",
+                expected="each variable once",
+                where=where,
             )
         mask = np.array([name in names for name in known])
         return cls(ALL if mask.all() else ", ".join(n for n in known if n in names), mask)
@@ -123,7 +125,7 @@ class Controls:
                 if not on and distribution is None:
                     raise InputError(
                         f"the control set {control_set.name!r} leaves {axis.name} free, "
-                        "which has no distribution",
+                        f"but {axis.name} has no distribution",
                         expected="a distribution for each variable that a set leaves out",
                         where=where,
                         fix=f'add free = {{ kind = "uniform" }} to axis {axis.name}, or add it to the set',

@@ -194,7 +194,7 @@ def halton(n: int, d: int) -> Array:
            [0.75      , 0.11111111]])
     """
     if n < 0 or d < 0:
-        raise InputError(f"{n} points of {d} coordinates", expected="numbers of at least 0")
+        raise InputError(f"n = {n} or d = {d} is negative", expected="numbers of at least 0")
     from scipy.stats import qmc
 
     if not (n and d):
@@ -207,14 +207,14 @@ def halton(n: int, d: int) -> Array:
 def _probabilities(u: ArrayLike) -> Array:
     probabilities = np.asarray(u, dtype=float)
     if not ((probabilities >= 0) & (probabilities <= 1)).all():
-        raise InputError("a probability outside 0 to 1", expected="probabilities from 0 to 1")
+        raise InputError("a probability lies outside 0 to 1", expected="probabilities from 0 to 1")
     return probabilities
 
 
 def _check_ends(low: float, high: float) -> None:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(
-            f"values from {low:g} to {high:g}",
+            f"low = {low:g} and high = {high:g} are not a valid range",
             expected="two finite numbers, with low below high",
             where="low",
         )
@@ -237,7 +237,7 @@ def _untruncated(m: float, v: float, extent: float) -> tuple[float, float]:
     if narrow >= wide or excess(wide) <= 0:
         most = _moments(_centre(m, _WIDEST), _WIDEST)[1]
         raise InputError(
-            f"variance = {v * extent**2:g} is too large for that mean between these ends",
+            f"variance {v * extent**2:g} is too large for this mean and range",
             expected=f"below {most * extent**2:g}",
             where="variance",
         )

@@ -17,7 +17,7 @@ from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution
 from fieldbo.domain.free_space import FreeSpace, with_clearance
 from fieldbo.domain.obstacles import Obstacle, Region
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 
 MOST_PAIRS = 20_000
 """Number of sites up to which a matrix over all pairs fits in memory (3.2 GB)."""
@@ -94,7 +94,8 @@ class Domain:
             )
         if self.sites.shape[1] != len(self.axes):
             raise InputError(
-                f"sites have {self.sites.shape[1]} coordinates", expected=f"{len(self.axes)}, one per axis"
+                f"each site has {counted(self.sites.shape[1], 'coordinate')}",
+                expected=f"{len(self.axes)}, one per axis",
             )
         if self.shape is not None and self.grid_index is None:
             object.__setattr__(self, "grid_index", frozen_array(np.arange(self.size), int))
@@ -136,11 +137,13 @@ class Domain:
         13
         """
         if len(shape) != len(axes) or min(shape) < 1:
-            raise InputError(f"grid counts {tuple(shape)}", expected=f"{len(axes)} counts of at least 1")
+            raise InputError(
+                f"{tuple(shape)} are not valid grid counts", expected=f"{len(axes)} counts of at least 1"
+            )
         ticks = [np.linspace(a.low, a.high, n) for a, n in zip(axes, shape, strict=True)]
         nodes = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(axes))
         if region is not None and len(axes) != 2:
-            raise InputError(f"an outline of a domain with {len(axes)} axes", expected="two axes")
+            raise InputError(f"an outline needs two axes, not {len(axes)}", expected="two axes")
         grown = with_clearance(axes, obstacles, clearance)
         space = FreeSpace.on(axes, grown, region)
         index = np.flatnonzero(space.contains(nodes))
@@ -179,7 +182,7 @@ class Domain:
         from scipy.stats import qmc
 
         if representers < 1:
-            raise InputError(f"{representers} representers", expected="at least 1")
+            raise InputError(f"representers = {representers}", expected="at least 1")
         grown = with_clearance(axes, obstacles, clearance)
         space = FreeSpace.on(axes, grown)
         power = int(np.ceil(np.log2(representers)))  # Sobol points are balanced in powers of two
@@ -197,7 +200,8 @@ class Domain:
                 f"{what} on {self.size} sites needs {8e-9 * self.size**2:,.0f} GB",
                 expected=f"at most {MOST_PAIRS} sites",
                 where="domain.axes",
-                fix="lower the counts of the axes, or use a field without such a matrix, for example gp-mean",
+                fix="lower the counts of the axes, or use a field without a full covariance "
+                "matrix, such as gp-mean",
             )
 
     @property
@@ -318,7 +322,7 @@ class Domain:
         """
         if len(place) != self.dimension:
             raise InputError(
-                f"{what} has {len(place)} coordinates",
+                f"{what} has {counted(len(place), 'coordinate')}",
                 expected=f"{self.dimension}: {', '.join(a.name for a in self.axes)}",
                 where=where,
             )

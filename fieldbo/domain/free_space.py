@@ -34,7 +34,7 @@ def with_clearance(
         )
     if clearance > 0 and len(units := {a.unit for a in axes}) > 1:
         raise InputError(
-            f"a clearance on axes in {' and '.join(sorted(units))}",
+            f"a clearance needs one unit, but the axes are in {' and '.join(sorted(units))}",
             expected="the same unit on all axes, so that distances are defined",
             where="domain.clearance",
             fix="make the obstacles larger instead",
@@ -159,7 +159,8 @@ class FreeSpace:
 def expanded(region: Region, slack: float, origin: Array) -> Region:
     """Return a region, expanded by a tiny slack, in coordinates relative to `origin` (2,).
 
-    In coordinates far from 0, such as eastings, so small a slack would be lost, and holes with it.
+    In coordinates far from 0, such as eastings, so small a slack would be lost to rounding, and
+    with it narrow holes.
     """
     larger = shapely.transform(region, lambda x: x - origin).buffer(slack, join_style="mitre")
     assert isinstance(larger, Region)

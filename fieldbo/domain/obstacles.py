@@ -12,7 +12,7 @@ import shapely
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 
 _FURTHEST = 1e15  # coordinates; beyond it, shapes are lost to rounding
 _MITRE = 5.0  # clearances from a corner at which its grown tip is cut off
@@ -57,7 +57,7 @@ class Obstacle:
             object.__setattr__(self, name, tuple(float(x) for x in getattr(self, name)))
         object.__setattr__(self, "corners", tuple(tuple(float(x) for x in c) for c in self.corners))
         if not self.name.strip():
-            raise InputError("an obstacle without a name", expected="a name that is not empty", where="name")
+            raise InputError("an obstacle has no name", expected="a name that is not empty", where="name")
         if bool(self.corners) == bool(self.low or self.high):
             raise InputError(
                 f"obstacle {self.name!r} has {'both corners and a box' if self.corners else 'no corners'}",
@@ -72,7 +72,8 @@ class Obstacle:
     def _check_box(self) -> None:
         if len(self.low) != len(self.high):
             raise InputError(
-                f"obstacle {self.name!r} has {counted(self.low)} in low and {len(self.high)} in high",
+                f"obstacle {self.name!r} has {counted(len(self.low), 'coordinate')} in low "
+                f"and {len(self.high)} in high",
                 expected="as many coordinates in both as the domain has axes",
                 where="low" if len(self.low) < len(self.high) else "high",
             )
@@ -134,7 +135,7 @@ def check_obstacles(
     d, names = len(low), [o.name for o in obstacles]
     if obstacles and d == 1:
         raise InputError(
-            f"obstacle {names[0]!r} in a domain with one axis",
+            f"obstacle {names[0]!r} needs at least two axes, but the domain has one",
             expected="at least two axes: nothing can go around an obstacle on a line",
             where="domain.obstacles",
             fix="end the axis where the obstacle begins",
@@ -154,7 +155,7 @@ def check_obstacles(
             )
         if obstacle.dimension != d:
             raise InputError(
-                f"obstacle {obstacle.name!r} has {counted(obstacle.low)}",
+                f"obstacle {obstacle.name!r} has {counted(len(obstacle.low), 'coordinate')}",
                 expected=f"{d}, one per axis",
                 where="domain.obstacles",
             )
@@ -199,7 +200,11 @@ def simple_polygon(corners: ArrayLike | Sequence[Sequence[float]], what: str, wh
     points: list[Sequence[float]] = list(corners)  # type: ignore[arg-type]
     wrong = next((c for c in points if len(c) != 2), None)
     if wrong is not None:
-        raise InputError(f"{what}: a corner has {counted(wrong)}", expected="two, one per axis", where=where)
+        raise InputError(
+            f"{what}: a corner has {counted(len(wrong), 'coordinate')}",
+            expected="two, one per axis",
+            where=where,
+        )
     if not (np.abs(np.array(points, dtype=float)) <= _FURTHEST).all():
         raise InputError(
             f"{what}: a corner is not finite, or too far away",
@@ -215,7 +220,7 @@ def simple_polygon(corners: ArrayLike | Sequence[Sequence[float]], what: str, wh
     if not repaired:
         raise InputError(
             f"{what} is not a simple polygon: its corners lie on one line",
-            expected="corners around an area",
+            expected="at least three corners that enclose an area",
             where=where,
         )
     suggestions = ", or as separate parts ".join(map(corners_text, repaired))
@@ -237,11 +242,6 @@ def corners_text(polygon: shapely.Polygon) -> str:
     """
     ring = shapely.get_coordinates(shapely.orient_polygons(polygon.normalize()))[:-1]
     return "[" + ", ".join(f"[{x:.10g}, {y:.10g}]" for x, y in ring) + "]"
-
-
-def counted(point: Sequence[float]) -> str:
-    """Return the number of a point's coordinates in words, for errors."""
-    return f"{len(point)} coordinate{'' if len(point) == 1 else 's'}"
 
 
 def _repaired(polygon: shapely.Polygon) -> list[shapely.Polygon]:

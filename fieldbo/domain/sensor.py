@@ -7,7 +7,7 @@ from pydantic import NonNegativeFloat
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
 
@@ -43,7 +43,7 @@ class Sensor:
     def __post_init__(self) -> None:
         if self.levels and self.noise_sd:
             raise InputError(
-                f"noise_sd = {self.noise_sd} together with levels",
+                f"noise_sd = {self.noise_sd} conflicts with levels",
                 expected="one of them",
                 where="sensor",
                 fix="delete noise_sd: each level has its own variance",
@@ -71,7 +71,7 @@ class Sensor:
         ----------
         sites : (N, d) array
         level : int
-            The sensor's setting.
+            The sensor's level.
 
         Returns
         -------
@@ -84,7 +84,11 @@ class Sensor:
             There is no such level.
         """
         if level not in range(self.settings):
-            raise InputError(f"level {level}", expected=f"0 to {self.settings - 1}", where="sensor.levels")
+            raise InputError(
+                f"the sensor has no level {level}",
+                expected=f"0 to {self.settings - 1}",
+                where="sensor.levels",
+            )
         sd = np.sqrt(self.levels[level].variance) if self.levels else self.noise_sd
         return np.asarray(np.square(sd + (sites @ self.slope if self.slope else np.zeros(len(sites)))))
 
@@ -94,7 +98,7 @@ class Sensor:
             return
         if len(self.slope) != domain.dimension:
             raise InputError(
-                f"a slope of {len(self.slope)} numbers",
+                f"slope has {counted(len(self.slope), 'number')}",
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
                 where="sensor.slope",
             )

@@ -1,4 +1,4 @@
-"""Find mission and world files: next to the mission, in the working folder, or among the shipped ones."""
+"""Find mission and world files: next to the mission, in the working directory, or among the shipped ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def list_worlds(beside: Path | None = None) -> dict[str, Path]:
 
 
 def list_missions() -> dict[str, Path]:
-    """Return the names and files of all missions; those in the working folder hide shipped ones."""
+    """Return the names and files of all missions; those in the working directory hide shipped ones."""
     missions: dict[str, Path] = {}
     for folder in (Path("missions"), shipped("missions")):
         for file in sorted(folder.glob("*.toml")):

@@ -9,6 +9,7 @@ from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
 from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.policies.contract import THIS_POLICY
 
 if TYPE_CHECKING:
     from fieldbo.mission.mission import Mission
@@ -29,9 +30,18 @@ def check_mission(mission: Mission) -> None:
     check_question(mission)
     check_costs(mission)
     check_controls(mission)
-    mission.policy.check(mission.declared_cost, mission.world.domain)
+    check_policy(mission)
     check_end(mission)
     mission.model.initial(mission.world.domain, mission.question)
+
+
+def check_policy(mission: Mission) -> None:
+    """Check that the policy can work with the costs and the domain; name it in the error."""
+    try:
+        mission.policy.check(mission.declared_cost, mission.world.domain)
+    except InputError as error:
+        problem = error.problem.replace(THIS_POLICY, f"policy {_policy(mission)}")
+        raise type(error)(problem, expected=error.expected, where=error.where, fix=error.fix) from None
 
 
 def check_simulated(mission: Mission) -> None:
@@ -66,7 +76,7 @@ def check_levels(mission: Mission) -> None:
         if not 0 <= level <= last:
             raise InputError(
                 f"level = {level}",
-                expected=f"0 to {last}, a setting of the sensor" if last else "0, the sensor's only setting",
+                expected=f"0 to {last}, a level of the sensor" if last else "0, the sensor's only level",
                 where=where,
             )
 

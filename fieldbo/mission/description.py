@@ -10,7 +10,7 @@ from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.distributions import Distribution, TruncatedNormal
 from fieldbo.mission.mission import Mission
-from fieldbo.world.world import Quantity, World
+from fieldbo.world.world import World
 
 _MOST_NAMES = 8
 
@@ -18,22 +18,23 @@ _MOST_NAMES = 8
 def describe_mission(mission: Mission, question: str) -> list[str]:
     """Return lines that describe a mission; `question` is its question in words."""
     spec, unit, every = mission.vehicles[0], mission.world.cost_unit, mission.model.every
-    home = "none: it may end anywhere" if spec.home is None else f"{spec.home.tolist()}"
+    home = "no home: it may end anywhere" if spec.home is None else f"home {spec.home.tolist()}"
     fits = "reading" if every == 1 else f"{every} readings"
-    learning = "hyperparameters fixed" if every is None else f"fitted after each {fits}"
+    transform = "no" if mission.model.transform == "none" else mission.model.transform
+    learning = "hyperparameters fixed" if every is None else f"refitted every {fits}"
     lines = [
         f"mission {mission.name}: valid",
         f"  question  {question}",
         f"  policy    {mission.policy}",
-        f"  battery   {spec.battery:g} {unit}, start {spec.start.tolist()}, home {home}",
+        f"  battery   {spec.battery:g} {unit}, start {spec.start.tolist()}, {home}",
     ]
     if limits := _limits(mission):
         lines.append(f"  limits    {', '.join(limits)}")
     if mission.costs == "unknown":
-        lines.append("  costs     unknown to the agent: it learns what each order has cost")
+        lines.append("  costs     unknown to the agent: it learns them from each completed order")
     return [
         *lines,
-        f"  model     {mission.model.kernel}, {mission.model.transform} transform, {learning}",
+        f"  model     {mission.model.kernel}, {transform} transform, {learning}",
         f"  seed      {mission.seed}",
     ]
 
@@ -78,11 +79,11 @@ def _cost(world: World) -> str:
     domain, cost, settings = world.domain, world.cost, world.sensor.settings
     assert world.start is not None
     sites = domain.sites[np.isfinite(cost.travel(world.start, domain.sites))]
-    move = "a sample" if domain.control_sets else "from the start to a site"
+    move = "sample:" if domain.control_sets else "start to site:"
     if not cost.known:
-        amount = "of unknown cost"
+        amount = "unknown cost"
     elif not len(sites):
-        amount = "there is no path"
+        amount = "no path"
     else:
         sets: list[Mask | None] = [s.controls for s in domain.control_sets] or [None]
         costs = np.concatenate(
@@ -92,7 +93,7 @@ def _cost(world: World) -> str:
     unreachable = domain.size - len(sites)
     return (
         f"{type(cost).__name__.lower()}; {move} {amount}"
-        + (", over all settings" if settings > 1 else "")
+        + (", over all levels" if settings > 1 else "")
         + (f"; {unreachable} of the sites can't be reached" if unreachable else "")
     )
 
@@ -149,17 +150,13 @@ def _in_words(axis: Axis, distribution: Distribution) -> str:
 
 
 def _sensor(world: World) -> str:
-    """Return the sensor's noise, and the cost of each setting."""
+    """Return the sensor's noise, and the cost of each level."""
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""
     if not sensor.levels:
-        return f"noise sd {_amount(sensor.noise_sd, quantity)}{grows}"
+        return f"noise sd {quantity.amount(sensor.noise_sd)}{grows}"
     levels = (
-        f"{_amount(level.variance**0.5, quantity)} for {level.cost:g} {world.cost_unit}"
+        f"{quantity.amount(level.variance**0.5)} for {level.cost:g} {world.cost_unit}"
         for level in sensor.levels
     )
     return f"noise sd by level: {', '.join(levels)}{grows}"
-
-
-def _amount(value: float, quantity: Quantity) -> str:
-    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")

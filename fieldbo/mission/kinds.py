@@ -15,7 +15,7 @@ from fieldbo.errors import InputError, UnknownNameError
 
 
 class Registry:
-    """The kinds of one group by name.
+    """Look up the kinds of a plug-in group by name.
 
     Parameters
     ----------

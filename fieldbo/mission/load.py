@@ -49,7 +49,7 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     Raises
     ------
     InputError
-        There is no such mission, or its file or its world's is wrong.
+        There is no such mission, or its file, or its world's file, is invalid.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     world = world_from(world_file, content.draw)
     if "costs" in content.policy:
         raise InputError(
-            "costs in [policy]",
-            expected="costs in [agent]: it describes what the agent knows, not the policy",
+            "costs is set in [policy], but it belongs in [agent]",
+            expected="costs in [agent], because it describes what the agent knows",
             where=f"{where}: policy.costs",
             fix="move the line to [agent]",
         )
@@ -146,7 +146,7 @@ def _question(
         return LevelSet(threshold)
     if world.live:
         raise InputError(
-            "a threshold at a quantile of the true values, which a live world does not have",
+            "the threshold is a quantile of the true values, which a live world does not have",
             expected="a number, in the unit of the values",
             where="question.threshold",
         )
@@ -168,7 +168,7 @@ def _battery(given: float | str, unit: str) -> float:
         ) from None
     if parts and parts.group(2) != unit:
         raise InputError(
-            f'battery = "{given}", in {parts.group(2)}',
+            f'battery = "{given}" is in {parts.group(2)}',
             expected=f"a battery in {unit}, this world's cost unit",
             where="agent.battery",
             fix=f"convert it to {unit}",

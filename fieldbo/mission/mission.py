@@ -35,11 +35,11 @@ class Mission:
     initial : int
         Number of readings before the policy takes over; the first is at the start.
     initial_level : int
-        Sensor setting of these readings.
+        Sensor level of these readings.
     batch : int
         Number of queries issued at once.
     max_steps : int, optional
-        Largest number of orders.
+        Maximum number of orders.
     seed : int
         Seed of the random streams; it never changes the field.
     policy_kind : str

@@ -248,7 +248,7 @@ class AgentFile(_Table):
     margin: Margin = 0.0
     time_limit_s: TimeLimit = None
     max_steps: PositiveInt | None = None
-    """Largest number of orders; there is no limit by default."""
+    """Maximum number of orders; there is no limit by default."""
     batch: PositiveInt = 1
     """Number of queries issued at once."""
     costs: Literal["declared", "unknown"] = "declared"
@@ -263,7 +263,7 @@ class InitialFile(_Table):
     count: int = Field(default=1, ge=0, le=MOST)
     """Number of readings before the policy takes over: the first at the start, the others at random sites."""
     level: NonNegativeInt = 0
-    """Sensor setting of these readings, counted from 0."""
+    """Sensor level of these readings, counted from 0."""
 
 
 class MissionFile(_Table):
@@ -276,7 +276,7 @@ class MissionFile(_Table):
     world: str
     """Name of the world."""
     draw: NonNegativeInt = 0
-    """Number of the field, where the world is random."""
+    """Which random field to use, counted from 0, if the world draws its field at random."""
     seed: NonNegativeInt = 0
     """Seed of the random streams; it never changes the field."""
     question: QuestionFile

@@ -40,7 +40,7 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def short_path(file: Path) -> str:
-    """Return a file's path, relative to the working folder if it lies below."""
+    """Return a file's path, relative to the working directory if it lies inside."""
     try:
         return str(file.resolve().relative_to(Path.cwd()))
     except ValueError:

@@ -40,7 +40,7 @@ def load_world(name_or_path: str | Path, draw: int = 0) -> World:
     name_or_path : str or Path
         A name, a world's folder, or its ``world.toml``.
     draw : int
-        Number of the field, where the world is random.
+        Which random field to use, counted from 0, if the world draws its field at random.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _check_grid(domain: object, where: str) -> None:
     if left_free or "control_sets" in domain:
         what = "control_sets" if "control_sets" in domain else "an axis that can be left free"
         raise InputError(
-            f"{what} in a domain of kind grid",
+            f"a domain of kind grid can't have {what}",
             expected='kind = "box", where a variable left free takes any value on its axis',
             where=f"{where}: domain.kind",
             fix='set kind = "box", and remove the counts of the axes',
@@ -150,7 +150,7 @@ def _domain(content: GridFile | BoxFile) -> Domain:
         return Domain.box(axes, content.representers, obstacles, content.clearance, controls)
     counts = [axis.count for axis in content.axes]
     if (sites := math.prod(counts)) > MOST:
-        raise InputError(f"a grid of {sites} sites", expected=f"at most {MOST} sites", where="domain.axes")
+        raise InputError(f"the grid has {sites} sites", expected=f"at most {MOST} sites", where="domain.axes")
     outline = None
     if content.outline is not None:
         outline = simple_polygon(content.outline, "the outline", "domain.outline")
@@ -161,12 +161,14 @@ def _check_names(names: Sequence[str]) -> None:
     """Raise an `InputError` if an axis has no name, a reserved one, or that of another axis."""
     if len(set(names)) < len(names):
         raise InputError(
-            f"axes {', '.join(names)}", expected="a different name for each axis", where="domain.axes"
+            f"two axes have the same name: {', '.join(names)}",
+            expected="a different name for each axis",
+            where="domain.axes",
         )
     for name in names:
         if not name.strip() or name in _RESERVED_NAMES:
             raise InputError(
-                f"axis name {name!r}",
+                f"axis name {name!r} is reserved" if name.strip() else f"axis name {name!r} is empty",
                 expected=f"a name that is not empty and not one of {', '.join(sorted(_RESERVED_NAMES))}",
                 where="domain.axes",
                 fix="rename the axis, and its column if it comes from a table",

@@ -10,13 +10,13 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import PerCost
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.validation import settings
 
 
 @settings("policy")
 class Random(PerCost):
-    """Sample a random affordable site; per cost, cheap ones more often."""
+    """Sample a random affordable site; with ``per_cost``, cheap sites more often."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return a random affordable site."""
@@ -70,12 +70,12 @@ class Lawnmower(Policy):
     along: NonNegativeInt = 0
     """Number of the axis along which the lines are spaced, from 0."""
     level: NonNegativeInt = 0
-    """The sensor's setting to read with."""
+    """The sensor's level to read with."""
 
     def _route(self, domain: Domain) -> Array:
         if not 0 <= self.along < domain.dimension:
             raise InputError(
-                f"along = {self.along}",
+                f"there is no axis {self.along} for along",
                 expected=f"the number of an axis, 0 to {domain.dimension - 1}",
                 where="policy.along",
             )
@@ -88,8 +88,8 @@ class Lawnmower(Policy):
         """Raise an `InputError` if the axis does not exist, or the domain has no lines of sites."""
         if domain.continuous:
             raise InputError(
-                "a lawnmower in a continuous domain",
-                expected="a grid, whose lines of sites it follows",
+                f"{THIS_POLICY} follows the lines of a grid, but the domain is a box",
+                expected='a domain of kind "grid"',
                 where="policy.kind",
             )
         self._route(domain)

@@ -103,7 +103,7 @@ def best_candidate(
         ``elsewhere(points) -> (m,)``, the scores of other affordable points (m, d).
     memory : plain data
     level : int
-        The sensor's setting to read with.
+        The sensor's level to read with.
     **why
         Added to the decision's `why`.
 

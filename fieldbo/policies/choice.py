@@ -13,7 +13,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.validation import settings
 
 TIE = 1e-9
@@ -35,12 +35,12 @@ class PerCost(Policy):
     per_cost: bool = False
     """Whether to divide the score by the cost of the move."""
     level: NonNegativeInt = 0
-    """The sensor's setting to read with."""
+    """The sensor's level to read with."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if `per_cost` is set and a cost is missing or can be 0."""
         if self.per_cost:
-            needs_positive_costs(f"{type(self).__name__} with per_cost", cost, domain)
+            needs_positive_costs(cost, domain)
 
     def best(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
         """Return the decision for the affordable site of the highest score (per unit of cost)."""
@@ -75,7 +75,7 @@ def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0,
     memory : plain data
         Passed on with the decision.
     level : int
-        The sensor's setting to read with.
+        The sensor's level to read with.
     **why
         Added to the decision's `why`.
 
@@ -111,7 +111,7 @@ def best_pair(
     memory : plain data
         Passed on with the decision.
     levels : sequence of K int, optional
-        The sensor's settings that the columns stand for; by default all of them.
+        The sensor's levels that the columns stand for; by default all of them.
     **why
         Added to the decision's `why`.
 
@@ -153,7 +153,7 @@ def leading(
     able : (N,) or (N, K) bool array
         Pairs that are affordable and were not rejected.
     levels : sequence of K int, optional
-        The sensor's settings that the columns stand for; by default the first K.
+        The sensor's levels that the columns stand for; by default the first K.
     sites : (N, d) array, optional
         By default the domain's sites.
 
@@ -168,7 +168,7 @@ def leading(
         - ``left``: how much of `State.spendable` could still be spent on queries after it, with the trip home
           from there set aside; 0 means that only the trip home remains. None if costs are unknown,
         - ``left_s``: the same for a time limit, in seconds, if there is one,
-        - ``level``: the sensor's setting, if it has several.
+        - ``level``: the sensor's level, if it has several.
     """
     scores, able = scores.reshape(len(scores), -1), able.reshape(len(scores), -1)
     return _described(state, scores, _highest_pairs(scores, able), levels, sites)
@@ -232,11 +232,11 @@ def highest(scores: Array) -> int | None:
     return int(np.argmax(scores >= best - tie))
 
 
-def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) -> None:
+def needs_positive_costs(cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:
         raise InputError(
-            f"{policy} without declared costs",
+            f"{THIS_POLICY} divides by the cost, which is not declared",
             expected="costs that the agent knows",
             where="agent.costs",
             fix='set costs = "declared", if the world has them, or choose another policy: fieldbo policies',
@@ -244,7 +244,7 @@ def needs_positive_costs(policy: str, cost: CostModel | None, domain: Domain) ->
     least = cost.least_sampling_cost(domain.sites)
     if least <= 0:
         raise InputError(
-            f"sampling again at the same site costs {least:g}, and {policy} divides by the cost",
+            f"sampling again at the same site costs {least:g}, and {THIS_POLICY} divides by the cost",
             expected="a sampling cost above 0",
             where="cost",
             fix=cost.to_price_samples,

@@ -41,6 +41,10 @@ Memory = Any
 """Plain data that a policy remembers."""
 
 
+THIS_POLICY = "this policy"
+"""What errors of `Policy.check` call the policy; a mission puts the policy's name in its place."""
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """What a policy sees: a read-only view of the mission, valid during one call.
@@ -159,7 +163,7 @@ class State:
         Parameters
         ----------
         level : int
-            The sensor's setting.
+            The sensor's level.
         sites : (N, d) array, optional
             By default the domain's sites.
 
@@ -175,7 +179,7 @@ class State:
 
     @property
     def levels(self) -> range:
-        """The sensor's settings."""
+        """The sensor's levels."""
         return range(self.sensor.settings)
 
     def at_levels(self, quantity: Callable[[int], NDArray[Any]]) -> NDArray[Any]:

@@ -18,7 +18,6 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.search import around, climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
-from fieldbo.results.formatting import amount
 from fieldbo.results.metrics import (
     F1,
     MIDDLE90,
@@ -170,7 +169,7 @@ class LevelSetAnswer(_Answer):
             side, quantity = "above" if threshold > finite.max() else "below", self.mission.world.quantity
             notes.append(
                 f"the threshold {threshold:.4g} lies {side} all readings, "
-                f"{finite.min():.4g} to {amount(finite.max(), quantity)}"
+                f"{finite.min():.4g} to {quantity.amount(finite.max())}"
             )
         return notes
 

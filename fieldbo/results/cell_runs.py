@@ -19,12 +19,11 @@ from fieldbo.belief.question import Optimum
 from fieldbo.costs.chain import Modular
 from fieldbo.messages import Event, Observation, Order, Query
 from fieldbo.mission.mission import Mission
-from fieldbo.policies.chains.arm_tree import movement_regret
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.expected_truth import ALPHA, ExpectedTruth, expected_truth_of
 from fieldbo.results.metrics import BEST_REGRET, SIMPLE_REGRET, Score
-from fieldbo.results.regrets import cost_regret, quality_regret
-from fieldbo.results.truth import Truth, truth_of
+from fieldbo.results.regrets import cost_regret, movement_regret, quality_regret, simple_regret
+from fieldbo.results.truth import truth_of
 
 LAMBDA = 0.1
 """Weight of movement cost against value in the movement regret."""
@@ -215,13 +214,10 @@ class ModuleRuns(CountedRuns):
         costs = np.array([play.cost for play in self.plays])
         return np.asarray(shares * (costs / shares.sum(axis=1))[:, None])
 
-    @property
-    def _truth(self) -> Truth | None:
-        return truth_of(self.mission.world, self.mission.question)
-
     def _score(self, new: Sequence[Play]) -> dict[str, float]:
         self._movement += sum(play.movement for play in new)
-        scores, question, truth = {"movement": self._movement}, self.mission.question, self._truth
+        scores, question = {"movement": self._movement}, self.mission.question
+        truth = truth_of(self.mission.world, question)
         if not isinstance(question, Optimum) or truth is None:
             return scores
         best = question.sign * truth.optimum.value
@@ -297,7 +293,7 @@ class SetPlays(CountedRuns):
             self._cost_regret += cost_regret([expected.costs[play.kind]], cheapest_good)
         return {
             "last_play_value": expected.value(self._last),
-            "simple_regret": max(0.0, expected.best - self._highest),
+            "simple_regret": max(0.0, float(simple_regret(expected.best, [self._highest], [0.0], [0.0])[0])),
             "quality_regret": self._quality_regret,
             "cost_regret": self._cost_regret,
         }

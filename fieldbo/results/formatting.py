@@ -11,19 +11,8 @@ from fieldbo.domain.axes import Axis
 from fieldbo.world.world import Quantity
 
 
-def amount(value: float, quantity: Quantity) -> str:
-    """Return a value with its unit, to four digits.
-
-    Examples
-    --------
-    >>> amount(1.23456, Quantity("chlorophyll", "mg m-3")), amount(0.5, Quantity("error", "1"))
-    ('1.235 mg m-3', '0.5')
-    """
-    return f"{value:.4g}" + ("" if quantity.unit in ("", "1") else f" {quantity.unit}")
-
-
 def rounded(value: float, whole: float) -> str:
-    """Return part of a whole, for example of a battery, to three digits of the whole.
+    """Format an amount to the precision of three significant digits of its total.
 
     Examples
     --------
@@ -32,17 +21,6 @@ def rounded(value: float, whole: float) -> str:
     """
     decimals = max(0, 2 - math.floor(math.log10(whole))) if 0 < whole < math.inf else 0
     return f"{value:,.{decimals}f}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> counted(1, "site"), counted(2, "site")
-    ('1 site', '2 sites')
-    """
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def interval(ends: Sequence[float], digits: str = ".4g") -> str:
@@ -90,4 +68,4 @@ def question_text(question: Question, quantity: Quantity) -> str:
         return f"where is {quantity.name} {extreme(question)}?"
     if isinstance(question, ShareOfMaximum):
         return f"where is {quantity.name} at or above {100 * question.share:g}% of its maximum?"
-    return f"where is {quantity.name} at or above {amount(question.threshold, quantity)}?"
+    return f"where is {quantity.name} at or above {quantity.amount(question.threshold)}?"

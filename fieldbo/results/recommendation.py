@@ -34,7 +34,7 @@ from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_c
 from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
 from fieldbo.results.expected_truth import ExpectedTruth
-from fieldbo.results.formatting import amount, interval
+from fieldbo.results.formatting import interval
 from fieldbo.results.metrics import MIDDLE90, Interval
 from fieldbo.world.world import World
 
@@ -81,7 +81,7 @@ class BestPlay:
         axes, control_set = world.domain.axes, world.domain.control_sets[self.number]
         free = [a.name for a, on in zip(axes, control_set.controls, strict=True) if not on]
         others = f"{free[0]} as it comes" if len(free) == 1 else f"the other {len(free)} as they come"
-        value = f"{amount(self.expected.value, world.quantity)} expected {interval(ends(self.expected))}"
+        value = f"{world.quantity.amount(self.expected.value)} expected {interval(ends(self.expected))}"
         cost = "cost not known yet" if self.cost is None else f"{self.cost:.3g} {world.cost_unit} per play"
         leave = f"; leave {others}" if free else ""
         return f"set {control_set.settings(axes, self.site)}{leave}: {value}, {cost}"

@@ -1,4 +1,4 @@
-"""Regrets of playing control sets: quality regret, cost regret and simple regret.
+"""Regrets of playing control sets, quality, cost and simple regret, and of moving in a chain of modules.
 
 ==============  ==========================================================================================
 ``v*``          best expected value over all control sets and settings
@@ -9,7 +9,7 @@
 ==============  ==========================================================================================
 
 Hoang, Hoang and Tran 2025. Values are measured from the worst value of the field, so that none is negative.
-All regrets use the truth only: neither readings nor their noise enter.
+All of them use the truth only: neither readings nor their noise enter.
 """
 
 from __future__ import annotations
@@ -113,3 +113,26 @@ def good_enough(best_by_set: ArrayLike, costs: ArrayLike, alpha: float) -> tuple
     values, prices = np.asarray(best_by_set, dtype=float), np.asarray(costs, dtype=float)
     sets = np.flatnonzero(values >= (1.0 - alpha) * values.max()).tolist()
     return sets, min(sets, key=lambda i: (prices[i], i))
+
+
+def movement_regret(values: ArrayLike, best: float, movement: ArrayLike, lam: float) -> float:
+    """Return ``sum over t of f(x_t) - f* + lam Gamma_t`` of a minimisation (Lin et al. 2021, eq. 7).
+
+    Parameters
+    ----------
+    values : (T,) array
+        Function values at the sampled points.
+    best : float
+        Minimum of the function, ``f*``.
+    movement : (T,) array
+        Cost of each move, ``Gamma_t``.
+    lam : float
+        Weight of a unit of cost relative to a unit of value.
+
+    Examples
+    --------
+    >>> round(movement_regret([0.5, 0.4, 0.2], 0.1, [50, 10, 0], lam=0.1), 9)
+    6.8
+    """
+    regrets = np.asarray(values, dtype=float) - best
+    return float(np.sum(regrets + lam * np.asarray(movement, dtype=float)))

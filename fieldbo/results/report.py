@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer
-from fieldbo.results.formatting import amount, coordinates, counted, extreme, interval, rounded
+from fieldbo.results.formatting import coordinates, extreme, interval, rounded
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.summary import summary
 
@@ -82,7 +83,7 @@ def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str,
     area = f"{_area(numbers['area_above'])} {numbers['area_unit']}".rstrip() + f" ({low} to {high})"
     share = numbers.get("threshold_of_maximum")
     of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
-    yield f"above {amount(numbers['threshold'], outcome.mission.world.quantity)}", f"{area}{of_maximum}"
+    yield f"above {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
 
 
 def _area(area: float) -> str:
@@ -100,7 +101,7 @@ def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, s
         if names := ", ".join(sets[play.number].name for play in unpriced):
             yield "equally good", f"{names}, as far as is known, at a cost not known yet"
         return
-    value = f"{amount(numbers['reported_value'], world.quantity)} "
+    value = f"{world.quantity.amount(numbers['reported_value'])} "
     value += interval(numbers["reported_value_interval90"])
     all_set = "with everything set, " if world.domain.control_sets else ""
     place = coordinates(world.domain.axes, numbers["reported_site"])

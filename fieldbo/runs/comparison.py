@@ -50,7 +50,7 @@ class Case:
     mission : str
         Name or path.
     draw : int
-        Number of the field's draw.
+        Which random field to use, counted from 0.
     start : int
         Number of the start, and the seed. Runs of the same draw and start are paired across missions.
     """
@@ -174,7 +174,9 @@ def compare(
     """
     overrides = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
-        raise InputError(f"{starts} starts, {draws} draws, {jobs} jobs", expected="at least 1 of each")
+        raise InputError(
+            f"starts = {starts}, draws = {draws} or jobs = {jobs} is below 1", expected="at least 1 of each"
+        )
     _check_comparable(missions, overrides)
     marks = {m: digest(Case(m, 0, 0), overrides) for m in missions}
     for name in missions:
@@ -207,7 +209,9 @@ def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> 
             )
     labels = [_label(m) for m in missions]
     if len(set(labels)) < len(labels):
-        raise InputError(f"missions {', '.join(labels)}", expected="each mission once", where="MISSION")
+        raise InputError(
+            f"a mission is given twice: {', '.join(labels)}", expected="each mission once", where="MISSION"
+        )
     loaded = {name: prepared(Case(name, 0, 0), overrides) for name in missions}
     _check_equal(
         "the missions have different cost units",
@@ -338,7 +342,7 @@ def _finished(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
 def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
     """Return the score by which runs of a mission are compared: F1 for a level set, regret for an optimum.
 
-    For a chain of modules it is the regret of the best sample, for control sets the simple regret.
+    For a chain of modules the score is the regret of the best sample, for control sets the simple regret.
     """
     return judged_by(load_mission(mission, overrides))
 

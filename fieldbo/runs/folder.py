@@ -109,7 +109,7 @@ def describe(mission: Mission) -> dict[str, Any]:
         "files": {} if mission.folder is None else digests(mission.folder),
         "policy": {"kind": mission.policy_kind, **_settings(mission.policy)},
         "model": _settings(mission.model),
-        "crew": [_settings(c) for c in mission.vehicles],
+        "crew": [_settings(c) for c in mission.vehicles],  # the key of existing records: do not rename
         "question": {"kind": ANSWERS[type(mission.question)].kind, **_settings(mission.question)},
         "start": [c.start.tolist() for c in mission.vehicles],
         "axes": [a.name for a in mission.world.domain.axes],
@@ -179,7 +179,7 @@ def _make(folder: Path) -> Path:
                 f"{folder} exists",
                 expected="a new folder: a run never overwrites another one",
                 where="--out",
-                fix="choose another name, or omit --out to use the next free name below runs/",
+                fix="choose another name, or omit --out to use the next free name under runs/",
             ) from None
         parent = "" if error.filename == str(folder) else f" ({error.filename})"
         raise InputError(

@@ -22,7 +22,7 @@ def load_run(run: Path | str) -> RunState:
     Parameters
     ----------
     run : Path or str
-        A run folder, the ``run.sqlite`` in it, or the name of a folder below ``runs``.
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def record_file(run: Path | str) -> Path:
     Parameters
     ----------
     run : Path or str
-        A run folder, the ``run.sqlite`` in it, or the name of a folder below ``runs``.
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
 
     Raises
     ------

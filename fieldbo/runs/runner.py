@@ -131,7 +131,7 @@ def resume(
 ) -> Result:
     """Resume a run from its record, as if it had never been interrupted.
 
-    The record is replayed: no query is asked, no reading taken and nothing spent twice. Outstanding orders
+    The record is replayed: no query is repeated and no reading or cost is counted twice. Outstanding orders
     are sent again, unless their vehicle reports how they ended.
 
     Parameters
@@ -157,7 +157,7 @@ def resume(
     Interrupted, BrokenOffError
         As for `run`.
     InputError
-        The run began with vehicles and gets none, or their number differs from the mission's.
+        The run began with vehicles and none are given, or their number differs from the mission's.
     RecordError
         Another process is writing to the record.
     """
@@ -174,7 +174,7 @@ def resume(
     ended = record.end_reason is not None
     if not ended and vehicles is None and record.description.get("vehicles"):
         raise InputError(
-            f"{record.name} began with vehicles, and none are passed",
+            f"{record.name} began with vehicles, and none are given",
             expected="vehicles: simulated readings must not follow real ones",
             fix="pass vehicles, or resume it from the command line: fieldbo resume",
         )

@@ -150,7 +150,7 @@ class ByHand(Vehicle):
         return shown(axis, x) if self._cell else f"{x:g}"
 
     def _level(self, query: Query) -> str:
-        """Return which setting of the sensor to use; nothing if there is only one."""
+        """Return which level of the sensor to use; nothing if there is only one."""
         sensor, unit = self.world.sensor, self.world.quantity.unit
         if sensor.settings == 1:
             return ""

@@ -29,6 +29,16 @@ class Quantity:
         """Name and unit, as on a colour bar."""
         return f"{self.name} ({self.unit})" if self.unit not in ("", "1") else self.name
 
+    def amount(self, value: float) -> str:
+        """Return a value with its unit, to four digits.
+
+        Examples
+        --------
+        >>> Quantity("chlorophyll", "mg m-3").amount(1.23456), Quantity("error").amount(0.5)
+        ('1.235 mg m-3', '0.5')
+        """
+        return f"{value:.4g}" + ("" if self.unit in ("", "1") else f" {self.unit}")
+
 
 @dataclass(frozen=True, eq=False)
 class World:
@@ -74,17 +84,17 @@ class World:
         self.cost.check(self.domain)
         if self.domain.control_sets and not self.cost.prices_controls:
             raise InputError(
-                f"a {type(self.cost).__name__.lower()} cost on a domain with control sets",
+                f"a {type(self.cost).__name__.lower()} cost does not fit a domain with control sets",
                 expected="a cost that depends on the controlled variables",
                 where="cost.kind",
                 fix='use kind = "subset" or "unit"',
             )
         if not (self.live or self.cost.known):
             raise InputError(
-                "a simulated world ([field]) without costs",
+                "[field] is set but costs is missing",
                 expected="the mean cost of each control set",
                 where="cost.costs",
-                fix='add them; to hide them from the agent, set costs = "unknown" in [agent] of the mission',
+                fix='add them; if the agent should learn them, set costs = "unknown" in [agent]',
             )
         self.sensor.check(self.domain)
         if self.disturbances is not None:
@@ -163,7 +173,7 @@ class World:
         if controls is None or controls.index_of(query.controls) is None:
             free = [a.name for a, on in zip(self.domain.axes, query.controls, strict=True) if not on]
             raise InputError(
-                f"a query that leaves {', '.join(free)} free",
+                f"the query leaves {', '.join(free)} free",
                 expected="one of the control sets: " + "; ".join(s.name for s in self.domain.control_sets)
                 if self.domain.control_sets
                 else "a query that sets all variables, because the domain has no control sets",

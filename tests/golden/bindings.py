@@ -477,7 +477,7 @@ def _movement_cost(case: Case) -> Answer:
 
 def _movement_regret(case: Case) -> Answer:
     given = case["inputs"]
-    return {"R": tree.movement_regret(given["f"], given["fstar"], given["gamma"], given["lam"])}
+    return {"R": regrets.movement_regret(given["f"], given["fstar"], given["gamma"], given["lam"])}
 
 
 def _depth_recipe(case: Case) -> Answer:

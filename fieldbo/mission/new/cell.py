@@ -24,7 +24,7 @@ _MOST_STEPS = 200  # if costs are unknown, a cheap control set may be played ver
 
 
 def make_cell(name: str, table: CellTable, folder: Path | None = None) -> NewWorld:
-    """Write ``worlds/NAME`` and ``missions/NAME.toml`` below a folder, by default the working folder.
+    """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from fieldbo.domain.distributions import Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.new.writer import Source, check_values_differ
-from fieldbo.world.fields.table import Readings, column_names, read_readings
+from fieldbo.world.readings import Readings, column_names, read_readings
 
 _MODULE = "name=setting,setting:cost, as in denoise=strength,patch:40"
 _CONTROL_SET = "setting,setting:cost, as in strength,patch:0.1"
@@ -134,7 +134,7 @@ class CellTable(Source):
             )
         if self.modules and self.control_sets:
             raise InputError(
-                "modules and control sets",
+                "--module and --control-set were both given",
                 expected="one of the two: costs by what changes, or by what is set",
                 where="--module and --control-set",
             )
@@ -153,7 +153,7 @@ class CellTable(Source):
         *early, last = self.modules
         if not early:
             raise InputError(
-                "a single module, which no sample can keep unchanged",
+                "there is a single module, which no sample can keep unchanged",
                 expected="at least two",
                 where="--module",
                 fix="give --module once for each stage, or leave it out and give --sample-cost",
@@ -167,7 +167,11 @@ class CellTable(Source):
         _check_commas([name for module in self.modules for name in module.axes], axes, "--module")
         names = [module.name for module in self.modules]
         if len(set(names)) < len(names):
-            raise InputError(f"modules {', '.join(names)}", expected="different names", where="--module")
+            raise InputError(
+                f"two modules have the same name: {', '.join(names)}",
+                expected="different names",
+                where="--module",
+            )
         try:
             Modular(modules=self.modules).check(Domain.box(axes, 2))
         except InputError as error:
@@ -177,7 +181,7 @@ class CellTable(Source):
     def _check_sets(self, axes: Sequence[Axis]) -> None:
         if self.transform != "none":
             raise InputError(
-                "control sets with a model of the outcomes' log, which can't average over free settings",
+                "a model of the outcomes' log can't average over the settings that control sets leave free",
                 expected="--transform none with --control-set",
                 where="--transform",
             )
@@ -189,7 +193,7 @@ class CellTable(Source):
         except InputError as error:
             raise InputError(error.problem, expected=error.expected, where="--control-set") from None
         if min(cost for _, cost in self.control_sets) <= 0:
-            raise InputError("a control set that costs 0", expected="costs above 0", where="--control-set")
+            raise InputError("a control set is free", expected="costs above 0", where="--control-set")
 
 
 def _check_commas(names: Sequence[object], axes: Sequence[Axis], where: str) -> None:

@@ -15,7 +15,7 @@ from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
-from fieldbo.world.fields.table import Readings, read_readings
+from fieldbo.world.readings import Readings, read_readings
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
@@ -33,11 +33,11 @@ class Survey(Source):
     x : str
         Column of the first position.
     value : str
-        Column of the value.
+        Column that holds the value.
     y : str, optional
         Column of the second position. If its name contains "depth", the world is a transect.
     noise_sd : str, optional
-        Column of the readings' standard deviations.
+        Column that holds the readings' standard deviations.
     channels : tuple of str
         Columns of other quantities.
     transform : {"none", "log"}
@@ -84,12 +84,14 @@ class Survey(Source):
             )
         if self.x == self.y:
             raise InputError(
-                f"{self.x!r} for both positions", expected="two different columns", where="--x and --y"
+                f"both positions are in column {self.x!r}",
+                expected="two different columns",
+                where="--x and --y",
             )
         least = 0.0 if self.transform == "log" else -np.inf
         if self.threshold is not None and not least < self.threshold < np.inf:
             raise InputError(
-                f"threshold {self.threshold}",
+                f"threshold = {self.threshold}",
                 expected="a finite number" + (" above 0, to have a log" if self.transform == "log" else ""),
                 where="--threshold",
             )
@@ -104,14 +106,14 @@ class Survey(Source):
                 )
             if column.strip().lower() in _DEGREES:
                 raise InputError(
-                    f"positions in degrees ({column})",
+                    f"the positions in {column!r} are in degrees",
                     expected="metres, in a projected coordinate system",
                     where=str(self.csv),
                     fix="project them first, for example to the local UTM zone",
                 )
             if is_depth(column) and positions.min() < 0:
                 raise InputError(
-                    f"depths down to {positions.min():g}",
+                    f"a depth is negative: {positions.min():g}",
                     expected="depths of at least 0, positive downwards",
                     where=f"{self.csv}, column {column}",
                 )
@@ -119,7 +121,7 @@ class Survey(Source):
 
 
 def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorld:
-    """Write ``worlds/NAME`` and ``missions/NAME.toml`` below a folder, by default the working folder.
+    """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
 
     Raises
     ------

@@ -24,7 +24,8 @@ from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import toml_text
-from fieldbo.world.fields.table import Readings, TableField, fit_table
+from fieldbo.world.fields.table import TableField, fit_table
+from fieldbo.world.readings import Readings
 
 
 class Source:

@@ -253,26 +253,3 @@ def surviving(below: ArrayLike, window: int) -> Mask:
     """
     survives: Mask = np.asarray(below) < window
     return survives
-
-
-def movement_regret(values: ArrayLike, best: float, movement: ArrayLike, lam: float) -> float:
-    """Return ``sum over t of f(x_t) - f* + lam Gamma_t`` of a minimisation (Lin et al. 2021, eq. 7).
-
-    Parameters
-    ----------
-    values : (T,) array
-        Function values at the sampled points.
-    best : float
-        Minimum of the function, ``f*``.
-    movement : (T,) array
-        Cost of each move, ``Gamma_t``.
-    lam : float
-        Weight of a unit of cost relative to a unit of value.
-
-    Examples
-    --------
-    >>> round(movement_regret([0.5, 0.4, 0.2], 0.1, [50, 10, 0], lam=0.1), 9)
-    6.8
-    """
-    regrets = np.asarray(values, dtype=float) - best
-    return float(np.sum(regrets + lam * np.asarray(movement, dtype=float)))

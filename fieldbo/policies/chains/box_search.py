@@ -28,7 +28,7 @@ from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.policies.chains.partition import Boxes, Columns, pinned
-from fieldbo.policies.contract import State
+from fieldbo.policies.contract import THIS_POLICY, State
 
 _PLACES = 4
 """Number of observed sites, those of the largest mean, to place candidates around."""
@@ -254,32 +254,32 @@ def lazy_boxes(domain: Domain, columns: Columns, position: Array) -> Boxes:
     return Boxes(np.stack([low for low, _ in ends]), np.stack([high for _, high in ends]))
 
 
-def needs_modules(policy: str, cost: CostModel | None, domain: Domain) -> Modular:
+def needs_modules(cost: CostModel | None, domain: Domain) -> Modular:
     """Return the modular costs; raise an `InputError` unless some module costs something, over a box."""
     if not isinstance(cost, Modular):
-        received = "unknown costs" if cost is None else f"costs of kind {type(cost).__name__}"
+        received = "unknown costs" if cost is None else f"costs of kind {type(cost).__name__.lower()}"
         raise InputError(
-            f"{policy} with {received}",
+            f"{THIS_POLICY} cannot use {received}",
             expected='a world whose [cost] has kind = "modular"',
             where="policy.kind",
         )
     if len(cost.modules) < 2:
         raise InputError(
-            f"{policy} with a single module, which it can never keep unchanged",
+            f"{THIS_POLICY} needs at least two modules, but the world has one",
             expected="at least two modules",
             where="cost.modules",
             fix='choose another policy, for example kind = "gp-ucb"',
         )
     if not (cost.prices.any() or cost.least_sampling_cost(domain.sites)):
         raise InputError(
-            f"{policy} with modules that are all free; it needs the costs of changing settings",
+            f"{THIS_POLICY} needs the costs of changing settings, but all modules are free",
             expected="at least one module with a cost above 0",
             where="cost.modules",
             fix='give the modules their costs, or choose another policy, for example kind = "gp-ucb"',
         )
     if not domain.continuous:
         raise InputError(
-            f"{policy} on given sites",
+            f"{THIS_POLICY} needs a box, but the domain is a list of sites",
             expected='a continuous domain, kind = "box"',
             where="domain.kind",
         )

@@ -29,7 +29,7 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.messages import EndReason, Event, Lost, Observation, Query, Rejected, Stop
 from fieldbo.policies.chains.arm_tree import (
     arms_of,
@@ -86,12 +86,12 @@ def lower_confidence_bound(mu: ArrayLike, s: ArrayLike, beta: float) -> Array:
 
 @settings("policy")
 class LaMBO(Policy):
-    """Change early modules rarely and late ones freely: a slow bandit over regions (Lin et al. 2021).
+    """Change early modules rarely and late ones freely: a slowly moving bandit (Lin et al. 2021).
 
     The variables of each module but the last are cut into regions; an arm is one region of each. Every step
     draws an arm near the last one, in a tree whose highest branches are those of the first module, and
     samples the arm's best point by the confidence bound. Modules before the first one whose region changed
-    keep their values. All arms learn at each step from what the model promises in them.
+    keep their values. All arms are updated at each step from the model's predictions.
     """
 
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
@@ -111,14 +111,15 @@ class LaMBO(Policy):
     restart: PositiveInt = 25
     """Number of steps after which all arms become equally probable again."""
     drop: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Fraction of 1 / K: arms that stay below it are dropped, and the regions of the others bisected."""
+    """Fraction of 1 / K, where K is the number of arms: arms that stay below it are dropped, and the regions
+    of the others bisected."""
     drop_after: PositiveInt = 10
     """Number of consecutive steps below `drop` after which an arm is dropped."""
     refinements: NonNegativeInt = 2
     """Largest number of times that regions are bisected."""
     deepen: NonNegativeInt = 20
-    """Length of a period in steps: d_1 grows by 1 if the first module changed more than five times in it. 0
-    turns this off."""
+    """Length of a period in steps: d_1, the depth of the first module, grows by 1 if that module changed more
+    than five times in it. 0 turns this off."""
     value_scale: PositiveFloat | None = None
     """Value that a loss of 1 corresponds to, in the unit of the values: the largest absolute value to expect.
     By default the range of the first readings."""
@@ -131,7 +132,7 @@ class LaMBO(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless the costs are those of at least two modules, over a box."""
-        self._depths(needs_modules("LaMBO", cost, domain))
+        self._depths(needs_modules(cost, domain))
 
     def _depths(self, cost: Modular) -> tuple[int, ...]:
         """Return the initial depths."""
@@ -141,7 +142,7 @@ class LaMBO(Policy):
             return depth_recipe(prices, self.lam, self.horizon, self.cells**early, self.depths).depths
         if self.depths and len(self.depths) != early:
             raise InputError(
-                f"{len(self.depths)} depths",
+                f"depths has {counted(len(self.depths), 'number')}",
                 expected=f"{early}, one for each module but the last",
                 where="policy.depths",
             )

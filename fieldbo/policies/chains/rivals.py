@@ -54,14 +54,14 @@ class ByModule(Policy):
     level: int = 0
     """Sensor level to read with."""
     candidates: PositiveInt = 1000
-    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
+    """Number of candidates, drawn again for each decision, from which climbs start."""
     climbs: PositiveInt = 4
     """Number of candidates to climb from for each module."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless costs are above 0 and those of at least two modules, over a box."""
-        needs_modules(type(self).__name__, cost, domain)
-        needs_positive_costs(type(self).__name__, cost, domain)
+        needs_modules(cost, domain)
+        needs_positive_costs(cost, domain)
 
     def boxes(self, state: State) -> Boxes:
         """Return the boxes to search: one per module, or a single one."""
@@ -125,7 +125,7 @@ class LazyEIPerCost(ByModule):
 
 @settings("policy")
 class CArBO(LazyEIPerCost):
-    """Weigh expected improvement by cost less and less as the battery runs down (Lee et al. 2020).
+    """Divide expected improvement by cost, less strongly as the battery runs down (Lee et al. 2020).
 
     ``EI / c^a`` with ``a = (budget - spent) / (budget - initial)``: 1 when the policy takes over, 0 when all
     is spent. This is the cost cooling of Lee, Perrone, Archambeau and Seeger (2020), without their
@@ -155,7 +155,7 @@ def chebyshev(value: Array, thrift: Array, weight: float) -> Array:
 
 @settings("policy")
 class CAMOBO(ByModule):
-    """Trade value against cost by a Chebyshev scalarisation of random weights (Abdolshah et al. 2019).
+    """Trade value against cost by a Chebyshev scalarisation with random weights (Abdolshah et al. 2019).
 
     As in Abdolshah, Shilton, Rana, Gupta and Venkatesh (2019), value and cost are two objectives, the upper
     confidence bound stands for the unknown one, and each step scalarises them with random weights. Different

@@ -22,7 +22,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import LEADING
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
 from fieldbo.validation import settings
 
@@ -44,14 +44,13 @@ class ControlSetPolicy(Policy):
     samples: PositiveInt = 128
     """Number of fixed quasi-random samples of the variables left to chance."""
     candidates: PositiveInt = 64
-    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
+    """Number of candidates, drawn again for each decision, from which climbs start."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` unless the domain is a box with control sets and distributions."""
-        name = type(self).__name__
         if not domain.control_sets:
             raise InputError(
-                f"{name} in a domain without control sets",
+                f"{THIS_POLICY} needs control sets, but the domain has none",
                 expected="control_sets, and distributions of the variables that they leave free",
                 where="domain.control_sets",
                 fix='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
@@ -67,7 +66,7 @@ class ControlSetPolicy(Policy):
                 )
         if not domain.continuous:
             raise InputError(
-                f"{name} in a domain of given sites",
+                f"{THIS_POLICY} needs a box, but the domain is a list of sites",
                 expected="a box, as a free variable takes any value",
                 where="domain.kind",
             )

@@ -1,4 +1,4 @@
-"""Share the budget among the control sets that no cheaper set outdoes: fieldbo's own policy.
+"""Share the budget among the control sets that no cheaper set is expected to beat: fieldbo's own policy.
 
 ==============  ==========================================================================================
 ``F``           ``E[f]``, the expected value of settings: a Gaussian of mean ``m`` and deviation ``s``
@@ -84,7 +84,7 @@ _LATER_TURNS = ("bound", "mean", "bound", "sceptical")
 
 
 def front(promises: Mapping[int, float], costs: Sequence[float]) -> list[int]:
-    """Return the sets that no set as cheap outdoes, cheapest first.
+    """Return the sets that no equally cheap or cheaper set outperforms, cheapest first.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ def dues(sets: Sequence[int], promises: Mapping[int, float], alpha: float) -> li
 
 @settings("policy")
 class SubsetFront(GainPolicy):
-    """Share the budget among the control sets that no cheaper set outdoes in what it promises."""
+    """Share the budget among the control sets that no cheaper set is expected to beat."""
 
     costs: ClassVar[tuple[str, ...]] = ("unknown",)
     gains_in_memory: ClassVar[tuple[str, ...]] = ("promises",)
 
     candidates: PositiveInt = 128
-    """Number of candidates, drawn again for each decision, to find starts of climbs among."""
+    """Number of candidates, drawn again for each decision, from which climbs start."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """A set is given up when it promises less than the fraction ``1 - alpha`` of what is already reached.
     What a more expensive set promises beyond a cheaper one counts in full from the fraction alpha on. Alpha

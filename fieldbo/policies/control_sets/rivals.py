@@ -57,7 +57,7 @@ class _BoundPolicy(ControlSetPolicy):
 
 @settings("policy")
 class UCBPSQ(_BoundPolicy):
-    """Play the control set and the values of the largest E[u], whatever they cost (Hayashi et al. 2022)."""
+    """Play the largest upper confidence bound over all sets, regardless of cost (Hayashi et al. 2022)."""
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the settings of the largest E[u] over all control sets."""
@@ -176,9 +176,10 @@ class _Average:
 
 @settings("policy")
 class UCBCVS(_BoundPolicy):
-    """Play the cheapest control set whose largest E[u] comes within epsilon of the highest (Tay et al. 2023).
+    """Play the cheapest control set whose largest bound is within epsilon of the highest (Tay et al. 2023).
 
-    Among sets of equal price, take the largest E[u]. Epsilon is ``epsilon decay^t`` at play t, counted from
+    The bound is E[u], the upper confidence bound averaged over the free variables. Among sets of equal
+    price, choose the largest E[u]. Epsilon is ``epsilon decay^t`` at play t, counted from
     0, and 0 from play `plays` on.
     """
 
@@ -221,7 +222,7 @@ def within(values: dict[int, float], epsilon: float) -> list[int]:
 
 
 def group_at(play: int, plays: Sequence[int]) -> int | None:
-    """Return the group whose turn it is at a play, counted from 0; None once all groups had theirs.
+    """Return the group whose turn it is at a play, counted from 0; None once all groups have had theirs.
 
     Parameters
     ----------
@@ -251,7 +252,8 @@ def groups_by_size(domain: Domain) -> list[list[int]]:
 class ETC(_BoundPolicy):
     """Explore then commit: play groups of sets of one size, smallest first, then any set (Tay et al. 2023).
 
-    Within a group, and later over all sets, it plays the largest E[u].
+    Within a group, and later over all sets, it plays the largest E[u], the upper confidence bound averaged
+    over the free variables.
     """
 
     plays: PositiveInt = 50

@@ -70,7 +70,7 @@ class ControlSetSearch:
     samples : int
         Number of samples of the variables left to chance.
     candidates : int
-        Number of candidates, drawn again for each decision, to find starts of climbs among.
+        Number of candidates, drawn again for each decision, from which climbs start.
     """
 
     def __init__(self, state: State, samples: int, candidates: int) -> None:

@@ -35,9 +35,10 @@ from fieldbo.validation import settings
 class Subsets(GainPolicy):
     """Explore control sets in turn, then play the cheapest that may be good enough (Hoang et al. 2025).
 
-    Exploration plays each control set in turn where E[u] is largest. Exploitation considers the sets whose
-    upper bound exceeds the fraction ``1 - alpha`` of the lower bound on the best; of these, the sets of the
-    least lower cost bound; and plays the largest E[u] among them. It ends when the chosen set no longer
+    Exploration plays each control set in turn where E[u], the upper confidence bound averaged over the free
+    variables, is largest. Exploitation considers the sets whose upper bound exceeds the fraction
+    ``1 - alpha`` of the lower bound on the best; of these it keeps those with the smallest lower cost bound,
+    and plays the largest E[u] among them. It ends when the chosen set no longer
     fits in what is left, at its mean cost so far.
     """
 

@@ -57,14 +57,15 @@ class TruVaR(Policy):
     """Reduce the truncated variance of the sites in question, per unit of cost (Bogunovic et al. 2016).
 
     If the sensor has several settings, each (site, level) pair is a candidate. In a continuous domain the
-    best representer is moved within its grid cell to the point of the highest score; batches and the
-    variants `within` and `anticipate` keep to representers.
+    best representative point is moved within its grid cell to the highest-scoring point; batches and the
+    variants `within` and `anticipate` use representative points only.
     """
 
     per_cost: bool = True
     """Whether to divide by the cost of the move, as the paper does."""
     a: PositiveFloat = 1.0
-    """Scale of beta. For an optimum the paper uses 0.5, which rules out the true one in one run of eight."""
+    """Scale of beta. For an optimum the paper uses 0.5, but that rules out the true optimum in one run in
+    eight."""
     eta: NonNegativeFloat = 1.0
     """Accuracy sought in the first epoch; 0 makes this pure variance reduction."""
     r: Annotated[float, Field(gt=0, lt=1)] = 0.1
@@ -84,7 +85,7 @@ class TruVaR(Policy):
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if a cost is missing or can be 0."""
         if self.per_cost:
-            needs_positive_costs("TruVaR", cost, domain)
+            needs_positive_costs(cost, domain)
 
     def _is_monotone(self, state: State) -> bool:
         if self.monotone is not None:

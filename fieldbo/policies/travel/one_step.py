@@ -29,7 +29,7 @@ from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.acquisition import Convention, ducb
 from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
 from fieldbo.policies.choice import highest
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.travel.scores import TravelScore
 from fieldbo.validation import settings
 
@@ -64,7 +64,7 @@ class TravelPolicy(Policy):
     answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
     level: NonNegativeInt = 0
-    """The sensor's setting to read with."""
+    """The sensor's level to read with."""
     stop: Literal["best_affordable", "first_unaffordable"] = "best_affordable"
     """Whether to choose among affordable sites and stop when none is left, or to choose among all sites and
     stop when the choice is not affordable (Liu et al. 2023)."""
@@ -79,7 +79,7 @@ class TravelPolicy(Policy):
         """Raise an `InputError` if the costs are not declared."""
         if cost is None:
             raise InputError(
-                f"{type(self).__name__} without declared costs",
+                f"{THIS_POLICY} needs declared costs",
                 expected="costs that the agent knows",
                 where="agent.costs",
             )
@@ -179,7 +179,7 @@ class DistUCB(ByTravelScore):
 
 @settings("policy")
 class UCB(ByTravelScore):
-    """Go where ``mu + kappa s`` is largest, whatever the travel."""
+    """Go where ``mu + kappa s`` is largest, regardless of travel cost."""
 
     kappa: NonNegativeFloat = 2.0
     """Multiplier of the standard deviation: weight of exploration."""

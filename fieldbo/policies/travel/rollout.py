@@ -23,7 +23,7 @@ _MOST_FANTASIES = 4096
 
 @settings("policy")
 class Rollout(TravelPolicy):
-    """Go to the first step of highest value if a base policy takes the steps after it (Liu et al. 2023)."""
+    """Take the first step worth most, assuming a base policy takes the rest (Liu et al. 2023)."""
 
     base: ScoreName = "dist-ucb"
     """The score that the later steps maximise and that is summed: ``mu + kappa s / d``, d the travel;

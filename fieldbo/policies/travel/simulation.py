@@ -63,7 +63,7 @@ class Simulation:
     draws : (M, >= T - 1) array
         Standard normals.
     level : int
-        The sensor's setting.
+        The sensor's level.
     may_stay : bool
         Whether later steps may be moves without cost.
     fantasy_noise : bool

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
 from fieldbo.results.outcome import Outcome
+from fieldbo.results.plot.cell_curves import plays_picture
 from fieldbo.results.plot.figures import (
     BLUE,
     GREEN,
@@ -22,7 +23,6 @@ from fieldbo.results.plot.figures import (
     opened,
     plain_log,
 )
-from fieldbo.results.plot.plays import plays_picture
 
 _HELD: Look = {"where": "post", "clip_on": False}  # a score is valid until the next order is settled
 

@@ -23,9 +23,9 @@ from fieldbo.results.plot.figures import (
     new_figure,
     opened,
 )
-from fieldbo.results.plot.ground import edge, field, frame, ratio
 from fieldbo.results.plot.marks import mark
 from fieldbo.results.plot.profiles import line, moments, optima, profile
+from fieldbo.results.plot.surfaces import edge, field, frame, ratio
 
 
 def map_picture(outcome: Outcome) -> Figure:

@@ -9,11 +9,11 @@ from matplotlib.patheffects import withStroke
 
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.outcome import Outcome
+from fieldbo.results.plot.cell_path import settings_picture
 from fieldbo.results.plot.figures import RED, VALUE, Look, headline, legend_below, new_figure, opened
-from fieldbo.results.plot.ground import edge, field, frame, ratio
 from fieldbo.results.plot.marks import mark, readings
 from fieldbo.results.plot.profiles import moments, optima, profile
-from fieldbo.results.plot.settings import settings_picture
+from fieldbo.results.plot.surfaces import edge, field, frame, ratio
 
 _THIN = [withStroke(linewidth=1.9, foreground="black", alpha=0.5)]
 

@@ -10,9 +10,9 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.results.plot.figures import VALUE, Look, legend_below, new_figure, opened
-from fieldbo.results.plot.ground import edge, field, frame, ratio
 from fieldbo.results.plot.marks import mark
 from fieldbo.results.plot.profiles import level, line
+from fieldbo.results.plot.surfaces import edge, field, frame, ratio
 from fieldbo.world.world import World
 
 _MOST_PANELS = 9

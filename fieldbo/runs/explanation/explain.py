@@ -58,9 +58,9 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     Parameters
     ----------
     run : Path or str
-        A run folder, the ``run.sqlite`` in it, or the name of a folder below ``runs``.
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
     order : int, optional
-        Explain the order of this number instead, counted from 0.
+        Explain the order with this number instead, counted from 0.
 
     Returns
     -------

@@ -15,7 +15,6 @@ from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
-from fieldbo.results.formatting import amount
 from fieldbo.results.metrics import MIDDLE90
 
 _BECAUSE = {
@@ -159,14 +158,14 @@ def _reasons(
         reasons["value"] = _lead(best[0]["value"], best[1]["value"])
     if "worst" in why:
         value = reasons.get("value", number(best[0]["value"]))
-        reasons["value"] = f"{value}; relative to the worst value, {amount(why['worst'], quantity)}"
+        reasons["value"] = f"{value}; relative to the worst value, {quantity.amount(why['worst'])}"
     reasons["expected"] = _expected(agent, query)
     if (incumbent := why.get("incumbent")) is not None:
         best_value = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
-        reasons["best so far"] = f"{amount(best_value, quantity)}, by the model"
+        reasons["best so far"] = f"{quantity.amount(best_value)}, by the model"
     if (bound := _best_bound(agent, why)) is not None:
         side = "at most" if mission.question.sign < 0 else "at least"
-        reasons["best so far"] = f"{side} {amount(bound, quantity)} on average, by the confidence bound"
+        reasons["best so far"] = f"{side} {quantity.amount(bound)} on average, by the confidence bound"
     return reasons | cost | _other(agent, why, settings, hidden={"set"} if controlled else set())
 
 
@@ -271,7 +270,7 @@ def _expected(agent: Agent, query: Query) -> str:
         low, middle, high = (float(scale.to_user(mean + k * half)[0]) for k in (-1, 0, 1))
         low, high = sorted((low, high))
         over = ""
-    return f"{amount(middle, quantity)}{over} (90% interval {low:.4g} to {high:.4g})"
+    return f"{quantity.amount(middle)}{over} (90% interval {low:.4g} to {high:.4g})"
 
 
 def _over_chance(agent: Agent, site: Array) -> tuple[float, float, float]:
@@ -376,7 +375,7 @@ def _sets_table(agent: Agent, why: Mapping[str, Any]) -> str:
         fraction = 1.0 - why["alpha"]
         limit = why["worst"] + fraction * (bound - why["worst"])
         notes.append(
-            f"plausible: {amount(limit, world.quantity)} or {'less' if minimises else 'more'}, which is "
+            f"plausible: {world.quantity.amount(limit)} or {'less' if minimises else 'more'}, which is "
             f"{number(100.0 * fraction)}% of the step from the worst value to the best so far"
         )
     return "\n".join([_aligned(heads, table), "", *(f"  {note}" for note in notes)])

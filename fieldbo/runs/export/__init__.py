@@ -29,14 +29,14 @@ def export(
     *,
     replace: bool = False,
 ) -> list[Path]:
-    """Write a run in the formats of other programs. The run may be in progress, or have crashed.
+    """Export a run to formats that other programs read. The run may be in progress, or have crashed.
 
     The content of every file is computed before the first one is written, so an error leaves no files behind.
 
     Parameters
     ----------
     run : Path or str
-        A run folder, the ``run.sqlite`` in it, or the name of a run below ``runs``.
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
     formats : sequence of str
         Names from `FORMATS`.
     out : Path or str, optional

@@ -74,7 +74,7 @@ def read_run(run: Path | str, frame: Path | None = None) -> Recorded:
     Parameters
     ----------
     run : Path or str
-        A run folder, the ``run.sqlite`` in it, or the name of a run below ``runs``.
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
     frame : Path, optional
         A TOML file with a ``[frame]``; by default, the frame of the vehicle that carried out the run, if any.
 

@@ -84,7 +84,9 @@ def _import(module: str, package: str) -> ModuleType:
 
 
 def opened(address: str, module: ModuleType, *, system: int, component: int, baud: int = 57_600) -> Any:
-    """Return an open connection to `address` for a system and component; it raises when TCP hangs up.
+    """Return an open connection to `address` for a system and component.
+
+    It raises an error if the TCP connection closes.
 
     Raises
     ------

@@ -50,7 +50,7 @@ Messages to the robot
     - ``units`` (object): the unit of each axis, by name.
     - ``place`` (object): the same site as ``latitude``, ``longitude`` (degrees, WGS 84) and ``altitude`` (m).
       Present only if the vehicle file's ``[frame]`` has an origin.
-    - ``level`` (integer): which of the sensor's settings to use.
+    - ``level`` (integer): which of the sensor's levels to use.
     - ``home`` (true or false): the trip home, on which you need not sample.
     - ``seconds`` (number or null): the expected duration.
 

@@ -50,7 +50,7 @@ class Goal:
     controls : (d,) bool array or None
         Which variables to set; None for all.
     level : int
-        Which of the sensor's settings to use.
+        Which of the sensor's levels to use.
     home : bool
         Whether this is the trip home, on which the robot need not sample.
     seconds : float

@@ -58,7 +58,7 @@ class _Streams(Ros2Link):
             )
         if world.sensor.settings > 1 or world.domain.controls is not None:
             raise VehicleError(
-                "a pose cannot express the sensor's setting or free variables\n"
+                "a pose cannot express the sensor's level or free variables\n"
                 '  fix:      have the robot serve Visit (kind = "ros2"), or use a world without either'
             )
         return ground

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
@@ -141,13 +139,10 @@ class _Boat:
             return
         self._target, self.reading = target, None
         place = [message.lat_int / 1e7, message.lon_int / 1e7, message.alt]
-        self.robot.go(Goal(f"{self.count}#target", self._site(self.ground.from_geodetic(place)[0])))
+        self.robot.go(
+            Goal(f"{self.count}#target", self.robot.site_near(self.ground.from_geodetic(place)[0], _NEAR_M))
+        )
         self.count += 1
-
-    def _site(self, target: Array) -> Array:
-        domain = self.robot.world.domain
-        site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
-        return np.asarray(site if np.abs(site - target).max() <= _NEAR_M else target)
 
     def _execute(self, message: Any) -> int:
         """Execute a command and return its result."""

@@ -102,6 +102,12 @@ class Robot:
 
     # -- requests from the link ------------------------------------------------------------------------
 
+    def site_near(self, target: Array, tolerance: float) -> Array:
+        """Return the site within `tolerance` of a target along each axis, or else the target itself."""
+        domain = self.world.domain
+        site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
+        return np.asarray(site if np.abs(site - target).max() <= tolerance else target)
+
     def go(self, goal: Goal) -> None:
         """Start a goal; repeat the answer if it is known, continue if it is under way."""
         if self._leg is not None and self._leg.goal.id == goal.id:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.vehicles.remote.link import (
@@ -180,15 +179,13 @@ class _Streamer:
     def go(self, pose: Any) -> str:
         """Go to a pose; return the goal's id."""
         place = pose.pose.position
-        goal = Goal(f"{self._count}#goal", self._site(self.ground.sites([[place.x, place.y, place.z]])[0]))
+        goal = Goal(
+            f"{self._count}#goal",
+            self.robot.site_near(self.ground.sites([[place.x, place.y, place.z]])[0], _NEAR_M),
+        )
         self._count += 1
         self.robot.go(goal)
         return goal.id
-
-    def _site(self, target: Array) -> Array:
-        domain = self.robot.world.domain
-        site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
-        return np.asarray(site if np.abs(site - target).max() <= _NEAR_M else target)
 
     def send(self, report: Report) -> None:
         """Publish a report of the robot."""

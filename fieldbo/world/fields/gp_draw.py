@@ -13,7 +13,7 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.kernels import Kernel, kernel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
@@ -60,7 +60,8 @@ class GPDraw(FieldKind):
         """Return realisation number `draw` over the domain's sites."""
         if len(self.length_scales) != domain.dimension:
             raise InputError(
-                f"{len(self.length_scales)} length scales",
+                f"{counted(len(self.length_scales), 'length scale')} "
+                f"for {counted(domain.dimension, 'axis', 'axes')}",
                 expected=f"{domain.dimension}, one per axis",
                 where="field.length_scales",
             )

@@ -24,7 +24,7 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.kernels import Kernel, kernel
 from fieldbo.domain.domain import MOST_PAIRS, Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
@@ -85,7 +85,8 @@ class GPMean(FieldKind):
         """Return realisation number `draw`; it does not depend on the domain's sites."""
         if len(self.length_scales) != domain.dimension:
             raise InputError(
-                f"{len(self.length_scales)} length scales",
+                f"{counted(len(self.length_scales), 'length scale')} "
+                f"for {counted(domain.dimension, 'axis', 'axes')}",
                 expected=f"{domain.dimension}, one per axis",
                 where="field.length_scales",
             )

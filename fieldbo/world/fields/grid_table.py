@@ -14,7 +14,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.table import Readings, inside, read_readings
+from fieldbo.world.readings import Readings, inside, read_readings
 
 _ROUNDING = 1e-6
 """How far a row may lie from its site, as a fraction of the axes' lengths: text rounds numbers."""
@@ -66,7 +66,7 @@ class GridTable(FieldKind):
     file: str
     """Name of the file, in the world's folder."""
     value: str
-    """Column of the value."""
+    """Column that holds the value."""
     channels: tuple[str, ...] = ()
     """Columns of other quantities, returned with readings."""
 

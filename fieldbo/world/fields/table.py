@@ -5,8 +5,6 @@ Bogunovic et al. (2016, section 4) treat their survey of a lake in this way.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -23,198 +21,16 @@ from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.readings import Readings, inside, read_readings
 
-LEAST_READINGS = 5
 FIT_READINGS = 400
 """Hyperparameters are fitted to at most this many readings, drawn at random; the mean uses all of them."""
 
 _WORTHLESS = 0.1
 """Cross-validated R2 below which a fit is worthless; for pure noise it is about 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class Readings:
-    """Scattered readings, as in a file.
-
-    Attributes
-    ----------
-    sites : (n, d) array
-    values : (n,) array
-    noise_variances : (n,) array or None
-        None where the file has no noise column.
-    channels : dict of str to (n,) array
-    column : str
-        The column of the value.
-    lines : tuple of int
-        Line number of each reading in the file.
-    """
-
-    sites: Array
-    values: Array
-    noise_variances: Array | None
-    channels: dict[str, Array]
-    column: str = ""
-    lines: tuple[int, ...] = ()
-
-    @property
-    def repeated(self) -> int:
-        """Number of readings that share their site with an earlier one; a fit pools them."""
-        return len(self.sites) - len(np.unique(self.sites, axis=0))
-
-
-def read_readings(
-    path: Path,
-    axes: Sequence[str],
-    value: str,
-    noise_sd: str | None = None,
-    channels: Sequence[str] = (),
-) -> Readings:
-    """Read the named columns of a CSV file, separated by comma, semicolon, tab or blanks.
-
-    Parameters
-    ----------
-    path : Path
-    axes : sequence of d column names
-    value : str
-        Column of the value.
-    noise_sd : str, optional
-        Column of the readings' noise standard deviations.
-    channels : sequence of str
-        Columns of other quantities; a missing or empty entry becomes NaN.
-
-    Raises
-    ------
-    InputError
-        The file is missing or not text, a column is missing, an entry is not a finite number, a noise is
-        negative, or there are fewer than five readings. The message names line and column.
-    """
-    rows = _rows(path)
-    wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
-    header = _checked_header(path, rows, wanted)
-    position = {name: header.index(name) for name in wanted}
-
-    def column(name: str, *, gaps: bool = False) -> Array:
-        return np.array([_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]])
-
-    if len(rows) - 1 < LEAST_READINGS:
-        raise InputError(f"{len(rows) - 1} readings", expected=f"at least {LEAST_READINGS}", where=str(path))
-    noise = column(noise_sd) if noise_sd else None
-    if noise is not None and (noise < 0).any():
-        line = rows[1 + int(np.argmax(noise < 0))][0]
-        raise InputError(
-            f"noise = {noise.min()}",
-            expected="a standard deviation of at least 0",
-            where=f"{path}, line {line}, column {noise_sd}",
-        )
-    return Readings(
-        np.column_stack([column(a) for a in axes]),
-        column(value),
-        None if noise is None else noise**2,
-        {c: column(c, gaps=True) for c in channels},
-        value,
-        tuple(line for line, _ in rows[1:]),
-    )
-
-
-def column_names(path: Path) -> list[str]:
-    """Return the column names of a CSV file, in order.
-
-    Raises
-    ------
-    InputError
-        The file is missing, empty or not text.
-    """
-    return [name.strip() for name in _rows(path)[0][1]]
-
-
-def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Sequence[str]) -> list[str]:
-    """Return the column names, after checking that all `wanted` exist and that no row is too long."""
-    first, names = rows[0]
-    header = [name.strip() for name in names]
-    for name in wanted:
-        if name not in header:
-            raise UnknownNameError.of("column", name, header, where=f"{path}, line {first}")
-        if header.count(name) > 1:
-            raise InputError(
-                f"{header.count(name)} columns are named {name!r}",
-                expected="one column with that name",
-                where=f"{path}, line {first}",
-            )
-    for line, cells in rows[1:]:
-        if any(c.strip() for c in cells[len(header) :]):
-            raise InputError(
-                f"{len(cells)} cells",
-                expected=f"{len(header)}, one per column ({', '.join(header)})",
-                where=f"{path}, line {line}",
-                fix="write decimals with a point, not a comma, and put text with commas in quotes",
-            )
-    return header
-
-
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the non-empty rows of a file as (line number, cells), the column names first."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no file {path.name}", expected="a CSV file of readings", where=str(path.parent)
-        ) from None
-    except IsADirectoryError:
-        raise InputError(
-            f"{path.name} is a folder", expected="a CSV file of readings", where=str(path)
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the file can't be read: {error.strerror}", expected="a CSV file of readings", where=str(path)
-        ) from None
-    except UnicodeDecodeError:
-        raise InputError(
-            "the file is not text",
-            expected="a CSV file in UTF-8",
-            where=str(path),
-            fix="export it from the spreadsheet as CSV (UTF-8)",
-        ) from None
-    try:
-        rows = _split(text)
-    except csv.Error as error:
-        raise InputError(
-            f"this is not a CSV file: {error}", expected="cells without line breaks", where=str(path)
-        ) from None
-    if not rows:
-        raise InputError("the file is empty", expected="a line of column names", where=str(path))
-    return rows
-
-
-def _split(text: str) -> list[tuple[int, list[str]]]:
-    """Return the non-empty rows as (line number, cells)."""
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
-    if first.count(delimiter) == 0:
-        lines = enumerate(text.splitlines(), 1)
-        return [(i, line.replace('"', "").split()) for i, line in lines if line.strip()]
-    reader = csv.reader(text.splitlines(), delimiter=delimiter)
-    return [(reader.line_num, row) for row in reader if any(c.strip() for c in row)]
-
-
-def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps: bool) -> float:
-    cell = cells[index].strip() if index < len(cells) else ""
-    if gaps and cell.lower() in ("", "na", "nan"):
-        return float("nan")
-    try:
-        number = float(cell)
-    except ValueError:
-        number = float("nan")
-    if not np.isfinite(number) and not gaps:
-        raise InputError(
-            f"{cell!r} is not a finite number" if cell else "an empty cell",
-            expected="a finite number",
-            where=f"{path}, line {line}, column {name}",
-            fix="correct the cell, or delete the line",
-        )
-    return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +155,7 @@ def _standardised(readings: Readings, transform: Transform, where: str) -> Value
         spread = float(np.std(y))
     if not np.isfinite(spread):
         raise InputError(
-            f"values up to {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
+            f"values reach {np.abs(readings.values).max():g}", expected="values below 1e150", where=where
         )
     return ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
 
@@ -358,7 +174,7 @@ class Table(FieldKind):
     file: str
     """Name of the file, in the world's folder."""
     value: str
-    """Column of the value."""
+    """Column that holds the value."""
     axes: tuple[str, ...] | None = None
     """Columns of the position, in the domain's order; by default, the names of the axes."""
     noise_sd: str | None = None
@@ -378,39 +194,9 @@ class Table(FieldKind):
         columns = self.axes or tuple(a.name for a in domain.axes)
         if len(columns) != domain.dimension:
             raise InputError(
-                f"{len(columns)} position columns",
+                f"axes names {counted(len(columns), 'column')} of positions",
                 expected=f"{domain.dimension}, one per axis",
                 where="field.axes",
             )
         readings = read_readings(path, columns, self.value, self.noise_sd, self.channels)
         return fit_table(readings, domain.extent, self.kernel, self.transform, str(path))
-
-
-def inside(folder: Path, name: str, *, where: str) -> Path:
-    """Return ``folder / name``, or raise an `InputError` if that lies outside the folder."""
-    try:
-        path = (folder / name).resolve()
-    except (OSError, ValueError):
-        raise InputError(
-            f"{name!r} is not a valid file name", expected="the name of a file", where=where
-        ) from None
-    if not path.is_relative_to(folder.resolve()):
-        raise InputError(
-            f"{name!r} lies outside the folder {folder.name}",
-            expected="a file in the world's own folder",
-            where=where,
-            fix="copy the file there",
-        )
-    return path
-
-
-__all__ = [
-    "LEAST_READINGS",
-    "Readings",
-    "Table",
-    "TableField",
-    "column_names",
-    "fit_table",
-    "inside",
-    "read_readings",
-]

@@ -31,7 +31,7 @@ from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 from fieldbo.world.fields.gallery.axes import check_axes
-from fieldbo.world.fields.table import inside, read_readings
+from fieldbo.world.readings import inside, read_readings
 
 REPEATS = 5
 EPOCHS = 30
@@ -159,7 +159,7 @@ class MLPTraining(FieldKind):
         if self.file is None:
             return TrainedNetworks({})
         if folder is None:
-            raise InputError("a table without a folder", expected="a world that was loaded from a file")
+            raise InputError("a table field needs a folder", expected="a world loaded from a file")
         path = inside(folder, self.file, where="field.file")
         table = read_readings(path, [a.name for a in domain.axes], VALUE)
         known = {Settings.at(site): float(e) for site, e in zip(table.sites, table.values, strict=True)}

@@ -38,7 +38,7 @@ from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 from fieldbo.world.fields.gallery.axes import check_axes
 from fieldbo.world.fields.gallery.micrographs import PHOTONS, READ_SD, Labels, Micrograph, f1, micrographs
-from fieldbo.world.fields.table import inside, read_readings
+from fieldbo.world.readings import inside, read_readings
 
 VALUE = "f1"
 _SEARCH = 8  # search distance of non-local means, in pixels
@@ -325,7 +325,7 @@ class MicrographPipeline(FieldKind):
         if self.file is None:
             return Pipeline(draw, self.images, self.size)
         if folder is None:
-            raise InputError("a table without a folder", expected="a world that was loaded from a file")
+            raise InputError("a table field needs a folder", expected="a world loaded from a file")
         sites, scores = self._table(inside(folder, self.file, where="field.file"), domain, draw)
         known = {Settings.at(site): float(s) for site, s in zip(sites, scores, strict=True)}
         return Pipeline(draw, self.images, self.size, known, sites[int(np.argmax(scores))])

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, SubplotSpec
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.errors import counted
 from fieldbo.results.cell_runs import ModuleRuns
-from fieldbo.results.formatting import counted
 from fieldbo.results.outcome import Outcome
+from fieldbo.results.plot.cell_path import colour_of
 from fieldbo.results.plot.figures import (
     BLUE,
     GREEN,
@@ -25,7 +26,6 @@ from fieldbo.results.plot.figures import (
     opened,
     plain_log,
 )
-from fieldbo.results.plot.settings import colour_of
 
 _HELD: Look = {"where": "post", "clip_on": False}
 _LINES = {  # label, colour, and a width that shows both lines where they coincide

@@ -75,14 +75,14 @@ class _Start:
             after = f" after {'it' if self.paid == 1 else 'them'}" if self.paid else ""
             return (
                 f"{name} is {self._enough()}: the cheapest reading{after}"
-                f"{f', at setting {level},' if several else ''} takes {self._price(sites, level, sets)}"
+                f"{f', at level {level},' if several else ''} takes {self._price(sites, level, sets)}"
             )
         if count and not self.paid:
             first = self.initial[0]
             price = self._price(self.mission.vehicles[0].start[None], first.level, [first.controls])
             return (
                 f"{name} is not enough for the {'initial' if count == 1 else 'first'} reading at the start, "
-                f"which takes {price}{f' at setting {first.level}' if several else ''}: the policy begins "
+                f"which takes {price}{f' at level {first.level}' if several else ''}: the policy begins "
                 "without it"
             )
         if self.paid < count:
@@ -109,7 +109,7 @@ class _Start:
 
     @property
     def _levels(self) -> Sequence[int]:
-        """The policy's setting of the sensor, or all of them if it chooses."""
+        """The policy's level of the sensor, or all of them if it chooses."""
         level = getattr(self.mission.policy, "level", None)
         return range(self.mission.world.sensor.settings) if level is None else [int(level)]
 

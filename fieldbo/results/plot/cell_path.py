@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
+from fieldbo.errors import counted
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.cell_runs import CountedRuns, ModuleRuns
-from fieldbo.results.formatting import counted
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import (
     SERIES,
