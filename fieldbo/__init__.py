@@ -12,4 +12,3 @@ from fieldbo._version import __version__ as __version__
 
 # Names in __init__.pyi are imported on first use, which keeps `import fieldbo` fast.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ += ["__version__"]

@@ -93,18 +93,40 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
         @wraps(build)
         def explained(self: Any, *args: Any, **kwargs: Any) -> None:
-            by_position = dict(zip(names, args, strict=False))
-            if len(args) <= len(names) and not by_position.keys() & kwargs.keys():
-                args, kwargs = (), {**by_position, **kwargs}  # so that errors name the field
+            given = _by_name(checked.__name__, names, args, kwargs)
             try:
-                build(self, *args, **kwargs)
+                build(self, **given)
             except ValidationError as error:
-                raise _explained(error, checked, kwargs, where, from_python=True) from None
+                raise _explained(error, checked, given, where, from_python=True) from None
+            _check_not_converted(self, given, where)
 
         checked.__init__ = explained
         return checked  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _by_name(
+    cls: str, names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return all arguments by name, so that errors name the field."""
+    if len(args) > len(names):
+        raise TypeError(f"{cls} takes at most {len(names)} settings ({', '.join(names)}), got {len(args)}")
+    by_position = dict(zip(names, args, strict=False))
+    if twice := sorted(by_position.keys() & kwargs.keys()):
+        raise TypeError(f"{cls} got two values for {', '.join(twice)}")
+    return {**by_position, **kwargs}
+
+
+def _check_not_converted(built: Any, given: Mapping[str, Any], where: str) -> None:
+    """Raise an `InputError` if text or a truth value became a number, which no file may do either."""
+    wanted = {bool: "true or false", int: "a whole number", float: "a number"}
+    for name, value in given.items():
+        stored = type(getattr(built, name))
+        if isinstance(value, str | bytes | bool) and stored in wanted and not isinstance(value, stored):
+            raise InputError(
+                f"{name} = {_received(value)}", expected=wanted[stored], where=_place(where, [name])
+            )
 
 
 def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import NonNegativeFloat, PositiveFloat
+from pydantic import Field, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.kernels import Stationary, kernel
@@ -115,7 +115,7 @@ class Model:
     """Prior variance, in the squared unit of the (transformed) values. Default: 1 until the first fit."""
     mean: float | None = None
     """Prior mean, in the unit of the values. Default: the threshold, or 0 until the first fit."""
-    memory_gb: NonNegativeFloat | None = None
+    memory_gb: Annotated[float, Field(ge=0, allow_inf_nan=True)] | None = None
     """Memory for covariances between sites. If they need more, each decision recomputes them: slower, with
     the same choices. Default: half of the free memory."""
 

@@ -329,10 +329,10 @@ def _finished(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
         mark = marks.get(row["mission"])
         if mark is not None and row["digest"] != mark:
             raise InputError(
-                f"{out} holds runs of {row['mission']} with other settings",
-                expected="the same mission, world and overrides as in those runs",
+                f"{out} holds runs of {row['mission']} with other settings, or of another version of fieldbo",
+                expected="the same mission, world, overrides and version as in those runs",
                 where="--out",
-                fix="choose another file with --out, or delete this one",
+                fix="choose another file with --out; this one stays as it is",
             )
     kept = [[r[c] for c in COLUMNS] for r in rows if tuple(r[k] for k in _KEY) in done]
     write_whole(out, table(COLUMNS, kept))
