@@ -277,7 +277,9 @@ def test_a_mission_of_control_sets_runs(said):
 def test_a_sample_has_a_cost_without_modules_and_control_sets(said):
     write()
 
-    assert "2.5 h a sample" in said("new", "world", "oven", *RUN, "--sample-cost", "2.5", "--cost-unit", "h")
+    assert "2.5 h per sample" in said(
+        "new", "world", "oven", *RUN, "--sample-cost", "2.5", "--cost-unit", "h"
+    )
     assert fieldbo.load_mission("oven").vehicles[0].battery == 150.0
 
 

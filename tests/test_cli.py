@@ -218,7 +218,7 @@ def test_policies_lists_descriptions_and_questions(said):
         kind = POLICIES.get(name)
         assert f" {name} " in f" {text}"
         assert " ".join(kind.__doc__.replace("`", "").split()[:4]) in text
-    assert "truvar Shrink the truncated" in text
+    assert "truvar Reduce the truncated variance" in text
     assert "level-set" in text
     assert "optimum" in text
 
