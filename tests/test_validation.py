@@ -122,8 +122,17 @@ def test_settings_are_frozen_and_can_be_replaced():
     assert error_of(replace, outer, steps=-1).where == "policy.steps"
 
 
-def test_too_many_arguments_are_an_input_error():
-    assert isinstance(error_of(Inner, 1.0, (), 3), InputError)
+def test_too_many_or_repeated_arguments_are_a_type_error():
+    with pytest.raises(TypeError, match="takes at most 2 settings"):
+        Inner(1.0, (), 3)
+    with pytest.raises(TypeError, match="two values for rate"):
+        Inner(1.0, rate=2.0)
+
+
+@pytest.mark.parametrize("value", ["2.5", b"2", True])
+def test_text_and_truth_values_are_not_numbers(value):
+    with pytest.raises(InputError, match="a number"):
+        Inner(value)
 
 
 def test_descriptions_and_bounds_are_in_the_json_schema():
