@@ -218,6 +218,8 @@ def table(shape: dict[str, Any], schema: dict[str, Any]) -> list[str]:
         if key == "kind" and "const" in value:
             continue
         default = "*required*" if key in required else code(value["default"]) if "default" in value else ""
+        if isinstance(value.get("default"), dict):
+            default = "see below"  # the table has a section of its own
         meaning = resolved(value, schema).get("description", "").split("\n\n")[0].replace("\n", " ")
         lines.append(f"| `{key}` | {kind_of(value, schema)} | {default} | {_markdown(meaning)} |")
         if shape is not schema:
