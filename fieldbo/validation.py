@@ -261,7 +261,7 @@ def _missing(
     alternatives = len({c["loc"][:-1] for c in missing}) > 1  # keys of different shapes of the table
     meanings = _descriptions(shape, path, content)
     expected = [
-        f"{name}: {meanings[name]}" if meanings.get(name) else f"a value for {name}" for name in names
+        f"{name} = ...  # {meanings[name]}" if meanings.get(name) else f"a value for {name}" for name in names
     ]
     last = " or " if alternatives else " and "
     return InputError(

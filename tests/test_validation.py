@@ -97,7 +97,7 @@ def test_missing_keys_are_reported_together_with_their_meaning():
     error = error_of(validated, Outer, {"inner": {}}, "m.toml: policy")
 
     assert error.problem == "rate is missing"
-    assert error.expected == "rate: Cost per metre."
+    assert error.expected == "rate = ...  # Cost per metre."
     assert error.where == "m.toml: policy.inner.rate"
 
 

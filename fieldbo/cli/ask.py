@@ -21,8 +21,8 @@ EXAMPLES = """
 A dash in place of a variable means that the query leaves it free.
 
 Control sets with unknown costs have a table of their own. **mean cost** - the average cost of the set's
-**plays** so far; **cost at least** - the lower confidence bound; **best case** - the confidence bound of the
-average value; **plausible** - whether that bound is good enough to play the set.
+**plays** so far; **cost at least** - the lower confidence bound; **best case** - the confidence bound on the
+average value; **plausible** - whether that bound is good enough for the set to be played.
 """
 
 

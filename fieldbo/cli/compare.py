@@ -25,9 +25,9 @@ EXAMPLES = """
 
 `fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out lake.csv`
 
-**Scores** - F1 for level sets (larger is better), regret in the unit of the values for optima (smaller is
-better). All missions of a comparison must have the same kind of score. For a chain of modules the score
-is the regret of the best sample, for control sets the regret of the best expected value of all plays.
+**Scores** - For level sets, F1 (larger is better); for optima, regret in the unit of the values (smaller is
+better). All missions in a comparison must have the same kind of score. For a chain of modules, the score is
+the regret of the best sample; for control sets, it is the regret of the best expected value over all plays.
 
 **Writes** FILE, a tidy table with one row per step (*row = step*) and one row per run (*row = run*), and a
 picture of the means next to it.
@@ -46,7 +46,7 @@ def compare(
     starts: Annotated[
         int, typer.Option(min=1, help="Number of random starts, which all missions share.")
     ] = 12,
-    draws: Annotated[int, typer.Option(min=1, help="Number of fields to draw in a random world.")] = 1,
+    draws: Annotated[int, typer.Option(min=1, help="Number of fields to draw from a random world.")] = 1,
     at: Annotated[
         list[float] | None,
         typer.Option(

@@ -14,7 +14,8 @@ EXAMPLES = """
 
 `fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a GIS
 
-`fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove, repeatedly during the run
+`fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove; can be run again as the run
+progresses
 
 **Formats**
 
@@ -31,7 +32,7 @@ EXAMPLES = """
     [frame]
     origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
     bearing = 90         # direction of "along", degrees clockwise from north
-    along = "along"      # names of the domain's axes; also right, left, height
+    along = "along"      # a direction and the axis that points there; also: right, left, height
     depth = "depth"
 
 Safe to use while the run is in progress, or after a crash; nothing is modified.

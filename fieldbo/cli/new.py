@@ -24,7 +24,8 @@ EXAMPLES = """
 `fieldbo new world oven --cell --csv trials.csv --value strength --goal maximise --axis heat:C` -
 trials of a factory cell, where every sample costs the same
 
-`... --module "mix=ratio,speed:40" --module "bake=heat,time:10"` - a changed module reruns all later ones
+`... --module "mix=ratio,speed:40" --module "bake=heat,time:10"` - changing a module means rerunning all
+later ones
 
 `... --control-set "heat,time:1" --control-set "heat:0.1"` - settings outside the set are left to chance
 """
@@ -56,11 +57,11 @@ def world(
         Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
     ],
     value: Annotated[str, typer.Option(help="Column that holds the value.")],
-    x: Annotated[str | None, typer.Option(help="Column that holds the first position, in metres.")] = None,
+    x: Annotated[str | None, typer.Option(help="Column that holds the first coordinate, in metres.")] = None,
     y: Annotated[
         str | None,
         typer.Option(
-            help="Column that holds the second position, in metres. A column named *depth* makes the world "
+            help="Column that holds the second coordinate, in metres. A column named *depth* makes the world "
             "a transect."
         ),
     ] = None,
@@ -109,7 +110,7 @@ def world(
     ] = None,
     sample_cost: Annotated[
         float | None,
-        typer.Option(help="Cell: cost of a sample, without modules and control sets.  [default: 1]"),
+        typer.Option(help="Cell: cost of a sample if there are no modules or control sets.  [default: 1]"),
     ] = None,
     cost_unit: Annotated[str | None, typer.Option(help="Cell: unit of costs.  [default: EUR]")] = None,
     goal: Annotated[Goal | None, typer.Option(help="Cell: goal of the mission.  [default: minimise]")] = None,

@@ -27,9 +27,9 @@ def vehicle(
             help="How to reach it: *ros2*, *ros2-topics*, *ros2-nav2*, *mavlink*, *mqtt*, or a plug-in."
         ),
     ],
-    world: Annotated[str, typer.Option(help="A world that it will work in, for the names of the axes.")],
+    world: Annotated[str, typer.Option(help="World the vehicle will work in; it supplies the axis names.")],
 ) -> None:
-    """Write a vehicle file that states every setting at its default and explains it."""
+    """Write a vehicle file that lists and explains every setting, with its default value."""
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import name_of
     from fieldbo.mission.files import write_whole

@@ -27,8 +27,8 @@ EXAMPLES = """
 
 Ctrl-C, a power cut and a killed process all leave a run that can be resumed: every order is on disk before it
 is sent, and every reading before it is used. Outstanding orders are sent again under the same id, or closed
-with what their vehicle reports; no reading is ever counted twice. A simulated run ends as if it had never
-stopped.
+with what their vehicle reports; no reading is ever counted twice. A resumed simulation gives the
+same result as an uninterrupted one.
 
 A damaged record, or one whose mission or world has changed since, is rejected and left untouched.
 """

@@ -16,8 +16,8 @@ EXAMPLES = """
 
 `fieldbo robot boat.toml --world lake-transect` - the robot that this vehicle file describes
 
-`fieldbo robot mqtt --world lake-transect --fault refuse:3 --fault drain:5:1.5` - reject goal 3, and from
-goal 5 on use 1.5 times the battery
+`fieldbo robot mqtt --world lake-transect --fault refuse:3 --fault drain:5:1.5` - reject goal 3, and
+drain the battery 1.5 times as fast from goal 5 on
 
 **Faults**. Goals are counted from 0.
 
@@ -29,9 +29,9 @@ goal 5 on use 1.5 times the battery
 
 `absurd:N` - report 1e30 as the reading of goal N
 
-`astray:N:X` - end goal N off its site, by X units on the first axis
+`astray:N:X` - finish goal N X units away from its site along the first axis
 
-`drain:N:X` - from goal N on, use the battery X times as fast
+`drain:N:X` - from goal N on, drain the battery X times as fast
 
 `twice:N` - send the result of goal N twice
 
@@ -80,7 +80,7 @@ def robot(
     seed: Annotated[
         int,
         typer.Option(
-            help="Seed of the readings' noise; use the mission's seed to reproduce the readings of its "
+            help="Seed for the measurement noise; use the mission's seed to get the same readings as in its "
             "simulation."
         ),
     ] = 0,

@@ -62,7 +62,7 @@ def run(
         list[str] | None,
         typer.Option(
             help="Have a robot carry out the orders. Give a vehicle file, or *ros2*, *mavlink* or *mqtt* for "
-            "that link's defaults. Repeat it for each vehicle of the mission.",
+            "that link's defaults. Repeat the option for each vehicle in the mission.",
             metavar="FILE",
         ),
     ] = None,

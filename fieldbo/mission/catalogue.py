@@ -55,7 +55,7 @@ def name_of(what: str, name: str, where: str | None = None) -> str:
     if not _NAME.fullmatch(name) or ".." in name or name.endswith(_ENDINGS):
         raise InputError(
             f"{name!r} is not a valid {what} name",
-            expected="a name of letters, digits, '-', '_' and '.', not a path or a file name",
+            expected="a name made up of letters, digits, '-', '_' and '.', not a path or a file name",
             where=where,
         )
     return name

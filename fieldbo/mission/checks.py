@@ -49,7 +49,7 @@ def check_simulated(mission: Mission) -> None:
     if mission.world.live:
         raise InputError(
             f"world {mission.world.name} has no [field], so it can't be simulated",
-            expected="a world with a [field], or a vehicle that goes there",
+            expected="a world with a [field], or a vehicle to take the readings on site",
             fix="carry out the orders yourself: fieldbo run MISSION --by-hand",
         )
 

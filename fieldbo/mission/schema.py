@@ -41,7 +41,7 @@ def _is_amount(battery: object) -> object:
     """Reject anything but text and finite numbers above 0."""
     number = isinstance(battery, int | float) and not isinstance(battery, bool)
     if not isinstance(battery, str) and not (number and 0 < battery < math.inf):  # type: ignore[operator]
-        raise ValueError('a number above 0, or text with the unit such as "6000 s"')
+        raise ValueError('a number above 0, or text with a unit, such as "6000 s"')
     return battery
 
 
@@ -112,7 +112,7 @@ class TruncatedNormalFile(_Table):
     mean: float
     """Mean after truncation, in the unit of the axis."""
     variance: PositiveFloat
-    """Variance after truncation, in the squared unit of the axis."""
+    """Variance after truncation, in squared axis units."""
 
 
 class UniformFile(_Table):

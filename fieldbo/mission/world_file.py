@@ -199,7 +199,7 @@ def _controls(content: BoxFile, axes: Sequence[Axis]) -> Controls | None:
             "control_sets = []",
             expected="at least one set of axes, for example " + json.dumps([[a.name for a in axes]]),
             where="domain.control_sets",
-            fix="name the sets, or remove the key: all axes are then always set",
+            fix="list the sets, or remove the key so that all axes are always set",
         )
     sets = [
         ControlSet.of(names, axes, f"domain.control_sets[{k}]")

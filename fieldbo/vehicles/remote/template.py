@@ -1,4 +1,4 @@
-"""Write a vehicle file that states every setting at its default and explains it."""
+"""Write a vehicle file that lists and explains every setting, with its default value."""
 
 from __future__ import annotations
 
