@@ -115,7 +115,7 @@ def test_it_is_registered_and_answers_only_questions_for_an_optimum():
 @pytest.mark.parametrize(
     ("world", "told"),
     [
-        (small_world(), "Euclidean"),
+        (small_world(), "costs of kind euclidean"),
         (replace(chain_world(), cost=Euclidean(rate=1.0).within(chain_world().domain)), "modular"),
         (
             replace(

@@ -128,7 +128,7 @@ def test_invalid_settings_are_rejected():
         MLPTraining().make(Domain.box(AXES[:2], 4))
     with pytest.raises(InputError, match="'learning_rate' starts at 0"):
         MLPTraining().make(Domain.box([AXES[0], Axis("learning_rate", "", 0, 1), *AXES[2:]], 4))
-    with pytest.raises(InputError, match="without a folder"):
+    with pytest.raises(InputError, match="needs a folder"):
         MLPTraining("errors.csv").make(FEW)
 
 

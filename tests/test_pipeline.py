@@ -367,7 +367,7 @@ def test_invalid_settings_are_rejected():
         MicrographPipeline().make(Domain.box([Axis("strength", "", 0, 1), *AXES[1:]], 4))
     with pytest.raises(InputError, match="'area' starts at -1"):
         MicrographPipeline().make(Domain.box([*AXES[:-1], Axis("area", "", -1, 1)], 4))
-    with pytest.raises(InputError, match="without a folder"):
+    with pytest.raises(InputError, match="needs a folder"):
         MicrographPipeline("scores.csv").make(FEW)
     for told in ({"images": 0}, {"size": 10}):
         with pytest.raises(InputError, match=next(iter(told))):

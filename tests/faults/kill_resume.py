@@ -72,7 +72,7 @@ class Faulty(Simulated):
     """Loses, rejects or repeats some orders, depending on their numbers."""
 
     def send(self, order):
-        fault = {2: Lost, 3: Rejected}.get(self._ask(order) % 7)
+        fault = {2: Lost, 3: Rejected}.get(self._number(order) % 7)
         if fault is None:
             super().send(order)
         elif order.id not in self._outcomes:
