@@ -206,7 +206,7 @@ def test_two_jobs_give_the_same_rows_as_one():
 def test_overrides_apply_to_every_mission_and_to_the_digest():
     rows = compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 3}})
     assert [r["step"] for r in rows if r["row"] == "run"] == ["3", "3"]
-    with pytest.raises(InputError, match="with other settings"):
+    with pytest.raises(InputError, match="with different settings"):
         compare(MISSIONS, 1, 1, Path("t.csv"), {"agent": {"max_steps": 4}})
 
 

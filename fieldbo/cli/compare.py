@@ -29,7 +29,7 @@ EXAMPLES = """
 better). All missions in a comparison must have the same kind of score. For a chain of modules, the score is
 the regret of the best sample; for control sets, it is the regret of the best expected value over all plays.
 
-**Writes** FILE, a tidy table with one row per step (*row = step*) and one row per run (*row = run*), and a
+**Writes** FILE, a tidy table with one row per step and one per run (the *row* column says which), and a
 picture of the means next to it.
 
 If a comparison is interrupted, repeat the command to run only what is missing.

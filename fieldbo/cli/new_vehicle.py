@@ -12,7 +12,7 @@ EXAMPLES = """
 
 `fieldbo new vehicle boat --link mqtt --world lake-transect` - write boat.toml
 
-`fieldbo new vehicle drone --link mavlink --world crack-wall` - with a frame that places a wall on the ground
+`fieldbo new vehicle drone --link mavlink --world crack-wall` - with a frame that says where the wall stands
 
 Then rehearse at home, in two terminals: `fieldbo robot boat.toml --world lake-transect --speedup 100` and
 `fieldbo run lake-level-set --vehicle boat.toml`.

@@ -17,7 +17,7 @@ EXAMPLES = """
 
 `fieldbo run lake-level-set` - the lake, simulated
 
-`fieldbo run lake-level-set --battery 3000 --seed 1` - half the battery, another seed
+`fieldbo run lake-level-set --battery 3000 --seed 1` - half the battery, a different seed
 
 `fieldbo run lake-level-set --set policy.kind=gchk --set policy.per_cost=true` - another policy
 

@@ -51,7 +51,7 @@ class Explanation:
 
 
 def explain(run: Path | str, order: int | None = None) -> Explanation:
-    """Explain what a run would ask next; for a run that has ended, explain its last query.
+    """Explain what a run would query next; for a run that has ended, explain its last query.
 
     Reading never changes a record. You can explain a run while another process is writing it.
 
