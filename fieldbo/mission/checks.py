@@ -166,8 +166,8 @@ def check_controls(mission: Mission) -> None:
     if mission.policy.leaves_free:
         if transform != "none":
             raise InputError(
-                f"policy {_policy(mission)} averages values over free variables, but the model is fitted to the "
-                f"{transform} of the values",
+                f"policy {_policy(mission)} averages values over free variables, but the model is "
+                f"fitted to the {transform} of the values",
                 expected='transform = "none"',
                 where="model.transform",
             )

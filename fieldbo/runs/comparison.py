@@ -329,7 +329,8 @@ def _finished(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
         mark = marks.get(row["mission"])
         if mark is not None and row["digest"] != mark:
             raise InputError(
-                f"{out} holds runs of {row['mission']} made with different settings, or with a different version of fieldbo",
+                f"{out} holds runs of {row['mission']} made with different settings, or with a "
+                "different version of fieldbo",
                 expected="the same mission, world, overrides and version as in those runs",
                 where="--out",
                 fix="choose another file with --out; this one stays as it is",
