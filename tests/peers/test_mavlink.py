@@ -436,6 +436,7 @@ def test_an_order_waits_until_a_pilot_has_armed_the_vehicle(afloat):
     boat, vehicle, pilot = afloat
     pilot.arm(False)
     boat.wait_for("disarmed")
+    listened(vehicle, 2.0)  # its next heartbeat says so
 
     vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
     assert not [event for event in listened(vehicle, 3.0) if hasattr(event, "order")]
