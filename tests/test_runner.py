@@ -29,6 +29,7 @@ from fieldbo.mission.toml import toml_text
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import BrokenOffError, Interrupted, run, unbroken
 from fieldbo.testing import small_mission, small_world
@@ -577,3 +578,15 @@ def test_pending_queries_lower_variances_but_classify_no_site():
     )
     assert seen[-1] == ("observe", agent.surface.variance.sum())
     assert agent.pending == (second,)
+
+
+def test_a_policy_replaced_after_loading_is_named_in_results_but_gets_no_run_folder(tmp_path):
+    loaded = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 300}})
+    replaced = replace(loaded, policy=GCHK())
+
+    assert fieldbo.run(replaced).summary()["policy"] == "GCHK"
+    assert replace(replaced, policy=loaded.policy).policy_kind == "straddle"
+    for policy in (GCHK(), replace(loaded.policy, kappa=3.0)):
+        with pytest.raises(InputError, match="policy was replaced"):
+            begin(replace(loaded, policy=policy), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []

@@ -77,15 +77,11 @@ class Mission:
         if not self.vehicles:
             raise InputError("the mission has no vehicle", expected="at least one VehicleSpec", where="agent")
         object.__setattr__(self, "world", within_reach(self.world, self.vehicles))
-        if self.policy_kind and not self.is_policy_as_loaded:
-            object.__setattr__(self, "policy_kind", type(self.policy).__name__)
+        if (loaded := self.settings.get("policy")) is not None:  # `replace` may have changed the policy
+            as_loaded = type(self.policy) is POLICIES.get(loaded["kind"])
+            name = loaded["kind"] if as_loaded else type(self.policy).__name__
+            object.__setattr__(self, "policy_kind", name)
         check_mission(self)
-
-    @property
-    def is_policy_as_loaded(self) -> bool:
-        """Whether the policy is of the kind in `settings`; `dataclasses.replace` may have changed it."""
-        loaded = self.settings.get("policy")
-        return loaded is None or type(self.policy) is POLICIES.get(loaded["kind"])
 
     @property
     def declared_cost(self) -> CostModel | None:
