@@ -17,7 +17,7 @@ from fieldbo.belief.outliers import believable, believable_at_first, fit_believe
 from fieldbo.belief.question import Question
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError
 from fieldbo.validation import settings
 
 LEAST_READINGS = 5
@@ -162,12 +162,7 @@ class Model:
             log.
         """
         scales = tuple(0.3 * domain.extent) if self.length_scales is None else self.length_scales
-        if len(scales) != domain.dimension:
-            raise InputError(
-                f"{counted(len(scales), 'length scale')} for {counted(domain.dimension, 'axis', 'axes')}",
-                expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
-                where="model.length_scales",
-            )
+        domain.check_length_scales(scales, "model.length_scales")
         shares = np.asarray(scales) / domain.extent
         if not np.all((shares > _SHORTEST) & (shares < 1.0 / _SHORTEST)):
             raise InputError(

@@ -193,6 +193,16 @@ class Domain:
             tuple(axes), sites, region=space.region, continuous=True, obstacles=grown, controls=controls
         )
 
+    def check_length_scales(self, length_scales: Sequence[float], where: str) -> None:
+        """Raise an `InputError` at `where` unless there is one length scale per axis."""
+        if len(length_scales) != self.dimension:
+            raise InputError(
+                f"{counted(len(length_scales), 'length scale')} "
+                f"for {counted(self.dimension, 'axis', 'axes')}",
+                expected=f"{self.dimension}, for {', '.join(axis.name for axis in self.axes)}",
+                where=where,
+            )
+
     def check_pairs(self, what: str) -> None:
         """Raise an `InputError`, which names `what`, if a matrix over all pairs of sites is too large."""
         if self.size > MOST_PAIRS:

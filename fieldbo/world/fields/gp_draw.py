@@ -13,7 +13,6 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.kernels import Kernel, kernel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
@@ -52,19 +51,13 @@ class GPDraw(FieldKind):
     kernel: Literal["se", "matern32", "matern52"] = "matern52"
     """Name of the kernel."""
     variance: float = 1.0
-    """Prior variance, in the squared unit of the value."""
+    """Prior variance, in squared units of the value."""
     mean: float = 0.0
     """Prior mean, in the unit of the value."""
 
     def make(self, domain: Domain, draw: int, folder: Path | None = None) -> DrawnField:
         """Return realisation number `draw` over the domain's sites."""
-        if len(self.length_scales) != domain.dimension:
-            raise InputError(
-                f"{counted(len(self.length_scales), 'length scale')} "
-                f"for {counted(domain.dimension, 'axis', 'axes')}",
-                expected=f"{domain.dimension}, one per axis",
-                where="field.length_scales",
-            )
+        domain.check_length_scales(self.length_scales, "field.length_scales")
         domain.check_pairs("a draw from a Gaussian process")
         k = kernel(self.kernel, self.length_scales, self.variance)
         K = k(domain.sites, domain.sites)

@@ -24,7 +24,6 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.kernels import Kernel, kernel
 from fieldbo.domain.domain import MOST_PAIRS, Domain
-from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
@@ -77,19 +76,13 @@ class GPMean(FieldKind):
     kernel: Literal["se", "matern32", "matern52"] = "se"
     """Name of the kernel."""
     variance: float = 1.0
-    """Prior variance, in the squared unit of the value."""
+    """Prior variance, in squared units of the value."""
     mean: float = 0.0
     """Prior mean, in the unit of the value."""
 
     def make(self, domain: Domain, draw: int, folder: Path | None = None) -> KernelSum:
         """Return realisation number `draw`; it does not depend on the domain's sites."""
-        if len(self.length_scales) != domain.dimension:
-            raise InputError(
-                f"{counted(len(self.length_scales), 'length scale')} "
-                f"for {counted(domain.dimension, 'axis', 'axes')}",
-                expected=f"{domain.dimension}, one per axis",
-                where="field.length_scales",
-            )
+        domain.check_length_scales(self.length_scales, "field.length_scales")
         rng = stream(draw, "field")
         points = rng.uniform(domain.low, domain.high, (self.points, domain.dimension))
         k = kernel(self.kernel, self.length_scales, self.variance)
