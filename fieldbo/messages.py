@@ -103,6 +103,22 @@ def _check_finite(name: str, given: Array | float, where: str, least: float = -m
         )
 
 
+def _route(given: object, d: int, where: str) -> Array:
+    """Return the points (k, d) of a route; (0, d) if it is straight."""
+    points = _numbers("route", given, where)
+    if points.size == 0:
+        points = np.empty((0, d))
+        points.setflags(write=False)
+    elif points.ndim != 2 or len(points) < 2 or (d and points.shape[1] != d):
+        raise InputError(
+            f"route is an array of {_by(points)} numbers",
+            expected=f"at least two points of {d} coordinates, or none",
+            where=where,
+        )
+    _check_finite("route", points, where)
+    return points
+
+
 def _by(numbers: Array) -> str:
     """Return the shape of an array: ``2 x 3``."""
     return " x ".join(map(str, numbers.shape)) or "1"
@@ -128,6 +144,9 @@ class Query:
         ``<run>/<n>``, assigned by the agent; n counts orders.
     expected_time_s : float, optional
         Time at which the agent expects it done, in seconds since the start.
+    route : (k, d) array, optional
+        The points to pass, in straight legs, from where the vehicle will be to the site, both included, as
+        priced. Empty if the route is straight.
     """
 
     site: Array
@@ -137,6 +156,7 @@ class Query:
     expected_cost: float | None = None
     id: str | None = None
     expected_time_s: float | None = None
+    route: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __post_init__(self) -> None:
         where = "a query" if self.id is None else f"query {self.id}"
@@ -150,6 +170,7 @@ class Query:
                     where=where,
                 )
             _freeze(self, "site", np.where(self.controls, self.site, np.nan))
+        object.__setattr__(self, "route", _route(self.route, len(self.site), where))
 
     def observed(
         self,
@@ -226,6 +247,9 @@ class GoHome:
     expected_cost : float, optional
     expected_time_s : float, optional
         Time at which the agent expects it there, in seconds since the start.
+    route : (k, d) array, optional
+        The points to pass, in straight legs, from where the vehicle will be to its home, both included, as
+        priced. Empty if the route is straight.
     """
 
     vehicle: int
@@ -233,10 +257,13 @@ class GoHome:
     site: Array | None = field(default=None, compare=False)
     expected_cost: float | None = field(default=None, compare=False)
     expected_time_s: float | None = field(default=None, compare=False)
+    route: Array = field(default_factory=lambda: np.empty((0, 0)), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.site is not None:
             _freeze(self, "site", self.site)
+        d = 0 if self.site is None else len(self.site)
+        object.__setattr__(self, "route", _route(self.route, d, f"order {self.id}"))
 
     def observed(self, *, cost: float | None = None) -> Observation:
         """Return the observation that the vehicle is home; `cost` is by default the expected one."""

@@ -28,8 +28,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.frame import Ground
@@ -55,6 +57,9 @@ class Goal:
         Whether this is the trip home, on which the robot need not sample.
     seconds : float
         Declared duration; NaN if unknown.
+    route : (k, d) array
+        The points to pass in turn, in straight legs from where the robot is; the last one is the site. One
+        point if the route is straight, none if variables are left free.
     """
 
     id: str
@@ -63,6 +68,7 @@ class Goal:
     level: int = 0
     home: bool = False
     seconds: float = float("nan")
+    route: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
