@@ -252,8 +252,8 @@ class Remote(Vehicle):
             return
         under_way.given_up, under_way.until_s = why, time.monotonic() + self.watch.silence_s
         self._connection.cancel(under_way.goal.id)
-        if self._detector is not None and (cut := self._detector.abandon(time.monotonic())) is not None:
-            self._take_result(cut)
+        if self._detector is not None:
+            self._detector.abandon()
 
     def outcome(self, order: str) -> list[Event] | None:
         """Return the events of an order; None if neither this vehicle nor the robot remembers them."""

@@ -48,6 +48,7 @@ class _Leg:
     sampling: float
     end: Array
     paid: float = 0.0
+    passed: int = 0
 
     @property
     def ends_s(self) -> float:
@@ -86,6 +87,7 @@ class Robot:
         at = world.start if start is None else start
         assert at is not None
         self.position: Array = np.asarray(at, dtype=float)
+        self._track: list[Array] = [self.position]
         self.battery = self.remaining = battery
         self.reading = math.nan
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
@@ -107,6 +109,11 @@ class Robot:
     @property
     def _time_s(self) -> float:
         return self.speedup * (time.monotonic() - self._began)
+
+    @property
+    def track(self) -> Array:
+        """Where the robot really went: points (k, d), with straight legs in between."""
+        return np.stack([*self._track, self.position])
 
     # -- requests from the link ------------------------------------------------------------------------
 
@@ -153,6 +160,7 @@ class Robot:
         leg, self._leg = self._leg, None
         if leg is not None:
             self._move(leg, self._time_s)
+            self._track.append(self.position)
             self._answer(leg.number, self._cut_short(leg.goal.id, leg.paid, self._time_s - leg.began_s))
 
     def ask(self, goal: str) -> None:
@@ -249,7 +257,9 @@ class Robot:
         """Advance along the path, sample at its end, and drain the battery, as time passes."""
         passed_s = now_s - leg.began_s
         travelled = _fraction(passed_s, leg.travel_s)
-        self.position = _along(leg.path, travelled)
+        self.position, passed = _along(leg.path, travelled)
+        self._track.extend(leg.path[leg.passed : passed])
+        leg.passed = max(leg.passed, passed)
         paid = travelled * leg.travel + _fraction(passed_s - leg.travel_s, leg.sampling_s) * leg.sampling
         self.remaining = max(0.0, self.remaining - (paid - leg.paid))
         leg.paid = paid
@@ -277,7 +287,9 @@ class Robot:
         query = Query(goal.site, goal.controls, goal.level, id=goal.id)
         if (astray := self._fault("astray", leg.number)) is not None:
             off = leg.end + astray.amount * np.eye(len(leg.end))[0]
-            query = replace(query, site=self.world.domain.clipped(off), controls=None)
+            if not self.world.domain.contains(off[None])[0]:
+                return off, math.nan
+            query = replace(query, site=off, controls=None)
         observation = self.world.evaluate(
             query,
             self.position,
@@ -322,14 +334,14 @@ def _fraction(passed_s: float, whole_s: float) -> float:
     return float(passed_s >= 0.0) if whole_s <= 0 else min(1.0, max(0.0, passed_s / whole_s))
 
 
-def _along(path: Array, fraction: float) -> Array:
-    """Return the point (d,) after a fraction of a path (k, d)."""
+def _along(path: Array, fraction: float) -> tuple[Array, int]:
+    """Return the point (d,) after a fraction of a path (k, d), and how many of its points lie behind it."""
     if fraction >= 1.0:
-        return np.asarray(path[-1])
+        return np.asarray(path[-1]), len(path)
     lengths = [float(np.linalg.norm(b - a)) for a, b in pairwise(path)]
     left = fraction * math.fsum(lengths)
-    for (a, b), length in zip(pairwise(path), lengths, strict=True):
+    for k, ((a, b), length) in enumerate(zip(pairwise(path), lengths, strict=True), start=1):
         if left <= length and length > 0:
-            return np.asarray(a + left / length * (b - a))
+            return np.asarray(a + left / length * (b - a)), k
         left -= length
-    return np.asarray(path[-1])
+    return np.asarray(path[-1]), len(path)

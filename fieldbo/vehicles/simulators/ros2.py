@@ -121,8 +121,16 @@ class _Visitor:
             return
         site = np.array(goal.site)
         controls = np.isfinite(site)
+        route = np.array(goal.route).reshape(-1, len(site))
         self.robot.go(
-            Goal(goal.id, site, None if controls.all() else controls, level=goal.level, home=goal.home)
+            Goal(
+                goal.id,
+                site,
+                None if controls.all() else controls,
+                level=goal.level,
+                home=goal.home,
+                route=route,
+            )
         )
 
     def _cancel(self, handle: Any) -> Any:
