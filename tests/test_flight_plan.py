@@ -2,19 +2,25 @@
 
 import json
 import math
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+import shapely
 from shapely.geometry import Polygon
 from working_folder import write
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, VehicleError
+from fieldbo.mission.catalogue import list_missions, list_worlds
 from fieldbo.mission.load import load_mission
+from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
+from fieldbo.vehicles.load import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, plan_file, track, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
@@ -330,3 +336,69 @@ def test_only_a_mavlink_vehicle_takes_a_plan(boat, command, tmp_path):
 
     assert code == 2
     assert 'a link of kind "mavlink"' in err
+
+
+# -- obstacles -------------------------------------------------------------------------------------------
+
+FACADE = """format = 1
+[link]
+kind = "mavlink"
+altitude = "relative"
+[frame]
+origin = { latitude = 47.38, longitude = 8.54 }
+bearing = 30
+along = "along"
+height = "height"
+"""
+WITH_OBSTACLES = [
+    name
+    for name, file in list_missions().items()
+    if {"obstacles", "outline"}
+    & tomllib.loads(list_worlds()[tomllib.loads(file.read_text())["world"]].read_text())["domain"].keys()
+]
+
+
+def too_near(track, domain):
+    """Return the legs of a track (k, d) nearer to an obstacle or the outline than the clearance."""
+    legs = [shapely.LineString(leg) for leg in pairwise(track)]
+    keep = domain.clearance - 1e-3  # files hold degrees, rounded
+    shore = shapely.box(*domain.low, *domain.high).buffer(1e-3)
+    if domain.outline is not None:
+        shore = domain.outline.buffer(-keep)
+    solid = shapely.union_all([o.polygon.buffer(keep - 1e-3) for o in domain.solid])
+    return [leg.wkt for leg in legs if solid.crosses(leg) or solid.contains(leg) or not shore.covers(leg)]
+
+
+def flown(file, mission, vehicle):
+    """Return the points (k, d) of a plan, from the mission's start, in the domain."""
+    settings = LoadedVehicleFile.read(vehicle).settings
+    ground = settings.frame.over(mission.world.domain.axes)
+    content = json.loads(Path(file).read_text())["mission"]["items"]
+    places = [item["params"][4:] for item in content if item["command"] == 16]
+    return np.concatenate([mission.vehicles[0].start[None], ground.from_geodetic(places)])
+
+
+def test_there_are_shipped_missions_with_obstacles():
+    assert "wall-damage-map" in WITH_OBSTACLES
+
+
+@pytest.mark.parametrize("name", WITH_OBSTACLES)
+def test_no_leg_of_the_plan_of_a_shipped_mission_runs_through_an_obstacle(
+    tmp_path, monkeypatch, command, name
+):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "drone.toml", FACADE)
+    slow = name.startswith("wall-worst-crack")
+    mission = load_mission(name, {"agent": {"max_steps": 5}} if slow else {})
+    folder, record = begin(mission, tmp_path / "run")
+    with record:
+        result = simulate(mission, record=record)
+
+    code, _, err = command("plan", folder, "--vehicle", "drone.toml", "--out", "wall.plan")
+
+    assert (code, err) == (0, "")
+    track = flown("wall.plan", mission, "drone.toml")
+    assert len(track) >= len(once_in_a_row(result.sites))
+    assert too_near(track, mission.world.domain) == []
+    straight = np.concatenate([mission.vehicles[0].start[None], result.sites])
+    assert slow or too_near(straight, mission.world.domain)
