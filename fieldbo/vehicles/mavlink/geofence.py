@@ -397,9 +397,11 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
     exclusions = sum(not zone.inclusion for zone in fence.zones)
     parts = []
     if fence.inclusion is not None:
-        parts.append(f"inclusion of {_area_text(fence.inclusion.shape(fence.ground).area)}")
+        parts.append(f"inclusion of {fence.inclusion.shape(fence.ground).area:.0f} m2")
         parts.append(counted(exclusions, "exclusion"))
-        parts.append(f"{clearance / 2:g} {unit} of the clearance of {clearance:g} {unit} outside of it")
+        parts.append(
+            f"{max(clearance / 2, ROOM_M):g} {unit} outside of the routes' clearance of {clearance:g} {unit}"
+        )
     limits = [
         f"{word} {value:g} m"
         for word, value in (("from", fence.limits.lowest), ("up to", fence.limits.highest))
@@ -415,7 +417,3 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
             "ground cannot express them"
         )
     return lines + [f"warning: {warning}" for warning in check_geofence(fence, mission)]
-
-
-def _area_text(square_metres: float) -> str:
-    return f"{square_metres / 1e6:.3g} km2" if square_metres >= 1e5 else f"{square_metres:.3g} m2"
