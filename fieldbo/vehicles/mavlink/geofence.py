@@ -399,9 +399,8 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
     if fence.inclusion is not None:
         parts.append(f"inclusion of {fence.inclusion.shape(fence.ground).area:.0f} m2")
         parts.append(counted(exclusions, "exclusion"))
-        parts.append(
-            f"{max(clearance / 2, ROOM_M):g} {unit} outside of the routes' clearance of {clearance:g} {unit}"
-        )
+        room = max(clearance / 2, ROOM_M)
+        parts.append(f"{room:g} {unit} from routes, which keep a clearance of {clearance:g} {unit}")
     limits = [
         f"{word} {value:g} m"
         for word, value in (("from", fence.limits.lowest), ("up to", fence.limits.highest))
@@ -416,4 +415,10 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
             f"  fence     without {counted(len(fence.left_out), 'obstacle')} ({names}): a fence on the "
             "ground cannot express them"
         )
-    return lines + [f"warning: {warning}" for warning in check_geofence(fence, mission)]
+    warnings = check_geofence(fence, mission)
+    if upload and clearance == 0.0 and fence.zones:
+        warnings.append(
+            "without a clearance, the smallest error of position on an edge of the world breaks the fence: set "
+            "clearance in [domain], and an outline"
+        )
+    return lines + [f"warning: {warning}" for warning in warnings]
