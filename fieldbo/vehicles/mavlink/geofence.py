@@ -418,7 +418,7 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
     warnings = check_geofence(fence, mission)
     if upload and clearance == 0.0 and fence.zones:
         warnings.append(
-            "without a clearance, the smallest error of position on an edge of the world breaks the fence: set "
-            "clearance in [domain], and an outline"
+            "without a clearance, the smallest error of position on an edge of the world breaks the fence: "
+            "set clearance and outline in [domain]"
         )
     return lines + [f"warning: {warning}" for warning in warnings]

@@ -28,6 +28,7 @@ from fieldbo.vehicles.simulators.robot import Robot
 
 _TURN_S = 0.02
 _HEARTBEAT_S = 0.5
+_ASK_S = 0.5  # request a lost item again
 _NEAR_M = 0.05
 """A target this close to a site counts as the site: messages resolve a centimetre."""
 
@@ -112,12 +113,16 @@ class _Boat:
         self._target: tuple[int, ...] | None = None
         self._heartbeat_s = 0.0
         self._stored: dict[int, list[Any]] = {}  # items by kind: a mission, a fence
+        self._asking: tuple[int, int] | None = None  # system and component that send items
+        self._ask_s = 0.0
         self._incoming: tuple[int, int, list[Any]] | None = None  # kind, count, and items so far
 
     def turn(self) -> None:
         """Process the messages that arrived, advance the robot, and send its reports."""
         while (message := self.wire.recv_msg()) is not None:
             self.receive(message)
+        if time.monotonic() > self._ask_s:
+            self._ask_for_item()
         for report in self.robot.tick():
             self.send(report)
 
@@ -137,6 +142,13 @@ class _Boat:
         elif kind.startswith("MISSION_"):
             self._take_items(kind, message)
 
+    def _ask_for_item(self) -> None:
+        """Request the next item, again and again if it is lost."""
+        if self._asking is not None and self._incoming is not None:
+            number, _, items = self._incoming
+            self.wire.mav.mission_request_int_send(*self._asking, len(items), number)
+            self._ask_s = time.monotonic() + _ASK_S
+
     def _take_items(self, kind: str, message: Any) -> None:
         """Take part in the mission protocol: store items, and give them back."""
         mav, system, component = self.wire.mav, message.get_srcSystem(), message.get_srcComponent()
@@ -153,8 +165,10 @@ class _Boat:
         if kind == "MISSION_ITEM_INT" and (message.mission_type, message.seq) == (number, len(items)):
             items.append([getattr(message, name) for name in message.get_fieldnames()[2:]])
         if len(items) < count:
-            mav.mission_request_int_send(system, component, len(items), number)
+            self._asking = system, component
+            self._ask_for_item()
         else:
+            self._asking = None
             self._stored[number] = items
             self.say(f"stored {len(items)} items of kind {number}")
             mav.mission_ack_send(system, component, 0, number)
