@@ -3,9 +3,9 @@
     python tests/faults/tracks.py --missions 1000
     python tests/faults/tracks.py --only 123        # that one again
 
-Each mission is one of the random worlds of ``tests/many_worlds.py`` with an obstacle or an outline. A simulated
-robot carries it out over a link in this process: it reports or streams, and drives straight to each point that
-it is sent. Some robots reject goals, get stuck, fall silent, or answer late or twice. No leg of a
+Each mission is one of the random worlds of ``tests/many_worlds.py`` with an obstacle or an outline. A
+simulated robot carries it out over a link in this process: it reports or streams, and drives straight to each
+point that it is sent. Some robots reject goals, get stuck, fall silent, or answer late or twice. No leg of a
 robot's own track may run inside an obstacle or its clearance, or outside the outline.
 """
 
@@ -47,7 +47,7 @@ FAULTS = ("refuse", "stuck", "twice", "late", "silent")
 
 
 class Wire(Connection):
-    """A robot in its own thread, connected directly; a streaming one receives a place, and sends its readings."""
+    """A robot in its own thread, connected directly; a streaming one receives places and sends readings."""
 
     def __init__(self, robot: Robot, on_report, streams: bool) -> None:
         self.robot, self.on_report, self.streams, self.count = robot, on_report, streams, 0
@@ -69,8 +69,9 @@ class Wire(Connection):
         with self._lock:
             if self.streams:
                 self.count += 1
-                goal = self.robot.goal_at(f"{self.count}#target", goal.site, 1e-9)
-            self.robot.go(goal)
+                self.robot.go_to(f"target {self.count}", goal.site, 1e-9)
+            else:
+                self.robot.go(goal)
 
     def cancel(self, goal):
         with self._lock:
@@ -182,7 +183,7 @@ def main() -> int:
     return int(crossed > 0)
 
 
-robot_module._REPORT_S = 0.002  # a robot whose clock runs fast reports often
+robot_module._REPORT_S, robot_module._NEXT_TARGET_S = 0.002, 0.02  # for a robot whose clock runs fast
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -93,7 +93,7 @@ class ArrivalDetector:
         return self._result(goal, [math.nan], now_s)
 
     def abandon(self) -> None:
-        """Cut the goal short where the robot next reports to be: by now it may be far from its last report."""
+        """Cut the goal short where the robot next reports to be, which may be far from its last report."""
         self._abandoned = True
 
     @property

@@ -179,8 +179,7 @@ class _Boat:
             return
         self._target, self.reading = target, None
         place = [message.lat_int / 1e7, message.lon_int / 1e7, message.alt]
-        target = self.ground.from_geodetic(place)[0]
-        self.robot.go(self.robot.goal_at(f"{self.count}#target", target, _NEAR_M))
+        self.robot.go_to(f"target {self.count}", self.ground.from_geodetic(place)[0], _NEAR_M)
         self.count += 1
 
     def _execute(self, message: Any) -> int:

@@ -33,6 +33,9 @@ from fieldbo.world.world import World, driven
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
 
+_NEXT_TARGET_S = 0.3
+"""How long a robot that streams waits for another target before it samples, by this machine's clock."""
+
 
 @dataclass
 class _Leg:
@@ -47,12 +50,13 @@ class _Leg:
     travel: float
     sampling: float
     end: Array
+    pause_s: float
     paid: float = 0.0
     passed: int = 0
 
     @property
     def ends_s(self) -> float:
-        return self.began_s + self.travel_s + self.sampling_s
+        return self.began_s + self.travel_s + self.pause_s + self.sampling_s
 
 
 class Robot:
@@ -93,7 +97,7 @@ class Robot:
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
         self._leg: _Leg | None = None
-        self._count = 0
+        self._count = self._samples = 0
         self._answers: dict[str, list[Report]] = {}
         self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
@@ -117,18 +121,27 @@ class Robot:
 
     # -- requests from the link ------------------------------------------------------------------------
 
-    def goal_at(self, goal_id: str, target: Array, tolerance: float) -> Goal:
-        """Return the goal of a target (d,): the site within `tolerance` along each axis, or a place to pass.
+    def go_to(self, goal_id: str, target: Array, tolerance: float) -> None:
+        """Go to a target (d,), or to the site within `tolerance` of it along each axis.
 
-        A robot that streams does not learn which of its targets are sites; it measures wherever it can.
+        A robot that streams does not learn which of its targets are sites: wherever it can measure and gets
+        no other target at once, it does.
         """
         domain = self.world.domain
         site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
         end = np.asarray(site if np.abs(site - target).max() <= tolerance else target)
-        return Goal(goal_id, end, home=not domain.contains(end[None])[0])
+        goal = Goal(goal_id, end, home=not domain.contains(end[None])[0])
+        self.go(goal, pause_s=_NEXT_TARGET_S * self.speedup)
 
-    def go(self, goal: Goal) -> None:
-        """Start a goal; repeat the answer if it is known, continue if it is under way."""
+    def go(self, goal: Goal, pause_s: float = 0.0) -> None:
+        """Start a goal; repeat the answer if it is known, continue if it is under way.
+
+        Parameters
+        ----------
+        goal : Goal
+        pause_s : float
+            How long to wait at its site before sampling, on the robot's clock.
+        """
         if self._leg is not None and self._leg.goal.id == goal.id:
             return
         if goal.id in self._answers:
@@ -146,7 +159,7 @@ class Robot:
             self._answer(number, GoalRejected(goal.id, problem))
             return
         self.hold()
-        self._start(goal, number)
+        self._start(goal, number, pause_s)
 
     def cancel(self, goal: str) -> None:
         """Abandon the goal with this id and report what was done of it, which may be nothing."""
@@ -224,8 +237,8 @@ class Robot:
             return GoHome(0, goal.id, end, route=route)
         return Query(goal.site, goal.controls, goal.level, id=goal.id, route=route)
 
-    def _start(self, goal: Goal, number: int) -> None:
-        world, key, now_s = self.world, self._key(goal, number), self._time_s
+    def _start(self, goal: Goal, number: int, pause_s: float) -> None:
+        world, key, now_s = self.world, self._key(goal), self._time_s
         trip = self._order(goal, sampling=False)
 
         def takes(order: Order) -> tuple[float, float]:
@@ -245,13 +258,14 @@ class Robot:
             self._rate * travel,
             self._rate * max(0.0, cost - travel),
             self._end(goal),
+            0.0 if goal.home else pause_s,
         )
         self.reading = math.nan
 
-    def _key(self, goal: Goal, number: int) -> int:
-        """Return the key of the random streams: the number in the goal's id, or that of the goal itself."""
+    def _key(self, goal: Goal) -> int:
+        """Return the key of the random streams: the number in the goal's id, or that of the sample."""
         tail = goal.id.rpartition("#")[0].rpartition("/")[2]
-        return int(tail) if tail.isdecimal() else number
+        return int(tail) if tail.isdecimal() else self._samples
 
     def _move(self, leg: _Leg, now_s: float) -> None:
         """Advance along the path, sample at its end, and drain the battery, as time passes."""
@@ -260,7 +274,10 @@ class Robot:
         self.position, passed = _along(leg.path, travelled)
         self._track.extend(leg.path[leg.passed : passed])
         leg.passed = max(leg.passed, passed)
-        paid = travelled * leg.travel + _fraction(passed_s - leg.travel_s, leg.sampling_s) * leg.sampling
+        paid = (
+            travelled * leg.travel
+            + _fraction(passed_s - leg.travel_s - leg.pause_s, leg.sampling_s) * leg.sampling
+        )
         self.remaining = max(0.0, self.remaining - (paid - leg.paid))
         leg.paid = paid
 
@@ -273,6 +290,7 @@ class Robot:
             result = self._result(goal.id, leg.paid, took_s)
         else:
             self.position, self.reading = self._sample(leg)
+            self._samples += 1
             result = replace(
                 self._result(goal.id, leg.paid, took_s),
                 sites=self.position[None],
@@ -283,7 +301,7 @@ class Robot:
 
     def _sample(self, leg: _Leg) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
-        goal, key = leg.goal, self._key(leg.goal, leg.number)
+        goal, key = leg.goal, self._key(leg.goal)
         query = Query(goal.site, goal.controls, goal.level, id=goal.id)
         if (astray := self._fault("astray", leg.number)) is not None:
             off = leg.end + astray.amount * np.eye(len(leg.end))[0]
