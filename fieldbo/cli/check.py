@@ -21,6 +21,10 @@ def check(
             "--set", help="Override a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"
         ),
     ] = None,
+    vehicle: Annotated[
+        str | None,
+        typer.Option(help="With a mission: the vehicle file of the run, for its fence.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
     from fieldbo.errors import InputError
@@ -46,18 +50,24 @@ def check(
             where="--set",
             fix=f"edit the {kind}'s file",
         )
+    if vehicle is not None and kind != "mission":
+        raise InputError(
+            f"--vehicle {vehicle} does not apply to a {kind}",
+            expected="--vehicle with a mission",
+            where="--vehicle",
+        )
     name = path if path.exists() else file
     if kind == "vehicle":
         lines = describe_vehicle(file)
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _mission(name, set_ or [])
+        lines = _mission(name, set_ or [], vehicle)
     typer.echo("\n".join(lines))
 
 
-def _mission(name: str | Path, pairs: list[str]) -> list[str]:
-    """Return lines that describe a mission and its world, with warnings."""
+def _mission(name: str | Path, pairs: list[str], vehicle: str | None) -> list[str]:
+    """Return lines that describe a mission, its world and its vehicle, with warnings."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
@@ -65,6 +75,7 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
+    from fieldbo.vehicles.description import describe_vehicle
 
     mission = load_mission(name, overrides(pairs))
     agent = Agent(mission)
@@ -74,8 +85,24 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
     return [
         *describe_mission(mission, question),
         *describe_world(mission.world),
+        *([] if vehicle is None else [*describe_vehicle(vehicle), *_fence(vehicle, mission)]),
         *(f"warning: {warning}" for warning in warnings),
     ]
+
+
+def _fence(vehicle: str, mission: Mission) -> list[str]:
+    """Return lines on the fence of a MAVLink vehicle; none for others."""
+    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.vehicles.mavlink.geofence import describe_geofence, geofence
+    from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.settings import located
+
+    file, axes = LoadedVehicleFile.read(vehicle), mission.world.domain.axes
+    link, frame = file.link, file.settings.frame
+    if not isinstance(link, Mavlink):
+        return []
+    ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
+    return describe_geofence(geofence(mission, ground, link.fence), mission, link.upload_fence)
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

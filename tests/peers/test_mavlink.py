@@ -23,14 +23,16 @@ from peers.processes import fieldbo, free_port, python, until
 from working_folder import write
 
 from fieldbo.domain.frame import Frame, Origin
+from fieldbo.errors import VehicleError
 from fieldbo.messages import Lost, Observation, Query, Rejected
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import for_new_run, vehicle_of
-from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
+from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.remote.link import Goal, GoalResult, Heartbeat, PositionReport, Reading
+from fieldbo.vehicles.remote.link import Goal, GoalRejected, GoalResult, Heartbeat, PositionReport, Reading
 
 HERE = Path(__file__).parent
 
@@ -584,7 +586,8 @@ def test_an_uploaded_plan_arrives_item_by_item(troubles, tmp_path):
         assert (one["seq"], one["command"], one["frame"]) == (number, 16, 5)
         assert (one["x"], one["y"]) == (round(latitude * 1e7), round(longitude * 1e7))
         assert one["z"] == pytest.approx(altitude, abs=1e-4)
-        assert (one["param1"], one["autocontinue"], one["current"]) == (7.0, 1, int(number == 0))
+        assert (one["param1"], one["autocontinue"]) == (item["params"][0], 1)
+        assert (one["param1"] in (0.0, 7.0), one["current"]) == (True, int(number == 0))
         assert math.isnan(one["param4"])
 
 
@@ -598,7 +601,9 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     axes = pond_mission(tmp_path).world.domain.axes
     ground = Frame(Origin(47.31, 8.58, 406.0), along="x", left="y").over(axes)
     link = Mavlink(f"udpin:127.0.0.1:{free_port(socket.SOCK_DGRAM)}", altitude=altitude)
-    way = waypoints([[0, 0], [10, 50], [60, 0]], ground, link, stay_s=4.0)
+    points = np.array([[60.0, 0.0], [0, 0], [10, 50], [60, 0]])
+    fence = GeoFence(ground)
+    way = waypoints(Track(points, np.array([False, True, True, True])), fence, stay_s=4.0)
     write(
         tmp_path / "boat.toml",
         f'format = 1\n[link]\nkind = "mavlink"\nconnection = "{link.connection}"\n{POND}',
@@ -609,7 +614,7 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     ):
         station.add_any_connection(link.connection.replace(":", "://", 1))
         boat = station.first_autopilot(timeout_s=30.0)
-        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, ground, link))
+        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, fence, link))
 
     items = read.mission_items[-len(way) :]  # of a boat of ArduPilot's modes, home comes first
     assert [(one.x, one.y) for one in items] == [
@@ -618,3 +623,90 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     assert [one.z for one in items] == pytest.approx([one.altitude for one in way], abs=1e-4)
     assert {(one.command, one.param1, one.autocontinue) for one in items} == {(16, 4.0, 1)}
     assert {one.frame for one in items} == {0 if altitude == "absolute" else 3}
+
+
+# -- fences ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("troubles", [(), ("--loss", 0.2, "--double", 0.2)], ids=["good link", "poor link"])
+def test_an_uploaded_fence_is_read_back_and_stays(troubles, tmp_path):
+    pond(tmp_path)
+    with Router(*troubles) as router:
+        router.link += "\nupload_fence = true"
+        file, world = drone(tmp_path, router), tmp_path / "pond" / "world.toml"
+        with robot(file, world) as boat:
+            boat.wait_for("ready")
+            files = ("--vehicle", file, "--out", tmp_path / "a.plan")
+            for first in (True, False):
+                with fieldbo("plan", tmp_path / "pond.toml", *files, "--upload") as program:
+                    assert program.wait(120.0) == 0, program.output
+                    assert ("the vehicle has no fence" in program.output) == first
+                    assert ("it was read back and agrees" in program.output) == first
+            stored = [line for line in boat.lines if line.startswith("stored")]
+
+    polygons = json.loads((tmp_path / "a.plan").read_text())["geoFence"]["polygons"]
+    assert [polygon["inclusion"] for polygon in polygons] == [True]
+    fences = [line for line in stored if line.endswith("of kind 1")]
+    assert set(fences) == {f"stored {len(polygons[0]['polygon'])} items of kind 1"}
+
+
+@pytest.mark.parametrize("upload", [True, False])
+def test_the_fence_is_settled_before_the_vehicle_is_guided(upload, tmp_path, caplog):
+    mission = pond_mission(tmp_path)
+    with Router() as router:
+        router.link += f"\nupload_fence = {str(upload).lower()}"
+        file = drone(tmp_path, router)
+        with robot(file, tmp_path / "pond" / "world.toml", "--speedup", 20) as boat:
+            boat.wait_for("ready")
+            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+                vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
+                assert isinstance(settled(vehicle), Observation)
+            lines = [line for line in boat.lines if line.startswith(("stored", "armed, GUIDED"))]
+    assert lines == [*(["stored 4 items of kind 1"] if upload else []), "armed, GUIDED"]
+    assert "the vehicle has no fence" in caplog.text
+
+
+def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
+    """Its own, empty fence is what it tells even after it accepted another."""
+    wire, heard, connection = on_the_air
+    object.__setattr__(connection._link, "upload_fence", True)
+    connection.go(Goal("run/0#a", np.array([10.0, 0.0])))
+    deadline = time.monotonic() + 20.0
+    targets = []
+    while not any(isinstance(one, GoalRejected) for one in heard) and time.monotonic() < deadline:
+        heartbeat(wire)
+        place(wire, round(1000 * time.monotonic()))
+        while (message := wire.recv_match(blocking=True, timeout=0.05)) is not None:
+            kind = message.get_type()
+            if kind == "MISSION_REQUEST_LIST":
+                wire.mav.mission_count_send(254, 190, 0, 1)
+            elif kind == "MISSION_COUNT":
+                wire.mav.mission_ack_send(254, 190, 0, 1)
+            elif kind == "SET_POSITION_TARGET_GLOBAL_INT":
+                targets.append(message)
+    (rejected,) = [one for one in heard if isinstance(one, GoalRejected)]
+    assert "the vehicle holds another fence than the one uploaded" in rejected.reason
+    assert targets == []
+
+
+# -- signing ---------------------------------------------------------------------------------------------
+
+
+def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch):
+    mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
+    with Router() as router:
+        router.link += '\nsigning_key_from = "BOAT_KEY"'
+        file = drone(tmp_path, router, POND, "[watch]\nconnect_s = 4")
+        monkeypatch.setenv("BOAT_KEY", "perch")
+        with robot(file, world, "--speedup", 20) as boat:
+            boat.wait_for("ready")
+            monkeypatch.setenv("BOAT_KEY", "pike")
+            with (
+                pytest.raises(VehicleError, match="no robot answers"),
+                vehicle_of(for_new_run(str(file)), mission),
+            ):
+                pass
+            monkeypatch.setenv("BOAT_KEY", "perch")
+            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+                vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
+                assert isinstance(settled(vehicle), Observation)

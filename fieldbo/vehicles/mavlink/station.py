@@ -11,6 +11,7 @@ Who has control of the vehicle:
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -27,9 +28,10 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
+from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.transfer import Transfer, settle_fence
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,
@@ -42,6 +44,8 @@ from fieldbo.vehicles.remote.link import (
     Reading,
     Unreachable,
 )
+
+_log = logging.getLogger(__name__)
 
 _TURN_S = 0.05
 _HEARTBEAT_S = 1.0  # usual interval of ground stations and vehicles
@@ -83,10 +87,11 @@ def _import(module: str, package: str) -> ModuleType:
         ) from None
 
 
-def opened(address: str, module: ModuleType, *, system: int, component: int, baud: int = 57_600) -> Any:
-    """Return an open connection to `address` for a system and component.
+def opened(link: MavlinkSettings, address: str, module: ModuleType, *, system: int, component: int) -> Any:
+    """Return an open connection to `address`, one end of a link, for a system and component.
 
-    It raises an error if the TCP connection closes.
+    It raises an error if the TCP connection closes. Messages are signed if the link has a key, and others
+    are then ignored.
 
     Raises
     ------
@@ -94,13 +99,15 @@ def opened(address: str, module: ModuleType, *, system: int, component: int, bau
         The connection cannot be opened.
     """
     wire = module.mavlink_connection(
-        address, baud=baud, source_system=system, source_component=component, retries=1, udp_timeout=10
+        address, baud=link.baud, source_system=system, source_component=component, retries=1, udp_timeout=10
     )
 
     def ended() -> None:
         raise ConnectionError(f"{address} hung up")
 
     wire.handle_eof = wire.handle_disconnect = ended
+    if (key := link.signing_key) is not None:
+        wire.setup_signing(key)
     return wire
 
 
@@ -148,8 +155,9 @@ class Sequence:
 class GroundStation(Connection):
     """The ground station. Its state belongs to its one thread, which executes what is put into `_todo`."""
 
-    def __init__(self, link: MavlinkSettings, ground: Ground, on_report: OnReport) -> None:
-        self._link, self._mavutil, self._ground, self._report = link, mavutil(link), ground, on_report
+    def __init__(self, link: MavlinkSettings, fence: GeoFence, on_report: OnReport) -> None:
+        self._link, self._mavutil, self._ground, self._report = link, mavutil(link), fence.ground, on_report
+        self._fence, self._fence_is_settled = fence, False
         self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._closing = threading.Event()
         self._wire: Any = None
@@ -194,11 +202,11 @@ class GroundStation(Connection):
         while not self._closing.is_set():
             try:
                 self._wire = opened(
+                    link,
                     link.connection,
                     self._mavutil,
                     system=link.own_system,
                     component=self._mavutil.mavlink.MAV_COMP_ID_MISSIONPLANNER,
-                    baud=link.baud,
                 )
                 try:
                     while not self._closing.is_set():
@@ -215,9 +223,8 @@ class GroundStation(Connection):
         while not self._todo.empty():
             self._todo.get()()
         message = self._wire.recv_match(blocking=True, timeout=_TURN_S)
-        from_vehicle = message is not None and message.get_srcSystem() == self._link.system
-        if from_vehicle and self._sequence.is_new(message):
-            self._receive(message)
+        if message is not None and message.get_srcSystem() == self._link.system:
+            self._take(message)
         self._send_what_is_due()
 
     def _flush(self) -> None:
@@ -233,6 +240,9 @@ class GroundStation(Connection):
             for number, hertz in _STREAMS.items():
                 self._command(511, number, 1e6 / hertz)  # MAV_CMD_SET_MESSAGE_INTERVAL, in microseconds
         if self._mode is None or self._control not in (_Control.REQUESTED, _Control.OURS):
+            return
+        if not self._fence_is_settled and self._goal is not None:
+            self._settle_fence()
             return
         if self._to_stay and self._position is not None and self._position_is_fresh:
             self._aim(self._position)
@@ -269,7 +279,7 @@ class GroundStation(Connection):
 
     def _go(self, goal: Goal) -> None:
         target = self._ground.geodetic(goal.site)[0]
-        if self._link.fence is not None and (why := self._objection(target)) is not None:
+        if not goal.home and (why := self._fence.objection(target, self._position)) is not None:
             self._report(GoalRejected(goal.id, why))
             return
         self._goal, self._began_s = goal, time.monotonic()
@@ -277,11 +287,19 @@ class GroundStation(Connection):
         if self._control is _Control.FREE:
             self._control = _Control.REQUESTED
 
-    def _objection(self, target: Array) -> str | None:
-        assert self._link.fence is not None
-        origin = self._ground.origin
-        assert origin is not None
-        return self._link.fence.objection(target, self._position, [origin.latitude, origin.longitude, 0.0])
+    def _settle_fence(self) -> None:
+        """Compare the vehicle's own fence with ours, and upload ours if asked to, before the first target."""
+        results = self._mavutil.mavlink.enums["MAV_MISSION_RESULT"]
+        transfer = Transfer(self._wire, self._link, results, self._take)
+        try:
+            for note in settle_fence(transfer, self._fence, self._link.upload_fence):
+                _log.warning("%s: %s", self._link.address, note)
+            self._fence_is_settled = True
+        except VehicleError as error:
+            goal = self._goal
+            self._hold()
+            if goal is not None:
+                self._report(GoalRejected(goal.id, f"the fence could not be uploaded: {error}"))
 
     def _cancel(self, goal: str) -> None:
         if self._goal is not None and self._goal.id == goal:
@@ -303,6 +321,11 @@ class GroundStation(Connection):
         self._sending.next_s, self._insist_until_s = 0.0, time.monotonic() + _INSIST_S
 
     # -- messages --------------------------------------------------------------------------------------
+
+    def _take(self, message: Any) -> None:
+        """Receive a message of the vehicle unless it is a duplicate or late."""
+        if self._sequence.is_new(message):
+            self._receive(message)
 
     def _receive(self, message: Any) -> None:
         kind = message.get_type()
