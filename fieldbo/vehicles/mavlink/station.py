@@ -165,6 +165,7 @@ class GroundStation(Connection):
         self._mode: tuple[int, int, int] | None = None  # the guided mode, as requested
         self._sequence = Sequence()
         self._boot_ms = 0
+        self._last_reading: tuple[int, int, int, str] | None = None  # who sent it, when, and its value
         self._keeps_target = False  # whether the autopilot remembers a target
         self._insist_until_s = 0.0
         self._heartbeat, self._sending = _Timer(_HEARTBEAT_S), _Timer(_TARGET_S)
@@ -380,6 +381,14 @@ class GroundStation(Connection):
         self._report(PositionReport(self._ground.from_geodetic(self._position)[0]))
 
     def _take_reading(self, message: Any) -> None:
-        """Report a reading if the vehicle's position is known."""
-        if message.name == self._link.reading and self._position_is_fresh:
+        """Report a reading if it is new and the vehicle's position is known.
+
+        The same value of the same time is a repeat; a sensor without a clock sends 0 as the time.
+        """
+        if message.name != self._link.reading or not self._position_is_fresh:
+            return
+        sender = message.get_srcSystem(), message.get_srcComponent()
+        reading = (*sender, message.time_boot_ms, str(message.value))
+        if message.time_boot_ms == 0 or reading != self._last_reading:
             self._report(Reading(message.value))
+        self._last_reading = reading

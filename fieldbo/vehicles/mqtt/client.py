@@ -62,16 +62,23 @@ class Broker:
     """Whether to encrypt the link and check the broker's certificate."""
     ca_file: str | None = None
     """PEM file of the authority that signed the broker's certificate; by default the system's authorities."""
+    cert_file: str | None = None
+    """PEM file of the certificate with which fieldbo identifies itself to the broker, if it asks for one."""
+    key_file: str | None = None
+    """PEM file of that certificate's private key, without a passphrase; by default in `cert_file`."""
 
     def __post_init__(self) -> None:
         if self.password_from is not None and self.user_from is None:
             raise InputError(
                 "password_from is given without user_from", expected="both", where="link.user_from"
             )
-        if self.ca_file is not None and not self.tls:
-            raise InputError(
-                "ca_file is given without TLS", expected="tls = true with ca_file", where="link.ca_file"
-            )
+        for name in ("ca_file", "cert_file"):
+            if getattr(self, name) is not None and not self.tls:
+                raise InputError(
+                    f"{name} is given without TLS", expected=f"tls = true with {name}", where=f"link.{name}"
+                )
+        if self.key_file is not None and self.cert_file is None:
+            raise InputError("key_file is given without cert_file", expected="both", where="link.cert_file")
 
     @property
     def url(self) -> str:
@@ -111,13 +118,48 @@ class Broker:
         if not self.tls:
             return None
         try:
-            return ssl.create_default_context(cafile=self.ca_file)
+            context = ssl.create_default_context(cafile=self.ca_file)
         except OSError as error:
             raise InputError(
                 f"{self.ca_file} cannot be read: {error}",
                 expected="a PEM file of certificates",
                 where="link.ca_file",
             ) from None
+        if self.cert_file is not None:
+            try:
+                context.load_cert_chain(self.cert_file, self.key_file, password=_no_passphrase)
+            except OSError as error:
+                files = " and ".join(file for file in (self.cert_file, self.key_file) if file is not None)
+                raise InputError(
+                    f"{files} cannot be used: {error}",
+                    expected="PEM files of a certificate and its private key",
+                    where="link.cert_file",
+                ) from None
+        return context
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the link unsafe, one sentence each; empty for a broker on this machine."""
+        if self.host == "localhost" or self.host == "::1" or self.host.startswith("127."):
+            return []
+        if self.user_from is None and self.cert_file is None:
+            return [
+                f"anyone who can reach the broker at {self.url} can command the robot: protect it with a "
+                "password (user_from, password_from) or client certificates (cert_file, key_file)"
+            ]
+        if not self.tls:
+            return [f"the password crosses the network to {self.url} in plain text: set tls = true"]
+        return []
+
+
+def _no_passphrase() -> str:
+    """Fail instead of asking at the terminal, where nobody may be."""
+    raise InputError(
+        "the private key has a passphrase",
+        expected="a PEM file without one, readable by you alone",
+        where="link.key_file",
+        fix="openssl pkey -in KEY -out KEY-WITHOUT-PASSPHRASE",
+    )
 
 
 class MqttClient:
