@@ -74,7 +74,9 @@ def carry_out(
         for vehicle in vehicles:
             if why := getattr(vehicle, "unheld", ""):
                 at = getattr(vehicle, "address", "an unknown address")
-                typer.secho(f"fieldbo: the robot at {at} was NOT told to hold: {why}", fg="red", bold=True, err=True)
+                typer.secho(
+                    f"fieldbo: the robot at {at} was NOT told to hold: {why}", fg="red", bold=True, err=True
+                )
     raise typer.Exit(code)
 
 

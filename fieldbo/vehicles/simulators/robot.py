@@ -147,6 +147,11 @@ class Robot:
         """Report the outcome of a goal again, if it is known."""
         self._pending += self._answers.get(goal, [])
 
+    @property
+    def busy(self) -> bool:
+        """Whether a goal is under way."""
+        return self._leg is not None
+
     def knows(self, goal: str) -> bool:
         """Return True if the goal was answered or is under way."""
         return goal in self._answers or (self._leg is not None and self._leg.goal.id == goal)
