@@ -14,6 +14,7 @@ from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Connection, Link, OnReport
 
 
@@ -40,4 +41,4 @@ class Mavlink(MavlinkSettings, Link):
             )
         from fieldbo.vehicles.mavlink.station import GroundStation
 
-        return GroundStation(self, ground, on_report)
+        return GroundStation(self, ground, Fixes(mission), on_report)

@@ -104,7 +104,7 @@ class Remote(Vehicle):
         self._heard_s = self._telemetry_s = -math.inf
         self._unreachable = ""
         self._taken: Taken | None = None
-        self.unheld = ""
+        self.unheld, self._hold_s = "", -math.inf
         if self.watch.when_planner_silent == "home" and self.spec.home is None:
             raise InputError(
                 'when_planner_silent = "home", but the vehicle has no home in this mission',
@@ -183,6 +183,7 @@ class Remote(Vehicle):
         if self._connection is None:
             return
         self._connection.hold()
+        self._hold_s = time.monotonic()
         if why := self._wait_for_hold(_DELIVERY_S):
             raise VehicleError(
                 f"the robot at {self.address} was NOT told to hold: {why}\n"
@@ -191,13 +192,13 @@ class Remote(Vehicle):
             )
 
     def _wait_for_hold(self, seconds: float) -> str:
-        """Wait until a hold has left for a robot that is there; return why it has not."""
+        """Wait until a hold has left, and the robot has been heard since; return why that is not so."""
         assert self._connection is not None
         end = time.monotonic() + seconds
         while True:
-            silent_s = time.monotonic() - self._heard_s
             self.unheld = self._connection.unsent()
-            if not self.unheld and silent_s > self.watch.silence_s:
+            if not self.unheld and self._heard_s <= self._hold_s:
+                silent_s = time.monotonic() - self._heard_s
                 self.unheld = f"no sign of life from it for {silent_s:.1f} s"
             if not self.unheld or time.monotonic() > end:
                 return self.unheld
