@@ -355,6 +355,7 @@ class BehindRouter(Peer):
     tables = f"{POND}\n{ARRIVAL}"
     within = ACCURACY_M
     answers = False
+    claimed = True
     fence = ""
 
     def start(self):

@@ -604,6 +604,8 @@ def test_a_broker_with_password_and_tls_admits_only_clients_with_both(tmp_path):
 class BehindBroker(Peer):
     """A robot over MQTT; the broker can go away and come back."""
 
+    misses_planner = claimed = True
+
     def start(self):
         self.broker = Broker(self.folder)
         self.link = f'kind = "mqtt"\nhost = "127.0.0.1"\nport = {self.broker.port}\ntopic = "fieldbo/boat"'
