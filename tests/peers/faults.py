@@ -517,7 +517,7 @@ class FaultTable(ABC):
         trial.write_file("planner_silence_s = 3.0")
         robot = trial.robot(speedup=2.0)
         run = trial.start()
-        row = trial.until_under_way(1, run)
+        row = trial.until_under_way(2, run)
         run.kill()
         robot.wait_for("holding", timeout_s=8.0)
 

@@ -1,6 +1,6 @@
 """The MQTT protocol between fieldbo and a robot, or a factory cell: all that your robot's program must do.
 
-Write the program in any language. It connects to the same MQTT broker as fieldbo and uses eight topics below
+Write the program in any language. It connects to the same MQTT broker as fieldbo and uses nine topics below
 one common prefix, the `topic` in the vehicle file; here it is ``fieldbo/boat``.
 
 ====================  =========  ======================================  ===================================
@@ -11,6 +11,7 @@ topic                 QoS        when it is sent                         what it
 ``.../cancel``        1          an order takes too long                 abandon this goal
 ``.../hold``          1          the run was interrupted                 stay in place
 ``.../ask``           1          after a break, or when a run resumes    what became of this goal?
+``.../planner``       0, retain  about once a second; as the last will   the planner is online, or offline
 *from the robot*
 ``.../status``        1, retain  on connecting; as the last will         the program is online, or offline
 ``.../telemetry``     0          about once a second                     sign of life, position, battery
@@ -19,12 +20,13 @@ topic                 QoS        when it is sent                         what it
 ====================  =========  ======================================  ===================================
 
 Every payload is a JSON object in UTF-8. Numbers are finite; ``null`` means unknown. Both sides ignore keys
-that they do not know, and messages that they cannot understand. Only ``status`` is retained; ignore any other
-retained message, since it is stale. Connect with a clean session, so that the broker stores nothing for you.
+that they do not know, and messages that they cannot understand. Only ``status`` and ``planner`` are retained;
+ignore any retained message, since it is stale. Connect with a clean session, so that the broker stores
+nothing for you.
 
 An example
 ----------
-The robot connects, subscribes to the four topics, then announces itself::
+The robot connects, subscribes to the five topics, then announces itself::
 
     fieldbo/boat/status     {"online": true}
     fieldbo/boat/telemetry  {"position": {"along": 120.4, "depth": 0.0}, "battery_share": 0.87}
@@ -53,6 +55,11 @@ Messages to the robot
     - ``level`` (integer): which of the sensor's levels to use.
     - ``home`` (true or false): the trip home, on which you need not sample.
     - ``seconds`` (number or null): the expected duration.
+    - ``planner_silence_s`` (number) and ``return_route`` (array of objects): what to do if you hear nothing
+      from the planner for this many seconds, by your own clock. An empty ``return_route`` means: stay in
+      place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
+      which your battery covers together with the trip home, then pass these points in turn, from the goal's
+      site; the last one is home. The latest goal decides; ``hold`` ends it.
 
     The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
     it, continue; if you have finished it, send its result again. A goal with another id replaces the one
@@ -65,6 +72,11 @@ Messages to the robot
     ``{}``. Stay in place until the next goal; answer the goal under way as if it had been cancelled.
 ``ask``
     ``{"id": ...}``. If you know the result of this goal, send it again; if not, do nothing.
+``planner``
+    ``{"online": true, "session": "3f2a91c4", "run": "lake-1", "mission": "lake-level-set", "host": "laptop",
+    "since_s": 1763845512.0}``: fieldbo's own sign of life, and its claim on the robot. Any message to you is
+    one, except a retained one and ``{"online": false, ...}``, which says that the planner has gone. There is
+    one planner per robot: a second one sees the claim and does not start, unless the first has gone.
 
 Messages from the robot
 -----------------------
