@@ -19,7 +19,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.station import mavutil, opened
+from fieldbo.vehicles.mavlink.wire import mavutil, opened
 
 _WAYPOINT = 16  # MAV_CMD_NAV_WAYPOINT
 _ARDUPILOT = 3  # MAV_AUTOPILOT_ARDUPILOTMEGA

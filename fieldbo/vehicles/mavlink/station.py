@@ -17,29 +17,23 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import re
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from errno import EADDRINUSE
 from functools import partial
-from importlib import import_module
-from pathlib import Path
 from queue import SimpleQueue
-from tempfile import gettempdir
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
-from fieldbo.errors import VehicleError
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.wire import Sequence, lock_file, mavutil, opened
 from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
@@ -68,7 +62,6 @@ _REQUEST_S = 1.0
 _REOPEN_S = 1.0  # wait before reopening a broken link
 _STALE_S = 2.0  # request positions if none came for this long
 _OTHERS = 3  # heartbeats of another ground station after which it is reported
-_OVERTAKE_S = 1.0  # packets overtake each other by less than this
 _SET_BACK_MS, _FRESH_MS = 2_000, 60_000  # a clock set back this far, to less than that, means a restart
 
 _STATION = 6  # MAV_TYPE_GCS
@@ -76,51 +69,6 @@ _POSITION_ONLY = 0b110111111000  # mask of a target without velocity, accelerati
 _FRAMES = {"absolute": 5, "relative": 6}  # MAV_FRAME_GLOBAL_INT, MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
 _OFFBOARD = 6  # PX4's main mode
 _STREAMS = {33: 5.0, 147: 1.0}  # GLOBAL_POSITION_INT, BATTERY_STATUS: rates in Hz
-
-
-def mavutil(link: MavlinkSettings) -> ModuleType:
-    """Return pymavlink's `mavutil`, set to MAVLink 2.
-
-    Raises
-    ------
-    VehicleError
-        pymavlink is not installed, or pyserial is missing for a serial port.
-    """
-    if link.serial:
-        _import("serial", "pyserial")
-    os.environ["MAVLINK20"] = "1"  # read by pymavlink when it is imported
-    os.environ.setdefault("MAVLINK_DIALECT", "common")
-    return _import("pymavlink.mavutil", "pymavlink")
-
-
-def _import(module: str, package: str) -> ModuleType:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise VehicleError(
-            f"{package} is not installed\n  fix:      pip install 'fieldbo[mavlink]'"
-        ) from None
-
-
-def opened(address: str, module: ModuleType, *, system: int, component: int, baud: int = 57_600) -> Any:
-    """Return an open connection to `address` for a system and component.
-
-    It raises an error if the TCP connection closes.
-
-    Raises
-    ------
-    OSError
-        The connection cannot be opened.
-    """
-    wire = module.mavlink_connection(
-        address, baud=baud, source_system=system, source_component=component, retries=1, udp_timeout=10
-    )
-
-    def ended() -> None:
-        raise ConnectionError(f"{address} hung up")
-
-    wire.handle_eof = wire.handle_disconnect = ended
-    return wire
 
 
 class _Control(Enum):
@@ -145,31 +93,6 @@ class _Timer:
             return False
         self.next_s = now + self.every_s
         return True
-
-
-@dataclass
-class Sequence:
-    """Recognises new packets: each component numbers its own from 0 to 255, then starts over."""
-
-    newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
-
-    def is_new(self, message: Any) -> bool:
-        """Return True unless the packet is a duplicate or was overtaken by another."""
-        sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
-        newest, came_s = self.newest.get(sender, (0, -math.inf))
-        now = time.monotonic()
-        if (newest - number) % 256 < 128 and now < came_s + _OVERTAKE_S:
-            return False
-        self.newest[sender] = number, now
-        return True
-
-
-def _lock_file(link: MavlinkSettings) -> Path:
-    """Return the file that one program on this machine locks for a connection, or for a vehicle behind it."""
-    scheme, _, rest = link.connection.partition(":")
-    name = link.connection if link.serial else f"{rest}-{link.system}"
-    name = rest.rpartition(":")[2] if scheme == "udpin" else name
-    return Path(gettempdir()) / f"fieldbo-mavlink-{re.sub(r'[^A-Za-z0-9]+', '-', name)}.lock"
 
 
 class GroundStation(Connection):
@@ -213,7 +136,7 @@ class GroundStation(Connection):
         """Lock the connection on this machine: UDP would let two programs share a port, each half deaf."""
         from filelock import FileLock, Timeout
 
-        lock = FileLock(_lock_file(self._link), timeout=0, thread_local=False)
+        lock = FileLock(lock_file(self._link), timeout=0, thread_local=False)
         try:
             lock.acquire()
         except Timeout:

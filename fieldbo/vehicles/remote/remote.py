@@ -183,6 +183,7 @@ class Remote(Vehicle):
         if self._connection is None:
             return
         self._connection.hold()
+        self._listen(0.0)  # what came before is no sign that the hold has arrived
         self._hold_s = time.monotonic()
         if why := self._wait_for_hold(_DELIVERY_S):
             raise VehicleError(

@@ -200,6 +200,9 @@ class _Navigation(_Stream):
     def hold(self) -> None:
         self._node.do(self._goals.cancel)
 
+    def unsent(self) -> str:
+        return self._goals.unsent()
+
     def close(self) -> None:
         self._goals.flush()
         super().close()
