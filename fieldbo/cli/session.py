@@ -71,6 +71,12 @@ def carry_out(
         with saving(folder):
             result.save(folder)
         _show(result, folder, console, stopped)
+        for vehicle in vehicles:
+            if why := getattr(vehicle, "unheld", ""):
+                at = getattr(vehicle, "address", "an unknown address")
+                typer.secho(
+                    f"fieldbo: the robot at {at} was NOT told to hold: {why}", fg="red", bold=True, err=True
+                )
     raise typer.Exit(code)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -25,6 +26,8 @@ from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated
 
 _WAIT_S = 0.2
+
+_log = logging.getLogger(__name__)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -266,8 +269,10 @@ class _Loop:
         """Tell every vehicle to hold its position, even if others fail or a second Ctrl-C arrives."""
         with suppress(KeyboardInterrupt), unbroken():
             for vehicle in self.vehicles:
-                with suppress(Exception):
+                try:
                     vehicle.hold()
+                except Exception as error:  # at once: closing the vehicles may take a while
+                    _log.critical("%s", error)
 
     def _reconnect(self) -> None:
         """Give new vehicles their history; send outstanding orders again unless their outcome is known."""

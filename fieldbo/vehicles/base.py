@@ -85,7 +85,13 @@ class Vehicle(ABC):
         """Abandon an order; it must still be settled."""
 
     def hold(self) -> None:
-        """Stay in place until the next order."""
+        """Stay in place until the next order.
+
+        Raises
+        ------
+        VehicleError
+            The vehicle could not be told to. Keep trying until `close`, for as long as is reasonable.
+        """
 
     def close(self) -> None:
         """Release links and files."""
