@@ -275,7 +275,8 @@ class Affordability:
         for limit, ledger in zip(self.limits, (self.ledger, self.time_ledger), strict=False):
 
             def going(start: Array, limit: Limit = limit) -> Array:
-                return np.min([limit.going(start, sites, controls, level) for controls in sets], axis=0)
+                prices = [limit.going(start, sites, controls, level) for controls in sets]
+                return np.asarray(np.minimum.reduce(prices))
 
             needed = self._at_most(going, ledger) + limit.back(sites)
             ruled_out[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))

@@ -253,7 +253,7 @@ class Ledger:
             self.latest.append((0.0, used))
 
     def _advance(self, used: float, may_take: Mapping[str, float]) -> None:
-        """Charge `used` to lost orders that may still be under way, and set aside what they may still take."""
+        """Charge `used` to lost orders that may still be under way; set aside what they may still take."""
         self.charges.append(used)
         for order, part in self._shares(used, self.lost).items():
             entry = self.entries[order]
@@ -263,7 +263,7 @@ class Ledger:
             entry.declared = entry.spent + max(0.0, left)
 
     def settle_lost(self, used: float, over: Iterable[str] | None = None) -> None:
-        """Charge `used` to lost orders, by default to all of them, and set nothing aside for them any more."""
+        """Charge `used` to lost orders, by default to all, and set nothing aside for them any more."""
         self.charges.append(used)
         for order, part in self._shares(used, self.lost if over is None else over).items():
             entry = self.entries[order]

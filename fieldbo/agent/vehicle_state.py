@@ -72,7 +72,7 @@ class VehicleState(Affordability):
     def lose(self, order: str) -> None:
         """Remove an order of unknown outcome from the queue; what was set aside for it stays."""
         self.lost_in_a_row += 1
-        self.adrift |= {order: queued for queued in self.queue if queued.id == order}
+        self.adrift |= {str(queued.id): queued for queued in self.queue if queued.id == order}
         if (latest := self.under_way) is not None and self._is_located(latest):
             self.glimpsed = latest.position
         for ledger in (self.ledger, self.time_ledger):

@@ -331,6 +331,8 @@ class Remote(Vehicle):
         self._outcomes.setdefault(event.order, []).append(event)
         if isinstance(event, Rejected) or (isinstance(event, Observation) and event.last):
             self._settled.add(event.order)
+        if isinstance(event, Rejected):
+            self._filter.drop(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
         self._telemetry_s = time.monotonic()
