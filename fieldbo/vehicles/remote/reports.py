@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.messages import Event, GoHome, Observation, Order, Query, Telemetry
+from fieldbo.messages import Event, GoHome, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
@@ -140,6 +140,9 @@ class ReportFilter:
                         self._offset = max(0.0, event.pack - event.remaining)
         for order in orders:
             self.begin(order)
+        for event in events:
+            if isinstance(event, Rejected):
+                self.drop(event.order)
 
     def declared_s(self, order: Order) -> float:
         """Return the declared duration of an order from here, in seconds; NaN if none is declared."""
@@ -161,7 +164,7 @@ class ReportFilter:
     def take_position(self, position: Array) -> None:
         """Take the robot's position if it is plausible."""
         if self.is_plausible(position):
-            self._reported, self._reported_s = np.asarray(position, dtype=float), self.now_s
+            self._reported, self._reported_s = np.asarray(position, dtype=float), clock_s()
 
     @property
     def _full(self) -> float:
@@ -177,8 +180,8 @@ class ReportFilter:
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before.
 
-        If the battery holds more than the mission may use, only what was used of it counts. A level that rises
-        beyond the reports' accuracy is believed once the next report confirms it.
+        If the battery holds more than the mission may use, only what was used of it counts. A level that
+        rises beyond the reports' accuracy is believed once the next report confirms it.
         """
         before, amount = self._remaining_now, self._amount(report)
         if amount is None or not self._is_believed(amount):
@@ -236,7 +239,7 @@ class ReportFilter:
             remaining=remaining,
             time_s=now_s,
             accuracy=self._accuracy,
-            located_s=min(now_s, self._reported_s),
+            located_s=0.0 if known is None else min(now_s, self._ahead_s + self._reported_s),
             measured_s=None
             if remaining is None
             else self._ahead_s + self._battery_s - self.settings.battery.delay_s,
@@ -286,7 +289,7 @@ class ReportFilter:
         if leg.number >= self._newest:  # a late result reports a position of the past
             self._newest, self.position = leg.number, position
             if known:
-                self._reported, self._reported_s = np.asarray(result.position, dtype=float), ended_s
+                self._reported, self._reported_s = np.asarray(result.position, dtype=float), clock_s()
         return observation
 
     @property
@@ -358,12 +361,10 @@ class ReportFilter:
         cost, expected = self.mission.declared_cost, order.expected_cost or 0.0
         if cost is None or leg.number < self._newest:  # where the robot came from is no longer known
             return expected
-        lost = [other.site for other in self._legs.values() if self._newest < other.number < leg.number]
+        lost = (other.site for other in self._legs.values() if self._newest < other.number < leg.number)
+        starts = [self.position, *(site for site in lost if site is not None and np.isfinite(site).all())]
         prices = list[float]()
-        for start in (
-            self.position,
-            *(site for site in lost if site is not None and np.isfinite(site).all()),
-        ):
+        for start in starts:
             if isinstance(order, Query) and result.complete:
                 prices.append(float(cost.to(start, position[None], order.controls, order.level)[0]))
             else:

@@ -42,7 +42,7 @@ class Battery:
     accuracy: NonNegativeFloat | None = None
     """Accuracy of the battery reports, in the world's cost unit; by default 1% of a full battery."""
     delay_s: NonNegativeFloat = 5.0
-    """How old a battery report may be when it arrives, in seconds: a report that may be older than the result of
+    """How old a battery report may be when it arrives, in seconds: one that may be older than the result of
     an order does not raise what the mission may spend."""
 
 
