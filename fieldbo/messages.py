@@ -324,6 +324,11 @@ class Observation:
     time_s : float, optional
         Time at which the vehicle was at `position`, in seconds since the start; by default that of the last
         reading. The trip home has no reading.
+    estimated : bool
+        Whether `cost` is an estimate because the vehicle did not report it: what was really spent may be
+        more, up to the margin.
+    doubts : tuple of str
+        What the vehicle reported that was not believed.
     """
 
     order: str
@@ -338,9 +343,12 @@ class Observation:
     complete: bool = True
     channels: Mapping[str, Array] | None = None
     time_s: float | None = None
+    estimated: bool = False
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"observation of {self.order}"
+        object.__setattr__(self, "doubts", tuple(self.doubts))
         settled: dict[str, Any] = {
             "position": _row("position", self.position, where),
             "sites": _numbers("sites", self.sites, where),
@@ -422,6 +430,15 @@ class Telemetry:
         Seconds since the start of the run.
     accuracy : float
         Accuracy of `remaining`: a ledger that agrees with it to that accuracy stays as it is.
+    located_s : float, optional
+        When the vehicle was at `position`, in seconds since the start; by default `time_s`. A vehicle that is
+        heard from need not know where it is.
+    measured_s : float, optional
+        When `remaining` was measured at the latest, in seconds since the start; by default `time_s`.
+    pack : float, optional
+        What is left in the whole battery, of which the mission may use only a part.
+    doubts : tuple of str
+        What the vehicle reported that was not believed.
     """
 
     vehicle: int
@@ -429,19 +446,25 @@ class Telemetry:
     remaining: float | None
     time_s: float
     accuracy: float = 0.0
+    located_s: float | None = None
+    measured_s: float | None = None
+    pack: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
         object.__setattr__(self, "position", _row("position", self.position, where))
-        for name in ("remaining", "time_s", "accuracy"):
+        object.__setattr__(self, "doubts", tuple(self.doubts))
+        for name in ("remaining", "time_s", "accuracy", "located_s", "measured_s", "pack"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _number(name, value, where))
         if self.remaining is not None and math.isnan(self.remaining):
             object.__setattr__(self, "remaining", None)
         for name, least in (("position", -math.inf), ("time_s", -math.inf), ("accuracy", 0.0)):
             _check_finite(name, getattr(self, name), where, least)
-        if self.remaining is not None:
-            _check_finite("remaining", self.remaining, where)
+        for name in ("remaining", "located_s", "measured_s", "pack"):
+            if (value := getattr(self, name)) is not None:
+                _check_finite(name, value, where)
 
 
 @dataclass(frozen=True)
@@ -491,7 +514,7 @@ def to_plain(message: Order | Event) -> dict[str, Any]:
     return {"kind": _NAMES[type(message)], **body}
 
 
-_UNCHANGED = ("order", "id", "reason", "hyperparameters")
+_UNCHANGED = ("order", "id", "reason", "hyperparameters", "doubts")
 
 
 def _restored(value: Any) -> Any:

@@ -294,11 +294,13 @@ class Agent:
     def waits(self, vehicle: int = 0) -> bool:
         """Return True if a vehicle must be heard from before it is asked for an order.
 
-        The mission decides that (``agent.when_lost``). `ask` does not wait: it takes such a vehicle for lost.
+        A vehicle that sends telemetry is waited for after each lost order; one that does not, once as many
+        were lost as the mission tolerates, if the mission says so (``agent.when_lost``). `ask` does not wait.
         """
         state = self.vehicles[vehicle]
-        to_wait = state.spec.when_lost.then == "wait" and not state.abandoned
-        return state.out_of_touch and to_wait and state.ended is None
+        to_wait = state.out_of_touch and state.spec.when_lost.then == "wait"
+        silent = state.reports and state.lost_in_a_row > 0
+        return (to_wait or silent) and not state.abandoned and state.ended is None
 
     def abandon(self, vehicle: int = 0) -> None:
         """Stop waiting for a vehicle: unless it is heard from before the next `ask`, its part ends."""
@@ -371,6 +373,11 @@ class Agent:
         self.issued[order.id] = Issued(order, self.memory, self.why)
         self.asks += 1
         return order
+
+    def reopen(self, vehicle: int) -> None:
+        """Let a vehicle whose part ended because it was lost get orders again."""
+        self.vehicles[vehicle].reopen()
+        self.endings.pop(vehicle, None)
 
     # -- replay ----------------------------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ def _with_vehicles(
 
 
 def _show_trouble(console: Console, event: Event) -> None:
-    """Print rejected, lost and incomplete orders."""
+    """Print rejected, lost and incomplete orders, and reports that are not believed."""
     from fieldbo.messages import Lost, Observation, Rejected
 
     if isinstance(event, Lost | Rejected):
@@ -150,6 +150,8 @@ def _show_trouble(console: Console, event: Event) -> None:
         console.print(f"  {event.order} {problem}: {event.reason}", style="yellow", markup=False)
     elif isinstance(event, Observation) and not event.complete:
         console.print(f"  {event.order} was cut short", style="yellow", markup=False)
+    for doubt in getattr(event, "doubts", ()):
+        console.print(f"  {doubt}", style="yellow", markup=False)
 
 
 def _progress(step: Step, mission: Mission) -> str:
@@ -171,6 +173,7 @@ def _progress(step: Step, mission: Mission) -> str:
 def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
     """Print the report of a run and the place of its files; `stopped` says why it did not end."""
     from fieldbo.errors import counted
+    from fieldbo.messages import EndReason
 
     report = result.report()
     if result.end_reason is None:
@@ -187,5 +190,5 @@ def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
     console.print(
         f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
     )
-    if result.end_reason is None:
+    if result.end_reason in (None, EndReason.VEHICLE_LOST):
         console.print(f"  to continue: fieldbo resume {folder}", soft_wrap=True, markup=False)

@@ -76,6 +76,14 @@ class RunState:
         self.stops[vehicle] = reason
         self.news_pending = False
 
+    def reopen(self) -> None:
+        """Continue after the end: vehicles that were lost get orders again."""
+        self.end_reason = None
+        for vehicle in [number for number, why in self.stops.items() if why is EndReason.VEHICLE_LOST]:
+            del self.stops[vehicle]
+            self.agent.reopen(vehicle)
+        self.news_pending = False
+
     def tell(self, event: Event) -> bool:
         """Pass an event to the agent; return True if it settles an order.
 
@@ -97,6 +105,8 @@ class RunState:
         for row in rows:
             if row.kind == "end":
                 self.end_reason = EndReason(row.body["reason"])
+            elif row.kind == "reopened":
+                self.reopen()
             elif row.kind == "stop":
                 vehicle, reason = row.body["vehicle"], EndReason(row.body["reason"])
                 self.agent.replay_stop(vehicle, reason, row.body["memory"], row.body["why"])

@@ -87,6 +87,10 @@ class ByHand(Vehicle):
             if not isinstance(event, Telemetry | Fitted):
                 self._settled.add(event.order)
 
+    def catch_up(self, time_s: float) -> None:
+        """Continue at the time of the wall clock."""
+        self._began = min(self._began, time.monotonic() - time_s)
+
     def send(self, order: Order) -> None:
         """Print the order once those before it are settled.
 

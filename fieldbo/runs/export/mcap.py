@@ -112,7 +112,7 @@ class _Story:
             if row.kind in ORDERS:
                 yield from self._order(row)
                 continue
-            message = None if row.kind in ("stop", "end") else row.message
+            message = None if row.kind in ("stop", "end", "reopened") else row.message
             times = [vehicle.time_s for vehicle in agent.vehicles]
             self.clock_s = max(self.clock_s, *times, getattr(message, "time_s", None) or 0.0)
             yield self._event(row)

@@ -95,6 +95,9 @@ Messages from the robot
     - ``position`` (object): where the robot is, by axis.
     - ``battery`` (number): what is left, in the world's cost unit.
     - ``battery_share`` (number): the same as a fraction of full, 0 to 1.
+
+    Send the battery after an order before that order's result; a report that comes later counts, too, once it
+    cannot be older than the result (``battery.delay_s`` in the vehicle file).
 ``result``
     The outcome of a goal. Only ``id`` is required:
 

@@ -224,6 +224,11 @@ class Remote(Vehicle):
             for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
                 self._connection.ask(self._goal_id(order_id))
 
+    def catch_up(self, time_s: float) -> None:
+        """Continue at the time of the wall clock, and report it."""
+        self._filter.catch_up(time_s)
+        self._add_telemetry()
+
     # -- orders --------------------------------------------------------------------------------------
 
     def send(self, order: Order) -> None:
@@ -480,6 +485,8 @@ class Remote(Vehicle):
         self._outcomes.setdefault(event.order, []).append(event)
         if isinstance(event, Rejected) or (isinstance(event, Observation) and event.last):
             self._settled.add(event.order)
+        if isinstance(event, Rejected):
+            self._filter.drop(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
         self._telemetry_s = time.monotonic()

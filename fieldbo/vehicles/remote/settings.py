@@ -47,6 +47,9 @@ class Battery:
     """What a full battery holds, in the world's cost unit; by default the mission's battery."""
     accuracy: NonNegativeFloat | None = None
     """Accuracy of the battery reports, in the world's cost unit; by default 1% of a full battery."""
+    delay_s: NonNegativeFloat = 5.0
+    """How old a battery report may be when it arrives, in seconds: one that may be older than the result of
+    an order does not raise what the mission may spend."""
 
 
 @settings("reports")
