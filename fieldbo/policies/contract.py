@@ -99,8 +99,8 @@ class State:
     fixed_model : bool
         True if the hyperparameters are never fitted.
     rebuilt : bool
-        True if this event replaced the belief (a fit, or a new verdict on an earlier reading): discard
-        conclusions drawn from the previous one.
+        True if this event replaced the belief (a fit, a correction, or a new verdict on an earlier reading):
+        discard conclusions drawn from the previous one.
     provisional : bool
         True until the first fit, if there will be one: the model's scale is a guess, so do not conclude
         anything from small variances.
