@@ -13,11 +13,13 @@ import pytest
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import Correction, Fitted, Observation, Query, from_plain, to_plain
+from fieldbo.messages import Correction, Fitted, Lost, Observation, Query, Rejected, from_plain, to_plain
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import Interrupted, resume, run
+from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.dialogue import parts_of
 from fieldbo.vehicles.simulated import Simulated
 
 WORLD = """format = 1
@@ -123,7 +125,7 @@ def same_map(a, b):
     for name, layer in a.maps().data_vars.items():
         np.testing.assert_array_equal(layer.values, b.maps()[name].values)
     numbers, others = a.summary(), b.summary()
-    for key in numbers.keys() - {"run", "notes", "cost_to_target"}:
+    for key in numbers.keys() - {"run", "notes", "cost_to_target", "time_s"}:  # by hand, time is real
         assert json.dumps(numbers[key]) == json.dumps(others[key]), key
 
 
@@ -315,3 +317,309 @@ def test_only_fits_that_saw_the_wrong_reading_are_repeated():
         assert isinstance(fitted, Fitted)
         agent.tell(fitted)
     assert [fit.after for fit in agent.online_model.fits] == fits
+
+
+# -- by the command --------------------------------------------------------------------------------------
+
+
+@MODELS
+@pytest.mark.parametrize("wrong", [0, 5])
+def test_a_run_corrected_after_its_end_has_the_map_of_one_that_never_had_the_error(changed, wrong, command):
+    _, right = finished(changed)
+    folder, before = finished(changed, {wrong})
+    answers = [right.observations[wrong].values[0]]
+
+    code, out, err = command("correct", folder, wrong, answers[0])
+
+    assert (code, err) == (0, "")
+    assert f"{folder.name}: order {wrong} corrected" in out
+    result = load_run(folder).result()
+    same_map(result, right)
+    assert result.end_reason is before.end_reason is right.end_reason
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary == json.loads(json.dumps(result.summary()))
+    assert str(WRONG) not in (folder / "observations.csv").read_text()
+
+
+def test_a_run_is_corrected_with_a_comma_as_failed_and_below_zero(command):
+    folder, _ = finished()
+    for typed, stored in (("24,7", 24.7), ("-3,5", -3.5), ("FAILED", None), ("1e-3", 0.001)):
+        code, _, err = command("correct", folder.name, "2", typed)
+        assert (code, err) == (0, "")
+        with Record(folder / "run.sqlite") as record:
+            [*_, last] = [row for row in record.rows() if row.kind == "correction"]
+        assert last.body["message"]["values"] == [stored]
+        assert (last.order, last.body["message"]["part"]) == (f"{folder.name}/2", 0)
+
+
+def test_the_record_keeps_the_wrong_reading_and_appends_the_correction(command):
+    folder, _ = finished(FIXED, {2})
+    with Record(folder / "run.sqlite") as record:
+        before = record.rows()
+
+    command("correct", folder, "2", "0.5")
+
+    with Record(folder / "run.sqlite") as record:
+        after = record.rows()
+    assert after[: len(before)] == before
+    assert [row.kind for row in after[len(before) :]] == ["correction"]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("2", "lots"), "'lots' is not a number"),
+        (("99", "1"), "order 99 of m-1 has no reading"),
+        (("2", "1", "--reading", "1"), "order 2 has no reading 1"),
+        (("2", "inf"), "'inf' is not a finite number"),
+    ],
+)
+def test_an_impossible_correction_is_an_error_that_writes_nothing(args, problem, command):
+    folder, _ = finished()
+    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+    code, _, err = command("correct", folder, *args)
+
+    assert code == 2
+    assert problem in err
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+
+
+def test_a_run_in_progress_is_not_corrected_from_elsewhere(command):
+    folder, _ = finished()
+    with Record(folder / "run.sqlite") as record:
+        record.claim()
+        code, _, err = command("correct", folder, "2", "1")
+    assert code == 2
+    assert "another process" in err
+    assert "correction" not in kinds(folder)
+
+
+def test_an_interrupted_run_goes_on_after_a_correction(command):
+    _, right = finished()
+    loaded = mission()
+    folder, record = begin(loaded)
+
+    def stop(step):
+        if step.step == 6:
+            raise KeyboardInterrupt
+
+    with record, suppress(Interrupted):
+        run(loaded, [Clumsy(loaded, {4})], record, on_step=stop)
+    command("correct", folder, "4", repr(float(right.observations[4].values[0])))
+    with Record(folder / "run.sqlite") as record:
+        result = resume(loaded, record, [Simulated(loaded)])
+
+    same_map(result, right)
+    assert [q.site.tolist() for q in result.queries] == [q.site.tolist() for q in right.queries]
+
+
+# -- by hand ---------------------------------------------------------------------------------------------
+
+
+class Typist:
+    """Types one answer after the other, and keeps what was printed and asked; a callable is called first."""
+
+    def __init__(self, loaded, *answers):
+        self.answers, self.printed, self.asked = list(answers), [], []
+        self.vehicle = ByHand(loaded, read=self.read, write=self.printed.append)
+
+    def read(self, prompt):
+        self.asked.append(prompt)
+        if not self.answers:
+            raise EOFError
+        return self.answers.pop(0)
+
+
+def by_hand(*answers, changed=None):
+    """Type answers; return the result, the run folder, and the typist."""
+    loaded = mission(changed)
+    folder, record = begin(loaded, vehicles=[{"kind": "by-hand"}])
+    typist = Typist(loaded, *answers)
+    with record, pytest.raises(Interrupted) as stopped:
+        run(loaded, [typist.vehicle], record)
+    return stopped.value.result, folder, typist
+
+
+VALUES = ["24.7", "25.1", "31", "28.4", "26", "27", "29.5"]
+RIGHT = [text for value in VALUES for text in ("", value, "")]
+
+
+@MODELS
+@pytest.mark.parametrize("wrong", [0, 2, 4, 6])
+def test_a_reading_undone_by_hand_leaves_no_trace(changed, wrong):
+    right, _, _ = by_hand(*RIGHT, changed=changed)
+    typed = [*RIGHT]
+    typed[3 * wrong + 1] = "247" if wrong < 3 else "21"  # later on, 247 is questioned
+    typed[3 * wrong + 3 : 3 * wrong + 3] = ["undo", VALUES[wrong]]
+
+    undone, folder, _ = by_hand(*typed, changed=changed)
+
+    same_map(undone, right)
+    scores = [[replace(step, time_s=0.0, coverage90=0.0) for step in r.curve] for r in (undone, right)]
+    assert scores[0] == scores[1] or changed is not FIXED  # a fit may lie between a step and "undo"
+    same_map(load_run(folder).result(), right)
+
+
+@MODELS
+def test_an_earlier_reading_is_corrected_at_any_question(changed):
+    right, _, _ = by_hand(*RIGHT, changed=changed)
+    for at in (12, 13, 14):  # the position, the value and the cost of order 4
+        typed = [*RIGHT]
+        typed[4] = "22"
+        typed.insert(at, "correct 1 25,1")
+
+        corrected, folder, typist = by_hand(*typed, changed=changed)
+
+        same_map(corrected, right)
+        assert kinds(folder).count("correction") == 1
+        assert typist.asked[at] == typist.asked[at + 1], "the question is asked again"
+        assert sum(prompt.startswith("  position") for prompt in typist.asked) == len(VALUES) + 1 + (at == 12)
+
+
+def test_undo_takes_back_the_last_answer_within_an_order():
+    result, folder, _ = by_hand("5 2", "undo", "3 1", "24", "undo", "25", "4")
+
+    assert result.observations[0].sites.tolist() == [[3.0, 1.0]]
+    assert (result.values.tolist(), result.cost) == ([25.0], 4.0)
+    assert "correction" not in kinds(folder)
+
+
+def test_undo_without_a_reading_says_so():
+    _, _, typist = by_hand("undo", "", "24", "")
+    assert "    there is no reading to take back" in typist.printed
+
+
+def test_undo_shows_the_order_and_the_reading_and_keeps_it_on_enter():
+    result, folder, typist = by_hand("", "24.7", "", "undo", "", "", "25", "")
+
+    assert f"  {folder.name}/0: temperature (°C) [24.7]: " in typist.asked
+    assert result.values.tolist() == [24.7, 25.0]
+    assert "correction" not in kinds(folder)
+
+
+def test_a_failed_reading_still_costs_the_move():
+    result, _, _ = by_hand("", "failed", "7.5", "", "24", "")
+
+    assert np.isnan(result.values[0])
+    assert result.observations[0].cost == 7.5
+    assert result.values[1] == 24.0
+
+
+def test_a_reading_can_be_withdrawn():
+    result, _, _ = by_hand("", "24", "", "", "25", "", "correct 0 failed", "", "26", "")
+
+    assert np.isnan(result.values).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("word", ["help", "?", "HELP"])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_help_at_every_question_lists_what_can_be_typed(word, at):
+    typed = ["", "24", ""]
+    typed.insert(at, word)
+
+    result, _, typist = by_hand(*typed)
+
+    [text] = [line for line in typist.printed if "correct N VALUE" in line]
+    for command in ("Enter", "24,7", "skip", "failed", "undo", "quit", "Ctrl-C"):
+        assert command in text
+    assert result.values.tolist() == [24.0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ("correct 7 1", "order 7 has no reading"),
+        ("correct 0 lots", "'lots' is not a number"),
+        ("correct 0", "'correct' needs an order and a value; type, for example, correct 3 24.7"),
+        ("correct", "'correct' needs an order and a value"),
+    ],
+)
+def test_a_correction_that_makes_no_sense_is_explained(typed, problem):
+    result, folder, typist = by_hand("", "24", "", typed, "", "25", "")
+
+    assert any(problem in line for line in typist.printed)
+    assert result.values.tolist() == [24.0, 25.0]
+    assert "correction" not in kinds(folder)
+
+
+FAR = ["", "24.7", "", "", "31", "", "", "28", "", ""]
+
+
+def test_a_reading_ten_spreads_away_is_questioned():
+    result, _, typist = by_hand(*FAR, "247", "n", "24,8", "")
+
+    assert "    24.7 to 31 so far; really 247? [y/N] " in typist.asked
+    assert any("247 was not taken; type it again" in line for line in typist.printed)
+    assert result.values.tolist() == [24.7, 31.0, 28.0, 24.8]
+
+
+def test_a_reading_far_away_is_taken_once_confirmed():
+    result, _, typist = by_hand(*FAR, "247", "y", "")
+    assert result.values[-1] == 247.0
+    result, _, typist = by_hand(*FAR, "94", "")
+    assert result.values[-1] == 94.0
+    assert not any("really" in prompt for prompt in typist.asked)
+
+
+def test_a_cost_ten_spreads_away_is_questioned():
+    result, _, typist = by_hand("", "24", "2", "", "25", "2.5", "", "26", "3", "", "27", "90", "", "9")
+
+    [question] = [prompt for prompt in typist.asked if "really" in prompt]
+    assert question.endswith("so far; really 90? [y/N] ")
+    assert result.observations[-1].cost == 9.0
+
+
+def test_a_correction_by_hand_after_a_resume_leaves_no_trace():
+    right, _, _ = by_hand(*RIGHT)
+    typed = RIGHT[:12]
+    typed[7] = "21"
+    _, folder, _ = by_hand(*typed)
+    loaded = mission()
+    typist = Typist(loaded, "correct 2 31", *RIGHT[12:])
+
+    with Record(folder / "run.sqlite") as record, pytest.raises(Interrupted) as stopped:
+        resume(loaded, record, [typist.vehicle])
+
+    same_map(stopped.value.result, right)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("2.5, 1", ["2.5", "1"]),
+        ("2.5,1", ["2.5", "1"]),
+        ("2,5 1,25", ["2,5", "1,25"]),
+        ("2,5; 1,25", ["2,5", "1,25"]),
+        ("2,5;1", ["2,5", "1"]),
+        ("2,5, 1,25", ["2,5", "1,25"]),
+        ("2 ,5", ["2", "5"]),
+        ("2,5", ["2", "5"]),
+        ("-2 -5", ["-2", "-5"]),
+    ],
+)
+def test_commas_are_decimal_where_something_else_separates_numbers(text, parts):
+    assert parts_of(text, ["x", "y"]) == parts
+
+
+def test_a_comma_is_decimal_where_a_single_number_is_typed():
+    assert parts_of("24,7", ["x"]) == ["24,7"]
+    with pytest.raises(InputError, match="enter 2 coordinates"):
+        parts_of("2,5,1,0", ["x", "y"])
+
+
+# -- a robot's words -------------------------------------------------------------------------------------
+
+NASTY = "shallow\x1b[2J\x9b\u202e\u2066\r\n22\xa0°C"
+PLAIN = "shallow\\x1b[2J\\x9b\\u202e\\u2066\\r\\n22\xa0°C"
+
+
+@pytest.mark.parametrize("kind", [Rejected, Lost])
+def test_reasons_cannot_control_a_terminal(kind):
+    assert kind("run/0", NASTY).reason == PLAIN
+    assert from_plain({"kind": kind.__name__.lower(), "order": "run/0", "reason": NASTY}).reason == PLAIN
+
+
+def test_names_of_channels_cannot_control_a_terminal():
+    observation = Observation("r/0", [[0.0]], [1.0], [0.1], [0.0], [0.0], 1.0, channels={NASTY: [1.0]})
+    assert list(observation.channels) == [PLAIN]
