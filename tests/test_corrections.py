@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,13 @@ from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import Interrupted, resume, run
+from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import parts_of
+from fieldbo.vehicles.mqtt.link import Codec
+from fieldbo.vehicles.remote.link import Connection, Goal, GoalResult, Heartbeat, Link, Unreachable
+from fieldbo.vehicles.remote.remote import Remote
+from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
 from fieldbo.vehicles.simulated import Simulated
 
 WORLD = """format = 1
@@ -623,3 +629,129 @@ def test_reasons_cannot_control_a_terminal(kind):
 def test_names_of_channels_cannot_control_a_terminal():
     observation = Observation("r/0", [[0.0]], [1.0], [0.1], [0.0], [0.0], 1.0, channels={NASTY: [1.0]})
     assert list(observation.channels) == [PLAIN]
+
+
+@pytest.mark.parametrize("report", [Unreachable(NASTY).why, str(Rejected("r/0", NASTY).reason)])
+def test_what_a_link_reports_cannot_control_a_terminal(report):
+    assert report == PLAIN
+
+
+# -- robots ----------------------------------------------------------------------------------------------
+
+
+class Silent(Connection):
+    """A link to a robot whose reports the test makes."""
+
+    def go(self, goal):
+        self.goal = goal
+
+    def cancel(self, goal): ...
+    def hold(self): ...
+    def close(self): ...
+
+
+@dataclass(frozen=True)
+class Made(Link):
+    connection: Silent
+    address = "here"
+
+    def open(self, mission, ground, on_report):
+        self.connection.report = on_report
+        on_report(Heartbeat())
+        return self.connection
+
+
+def robot(low=-math.inf):
+    """Return a vehicle at the other end of a link that has carried out an order, and the link."""
+    settings = {"frame": None, "battery": Battery(), "reports": Reports(low=low), "arrival": Arrival(1e-6)}
+    file = VehicleFile.model_construct(format=1, title="", link={}, watch=Watch(), **settings)
+    link = Silent()
+    vehicle = Remote(small_mission(), 0, Made(link), file, "s")
+    vehicle.connect()
+    vehicle.send(Query([2.0, 1.0], expected_cost=3.0, id="run/0"))
+    return vehicle, link
+
+
+def result(link, *values, **more):
+    at = np.repeat([[2.0, 1.0]], len(values), axis=0)
+    times = np.arange(1.0, 1 + len(values))
+    link.report(GoalResult(link.goal.id, at[0], at, np.array(values), times, cost=3.0, **more))
+
+
+def reported(vehicle):
+    return [e for e in vehicle.events(0.0) if isinstance(e, Observation | Correction)]
+
+
+def test_a_robot_corrects_the_readings_of_a_settled_order():
+    vehicle, link = robot()
+    result(link, WRONG, 1.0)
+    [observation] = reported(vehicle)
+
+    result(link, 24.7, 1.0, corrects=True)
+    [correction] = reported(vehicle)
+    result(link, 24.7, 1.0, corrects=True)
+
+    assert observation.values.tolist() == [WRONG, 1.0]
+    assert isinstance(correction, Correction)
+    assert (correction.order, correction.part, correction.values.tolist()) == ("run/0", 0, [24.7, 1.0])
+    assert reported(vehicle) == [], "the same correction again changes nothing"
+    agent = Agent(small_mission())
+    order = agent.ask()
+    assert order.id == "run/0"
+    agent.tell(observation)
+    agent.tell(correction)
+    assert agent.surface.belief.values.max() < WRONG
+
+
+def test_a_correction_before_its_part_or_of_other_length_corrects_nothing():
+    vehicle, link = robot()
+    result(link, 24.7, corrects=True)
+    assert reported(vehicle) == []
+    result(link, 1.0, 2.0, last=False)
+    result(link, 3.0, part=1)
+    assert [e.part for e in reported(vehicle)] == [0, 1]
+    result(link, 24.7, corrects=True)
+    result(link, 1.0, 2.0, part=2, corrects=True)
+    assert reported(vehicle) == []
+    result(link, 4.0, part=1, corrects=True)
+    assert [e.values.tolist() for e in reported(vehicle)] == [[4.0]]
+
+
+def test_an_implausible_correction_is_a_failed_reading():
+    vehicle, link = robot(low=0.0)
+    result(link, 24.7)
+    reported(vehicle)
+
+    result(link, -5.0, corrects=True)
+
+    [correction] = reported(vehicle)
+    assert np.isnan(correction.values).all()
+
+
+def test_a_correction_survives_a_resume_of_the_vehicle():
+    vehicle, link = robot()
+    result(link, WRONG)
+    result(link, 24.7, corrects=True)
+    events = vehicle.events(0.0)
+    again, link = robot()
+    again.resume([Query([2.0, 1.0], expected_cost=3.0, id="run/0")], events)
+    link.goal = Goal("run/0#s", np.array([2.0, 1.0]))
+
+    result(link, 24.7, corrects=True)
+    assert reported(again) == []
+    result(link, 25.0, corrects=True)
+    assert [e.values.tolist() for e in reported(again)] == [[25.0]]
+
+
+def test_a_correction_arrives_over_mqtt():
+    codec = Codec(small_mission().world.domain.axes)
+    body = {"id": "run/0#s", "corrects": True, "readings": [{"value": 24.7}, {"value": None}]}
+
+    [report] = codec.reports("result", body)
+
+    assert report.corrects
+    assert report.values.tolist()[0] == 24.7
+    assert np.isnan(report.values[1])
+    assert not codec.reports("result", {"id": "run/0#s"})[0].corrects
+    with pytest.raises(InputError, match="corrects = 1"):
+        codec.reports("result", {"id": "run/0#s", "corrects": 1})

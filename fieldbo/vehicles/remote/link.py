@@ -35,6 +35,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.frame import Ground
+from fieldbo.errors import printable
 from fieldbo.mission.mission import Mission
 
 
@@ -81,6 +82,9 @@ class Unreachable:
     """The middleware knows that the robot cannot be reached, before the watchdog notices the silence."""
 
     why: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "why", printable(self.why))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,9 @@ class GoalResult:
         False if the goal was cut short.
     channels : mapping of str to (k,) array or None
         Other quantities measured at the same sites.
+    corrects : bool
+        Whether this part was reported before with wrong values. Only the values count then; there must be as
+        many as before.
     """
 
     goal: str
@@ -154,6 +161,7 @@ class GoalResult:
     last: bool = True
     complete: bool = True
     channels: Mapping[str, Array] | None = None
+    corrects: bool = False
 
 
 Report = Heartbeat | Unreachable | PositionReport | BatteryReport | Reading | GoalRejected | GoalResult
