@@ -420,6 +420,27 @@ def test_an_interrupted_run_goes_on_after_a_correction(command):
     assert [q.site.tolist() for q in result.queries] == [q.site.tolist() for q in right.queries]
 
 
+@pytest.mark.parametrize("kind", ["csv", "netcdf", "mcap"])
+def test_a_corrected_run_exports_the_right_reading(kind, command):
+    folder, _ = finished(None, {5}, {6: 5})
+
+    code, _, err = command("export", folder, kind, "--out", "exported")
+
+    assert (code, err) == (0, "")
+    assert any(Path("exported").iterdir())
+    if kind == "csv":
+        assert str(WRONG) not in Path("exported/observations.csv").read_text()
+
+
+def test_an_order_is_explained_by_what_was_known_when_it_was_issued(said):
+    folder, _ = finished({"policy": {"kind": "straddle"}}, {5}, {8: 5})
+    before = said("ask", folder, "--order", "7")
+
+    assert said("correct", folder, "5", "0.1")
+
+    assert said("ask", folder, "--order", "7") == before
+
+
 # -- by hand ---------------------------------------------------------------------------------------------
 
 
