@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError, printable
 
 
 class EndReason(StrEnum):
@@ -361,7 +361,7 @@ class Observation:
             settled["time_s"] = _number("time_s", self.time_s, where)
         if self.channels is not None:
             settled["channels"] = {
-                name: _row(f"channels[{name!r}]", values, where, gaps=True)
+                printable(name): _row(f"channels[{name!r}]", values, where, gaps=True)
                 for name, values in self.channels.items()
             }
         settled["sites"] = _sites(settled["sites"], len(settled["position"]), where)
@@ -407,6 +407,9 @@ class Rejected:
     order: str
     reason: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
+
 
 @dataclass(frozen=True)
 class Lost:
@@ -414,6 +417,9 @@ class Lost:
 
     order: str
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
 
 
 @dataclass(frozen=True, eq=False)
@@ -467,6 +473,34 @@ class Telemetry:
                 _check_finite(name, value, where)
 
 
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Readings that were reported wrong, and what they really were.
+
+    The record keeps both. From then on the belief is the one that the right readings would have given;
+    costs, times and places stay.
+
+    Parameters
+    ----------
+    order : str
+        Id of the order.
+    part : int
+        Part of its observation.
+    values : (k,) array
+        All readings of that part, in the user's unit; NaN or None for one that failed or is withdrawn.
+    """
+
+    order: str
+    part: int
+    values: Array
+
+    def __post_init__(self) -> None:
+        where = f"correction of {self.order}"
+        object.__setattr__(self, "values", _row("values", self.values, where, gaps=True))
+        if not len(self.values):
+            raise InputError("values has 0 entries", expected="at least one reading", where=where)
+
+
 @dataclass(frozen=True)
 class Fitted:
     """The model was fitted; later beliefs use these hyperparameters, a plain mapping."""
@@ -474,7 +508,7 @@ class Fitted:
     hyperparameters: Mapping[str, Any]
 
 
-Event = Observation | Rejected | Lost | Telemetry | Fitted
+Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted
 
 _KINDS: dict[str, type] = {
     "query": Query,
@@ -483,6 +517,7 @@ _KINDS: dict[str, type] = {
     "rejected": Rejected,
     "lost": Lost,
     "telemetry": Telemetry,
+    "correction": Correction,
     "fitted": Fitted,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}

@@ -10,7 +10,7 @@ import numpy as np
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.question import Optimum
-from fieldbo.messages import EndReason, Lost, Observation, Query, Rejected
+from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected
 from fieldbo.results.answers import answer_of
 from fieldbo.results.formatting import rounded
 
@@ -38,6 +38,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     for kind, name in ((Rejected, "rejected"), (Lost, "lost")):
         if number := sum(isinstance(e, kind) for e in agent.history):
             yield f"orders {name}: {number}"
+    if number := sum(isinstance(e, Correction) for e in agent.history):
+        yield f"corrections of readings: {number}; the record keeps what was reported first"
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([np.empty(0), *readings])
     yield from answer_of(mission, agent.surface, scale).notes(values, reason)

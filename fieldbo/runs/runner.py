@@ -15,7 +15,17 @@ from types import FrameType
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.messages import EndReason, Event, Fitted, Lost, Observation, Order, Rejected, Telemetry
+from fieldbo.messages import (
+    Correction,
+    EndReason,
+    Event,
+    Fitted,
+    Lost,
+    Observation,
+    Order,
+    Rejected,
+    Telemetry,
+)
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Step
@@ -326,8 +336,7 @@ class _Loop:
         """Ask for the next orders of a vehicle, record and send them; or record why it stops."""
         state, agent = self.state, self.state.agent
         with unbroken():
-            fitted = agent.refit()
-            if fitted is not None:
+            while (fitted := agent.refit()) is not None:
                 self._tell(fitted)
             orders = agent.ask_batch(state.mission.batch, number)
             if orders:
@@ -377,7 +386,11 @@ class _Loop:
             self.record.event(event)
         if self.on_event is not None:
             self.on_event(event)
-        if self.state.tell(event):
+        settled = self.state.tell(event)
+        if isinstance(event, Correction):
+            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
+                self._tell(fitted)
+        if settled or isinstance(event, Correction):
             self._report_step()
 
     def _report_step(self) -> None:

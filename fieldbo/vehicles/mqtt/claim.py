@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, printable
 from fieldbo.vehicles.remote.link import Taken, Unreachable
 
 BEAT_S = 1.0
@@ -133,8 +133,4 @@ def _who(body: Mapping[str, Any]) -> str:
     """Return the name of another planner, as it gives it: by its run, mission and machine."""
     run, mission, host = (str(body.get(key) or "?")[:_LONGEST] for key in ("run", "mission", "host"))
     named = "another planner" if run == "?" else f"the run {run}"
-    return _printable(f"{named} of mission {mission} on {host} (session {str(body['session'])[:_LONGEST]})")
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return printable(f"{named} of mission {mission} on {host} (session {str(body['session'])[:_LONGEST]})")

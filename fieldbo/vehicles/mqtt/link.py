@@ -116,6 +116,9 @@ Messages from the robot
     - ``complete`` (true or false, by default true): false if the goal was cut short.
     - ``part`` (integer from 0, at most a million) and ``last`` (true or false): a long goal may report in
       parts 0, 1, ..., all but the final one with ``"last": false``. By default part 0, which is the last.
+    - ``corrects`` (true or false, by default false): true if you reported this part before, with wrong
+      values. Send all of its ``readings`` again, in the same order; only their values count, ``null`` for one
+      that failed. Anything else stays as it was reported.
 ``refused``
     ``{"id": ..., "reason": "shallow water"}``. You do not carry out the goal, and nothing has moved.
 
@@ -333,7 +336,9 @@ class _Connection(Connection):
                 self._robot_away = isinstance(report, Unreachable)
             if not isinstance(report, Unreachable) and (retained or not self._may_send):
                 continue
-            if isinstance(report, GoalRejected) or (isinstance(report, GoalResult) and report.last):
+            if isinstance(report, GoalRejected):
+                self._forget(report.goal)
+            if isinstance(report, GoalResult) and report.last and not report.corrects:
                 self._forget(report.goal)
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
@@ -483,6 +488,7 @@ class Codec:
             part=whole(body, "part"),
             last=flag(body, "last", True),
             complete=flag(body, "complete", True),
+            corrects=flag(body, "corrects", False),
             channels={
                 name: np.array([number(channel.get(name)) for channel in channels])
                 for name in sorted({name for channel in channels for name in channel})

@@ -37,6 +37,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.frame import Ground
+from fieldbo.errors import printable
 from fieldbo.mission.mission import Mission
 
 
@@ -90,6 +91,9 @@ class Unreachable:
     """The middleware knows that the robot cannot be reached, before the watchdog notices the silence."""
 
     why: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "why", printable(self.why))
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,9 @@ class GoalResult:
     noise_variances : (k,) array or None
         Variances of the readings' noise, if the robot or its link knows them; they count where they are
         larger than the sensor's.
+    corrects : bool
+        Whether this part was reported before with wrong values. Only the values count then; there must be as
+        many as before.
     """
 
     goal: str
@@ -182,6 +189,7 @@ class GoalResult:
     complete: bool = True
     channels: Mapping[str, Array] | None = None
     noise_variances: Array | None = None
+    corrects: bool = False
 
 
 Report = (

@@ -19,7 +19,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected
+from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Query, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
@@ -217,7 +217,7 @@ class Remote(Vehicle):
         for order in orders:
             self._orders[str(order.id)] = self._with_home(order)
         for event in events:
-            if isinstance(event, Observation | Rejected | Lost) and event.order in self._orders:
+            if isinstance(event, Observation | Rejected | Lost | Correction) and event.order in self._orders:
                 self._note(event)
         self._filter.resume(orders, events)
         if self._connection is not None:
@@ -423,12 +423,30 @@ class Remote(Vehicle):
     def _take_result(self, result: GoalResult) -> None:
         """Report each part of a result once, even of an order that was lost."""
         order_id = self._order_id(result.goal)
+        if order_id is not None and result.corrects:
+            self._correct(order_id, result)
+            return
         if order_id is None or not self._is_pending(order_id):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
         if result.part not in known:
             self._routes.located |= self._filter.is_plausible(result.position)
             self._settle(self._filter.observation(self._orders[order_id], result))
+
+    def _correct(self, order_id: str, result: GoalResult) -> None:
+        """Report the right readings of a part that was reported before, unless they are known."""
+        known = [
+            event.values
+            for event in self._outcomes.get(order_id, [])
+            if isinstance(event, Observation | Correction) and event.part == result.part
+        ]
+        values = self._filter.believable(result.values)
+        if not known or not len(values) or len(values) != len(known[-1]):
+            return  # it corrects nothing
+        if not np.array_equal(values, known[-1], equal_nan=True):
+            correction = Correction(order_id, result.part, values)
+            self._note(correction)
+            self._events.append(correction)
 
     def _check_deadlines(self) -> None:
         """Give up an order that takes too long; report it as lost if the robot is silent."""
@@ -480,7 +498,7 @@ class Remote(Vehicle):
         if isinstance(event, Observation) and self._under_way is None:
             self._add_telemetry(event.position)
 
-    def _note(self, event: Observation | Rejected | Lost) -> None:
+    def _note(self, event: Observation | Rejected | Lost | Correction) -> None:
         """Keep the outcome of an order; a lost order may still get a result."""
         self._outcomes.setdefault(event.order, []).append(event)
         if isinstance(event, Rejected) or (isinstance(event, Observation) and event.last):

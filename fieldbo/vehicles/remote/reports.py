@@ -346,6 +346,12 @@ class ReportFilter:
                 values[k] = math.nan
         return sites, values
 
+    def believable(self, values: Array) -> Array:
+        """Return reported readings (k,), NaN where one is implausible."""
+        reports, read = self.settings.reports, np.array(values, dtype=float).ravel()
+        plausible = np.isfinite(read) & (read >= reports.low) & (read <= reports.high)
+        return np.where(plausible, read, math.nan)
+
     def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> tuple[float, bool]:
         """Return the cost, and whether it is an estimate.
 
