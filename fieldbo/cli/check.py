@@ -21,6 +21,10 @@ def check(
             "--set", help="Override a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"
         ),
     ] = None,
+    vehicle: Annotated[
+        list[str] | None,
+        typer.Option(help="Check that this vehicle file fits the mission; repeatable.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
     from fieldbo.errors import InputError
@@ -46,18 +50,24 @@ def check(
             where="--set",
             fix=f"edit the {kind}'s file",
         )
+    if vehicle and kind != "mission":
+        raise InputError(
+            f"--vehicle {vehicle[0]} does not apply to a {kind}",
+            expected="--vehicle with a mission",
+            where="--vehicle",
+        )
     name = path if path.exists() else file
     if kind == "vehicle":
         lines = describe_vehicle(file)
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _mission(name, set_ or [])
+        lines = _mission(name, set_ or [], vehicle or [])
     typer.echo("\n".join(lines))
 
 
-def _mission(name: str | Path, pairs: list[str]) -> list[str]:
-    """Return lines that describe a mission and its world, with warnings."""
+def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[str]:
+    """Return lines that describe a mission and its world, with warnings, also about its vehicles."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
@@ -65,12 +75,15 @@ def _mission(name: str | Path, pairs: list[str]) -> list[str]:
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
+    from fieldbo.vehicles.load import check_new, for_new_run, full_battery
 
-    mission = load_mission(name, overrides(pairs))
+    files = [for_new_run(vehicle) for vehicle in vehicles]
+    mission = load_mission(name, overrides(pairs), full_battery(files))
+    fit = [warning for number, plain in enumerate(files) for warning in check_new(plain, mission, number)]
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
-    warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings]
+    warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
     return [
         *describe_mission(mission, question),
         *describe_world(mission.world),

@@ -70,7 +70,7 @@ def plan(
         raise InputError(
             f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
         )
-    mission, sites = _sites(source, set_ or [])
+    mission, sites = _sites(source, set_ or [], loaded.settings.battery.full)
     axes, frame = mission.world.domain.axes, loaded.settings.frame
     ground = located(None if frame is None else frame.over(axes), axes)
     route = flight_plan.waypoints(sites, ground, link, stay)
@@ -85,7 +85,7 @@ def plan(
         typer.echo(f"uploaded {len(route)} waypoints to the vehicle at {link.address}")
 
 
-def _sites(source: str, pairs: list[str]) -> tuple[Mission, Array]:
+def _sites(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Array]:
     """Return a mission and the sites (k, d) of its route or run, in order, with home at the end."""
     import numpy as np
 
@@ -95,7 +95,7 @@ def _sites(source: str, pairs: list[str]) -> tuple[Mission, Array]:
     from fieldbo.runs.load import load_run
 
     if source.endswith(".toml") or source in list_missions():
-        return _planned(source, pairs)
+        return _planned(source, pairs, full)
     if pairs:
         raise InputError(
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
@@ -106,7 +106,7 @@ def _sites(source: str, pairs: list[str]) -> tuple[Mission, Array]:
     return agent.mission, np.array([*sites, *([] if home is None else [home])])
 
 
-def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
+def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Array]:
     """Return a mission and its route, asked for in advance with readings of 0: its policy ignores them."""
     import numpy as np
 
@@ -116,7 +116,7 @@ def _planned(source: str, pairs: list[str]) -> tuple[Mission, Array]:
     from fieldbo.messages import Query, Stop
     from fieldbo.mission.load import load_mission
 
-    mission = load_mission(source, overrides(pairs))
+    mission = load_mission(source, overrides(pairs), full)
     if mission.policy_kind not in _NEEDS_NO_READINGS:
         raise InputError(
             f"the route of the policy {mission.policy_kind!r} depends on its readings",

@@ -95,7 +95,7 @@ def vehicles_of(
 ) -> list[Vehicle]:
     """Return the vehicles that continue a run: those of `files`, or those it started with."""
     from fieldbo.errors import InputError
-    from fieldbo.vehicles.load import for_new_run, vehicle_of
+    from fieldbo.vehicles.load import check_new, for_new_run, vehicle_of
 
     if files and not started_with:
         raise InputError(
@@ -108,4 +108,6 @@ def vehicles_of(
         sessions = [settings.get("session") for settings in started_with] + [None] * len(files)
         new = zip([for_new_run(name) for name in files], sessions, strict=False)
         recorded = [{**s, "session": session} if session and "session" in s else s for s, session in new]
+        for number, settings in enumerate(recorded):
+            check_new(settings, mission, number)
     return [vehicle_of(settings, mission, number) for number, settings in enumerate(recorded)]

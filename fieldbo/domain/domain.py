@@ -51,6 +51,8 @@ class Domain:
     controls : Controls, optional
         The control sets, and the distributions of variables left free; None means that every query sets
         all variables.
+    clearance : float
+        Distance to the obstacles that `region` and `obstacles` already keep.
 
     Raises
     ------
@@ -76,6 +78,7 @@ class Domain:
     obstacles: tuple[Obstacle, ...] = ()
     dropped: int = 0
     controls: Controls | None = None
+    clearance: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
@@ -148,7 +151,13 @@ class Domain:
         space = FreeSpace.on(axes, grown, region)
         index = np.flatnonzero(space.contains(nodes))
         return cls(
-            tuple(axes), nodes[index], tuple(shape), frozen_array(index, int), space.region, obstacles=grown
+            tuple(axes),
+            nodes[index],
+            tuple(shape),
+            frozen_array(index, int),
+            space.region,
+            obstacles=grown,
+            clearance=clearance,
         )
 
     @classmethod
@@ -190,7 +199,13 @@ class Domain:
         sites = space.low + points * (space.high - space.low)
         sites = sites[space.contains(sites)]
         return cls(
-            tuple(axes), sites, region=space.region, continuous=True, obstacles=grown, controls=controls
+            tuple(axes),
+            sites,
+            region=space.region,
+            continuous=True,
+            obstacles=grown,
+            controls=controls,
+            clearance=clearance,
         )
 
     def check_length_scales(self, length_scales: Sequence[float], where: str) -> None:
@@ -265,6 +280,20 @@ class Domain:
     def extent(self) -> Array:
         """(d,) lengths of the axes."""
         return self.high - self.low
+
+    @property
+    def spacing(self) -> Array:
+        """(d,) distances between neighbouring nodes of the grid; infinite for a box.
+
+        Examples
+        --------
+        >>> Domain.grid([Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)], (5, 3)).spacing
+        array([1., 1.])
+        """
+        if self.shape is None:
+            return np.full(self.dimension, np.inf)
+        gaps = np.array(self.shape) - 1
+        return np.where(gaps > 0, self.extent / np.maximum(gaps, 1), np.inf)
 
     @cached_property
     def cell_size(self) -> float:

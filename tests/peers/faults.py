@@ -139,6 +139,7 @@ class Trial:
         watch = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
         reports = f"accuracy = {peer.within}\nlow = -100.0\nhigh = 100.0"
         tables = [f"[link]\n{peer.link}", peer.tables, f"[watch]\n{watch}", f"[reports]\n{reports}"]
+        tables.append(f"[battery]\nfull = {BATTERY_S}")
         write(self.file, "\n".join(["format = 1", *tables, ""]))
         self.truth = load_mission(str(self.mission)).world.truth
         self._programs: list[Program] = []

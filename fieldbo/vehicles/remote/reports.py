@@ -138,7 +138,7 @@ class ReportFilter:
     @property
     def _full(self) -> float:
         """What a full battery holds, in the world's cost unit."""
-        return self.settings.battery.full or self.spec.battery
+        return float(self.settings.battery.full or self.spec.battery)
 
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before.
@@ -174,7 +174,7 @@ class ReportFilter:
             position=self.position if known is None else self._snapped(known, at),
             remaining=self._remaining_now,
             time_s=self.now_s,
-            accuracy=0.01 * self._full if accuracy is None else accuracy,
+            accuracy=0.01 * self._full if accuracy is None else float(accuracy),
         )
 
     def observation(self, order: Order, result: GoalResult) -> Observation:
