@@ -38,6 +38,9 @@ FORMAT = 2
 ORDERS = ("query", "go-home")
 """Kinds of rows that are orders."""
 
+WITHOUT_MESSAGE = ("stop", "end", "note", "copy")
+"""Kinds of rows that are neither orders nor events."""
+
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
@@ -74,12 +77,13 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle) or ``"end"`` (of the run).
+        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle), ``"end"`` (of the run), ``"note"`` (on
+        something that was ignored), or ``"copy"`` (the folder is a copy, with sessions of its own).
     order : str or None
         Id of the order that the row belongs to.
     body : dict
         The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
-        ``reason``, ``memory`` and ``why``.
+        ``reason``, ``memory`` and ``why``, a note ``text``, and a copy ``session``.
     """
 
     seq: int
@@ -313,6 +317,10 @@ class Record:
         """Write why a vehicle gets no further orders."""
         body = {"vehicle": vehicle, "reason": reason.value, "memory": memory, "why": _plain(why)}
         self._append([("stop", None, None, body)])
+
+    def note(self, text: str, order: str | None = None) -> None:
+        """Write down something that was ignored, such as an event that no agent can take in."""
+        self._append([("note", order, None, {"text": text})])
 
     def end(self, reason: EndReason) -> None:
         """Write why the run has ended."""

@@ -1,0 +1,26 @@
+"""What an agent takes in: events that can be used, each once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldbo.errors import InputError
+from fieldbo.messages import Event, Observation, Telemetry
+
+LARGEST = 1e100
+"""Largest magnitude of a number from a vehicle: the squares and sums of smaller ones are finite."""
+
+_NUMBERS = ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s", "remaining", "accuracy")
+
+
+def check_magnitudes(event: Event) -> None:
+    """Raise an `InputError` if an observation or telemetry holds a number that no ledger or model can hold."""
+    if not isinstance(event, Observation | Telemetry):
+        return
+    for name in _NUMBERS:
+        numbers = getattr(event, name, None)
+        if numbers is None or not np.size(numbers):
+            continue
+        largest = float(np.nan_to_num(np.abs(numbers), nan=0.0).max())
+        if largest > LARGEST:
+            raise InputError(f"{name} has {largest:g}", expected=f"numbers of at most {LARGEST:g}", where=name)
