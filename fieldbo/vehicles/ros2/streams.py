@@ -68,6 +68,8 @@ class _Streams(Ros2Link):
 class Ros2Topics(_Streams):
     """A link to a robot that goes to the pose on a topic."""
 
+    follows_routes: ClassVar[bool] = False
+
     goal: str = "goal_pose"
     """Topic of the pose to go to, geometry_msgs/PoseStamped."""
 

@@ -1,5 +1,7 @@
 """A robot in a simulated world: it travels, samples, drains its battery, and misbehaves on demand.
 
+Like an autopilot, it drives straight to each point that it is sent, whatever is in between.
+
 It is independent of links: a program for one kind of link gives it goals, calls `tick` often, and sends on
 the reports that `tick` returns.
 """
@@ -16,7 +18,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.messages import GoHome, Query
+from fieldbo.messages import GoHome, Order, Query
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Goal,
@@ -26,7 +28,7 @@ from fieldbo.vehicles.remote.link import (
     Report,
 )
 from fieldbo.vehicles.simulators.faults import Fault
-from fieldbo.world.world import World
+from fieldbo.world.world import World, driven
 
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
@@ -34,16 +36,22 @@ _REPORT_S = 0.1
 
 @dataclass
 class _Leg:
-    """A goal under way; times on the robot's clock."""
+    """A goal under way: first the robot travels, then it samples. Times are on the robot's clock."""
 
     goal: Goal
     number: int
     path: Array
     began_s: float
-    ends_s: float
-    cost: float
+    travel_s: float
+    sampling_s: float
+    travel: float
+    sampling: float
     end: Array
     paid: float = 0.0
+
+    @property
+    def ends_s(self) -> float:
+        return self.began_s + self.travel_s + self.sampling_s
 
 
 class Robot:
@@ -102,11 +110,15 @@ class Robot:
 
     # -- requests from the link ------------------------------------------------------------------------
 
-    def site_near(self, target: Array, tolerance: float) -> Array:
-        """Return the site within `tolerance` of a target along each axis, or else the target itself."""
+    def goal_at(self, goal_id: str, target: Array, tolerance: float) -> Goal:
+        """Return the goal of a target (d,): the site within `tolerance` along each axis, or a place to pass.
+
+        A robot that streams does not learn which of its targets are sites; it measures wherever it can.
+        """
         domain = self.world.domain
         site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
-        return np.asarray(site if np.abs(site - target).max() <= tolerance else target)
+        end = np.asarray(site if np.abs(site - target).max() <= tolerance else target)
+        return Goal(goal_id, end, home=not domain.contains(end[None])[0])
 
     def go(self, goal: Goal) -> None:
         """Start a goal; repeat the answer if it is known, continue if it is under way."""
@@ -192,21 +204,40 @@ class Robot:
             return f"the site has no value for {missing}: {here}"
         if goal.level not in range(world.sensor.settings):
             return f"the sensor has no setting {goal.level}"
-        if not world.domain.contains(self._end(goal)[None])[0]:
+        if not (goal.home or world.domain.contains(self._end(goal)[None])[0]):
             return f"the site is out of reach: {here}"
         return None
 
-    def _order(self, goal: Goal) -> Query | GoHome:
-        if goal.home:
-            return GoHome(0, goal.id, goal.site)
-        return Query(goal.site, goal.controls, goal.level, id=goal.id)
+    def _order(self, goal: Goal, *, sampling: bool) -> Query | GoHome:
+        """Return a goal as an order from here, with or without a sample at its end."""
+        end = self._end(goal)
+        route = np.vstack([self.position, goal.route]) if len(goal.route) > 1 else np.empty((0, len(end)))
+        if not sampling:
+            return GoHome(0, goal.id, end, route=route)
+        return Query(goal.site, goal.controls, goal.level, id=goal.id, route=route)
 
     def _start(self, goal: Goal, number: int) -> None:
         world, key, now_s = self.world, self._key(goal, number), self._time_s
-        cost, seconds = world.takes(self._order(goal), self.position, now_s, stream(self.seed, "cost", key))
-        end = self._end(goal)
-        path = world.cost.path(self.position, end)
-        self._leg = _Leg(goal, number, path, now_s, now_s + seconds, self._rate * cost, end)
+        trip = self._order(goal, sampling=False)
+
+        def takes(order: Order) -> tuple[float, float]:
+            return world.takes(order, self.position, now_s, stream(self.seed, "cost", key))
+
+        cost, seconds = takes(trip if goal.home else self._order(goal, sampling=True))
+        # A cell sets its variables while the whole order takes its time.
+        as_set = world.domain.controls is not None
+        travel, travel_s = (cost, seconds) if goal.home or as_set else takes(trip)
+        self._leg = _Leg(
+            goal,
+            number,
+            driven(trip, self.position),
+            now_s,
+            travel_s,
+            max(0.0, seconds - travel_s),
+            self._rate * travel,
+            self._rate * max(0.0, cost - travel),
+            self._end(goal),
+        )
         self.reading = math.nan
 
     def _key(self, goal: Goal, number: int) -> int:
@@ -215,17 +246,17 @@ class Robot:
         return int(tail) if tail.isdecimal() else number
 
     def _move(self, leg: _Leg, now_s: float) -> None:
-        """Advance along the path, and drain the battery, as time passes."""
-        whole = leg.ends_s - leg.began_s
-        fraction = 1.0 if whole <= 0 else min(1.0, (now_s - leg.began_s) / whole)
-        self.position = _along(leg.path, fraction)
-        paid = fraction * leg.cost
+        """Advance along the path, sample at its end, and drain the battery, as time passes."""
+        passed_s = now_s - leg.began_s
+        travelled = _fraction(passed_s, leg.travel_s)
+        self.position = _along(leg.path, travelled)
+        paid = travelled * leg.travel + _fraction(passed_s - leg.travel_s, leg.sampling_s) * leg.sampling
         self.remaining = max(0.0, self.remaining - (paid - leg.paid))
         leg.paid = paid
 
     def _arrive(self, leg: _Leg) -> None:
         """Sample, unless this is home, and answer."""
-        goal, number, took_s = leg.goal, leg.number, leg.ends_s - leg.began_s
+        goal, number, took_s = leg.goal, leg.number, leg.travel_s + leg.sampling_s
         if (jump := self._fault("clock", number)) is not None:
             took_s += jump.amount
         if goal.home:
@@ -284,6 +315,11 @@ class Robot:
             self._delayed += [(time.monotonic() + late.amount, answer)] * copies
         else:
             self._pending += [answer] * copies
+
+
+def _fraction(passed_s: float, whole_s: float) -> float:
+    """Return how much of something is done after some time, 0 to 1."""
+    return float(passed_s >= 0.0) if whole_s <= 0 else min(1.0, max(0.0, passed_s / whole_s))
 
 
 def _along(path: Array, fraction: float) -> Array:

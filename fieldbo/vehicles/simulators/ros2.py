@@ -179,10 +179,8 @@ class _Streamer:
     def go(self, pose: Any) -> str:
         """Go to a pose; return the goal's id."""
         place = pose.pose.position
-        goal = Goal(
-            f"{self._count}#goal",
-            self.robot.site_near(self.ground.sites([[place.x, place.y, place.z]])[0], _NEAR_M),
-        )
+        target = self.ground.sites([[place.x, place.y, place.z]])[0]
+        goal = self.robot.goal_at(f"{self._count}#goal", target, _NEAR_M)
         self._count += 1
         self.robot.go(goal)
         return goal.id
