@@ -10,17 +10,20 @@ from fieldbo.messages import Event, Observation, Telemetry
 LARGEST = 1e100
 """Largest magnitude of a number from a vehicle: the squares and sums of smaller ones are finite."""
 
-_NUMBERS = ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s", "remaining", "accuracy")
+_OBSERVED = ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s")
+_REPORTED = ("position", "remaining", "time_s", "accuracy")
 
 
 def check_magnitudes(event: Event) -> None:
     """Raise an `InputError` if an observation or telemetry holds a number that no ledger or model can hold."""
     if not isinstance(event, Observation | Telemetry):
         return
-    for name in _NUMBERS:
-        numbers = getattr(event, name, None)
+    for name in _OBSERVED if isinstance(event, Observation) else _REPORTED:
+        numbers = getattr(event, name)
         if numbers is None or not np.size(numbers):
             continue
-        largest = float(np.nan_to_num(np.abs(numbers), nan=0.0).max())
+        largest = float(np.where(np.isfinite(numbers), np.abs(numbers), 0.0).max())  # others have failed
         if largest > LARGEST:
-            raise InputError(f"{name} has {largest:g}", expected=f"numbers of at most {LARGEST:g}", where=name)
+            raise InputError(
+                f"{name} has {largest:g}", expected=f"numbers of at most {LARGEST:g}", where=name
+            )
