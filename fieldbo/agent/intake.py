@@ -15,7 +15,7 @@ _REPORTED = ("position", "remaining", "time_s", "accuracy")
 
 
 def check_magnitudes(event: Event) -> None:
-    """Raise an `InputError` if an observation or telemetry holds a number that no ledger or model can hold."""
+    """Raise an `InputError` if an observation or telemetry holds a number too large to add."""
     if not isinstance(event, Observation | Telemetry):
         return
     for name in _OBSERVED if isinstance(event, Observation) else _REPORTED:

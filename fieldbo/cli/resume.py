@@ -49,6 +49,10 @@ def resume(
             metavar="FILE",
         ),
     ] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
+    ] = False,
 ) -> None:
     """Continue an interrupted run; for a run that has ended, write its missing files."""
     from fieldbo.cli.session import carry_out, connect
@@ -64,12 +68,12 @@ def resume(
         if record.end_reason is not None:
             _complete(mission, record, out_to)
             return
-        record.claim()
+        record.claim(accept_loss=accept_loss)
         orders = counted(sum(row.kind in ORDERS for row in record.rows()), "order")
         out_to.print(f"Resuming {record.name} after {orders}", markup=False)
         for note in notes(record):
             out_to.print(f"note: {note}", style="yellow", markup=False)
-        vehicles = vehicles_of(mission, record.description.get("vehicles", []), vehicle or [])
+        vehicles = vehicles_of(mission, record.vehicles, vehicle or [])
         with ExitStack() as links:
             connect(vehicles, links, out_to)
             carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to)

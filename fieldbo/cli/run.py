@@ -25,7 +25,7 @@ EXAMPLES = """
 
 `fieldbo run my-survey.toml --vehicle boat.toml` - a robot takes them; test it first with `fieldbo robot`
 
-**Writes** `run.sqlite` (the record), `mission.toml` and the world (as run), `summary.json`,
+**Writes** `run.sqlite` and `run.count` (the record), `mission.toml` and the world (as run), `summary.json`,
 `observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
 
 **Exit codes** 0: done; 1: stopped by an error, all readings are kept; 2: invalid input, nothing was started;
