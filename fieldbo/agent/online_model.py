@@ -8,12 +8,15 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.thinning import places, thinned
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 
 
 class OnlineModel:
     """Extend the belief with each observation; rebuild it after a fit, or when an old reading changes sides.
+
+    Of an observation with several readings, it takes those of `thinned`.
 
     Parameters
     ----------
@@ -48,7 +51,7 @@ class OnlineModel:
 
     @property
     def readings(self) -> int:
-        """Number of readings in the model, n."""
+        """Number of readings in the model, n: those of one order near each other count as one."""
         return len(self._values)
 
     @property
@@ -62,7 +65,10 @@ class OnlineModel:
         every = self.mission.model.every
         if every is None or not LEAST_READINGS <= self.readings <= self.mission.model.until:
             return False
-        return not self.fitted_at or self.readings - self.fitted_at >= every
+        if self.fitted_at:
+            return self.readings - self.fitted_at >= every
+        # Many readings of few places say how a sensor scatters, and nothing about the field.
+        return places(np.array(self._sites), self.mission.world.domain) >= LEAST_READINGS
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, without adopting it."""
@@ -88,7 +94,8 @@ class OnlineModel:
         self.left_out += int((~good).sum())
         if not good.any():
             return False
-        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
+        usable = event.sites[good], event.values[good], event.noise_variances[good]
+        sites, values, noises, _ = thinned(*usable, self.mission.world.domain)
         self._sites.extend(sites)
         self._values.extend(values.tolist())
         self._noises.extend(noises.tolist())

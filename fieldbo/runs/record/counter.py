@@ -1,9 +1,9 @@
 """How many rows a record has, in a small file of its own: ``run.count`` next to ``run.sqlite``.
 
 The latest rows of a record are in SQLite's write-ahead log. If that file is truncated, deleted or not copied,
-the rows before remain, and look complete. The counter tells: it holds the number of rows that were on disk and
-the digest of the last, and is written after each of them. It also identifies the file that it belongs to, so
-that a copy of a run folder is recognised.
+the rows before remain, and look complete. The counter tells: it holds the number of rows that were on disk
+and the digest of the last, and is written after each of them. It also identifies the file that it belongs to,
+so that a copy of a run folder is recognised.
 """
 
 from __future__ import annotations

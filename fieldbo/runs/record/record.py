@@ -9,9 +9,9 @@ Any process may read a record at any time: it reads a copy and never changes the
 write at a time; its lock, ``run.lock`` next to ``run.sqlite``, ends with the process. A symbolic link is
 followed: the write-ahead log, the lock and the counter lie next to the real file.
 
-``run.count`` holds the number of rows (see `fieldbo.runs.record.counter`). If rows are missing, the record can be
-read but not written, unless the loss is accepted. Such a record, and a copy of one, continues under a session of
-its own: a robot that remembers orders of the original does not take them for those of the copy.
+``run.count`` counts the rows (see `fieldbo.runs.record.counter`). If rows are missing, the record can
+be read but not written, unless the loss is accepted. Such a record, and a copy of one, continues under a
+session of its own: a robot that remembers orders of the original does not take them for those of the copy.
 """
 
 from __future__ import annotations
