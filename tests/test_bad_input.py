@@ -144,6 +144,15 @@ WRONG_MISSIONS = [
         for value in ("0", "-3", "nan", "inf", "-inf", '"-3 s"', '"30 Wh"', '"lots"', "true", "[3]")
     ),
     *(
+        case("= 30", f'= "{value}"', "agent.battery")
+        for value in ("0 min", "1e999 h", "2 kWh", "2 h 30 min", "35 %", "0 %", "-5 %", "135 %", "nan s")
+    ),
+    case("= 30", '= "35 %"\nfull_battery = "100 Wh"', "agent.full_battery"),
+    case("= 30", '= "35 %"\nfull_battery = "50 %"', "agent.full_battery"),
+    case("= 30", "= 30\nfull_battery = 20", "agent.battery"),
+    added("agent", 'reserve = "10 %"'),
+    added("agent", 'reserve = "1 min"'),
+    *(
         added("agent", line)
         for line in (
             "reserve = -1",

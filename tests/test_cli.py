@@ -65,6 +65,7 @@ mean = 0
 """
 FILES = {
     "run.sqlite",
+    "run.count",
     "mission.toml",
     "summary.json",
     "observations.csv",

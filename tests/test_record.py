@@ -23,6 +23,7 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.runs.record import record as record_module
+from fieldbo.runs.record.counter import Counter
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.record.snapshot import snapshot
 
@@ -289,12 +290,145 @@ def test_a_log_damaged_before_its_end_is_rejected_and_unchanged(died, at):
 def test_an_incomplete_last_write_loses_no_earlier_row(died, torn):
     log = died.with_name("run.sqlite-wal")
     log.write_bytes(log.read_bytes()[:-torn])
+    digest = Record(died)._digest
+    counter = Counter(died)
+    counter.write(19, digest)  # a row is counted once it is on disk
+    counter.close()
     with Record(died) as record:
         rows = record.rows()
         assert [row.order for row in rows] == [f"run/{n}" for n in range(19)]
         record.order(Query([19.0], id="run/19"))
         assert record.rows()[:19] == rows
         assert len(record.rows()) == 20
+
+
+def shortened(log):
+    log.write_bytes(log.read_bytes()[: 32 + 12 * 4120])
+
+
+def emptied(log):
+    log.write_bytes(b"")
+
+
+def deleted(log):
+    log.unlink()
+
+
+@pytest.mark.parametrize("spoil", [shortened, emptied, deleted])
+def test_a_shortened_log_is_noticed_can_be_read_and_is_continued_only_if_the_loss_is_accepted(died, spoil):
+    before = Record(died).rows()
+    spoil(died.with_name("run.sqlite-wal"))
+    died.with_suffix(".lock").unlink(missing_ok=True)
+    contents = files(died.parent)
+    with Record(died) as record:
+        rows = record.rows()
+        assert len(rows) < 20
+        assert rows == before[: len(rows)]
+        assert f"the last {20 - len(rows)} row" in record.loss
+        with pytest.raises(RecordError, match="--accept-loss"):
+            record.claim()
+        with pytest.raises(RecordError, match="--accept-loss"):
+            record.order(Query([20.0], id="run/20"))
+    assert files(died.parent) == contents
+
+    with Record(died) as record:
+        record.claim(accept_loss=True)
+        record.order(Query([20.0], id="run/20"))
+    with Record(died) as record:
+        assert record.loss == ""
+        assert [row.kind for row in record.rows()[len(rows) :]] == ["session", "query"]
+        record.claim()
+
+
+def vehicle_record(folder):
+    """A record of a run with a vehicle, whose writer died."""
+    folder.mkdir()
+    description = {"vehicles": [{"link": {"kind": "mqtt"}, "session": "abc"}]}
+    record = Record.create(folder / "run.sqlite", "run", description)
+    for n in range(5):
+        record.order(Query([float(n)], id=f"run/{n}"))
+    return record
+
+
+def copied(folder, into, *names):
+    """Copy files of a folder while it is written; all of them if none are named."""
+    into.mkdir()
+    for file in folder.iterdir():
+        if not names or file.name in names:
+            (into / file.name).write_bytes(file.read_bytes())
+    return into / "run.sqlite"
+
+
+def test_a_copy_and_its_original_continue_under_different_sessions(tmp_path):
+    original = vehicle_record(tmp_path / "run")
+    names = ("run.sqlite", "run.sqlite-wal", "run.count")
+    with Record(copied(tmp_path / "run", tmp_path / "copy", *names)) as copy:
+        assert copy.copied
+        assert copy.loss == ""
+        assert len(copy.rows()) == 5
+        copy.claim()
+        [of_copy] = copy.vehicles
+        assert copy.rows()[-1].kind == "session"
+    with Record(tmp_path / "copy" / "run.sqlite") as copy:  # a copy that was resumed has its own place
+        assert not copy.copied
+        copy.claim()
+        assert copy.vehicles == [of_copy]
+    with Record(copied(tmp_path / "copy", tmp_path / "second")) as second:
+        second.claim()
+        [of_second] = second.vehicles
+    [vehicle] = original.vehicles
+    assert vehicle["session"] == "abc"
+    assert len({"abc", of_copy["session"], of_second["session"]}) == 3
+    original.close()
+    with Record(tmp_path / "run" / "run.sqlite") as again:
+        assert not again.copied
+        again.claim()
+        assert again.vehicles[0]["session"] == "abc"
+
+
+def test_a_copy_without_its_log_says_what_it_lacks(tmp_path):
+    original = vehicle_record(tmp_path / "run")
+    with Record(copied(tmp_path / "run", tmp_path / "copy", "run.sqlite", "run.count")) as copy:
+        assert "the last 5 rows" in copy.loss
+        with pytest.raises(RecordError, match="not copied"):
+            copy.claim()
+    with Record(copied(tmp_path / "run", tmp_path / "bare", "run.sqlite")) as copy:
+        assert copy.copied
+        copy.claim()
+        assert copy.vehicles[0]["session"] != "abc"
+    original.close()
+
+
+def test_a_moved_run_folder_is_no_copy(tmp_path):
+    vehicle_record(tmp_path / "run").close()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    with Record(tmp_path / "moved" / "run.sqlite") as record:
+        assert not record.copied
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1]", b'{"rows": 99, "digest": "", "place": "", "check": ""}']
+)
+def test_a_counter_that_can_not_be_read_makes_a_copy_and_no_error(tmp_path, content):
+    vehicle_record(tmp_path / "run").close()
+    (tmp_path / "run" / "run.count").write_bytes(content)
+    with Record(tmp_path / "run" / "run.sqlite") as record:
+        assert record.copied
+        record.claim()
+        assert record.vehicles[0]["session"] != "abc"
+
+
+def test_an_old_record_without_a_counter_continues_under_its_session(tmp_path):
+    vehicle_record(tmp_path / "run").close()
+    file = tmp_path / "run" / "run.sqlite"
+    with closing(sqlite3.connect(file)) as old:
+        old.execute("PRAGMA user_version = 2")
+    file.with_suffix(".count").unlink()
+    with Record(file) as record:
+        assert not record.copied
+        record.claim()
+        assert record.vehicles[0]["session"] == "abc"
+    assert file.with_suffix(".count").exists()
 
 
 def test_a_log_of_random_bytes_is_ignored(file):
@@ -359,7 +493,7 @@ def test_a_record_is_created_completely_or_not_at_all(tmp_path, monkeypatch):
 
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         assert record.empty
-    assert [p.name for p in tmp_path.iterdir()] == ["run.sqlite"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.count", "run.sqlite"]
 
 
 def test_only_one_process_may_write_at_a_time(tmp_path):
@@ -456,6 +590,7 @@ def test_a_record_is_not_written_if_its_rows_differ_from_those_read(died, monkey
     without_log = died.with_name("alone.sqlite")
     without_log.write_bytes(died.read_bytes())
     before = Record(died).rows()
+    died.with_suffix(".count").unlink()
     with monkeypatch.context() as patch:
         patch.setattr(record_module, "snapshot", lambda file: snapshot(without_log))
         with Record(died) as record:

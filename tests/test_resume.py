@@ -351,7 +351,7 @@ class Faulty(Simulated):
 def test_late_repeated_and_partial_events_are_replayed_identically(tmp_path):
     mission = learning(replace(small_mission(Random(), battery=80.0), batch=2))
     result, log = unbroken(mission, tmp_path, Faulty)
-    assert {"lost", "telemetry", "rejected", "fitted"} <= {kind for kind, _, _ in log}
+    assert {"lost", "telemetry", "note", "fitted"} <= {kind for kind, _, _ in log}
 
     state = load_state(mission, tmp_path / "run.sqlite")
 
@@ -369,7 +369,7 @@ def load_state(mission, file):
     return state
 
 
-def test_a_run_stopped_by_an_invalid_event_can_be_resumed(tmp_path):
+def test_an_event_that_can_not_be_taken_in_is_noted_its_order_is_lost_and_the_run_continues(tmp_path):
     class Crooked(Simulated):
         def events(self, timeout_s):
             events = super().events(timeout_s)
@@ -381,14 +381,17 @@ def test_a_run_stopped_by_an_invalid_event_can_be_resumed(tmp_path):
             )
 
     mission = small_mission(Random())
-    result, _ = unbroken(mission, tmp_path / "unbroken")
-    with new(tmp_path / "r") as record, pytest.raises(BrokenOffError, match="5 coordinates"):
-        run(mission, [Crooked(mission)], record)
+    with new(tmp_path / "r") as record:
+        result = run(mission, [Crooked(mission)], record)
+        rows = record.rows()
 
-    resumed = gone_on(mission, record.file)
-
-    assert np.array_equal(resumed.sites, result.sites)
-    assert resumed.end_reason is result.end_reason
+    [lost] = [row for row in rows if row.kind == "lost"]
+    [note] = [row for row in rows if row.kind == "note"]
+    assert lost.order == note.order == f"{record.name}/3"
+    assert "5 coordinates" in lost.body["message"]["reason"]
+    assert "5 coordinates" in note.body["text"]
+    assert f"{record.name}/3" not in {event.order for event in result.observations}
+    assert gone_on(mission, record.file).summary() == result.summary()
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------------

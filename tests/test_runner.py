@@ -32,6 +32,7 @@ from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import BrokenOffError, Interrupted, run, unbroken
+from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field
@@ -491,7 +492,7 @@ def test_a_record_that_holds_a_run_is_rejected(record):
     assert record.rows() == before
 
 
-def test_an_event_of_an_unknown_order_is_recorded_but_not_passed_to_the_agent(record):
+def test_an_event_of_an_unknown_order_is_noted_but_not_passed_to_the_agent(record):
     class Babbling(Simulated):
         def events(self, timeout_s):
             return [Rejected("another/0", "who?"), *super().events(timeout_s)]
@@ -501,7 +502,10 @@ def test_an_event_of_an_unknown_order_is_recorded_but_not_passed_to_the_agent(re
 
     assert result.rejections == ()
     assert result.cost == run(mission).cost
-    assert [row.kind for row in record.rows()].count("rejected") >= len(result.curve)
+    notes = [row.body["text"] for row in record.rows() if row.kind == "note"]
+    assert len(notes) >= len(result.curve)
+    assert "unknown order 'another/0'" in notes[0]
+    assert "rejected" not in {row.kind for row in record.rows()}
 
 
 def test_an_error_keeps_the_readings_and_holds_the_vehicle(record):
@@ -590,3 +594,83 @@ def test_a_policy_replaced_after_loading_is_named_in_results_but_gets_no_run_fol
         with pytest.raises(InputError, match="policy was replaced"):
             begin(replace(loaded, policy=policy), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+# -- what is recorded can be taken in --------------------------------------------------------------------
+
+
+def bent(event, **changed):
+    """An observation with other fields."""
+    return replace(event, **changed)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda e: bent(e, position=[0.0] * 5, sites=np.zeros((1, 5))),
+        lambda e: bent(e, values=[1e308]),
+        lambda e: bent(e, noise_variances=[1e308]),
+        lambda e: bent(e, cost=1e308),
+        lambda e: bent(e, times_s=[1e300]),
+        lambda e: bent(e, position=[1e200, 0.0], sites=[[1e200, 0.0]]),
+    ],
+)
+def test_an_observation_that_can_not_be_taken_in_is_noted_and_its_order_lost(record, spoil):
+    mission = small_mission()
+    vehicle = Scripted(mission, lambda n, event: [spoil(event)] if n == 2 else [event])
+    result = run(mission, [vehicle], record)
+
+    rows = record.rows()
+    assert [row.order for row in rows if row.kind == "note"] == [f"{record.name}/2"]
+    assert [row.order for row in rows if row.kind == "lost"] == [f"{record.name}/2"]
+    assert result.end_reason is not None
+    state = RunState(mission, record.name)
+    state.replay(rows)  # to no error
+    assert state.result().summary() == result.summary()
+
+
+def test_telemetry_of_an_unknown_vehicle_is_noted_and_ignored(record):
+    mission = small_mission()
+    result = run(mission, [Scripted(mission, lambda n, e: [Telemetry(7, e.position, 1.0, 1.0), e])], record)
+
+    kinds = [row.kind for row in record.rows()]
+    assert "telemetry" not in kinds
+    assert kinds.count("note") == len(result.observations)
+    assert result.cost == run(mission).cost
+
+
+def test_a_part_after_the_last_one_is_noted_and_counts_for_nothing(record):
+    mission = small_mission()
+    vehicle = Scripted(
+        mission, lambda n, event: [event, bent(event, part=1), bent(event, part=2, last=False)]
+    )
+    result = run(mission, [vehicle], record)
+
+    alone = run(mission)
+    assert result.cost == alone.cost
+    assert [o.part for o in result.observations] == [0] * len(alone.observations)
+    kinds = [row.kind for row in record.rows()]
+    assert kinds.count("note") == 2 * kinds.count("observation")
+
+
+def test_an_observation_of_a_rejected_order_is_late_data_and_no_step():
+    mission = small_mission()
+    agent = Agent(mission)
+    query = agent.ask()
+    late = query.observed(1.0, noise_variance=0.01, cost=2.0)
+    agent.tell(Rejected(query.id, "shallow"))
+    agent.tell(late)
+    agent.tell(bent(late, part=1))
+
+    assert (agent.steps, agent.readings, agent.spent) == (0, 1, 2.0)
+
+
+def test_a_lost_order_counts_once_when_its_observation_arrives():
+    agent = Agent(small_mission())
+    query = agent.ask()
+    late = query.observed(1.0, noise_variance=0.01, cost=2.0)
+    agent.tell(Lost(query.id, "no link"))
+    for event in (bent(late, last=False), late, bent(late, part=1), bent(late, part=2)):
+        agent.tell(event)
+
+    assert (agent.steps, agent.readings, agent.spent) == (1, 2, 4.0)

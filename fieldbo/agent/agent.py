@@ -19,6 +19,7 @@ from fieldbo._numerics.streams import stream
 from fieldbo.agent import warnings
 from fieldbo.agent.batches import next_batch
 from fieldbo.agent.corrections import corrected, correction, same_readings
+from fieldbo.agent.intake import check_magnitudes
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.policy_view import view_at_event, view_when_asked
 from fieldbo.agent.proposals import Issued, check_proposal, expected_cost, initial_queries
@@ -101,6 +102,7 @@ class Agent:
         self.endings: dict[int, Mapping[str, Any]] = {}
         self.rejected: Mask = np.zeros(self.domain.size, dtype=bool)
         self._parts_seen: set[tuple[str, int]] = set()
+        self._settled: dict[str, type[Observation | Rejected]] = {}
         self._in_vain: set[int] = set()
         self._initial = initial_queries(mission)
         self.memory: Memory = mission.policy.start(self.seen())
@@ -435,7 +437,8 @@ class Agent:
         """Take in what happened.
 
         A part of an observation that was received before is ignored, a correction that changes nothing, and
-        anything else after an order was settled, except the late observation of a lost order.
+        anything else after an order was settled, except the late observation of a lost order, and of a
+        rejected one, which is no step.
 
         Raises
         ------
@@ -446,7 +449,7 @@ class Agent:
         vehicle = self._vehicle_of(event)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
-            if (event.order, event.part) in self._parts_seen:
+            if (event.order, event.part) in self._parts_seen or self.is_late(event):
                 return
             self._observed(event)
         elif isinstance(event, Rejected | Lost):
@@ -465,6 +468,22 @@ class Agent:
             self.online_model.refit(event, self.asks)
         self.history.append(event)
         self.memory = self.mission.policy.observe(self.seen(vehicle), self.memory, event)
+
+    def check(self, event: Event) -> None:
+        """Check that an event can be taken in; change nothing.
+
+        Raises
+        ------
+        InputError
+            As for `tell`.
+        """
+        self._vehicle_of(event)
+
+    def is_late(self, event: Event) -> bool:
+        """Return True for a new part of an observation whose last part was received before."""
+        if not isinstance(event, Observation) or (event.order, event.part) in self._parts_seen:
+            return False
+        return self._settled.get(event.order) is Observation
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
         """Take back a wrong reading: the belief becomes the one that the right reading would have given.
@@ -524,6 +543,7 @@ class Agent:
                 f"position has {counted(len(event.position), 'coordinate')}",
                 expected=f"{self.domain.dimension}: {', '.join(a.name for a in self.domain.axes)}",
             )
+        check_magnitudes(event)
         if isinstance(event, Correction):
             corrected(self.history, event)
         if isinstance(event, Observation | Rejected | Lost | Correction):
@@ -544,6 +564,7 @@ class Agent:
             state.lose(event.order)
             return
         state.settle(event.order)
+        self._settled[event.order] = Rejected
         state.retry_home = isinstance(order, GoHome) and not state.home_rejected
         state.home_rejected |= isinstance(order, GoHome)
         if isinstance(order, Query) and not np.isnan(order.site).any():
@@ -561,8 +582,9 @@ class Agent:
         lost = event.order in state.ledger.lost
         state.observed(event, int(event.order.rsplit("/", 1)[1]))
         self._parts_seen.add((event.order, event.part))
-        if event.last and isinstance(order, Query):
-            self.steps += 1
+        if event.last:
+            self.steps += isinstance(order, Query) and event.order not in self._settled
+            self._settled[event.order] = Observation
         if not self.online_model.learn(event):
             self._nothing_learnt(event, order, lost=lost)
 

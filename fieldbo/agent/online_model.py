@@ -10,6 +10,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.thinning import places, thinned
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 
@@ -34,6 +35,8 @@ class Fit:
 
 class OnlineModel:
     """Extend the belief with each observation; rebuild it after a fit, or when an old reading changes sides.
+
+    Of an observation with several readings, it takes those of `thinned`.
 
     A corrected reading takes the place of the wrong one. The belief is then learned again from the latest
     fit that had not seen the wrong one, and the fits that had are to be repeated (`to_repeat`), with the same
@@ -76,7 +79,7 @@ class OnlineModel:
 
     @property
     def readings(self) -> int:
-        """Number of readings in the model, n."""
+        """Number of readings in the model, n: those of one order near each other count as one."""
         return len(self._values)
 
     @property
@@ -90,7 +93,10 @@ class OnlineModel:
         every = self.mission.model.every
         if every is None or not LEAST_READINGS <= self.readings <= self.mission.model.until:
             return False
-        return not self.fitted_at or self.readings - self.fitted_at >= every
+        if self.fitted_at:
+            return self.readings - self.fitted_at >= every
+        # Many readings of few places say how a sensor scatters, and nothing about the field.
+        return places(np.array(self._sites), self.mission.world.domain) >= LEAST_READINGS
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""
@@ -129,9 +135,8 @@ class OnlineModel:
         self._learn_again()
 
     def _usable(self, observations: int) -> int:
-        """Return how many readings of the first observations the model can use."""
-        usable = self.hyperparameters.scale.usable
-        return sum(int(usable(event.values).sum()) for event in self._observations[:observations])
+        """Return how many readings the model takes of the first observations."""
+        return sum(len(self._taken(event)[1]) for event in self._observations[:observations])
 
     def _learn_again(self) -> None:
         """Learn all observations from the latest fit on, or from the beginning."""
@@ -154,11 +159,19 @@ class OnlineModel:
         self._observations.append(event)
         return self._learn(event)
 
+    def _taken(self, event: Observation) -> tuple[Array, Array, Array]:
+        """Return the sites (k, d), values (k,) and noise variances (k,) that the model takes."""
+        good = self.hyperparameters.scale.usable(event.values)
+        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
+        if not len(values):
+            return sites, values, noises
+        return thinned(sites, values, noises, self.mission.world.domain)[:3]
+
     def _keep(self, event: Observation) -> tuple[Array, Array, Array]:
         """Add the readings that the model can use to those of the model, and return them."""
         good = self.hyperparameters.scale.usable(event.values)
         self.left_out += int((~good).sum())
-        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
+        sites, values, noises = self._taken(event)
         self._sites.extend(sites)
         self._values.extend(values.tolist())
         self._noises.extend(noises.tolist())

@@ -72,7 +72,7 @@ def plan(
         raise InputError(
             f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
         )
-    mission, way = _track(source, set_ or [])
+    mission, way = _track(source, set_ or [], loaded.settings.battery.full)
     axes, frame = mission.world.domain.axes, loaded.settings.frame
     ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
     fence = geofence(mission, ground, link.fence)
@@ -93,7 +93,7 @@ def plan(
         typer.echo(f"uploaded {len(route)} waypoints to the vehicle at {link.address}")
 
 
-def _track(source: str, pairs: list[str]) -> tuple[Mission, Track]:
+def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track]:
     """Return a mission, and the track of its route or run, with home at the end."""
     from fieldbo.errors import InputError
     from fieldbo.messages import Observation
@@ -102,7 +102,7 @@ def _track(source: str, pairs: list[str]) -> tuple[Mission, Track]:
     from fieldbo.vehicles.mavlink.flight_plan import track
 
     if source.endswith(".toml") or source in list_missions():
-        return _planned(source, pairs)
+        return _planned(source, pairs, full)
     if pairs:
         raise InputError(
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
@@ -114,7 +114,7 @@ def _track(source: str, pairs: list[str]) -> tuple[Mission, Track]:
     return agent.mission, track(agent.mission, stops)
 
 
-def _planned(source: str, pairs: list[str]) -> tuple[Mission, Track]:
+def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track]:
     """Return a mission and its track, asked for in advance with readings of 0: its policy ignores them."""
     from fieldbo.agent.agent import Agent
     from fieldbo.cli.settings import overrides
@@ -123,7 +123,7 @@ def _planned(source: str, pairs: list[str]) -> tuple[Mission, Track]:
     from fieldbo.mission.load import load_mission
     from fieldbo.vehicles.mavlink.flight_plan import track
 
-    mission = load_mission(source, overrides(pairs))
+    mission = load_mission(source, overrides(pairs), full)
     if mission.policy_kind not in _NEEDS_NO_READINGS:
         raise InputError(
             f"the route of the policy {mission.policy_kind!r} depends on its readings",

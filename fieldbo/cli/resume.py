@@ -51,6 +51,10 @@ def resume(
             metavar="FILE",
         ),
     ] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
+    ] = False,
 ) -> None:
     """Continue an interrupted run, or one whose vehicle was lost; for any other, write its missing files."""
     from fieldbo.cli.session import carry_out, connect
@@ -67,12 +71,12 @@ def resume(
         if record.end_reason not in (None, EndReason.VEHICLE_LOST):
             _complete(mission, record, out_to)
             return
-        record.claim()
+        record.claim(accept_loss=accept_loss)
         orders = counted(sum(row.kind in ORDERS for row in record.rows()), "order")
         out_to.print(f"Resuming {record.name} after {orders}", markup=False)
         for note in notes(record):
             out_to.print(f"note: {note}", style="yellow", markup=False)
-        vehicles = vehicles_of(mission, record.description.get("vehicles", []), vehicle or [])
+        vehicles = vehicles_of(mission, record.vehicles, vehicle or [])
         with ExitStack() as links:
             connect(vehicles, links, out_to)
             carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to)
@@ -98,7 +102,7 @@ def vehicles_of(
 ) -> list[Vehicle]:
     """Return the vehicles that continue a run: those of `files`, or those it started with."""
     from fieldbo.errors import InputError
-    from fieldbo.vehicles.load import for_new_run, vehicle_of
+    from fieldbo.vehicles.load import check_new, for_new_run, vehicle_of
 
     if files and not started_with:
         raise InputError(
@@ -111,4 +115,6 @@ def vehicles_of(
         sessions = [settings.get("session") for settings in started_with] + [None] * len(files)
         new = zip([for_new_run(name) for name in files], sessions, strict=False)
         recorded = [{**s, "session": session} if session and "session" in s else s for s, session in new]
+        for number, settings in enumerate(recorded):
+            check_new(settings, mission, number)
     return [vehicle_of(settings, mission, number) for number, settings in enumerate(recorded)]

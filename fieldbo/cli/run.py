@@ -25,7 +25,7 @@ EXAMPLES = """
 
 `fieldbo run my-survey.toml --vehicle boat.toml` - a robot takes them; test it first with `fieldbo robot`
 
-**Writes** `run.sqlite` (the record), `mission.toml` and the world (as run), `summary.json`,
+**Writes** `run.sqlite` and `run.count` (the record), `mission.toml` and the world (as run), `summary.json`,
 `observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
 
 **Exit codes** 0: done; 1: stopped by an error, all readings are kept; 2: invalid input, nothing was started;
@@ -44,7 +44,10 @@ def run(
     ] = None,
     battery: Annotated[
         str | None,
-        typer.Option(help='Battery in the world\'s cost unit: 3000, or "3000 s".', metavar="AMOUNT"),
+        typer.Option(
+            help='Battery: 3000 in the world\'s cost unit, a multiple ("2 h"), or a share of full ("35 %").',
+            metavar="AMOUNT",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -80,13 +83,17 @@ def run(
     from fieldbo.mission.load import load_mission
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
-    from fieldbo.vehicles.load import vehicle_of
+    from fieldbo.vehicles.load import check_new, full_battery, vehicle_of
 
     out_to = console()
-    loaded = load_mission(mission, overrides(set_ or [], seed=seed, battery=battery))
     recorded = _recorded(vehicle or [], by_hand=by_hand)
+    settings = overrides(set_ or [], seed=seed, battery=battery)
+    loaded = load_mission(mission, settings, full_battery(recorded))
     if not recorded:
         check_simulated(loaded)  # before making a folder
+    for number, settings in enumerate(recorded):
+        for warning in check_new(settings, loaded, number):
+            out_to.print(f"warning: {warning}", style="yellow", markup=False)
     vehicles = [vehicle_of(settings, loaded, number) for number, settings in enumerate(recorded)]
     with ExitStack() as links:
         connect(vehicles, links, out_to)

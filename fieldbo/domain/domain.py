@@ -57,6 +57,8 @@ class Domain:
     controls : Controls, optional
         The control sets, and the distributions of variables left free; None means that every query sets
         all variables.
+    clearance : float
+        Distance to the obstacles that `region` and `obstacles` already keep.
 
     Raises
     ------
@@ -292,6 +294,20 @@ class Domain:
     def extent(self) -> Array:
         """(d,) lengths of the axes."""
         return self.high - self.low
+
+    @property
+    def spacing(self) -> Array:
+        """(d,) distances between neighbouring nodes of the grid; infinite for a box.
+
+        Examples
+        --------
+        >>> Domain.grid([Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)], (5, 3)).spacing
+        array([1., 1.])
+        """
+        if self.shape is None:
+            return np.full(self.dimension, np.inf)
+        gaps = np.array(self.shape) - 1
+        return np.where(gaps > 0, self.extent / np.maximum(gaps, 1), np.inf)
 
     @cached_property
     def cell_size(self) -> float:

@@ -7,7 +7,6 @@ a slash is a path.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.errors import InputError
+from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
@@ -29,13 +29,15 @@ from fieldbo.world.world import World
 
 __all__ = ["load_mission", "load_world", "merged"]
 
-_AMOUNT = re.compile(r"\s*(\S+?)\s+(\S+)\s*")
-
 _VALUES = ("threshold", "learn")
 """Keys whose table stands for a single value."""
 
 
-def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -> Mission:
+def load_mission(
+    name_or_path: str | Path,
+    overrides: Mapping[str, Any] | None = None,
+    full_battery: float | str | None = None,
+) -> Mission:
     """Load a mission.
 
     Parameters
@@ -45,6 +47,9 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
     overrides : mapping, optional
         Tables and keys that replace those of the file, nested in the same way, for example
         ``{"agent": {"battery": 3000}, "draw": 2}``.
+    full_battery : float or str, optional
+        What the vehicle's full battery holds, in place of ``agent.full_battery``, if the mission has amounts
+        in percent: a number in the world's cost unit, or text with a unit.
 
     Raises
     ------
@@ -73,6 +78,10 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
             fix="move the line to [agent]",
         )
     policy = made(POLICIES, content.policy, f"{where}: policy")
+    if full_battery is not None and any(map(is_share, (content.agent.battery, content.agent.reserve))):
+        full = amount(full_battery, world.cost_unit, "battery.full")
+        settings = merged(settings, {"agent": {"full_battery": full}})  # so that a record repeats the run
+        content = validated(MissionFile, settings, where)
     try:
         vehicles = (_vehicle(content.agent, world),)
         return Mission(
@@ -96,12 +105,25 @@ def load_mission(name_or_path: str | Path, overrides: Mapping[str, Any] | None =
         raise error.at(where) from None
 
 
+_WHOLE = "full in [battery] of the vehicle file, or full_battery in [agent] for a simulation"
+
+
 def _vehicle(content: AgentFile, world: World) -> VehicleSpec:
+    unit, full = world.cost_unit, None
+    if content.full_battery is not None:
+        full = amount(content.full_battery, unit, "agent.full_battery")
+    battery = amount(content.battery, unit, "agent.battery", full=full, whole=_WHOLE)
+    if full is not None and battery > full:
+        raise InputError(
+            f"battery = {battery:g} {unit}, more than the full battery of {full:g} {unit}",
+            expected="at most a full battery",
+            where="agent.battery",
+        )
     return VehicleSpec(
-        battery=_battery(content.battery, world.cost_unit),
+        battery=battery,
         start=world.start if content.start is None else content.start,  # type: ignore[arg-type]
         home=content.home,  # type: ignore[arg-type]
-        reserve=content.reserve,
+        reserve=amount(content.reserve, unit, "agent.reserve", full=full, whole=_WHOLE, zero=True),
         margin=content.margin,
         time_limit_s=content.time_limit_s,
         when_lost=content.when_lost,
@@ -152,25 +174,3 @@ def _question(
         )
     sites = within_reach(world, vehicles).domain.sites
     return LevelSet(float(np.quantile(world.truth(sites), threshold.quantile)))
-
-
-def _battery(given: float | str, unit: str) -> float:
-    if not isinstance(given, str):
-        return given
-    parts = _AMOUNT.fullmatch(given)
-    try:
-        amount = float(parts.group(1) if parts else given)
-    except ValueError:
-        raise InputError(
-            f'battery = "{given}"',
-            expected=f'a number, or a number with its unit, for example "6000 {unit}"',
-            where="agent.battery",
-        ) from None
-    if parts and parts.group(2) != unit:
-        raise InputError(
-            f'battery = "{given}" is in {parts.group(2)}',
-            expected=f"a battery in {unit}, this world's cost unit",
-            where="agent.battery",
-            fix=f"convert it to {unit}",
-        )
-    return amount

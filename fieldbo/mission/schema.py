@@ -5,7 +5,6 @@ Tables with a ``kind`` (field, cost, policy) hold the settings of that kind: see
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -22,8 +21,9 @@ from pydantic import (
 
 from fieldbo.belief.model import Model
 from fieldbo.domain.sensor import Sensor
+from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
-from fieldbo.mission.vehicle_spec import Margin, Reserve, TimeLimit, WhenLost
+from fieldbo.mission.vehicle_spec import Margin, TimeLimit, WhenLost
 from fieldbo.world.disturbances import Disturbances
 
 MOST = 100_000
@@ -37,16 +37,7 @@ def _is_1(number: object) -> object:
     return number
 
 
-def _is_amount(battery: object) -> object:
-    """Reject anything but text and finite numbers above 0."""
-    number = isinstance(battery, int | float) and not isinstance(battery, bool)
-    if not isinstance(battery, str) and not (number and 0 < battery < math.inf):  # type: ignore[operator]
-        raise ValueError('a number above 0, or text with a unit, such as "6000 s"')
-    return battery
-
-
 Format = Annotated[Literal[1], BeforeValidator(_is_1)]
-Battery = Annotated[float | str, BeforeValidator(_is_amount)]
 
 
 class _Table(BaseModel):
@@ -240,13 +231,17 @@ QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")
 class AgentFile(_Table):
     """The vehicle, its battery and its limits."""
 
-    battery: Battery
-    """Battery in the world's cost unit, above 0: 6000, or "6000 s"."""
+    battery: Amount
+    """Battery, above 0: in the world's cost unit (6000), in a multiple of it ("2 h" if it is s), or as a
+    percentage of a full battery ("35 %")."""
+    full_battery: Amount | None = None
+    """What a full battery holds, if an amount is a percentage; a vehicle file's full comes first."""
     start: list[float] | None = None
     """Where the vehicle starts, one coordinate per axis; by default the world's start."""
     home: list[float] | None = None
     """Where the vehicle must be able to return to; by default it may end anywhere."""
-    reserve: Reserve = 0.0
+    reserve: AmountOrNothing = 0.0
+    """Part of the battery that is never spent on purpose: an amount like battery, or 0."""
     margin: Margin = 0.0
     time_limit_s: TimeLimit = None
     max_steps: PositiveInt | None = None

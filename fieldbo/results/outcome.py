@@ -12,6 +12,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.thinning import thinned
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.results.accounts import Account
@@ -136,12 +137,20 @@ class Outcome:
     @cached_property
     def believed(self) -> Mask:
         """Readings that the final model uses, (n,) bool: usable, and not classified as outliers."""
-        noises = np.concatenate([np.empty(0), *(o.noise_variances for o in self.observations)])
-        believed, good = self.usable.copy(), self.usable
+        believed, usable = self.usable.copy(), self.hyperparameters.scale.usable
+        taken = []
+        for event in self.observations:
+            good = usable(event.values)
+            readings = event.sites[good], event.values[good], event.noise_variances[good]
+            taken.append(thinned(*readings, self.mission.world.domain))
+        if not believed.any():
+            return believed
+        sites, values, noises = (np.concatenate([t[k] for t in taken]) for k in range(3))
         with one_blas_thread():
-            believed[good] = self.mission.model.believed(
-                self.hyperparameters, self.sites[good], self.values[good], noises[good]
-            )
+            used = self.mission.model.believed(self.hyperparameters, sites, values, noises)
+        ends = np.cumsum([len(t.values) for t in taken])[:-1]
+        parts = zip(np.split(used, ends), taken, strict=True)
+        believed[believed] = np.concatenate([part[t.which] for part, t in parts])
         return believed
 
     @property

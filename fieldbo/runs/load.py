@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def load_run(run: Path | str) -> RunState:
     with Record(record_file(run)) as record:
         state = RunState(mission_of(record), record.name)
         state.replay(record.rows())
+        if record.loss:
+            warnings.warn(record.loss, stacklevel=2)
     return state
 
 
@@ -117,6 +120,16 @@ def mission_of(record: Record) -> Mission:
 
 
 def notes(record: Record) -> list[str]:
+    """Return notes if the run began with other versions of fieldbo or its libraries, or elsewhere."""
+    copy = [
+        f"{record.file.parent} is a copy of a run: it lacks what the original recorded after that. It "
+        "continues by itself, and a robot does not take its orders for those of the original"
+    ]
+    lost = [record.loss] if record.loss else copy if record.copied else []
+    return [*lost, *_other_versions(record)]
+
+
+def _other_versions(record: Record) -> list[str]:
     """Return a note if the run began with other versions of fieldbo or its libraries, or elsewhere."""
     then, now = record.description.get("versions", {}), versions()
     other = [f"{name} {then[name]} (now {now[name]})" for name in then if then[name] != now.get(name)]

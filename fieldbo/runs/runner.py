@@ -25,6 +25,7 @@ from fieldbo.messages import (
     Order,
     Rejected,
     Telemetry,
+    kind_of,
 )
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
@@ -382,6 +383,9 @@ class _Loop:
 
     def _tell(self, event: Event) -> None:
         """Record an event, then pass it to the agent."""
+        if (usable := self._usable(event)) is None:
+            return
+        event = usable
         if self.record is not None:
             self.record.event(event)
         if self.on_event is not None:
@@ -392,6 +396,25 @@ class _Loop:
                 self._tell(fitted)
         if settled or isinstance(event, Correction):
             self._report_step()
+
+    def _usable(self, event: Event) -> Event | None:
+        """Return an event that the agent can take in; note others, which must not be replayed for ever.
+
+        If such an event settles an order, the order is lost: something happened, and nobody knows what.
+        """
+        agent, order = self.state.agent, getattr(event, "order", None)
+        try:
+            agent.check(event)
+            if not agent.is_late(event):
+                return event
+            problem = "a part that came after the last one"
+        except InputError as error:
+            problem = str(error)
+        if self.record is not None:
+            self.record.note(f"a {kind_of(event)} was ignored: {problem}", order)
+        if order in self.state.outstanding and _settles(event):
+            return Lost(order, f"its {kind_of(event)} can't be used: {problem.splitlines()[0]}")
+        return None
 
     def _report_step(self) -> None:
         if self.on_step is not None and self.state.curve:

@@ -16,7 +16,7 @@ from fieldbo.messages import Correction, EndReason, Event, Fitted, GoHome, Obser
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
-from fieldbo.runs.record.record import Row
+from fieldbo.runs.record.record import WITHOUT_MESSAGE, Row
 
 
 class RunState:
@@ -117,7 +117,7 @@ class RunState:
                 vehicle, reason = row.body["vehicle"], EndReason(row.body["reason"])
                 self.agent.replay_stop(vehicle, reason, row.body["memory"], row.body["why"])
                 self.stop(vehicle, reason)
-            else:
+            elif row.kind not in WITHOUT_MESSAGE:
                 self._replay_message(row)
 
     def _replay_message(self, row: Row) -> None:

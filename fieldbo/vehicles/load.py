@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import made, read_toml
 from fieldbo.validation import validated
 from fieldbo.vehicles.base import Vehicle
+from fieldbo.vehicles.checks import battery_of, check_vehicle
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import VehicleFile
@@ -105,7 +106,7 @@ def for_new_run(name: str) -> dict[str, Any]:
 
 
 def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
-    """Return the vehicle that `for_new_run` described.
+    """Return the vehicle that `for_new_run` described. Call `check_new` first for a new run.
 
     Raises
     ------
@@ -117,9 +118,37 @@ def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> V
     if "kind" in plain:
         vehicle: Vehicle = VEHICLES.get(plain["kind"])(mission, number)
         return vehicle
+    loaded = _file_of(plain)
+    settings = loaded.settings.model_copy(update={"battery": battery_of(loaded, mission)})
+    return Remote(mission, number, loaded.link, settings, session=str(plain["session"]))
+
+
+def check_new(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> list[str]:
+    """Check that a vehicle as `for_new_run` described it fits a mission, and return warnings.
+
+    Raises
+    ------
+    InputError
+        As for `check_vehicle`.
+    """
+    if "kind" in plain:
+        return []
+    try:
+        return check_vehicle(_file_of(plain), mission, number)
+    except InputError as error:
+        raise error.at("vehicle") from None
+
+
+def full_battery(vehicles: Sequence[Mapping[str, Any]]) -> float | str | None:
+    """Return what a full battery of the first vehicle holds, as its file states it; None if it does not."""
+    full: float | str | None = vehicles[0].get("battery", {}).get("full") if vehicles else None
+    return full
+
+
+def _file_of(plain: Mapping[str, Any]) -> LoadedVehicleFile:
+    """Return the vehicle file behind the description of a vehicle."""
     content = {name: value for name, value in plain.items() if name != "session"}
-    loaded = LoadedVehicleFile.of(content, "vehicle")
-    return Remote(mission, number, loaded.link, loaded.settings, session=str(plain["session"]))
+    return LoadedVehicleFile.of(content, "vehicle")
 
 
 def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
@@ -147,4 +176,6 @@ def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
     ...     boat.events(timeout_s=1.0)[0].cost
     16.0
     """
-    return vehicle_of(for_new_run(name), mission, number)
+    plain = for_new_run(name)
+    check_new(plain, mission, number)
+    return vehicle_of(plain, mission, number)

@@ -450,10 +450,9 @@ def mavsdk(file, world, *more):
 def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubles, tmp_path):
     """Also where a quarter of all packets is lost, and others come twice, late and in disorder."""
     with Router(*troubles) as router:
-        battery = f"[battery]\naccuracy = {0.2 * BATTERY_S}"  # of a robot in haste, what is told is outdated
-        file = drone(
-            tmp_path, router, LAKE, battery, arrival="[arrival]\nwithin = 0.05\nsettle_s = 0.5\ndwell_s = 0.0"
-        )
+        # of a robot in haste, what is told is outdated
+        battery = f"[battery]\nfull = {BATTERY_S}\naccuracy = {0.2 * BATTERY_S}"
+        file = drone(tmp_path, router, LAKE, battery, arrival=f"{ARRIVAL}\nsettle_s = 0.5")
         haste = ("--seed", 7, "--battery", BATTERY_S, "--speedup", 40)
         with vehicle(file, "lake-transect", *haste) as boat:
             boat.wait_for("ready")

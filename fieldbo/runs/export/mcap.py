@@ -22,7 +22,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.export.schemas import schemas
-from fieldbo.runs.record.record import ORDERS, Row
+from fieldbo.runs.record.record import ORDERS, WITHOUT_MESSAGE, Row
 
 if TYPE_CHECKING:
     from foxglove import messages
@@ -112,7 +112,7 @@ class _Story:
             if row.kind in ORDERS:
                 yield from self._order(row)
                 continue
-            message = None if row.kind in ("stop", "end", "reopened") else row.message
+            message = None if row.kind in WITHOUT_MESSAGE else row.message
             times = [vehicle.time_s for vehicle in agent.vehicles]
             self.clock_s = max(self.clock_s, *times, getattr(message, "time_s", None) or 0.0)
             yield self._event(row)
@@ -152,7 +152,9 @@ class _Story:
 
     def _event(self, row: Row) -> Message:
         """Return a row other than an order as it is in the record."""
-        body = row.body.get("message") or {k: row.body[k] for k in ("vehicle", "reason") if k in row.body}
+        body = row.body.get("message") or {
+            k: row.body[k] for k in ("vehicle", "reason", "text", "session") if k in row.body
+        }
         fields = {
             "seq": row.seq,
             "time_utc": row.time_utc,

@@ -7,7 +7,11 @@ which reveals any changed byte.
 
 Any process may read a record at any time: it reads a copy and never changes the file. Only one process may
 write at a time; its lock, ``run.lock`` next to ``run.sqlite``, ends with the process. A symbolic link is
-followed: the write-ahead log and the lock lie next to the real file.
+followed: the write-ahead log, the lock and the counter lie next to the real file.
+
+``run.count`` counts the rows (see `fieldbo.runs.record.counter`). If rows are missing, the record can
+be read but not written, unless the loss is accepted. Such a record, and a copy of one, continues under a
+session of its own: a robot that remembers orders of the original does not take them for those of the copy.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,8 +29,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from fieldbo.errors import RecordError
+from fieldbo.errors import RecordError, counted
 from fieldbo.messages import EndReason, Event, Order, from_plain, kind_of, to_plain
+from fieldbo.runs.record.counter import Count, Counter, place_of
 from fieldbo.runs.record.lock import locked, unlock
 from fieldbo.runs.record.snapshot import identity, snapshot
 
@@ -33,10 +39,15 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 APPLICATION_ID = 0x46424F52  # "FBOR"
-FORMAT = 2
+FORMAT = 3
+_READABLE = (2, 3)
+"""Formats that can be read and continued; records of format 2 began without a counter."""
 
 ORDERS = ("query", "go-home")
 """Kinds of rows that are orders."""
+
+WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session")
+"""Kinds of rows that are neither orders nor events."""
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -74,13 +85,14 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle), ``"end"`` (of the run) or
-        ``"reopened"`` (after such an end).
+        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle), ``"end"`` (of the run), ``"reopened"``
+        (after such an end), ``"note"`` (on something that was ignored), or ``"session"`` (of a copy, or
+        after a loss).
     order : str or None
         Id of the order that the row belongs to.
     body : dict
         The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
-        ``reason``, ``memory`` and ``why``.
+        ``reason``, ``memory`` and ``why``, a note ``text``, and a session ``session`` and ``why``.
     """
 
     seq: int
@@ -116,6 +128,10 @@ class Record:
         Time of creation.
     description : dict
         The mission as it was understood, and versions.
+    loss : str
+        Which rows are missing at the end, in words; empty if none are.
+    copied : bool
+        Whether the file is a copy of the one that was written last.
 
     Raises
     ------
@@ -126,11 +142,14 @@ class Record:
     name: str
     begun_utc: str
     description: dict[str, Any]
+    loss: str
+    copied: bool
 
     def __init__(self, file: Path) -> None:
         self.file = _followed(file)
         self._lock: BaseFileLock | None = None
         self._closed = False
+        self._counter: Counter | None = None
         self._connection = self._read()
 
     @classmethod
@@ -158,6 +177,9 @@ class Record:
             _make(file, name, json.dumps(dict(description), allow_nan=False))
             record = cls(file)
             record._write_from_now_on(lock)
+            record._count()
+            on_disk(file.parent)
+            record.copied = False
         return record
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -170,10 +192,11 @@ class Record:
         if header is None or header[0] != APPLICATION_ID:
             what = "an SQLite file of another application" if header else "not an SQLite file"
             raise RecordError(f"{self.file} is not the record of a run: it is {what}")
-        if header[1] != FORMAT:
+        if header[1] not in _READABLE:
             raise RecordError(
                 f"{self.file} has record format {header[1]}; this version of fieldbo reads format {FORMAT}"
             )
+        count = Count.of(self.file)  # before the rows: a writer adds them first
         connection = snapshot(self.file)
         try:
             run = connection.execute("SELECT name, created_utc, description, digest FROM run").fetchone()
@@ -188,8 +211,23 @@ class Record:
             connection.close()
             raise RecordError(f"{self.file} is damaged: {wrong}")
         self.name, self.begun_utc, self.description = run[0], run[1], json.loads(run[2])
-        self._digest: str = rows[-1][-1] if rows else run[-1]
+        digests = [run[-1], *(row[-1] for row in rows)]
+        self._digest: str = digests[-1]
+        self._rows = len(rows)
+        self.copied = header[1] != _READABLE[0] if count is None else count.place != place_of(self.file)
+        self.loss = "" if count is None else self._loss(count, digests)
         return connection
+
+    def _loss(self, count: Count, digests: Sequence[str]) -> str:
+        """Return which rows are missing, given the digests of the run and of all rows."""
+        missing = count.rows - self._rows
+        if missing <= 0 and digests[count.rows] == count.digest:
+            return ""
+        rows = f"the last {counted(missing, 'row')}" if missing > 0 else "rows"
+        return (
+            f"{rows} of {self.file} are missing: its log {self.file.name}-wal was shortened, deleted or not "
+            f"copied. {self._rows} rows are left"
+        )
 
     @staticmethod
     def _first_wrong(run: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> str | None:
@@ -230,15 +268,21 @@ class Record:
 
     # -- writing ---------------------------------------------------------------------------------------
 
-    def claim(self) -> None:
+    def claim(self, *, accept_loss: bool = False) -> None:
         """Take the exclusive right to write, until `close` or the end of the process.
 
         Rows that other processes have written since the record was opened are read.
 
+        Parameters
+        ----------
+        accept_loss : bool
+            Whether to continue even if rows are missing.
+
         Raises
         ------
         RecordError
-            Another process is writing, the file can't be written or is damaged, or `close` was called.
+            Another process is writing, the file can't be written or is damaged, rows are missing, or `close`
+            was called.
         """
         if self._closed:
             raise RecordError(f"{self.file} was closed; open it again to write to it")
@@ -246,7 +290,29 @@ class Record:
             return
         with locked(self.file) as lock:
             self._read().close()
+            if self.loss and not accept_loss:
+                raise RecordError(
+                    f"{self.loss}. The robot may have carried out orders that are no longer recorded.\n"
+                    f"  fix:      restore the folder as a whole, with {self.file.name}-wal; or read what is "
+                    "left (fieldbo export, fieldbo.load_run); or continue without the missing rows: "
+                    f"fieldbo resume {self.file.parent} --accept-loss"
+                )
             self._write_from_now_on(lock)
+        if self.loss or (self.copied and self.description.get("vehicles")):
+            why = self.loss or f"{self.file} is a copy"
+            self._append([("session", None, None, {"session": uuid.uuid4().hex[:8], "why": why})])
+        else:
+            self._count()
+
+    @property
+    def vehicles(self) -> list[dict[str, Any]]:
+        """Settings of the vehicles with which the run began, with the sessions that it has now."""
+        rows = self._all("SELECT body FROM log WHERE kind = 'session' ORDER BY seq DESC LIMIT 1")
+        vehicles = [dict(vehicle) for vehicle in self.description.get("vehicles", [])]
+        for vehicle in vehicles:
+            if rows and "session" in vehicle:
+                vehicle["session"] += "." + json.loads(rows[0][0])["session"]
+        return vehicles
 
     def _write_from_now_on(self, lock: BaseFileLock) -> None:
         connection = sqlite3.connect(self.file, isolation_level=None)
@@ -258,6 +324,7 @@ class Record:
                     f"{self.file} can't be written: its last row differs from the one that was read. Another "
                     "program writes to it, or the log next to it (-wal) belongs to another file"
                 )
+            self._counter = Counter(self.file)
         except BaseException:
             connection.close()
             raise
@@ -289,6 +356,16 @@ class Record:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         self._digest = digest
+        self._rows += len(entries)
+        self._count()
+
+    def _count(self) -> None:
+        """Write how many rows there are to the counter."""
+        assert self._counter is not None
+        try:
+            self._counter.write(self._rows, self._digest)
+        except OSError as error:
+            raise RecordError(f"the rows of {self.file} can't be counted: {error}") from error
 
     def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
         """Write an order with the memory and reasons of its policy, before the order is sent."""
@@ -318,6 +395,10 @@ class Record:
         body = {"vehicle": vehicle, "reason": reason.value, "memory": memory, "why": _plain(why)}
         self._append([("stop", None, None, body)])
 
+    def note(self, text: str, order: str | None = None) -> None:
+        """Write down something that was ignored, such as an event that no agent can take in."""
+        self._append([("note", order, None, {"text": text})])
+
     def end(self, reason: EndReason) -> None:
         """Write why the run has ended."""
         self._append([("end", None, None, {"reason": reason.value})])
@@ -330,6 +411,9 @@ class Record:
         """Close the record for good, and release the right to write."""
         self._closed = True
         self._connection.close()
+        if self._counter is not None:
+            self._counter.close()
+            self._counter = None
         if self._lock is not None:
             unlock(self.file, self._lock)
             self._lock = None

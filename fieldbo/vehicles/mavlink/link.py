@@ -7,7 +7,7 @@ acknowledges it, and takes the vehicle's position, battery and readings from the
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
@@ -26,6 +26,7 @@ class Mavlink(MavlinkSettings, Link):
     reports: ClassVar[bool] = False
     follows_routes: ClassVar[bool] = False
     needs_origin: ClassVar[bool] = True
+    battery_in: ClassVar[Literal["percent", "either"]] = "percent"
 
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
         """Start to listen and to send heartbeats; return at once.

@@ -31,7 +31,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -306,6 +306,9 @@ class Link(ABC):
 
     needs_origin: ClassVar[bool] = False
     """Whether places are sent as latitude and longitude, so that the frame must state its origin."""
+
+    battery_in: ClassVar[Literal["percent", "either"]] = "either"
+    """Whether the robot reports its battery in percent, so that ``[battery]`` must state ``full``."""
 
     @abstractmethod
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:

@@ -169,13 +169,13 @@ class ReportFilter:
     @property
     def _full(self) -> float:
         """What a full battery holds, in the world's cost unit."""
-        return self.settings.battery.full or self.spec.battery
+        return float(self.settings.battery.full or self.spec.battery)
 
     @property
     def _accuracy(self) -> float:
         """The accuracy of the battery reports, in the world's cost unit."""
         accuracy = self.settings.battery.accuracy
-        return 0.01 * self._full if accuracy is None else accuracy
+        return 0.01 * self._full if accuracy is None else float(accuracy)
 
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFlo
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Ground
 from fieldbo.errors import InputError
+from fieldbo.mission.amounts import Amount, AmountOrNothing, amount, unit_in
 from fieldbo.mission.schema import kinds_schema
 from fieldbo.validation import settings
 from fieldbo.vehicles.kinds import LINKS
@@ -43,13 +45,29 @@ class Watch:
 class Battery:
     """How to interpret the robot's battery reports."""
 
-    full: PositiveFloat | None = None
-    """What a full battery holds, in the world's cost unit; by default the mission's battery."""
-    accuracy: NonNegativeFloat | None = None
-    """Accuracy of the battery reports, in the world's cost unit; by default 1% of a full battery."""
+    full: Amount | None = None
+    """What a full battery holds, in the world's cost unit (6000) or a multiple of it ("2 h" if it is s); by
+    default the mission's battery. A robot that reports percentages needs it."""
+    accuracy: AmountOrNothing | None = None
+    """Accuracy of the battery reports: an amount like full, or a percentage of it; by default "1 %"."""
     delay_s: NonNegativeFloat = 5.0
     """How old a battery report may be when it arrives, in seconds: one that may be older than the result of
     an order does not raise what the mission may spend."""
+
+    def __post_init__(self) -> None:
+        for name, given, of in (("full", self.full, None), ("accuracy", self.accuracy, 1.0)):
+            if given is not None:  # its unit must wait for a mission
+                amount(given, unit_in(given), f"battery.{name}", full=of, zero=name == "accuracy")
+
+    def in_unit(self, unit: str, full: float | None = None) -> Battery:
+        """Return these settings as numbers in the world's cost unit; `full` stands in for a missing full."""
+        if self.full is not None:
+            full = amount(self.full, unit, "battery.full")
+        accuracy = self.accuracy
+        if accuracy is not None:
+            whole = "full in [battery]"
+            accuracy = amount(accuracy, unit, "battery.accuracy", full=full, whole=whole, zero=True)
+        return replace(self, full=full, accuracy=accuracy)
 
 
 @settings("reports")

@@ -11,7 +11,7 @@ import re
 from abc import abstractmethod
 from dataclasses import fields
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,6 +41,8 @@ MESSAGES = "build ros/fieldbo_msgs with colcon and source it; with ROS 2 from Py
 @settings("link")
 class Ros2Link(Link):
     """Settings of all links over ROS 2."""
+
+    battery_in: ClassVar[Literal["percent", "either"]] = "percent"
 
     domain_id: Annotated[int, Field(ge=0, le=232)] | None = None
     """ROS domain; by default that in the environment variable ROS_DOMAIN_ID, or 0."""

@@ -1,0 +1,166 @@
+"""Amounts in the units that people have: ``6000``, ``"2 h"`` where the cost unit is s, ``"35 %"`` of full.
+
+A table of multiples covers what batteries are measured in, so that no library of units is loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from fieldbo.errors import InputError
+
+
+def _is_amount(given: object) -> object:
+    """Reject anything but text and finite numbers above 0."""
+    if not isinstance(given, str) and not (_is_number(given) and 0 < given < math.inf):  # type: ignore[operator]
+        raise ValueError('a number above 0, or text with a unit, such as "6000 s"')
+    return given
+
+
+def _is_amount_or_nothing(given: object) -> object:
+    """Reject anything but text and finite numbers of at least 0."""
+    if not isinstance(given, str) and not (_is_number(given) and 0 <= given < math.inf):  # type: ignore[operator]
+        raise ValueError('at least 0, or text with a unit, such as "600 s"')
+    return given
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
+Amount = Annotated[float | str, BeforeValidator(_is_amount)]
+"""A setting above 0 that `amount` converts."""
+
+AmountOrNothing = Annotated[float | str, BeforeValidator(_is_amount_or_nothing)]
+"""A setting of at least 0 that `amount` converts."""
+
+_MULTIPLES: tuple[dict[str, float], ...] = (
+    {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0},
+    {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "mWh": 3.6, "Wh": 3600.0, "kWh": 3.6e6},
+    {"C": 1.0, "mAh": 3.6, "Ah": 3600.0},
+    {"mm": 1e-3, "cm": 0.01, "m": 1.0, "km": 1000.0},
+)
+"""Units of time, energy, charge and length, each in the first that is 1."""
+
+_AMOUNT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*", re.ASCII)
+
+
+def is_share(given: object) -> bool:
+    """Return True if an amount is a percentage, such as ``"35 %"``."""
+    parts = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
+    return parts is not None and parts.group(2) == "%"
+
+
+def unit_in(given: float | str) -> str:
+    """Return the unit that an amount names; s if it names none."""
+    parts = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
+    return (parts.group(2) if parts is not None else "") or "s"
+
+
+def amount(
+    given: float | str,
+    unit: str,
+    where: str,
+    *,
+    full: float | None = None,
+    whole: str = "",
+    zero: bool = False,
+) -> float:
+    """Return an amount in the world's cost unit.
+
+    Parameters
+    ----------
+    given : float or str
+        A number in that unit, or text: a number with that unit or a multiple of it, or a percentage of a full
+        battery.
+    unit : str
+        The world's cost unit.
+    where : str
+        The key, for example ``"agent.battery"``; errors name it.
+    full : float, optional
+        What a full battery holds, in that unit.
+    whole : str
+        What a percentage refers to, for the error without `full`; empty where percentages make no sense.
+    zero : bool
+        Whether 0 is allowed.
+
+    Raises
+    ------
+    InputError
+        The text is not an amount, its unit measures something else, the amount is out of range, or a
+        percentage is of an unknown whole.
+
+    Examples
+    --------
+    >>> amount("2 h", "s", "agent.battery"), amount("1800 kJ", "Wh", "agent.battery")
+    (7200.0, 500.0)
+    >>> amount("35 %", "s", "agent.battery", full=6000.0)
+    2100.0
+    """
+    name = where.rsplit(".", 1)[-1]
+    least = "a finite number of at least 0" if zero else "a finite number above 0"
+    if not isinstance(given, str):
+        _check_range(float(given), name, str(given), where, least, zero=zero)
+        return float(given)
+    parts = _AMOUNT.fullmatch(given)
+    if parts is None:
+        raise InputError(
+            f'{name} = "{given}"',
+            expected=f'a number, or a number with its unit, for example "6000 {unit}"',
+            where=where,
+        )
+    number, its_unit = float(parts.group(1)), parts.group(2)
+    if its_unit == "%":
+        return _of_full(number, given, where, full, whole, zero=zero)
+    value = number * _factor(given, its_unit or unit, unit, where)
+    _check_range(value, name, f'"{given}"', where, least, zero=zero)
+    return value
+
+
+def _check_range(value: float, name: str, shown: str, where: str, expected: str, *, zero: bool) -> None:
+    """Raise an `InputError` unless an amount is finite and above 0, or 0 where that is allowed."""
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise InputError(f"{name} = {shown}", expected=expected, where=where)
+
+
+def _factor(given: str, its_unit: str, unit: str, where: str) -> float:
+    """Return how many of the world's units one of the given unit is."""
+    if its_unit == unit:
+        return 1.0
+    name = where.rsplit(".", 1)[-1]
+    multiples: dict[str, float] = next((table for table in _MULTIPLES if unit in table), {})
+    if its_unit not in multiples:
+        others = [other for other in multiples if other != unit]
+        raise InputError(
+            f'{name} = "{given}" is in {its_unit}',
+            expected=f"an amount in {unit}, this world's cost unit"
+            + (f", or in {', '.join(others[:-1])} or {others[-1]}" if others else ""),
+            where=where,
+            fix=f"convert it to {unit}",
+        )
+    return multiples[its_unit] / multiples[unit]
+
+
+def _of_full(percent: float, given: str, where: str, full: float | None, whole: str, *, zero: bool) -> float:
+    """Return a percentage of a full battery."""
+    name = where.rsplit(".", 1)[-1]
+    if not whole and full is None:
+        raise InputError(f'{name} = "{given}"', expected="an amount, not a percentage", where=where)
+    if percent < 0 or percent > 100 or (percent == 0 and not zero):
+        raise InputError(
+            f'{name} = "{given}"',
+            expected=f"{'0 %' if zero else 'more than 0 %'} and at most 100 %",
+            where=where,
+        )
+    if full is None:
+        raise InputError(
+            f'{name} = "{given}", but nothing says what a full battery holds',
+            expected=f"{whole}, in the world's cost unit",
+            where=where,
+            fix="add that key, or give an amount instead of a percentage",
+        )
+    return full * percent / 100.0
