@@ -48,6 +48,7 @@ from fieldbo.vehicles.remote.link import (
 _log = logging.getLogger(__name__)
 
 _TURN_S = 0.05
+_ARRIVED_M = 5.0  # an arrival tolerance; `Remote` decides what has arrived
 _HEARTBEAT_S = 1.0  # usual interval of ground stations and vehicles
 _TARGET_S = 0.5  # PX4 leaves OFFBOARD if it receives no target for a second
 _INSIST_S, _REMIND_S = 2.0, 5.0  # ArduPilot replans at each target: after _INSIST_S, send it every _REMIND_S
@@ -279,13 +280,24 @@ class GroundStation(Connection):
 
     def _go(self, goal: Goal) -> None:
         target = self._ground.geodetic(goal.site)[0]
-        if not goal.home and (why := self._fence.objection(target, self._position)) is not None:
+        if not goal.home and (why := self._fence.objection(target, self._leaving)) is not None:
             self._report(GoalRejected(goal.id, why))
             return
         self._goal, self._began_s = goal, time.monotonic()
         self._aim(target)
         if self._control is _Control.FREE:
             self._control = _Control.REQUESTED
+
+    @property
+    def _leaving(self) -> Array | None:
+        """Where the next leg begins: at the last target if the vehicle is there within its tolerance.
+
+        From where it stopped short of a bend, the leg may lead across a corner of an obstacle.
+        """
+        if self._position is None or self._target is None:
+            return self._position
+        metres = self._ground.metres([self._position, self._target])
+        return self._target if math.dist(*metres) <= _ARRIVED_M else self._position
 
     def _settle_fence(self) -> None:
         """Compare the vehicle's own fence with ours, and upload ours if asked to, before the first target."""

@@ -215,6 +215,8 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     VehicleError
         The vehicle does not accept the fence, or holds another one afterwards.
     """
+    if not fence.zones:
+        return []
     held = transfer.download(FENCE)
     notes = []
     difference = None if held is None else fence.difference(zones_of(held))
@@ -222,7 +224,7 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
         notes.append(difference)
     elif held is None:
         notes.append("the vehicle's own fence cannot be downloaded, and was not compared")
-    if not upload or not fence.zones or (held is not None and difference is None):
+    if not upload or (held is not None and difference is None):
         return notes
     transfer.upload(fence_items(fence.zones), FENCE)
     back = transfer.download(FENCE)
