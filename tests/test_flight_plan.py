@@ -67,7 +67,7 @@ def test_any_other_connection_is_an_error_that_lists_the_valid_forms(connection)
         ({"reading": ""}, "reading = ''"),
         ({"reading": "chlorophyll"}, "1 to 10 letters"),
         ({"system": 0}, "system = 0"),
-        ({"system": 254}, "own_system = 254, the vehicle's own number"),
+        ({"system": 255}, "own_system = 255, the vehicle's own number"),
         ({"altitude": "sea"}, "altitude"),
         ({"fence": {"corner": []}}, "corners"),
     ],

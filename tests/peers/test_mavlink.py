@@ -176,6 +176,106 @@ def test_heartbeats_of_other_components_are_no_sign_of_life(on_the_air):
     assert [type(one) for one in heard] == [PositionReport, Reading]
 
 
+def test_a_value_that_is_sent_again_is_not_a_new_reading(on_the_air):
+    """Radios repeat packets, and sensors their last value; a sensor without a clock sends 0 as its time."""
+    wire, heard, _ = on_the_air
+    place(wire, 1000)
+    for boot_ms, value in ((1000, 14.5), (1000, 14.5), (1200, 14.5), (1200, 15.0), (0, 15.0), (0, 15.0)):
+        wire.mav.named_value_float_send(boot_ms, b"temp", value)
+    heartbeat(wire)
+
+    waited(heard, Heartbeat)
+    assert [one.value for one in heard if isinstance(one, Reading)] == [14.5, 14.5, 15.0, 15.0, 15.0]
+
+
+def targets(wire, seconds):
+    """Return how far east the targets lie that are sent within so many seconds, in metres."""
+    end, easts = time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        message = wire.recv_match(type="SET_POSITION_TARGET_GLOBAL_INT", blocking=True, timeout=0.1)
+        if message is not None:
+            easts.append((message.lon_int / 1e7 - 8.58) * 111_195 * math.cos(math.radians(47.31)))
+    return easts
+
+
+@pytest.mark.parametrize("bad_m", [190_000.0, 45.0], ids=["far away", "inside the domain"])
+def test_after_a_bad_fix_the_vehicle_holds_where_it_was(bad_m, on_the_air):
+    wire, _, connection = on_the_air
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    for k in range(10):
+        heartbeat(wire, GUIDED)
+        place(wire, 200 * k, east_m=0.2 * k)
+        time.sleep(0.2)
+    place(wire, 2000, east_m=bad_m)
+    time.sleep(0.2)
+    targets(wire, 0.3)
+    connection.hold()
+
+    easts = targets(wire, 1.0)
+
+    assert easts
+    assert easts == pytest.approx([1.8] * len(easts), abs=0.7)
+
+
+def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_air):
+    wire, _, connection = on_the_air
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    for k in range(5):
+        heartbeat(wire, GUIDED)
+        place(wire, 200 * k, east_m=190_000.0)
+        time.sleep(0.1)
+    connection.hold()
+
+    until(lambda: "no plausible position" in connection.unsent())
+    assert max(targets(wire, 1.0), default=60.0) < 61.0
+
+
+def test_the_autopilots_failsafe_sees_a_heartbeat_of_station_255_each_second(on_the_air):
+    wire, _, _ = on_the_air
+    beats, end = [], time.monotonic() + 4.0
+    while time.monotonic() < end:
+        message = wire.recv_match(type="HEARTBEAT", blocking=True, timeout=0.1)
+        if message is not None:
+            beats.append((message.get_srcSystem(), message.type))
+    assert 3 <= len(beats) <= 5
+    assert set(beats) == {(255, 6)}
+
+
+def test_another_ground_station_with_the_same_number_is_reported_once(on_the_air, caplog):
+    from pymavlink import mavutil
+
+    wire, _, _ = on_the_air
+    echo = wire.recv_match(type="HEARTBEAT", blocking=True, timeout=3.0)
+    for _ in range(5):  # a router returns what fieldbo sent
+        wire.write(echo.get_msgbuf())
+    time.sleep(0.5)
+    assert not caplog.messages
+    other = mavutil.mavlink_connection(wire_address(wire), source_system=255, source_component=190)
+    other.mav.seq = 200
+    for _ in range(6):
+        other.mav.heartbeat_send(6, 8, 0, 0, 4)
+    (message,) = until(lambda: caplog.messages)
+    assert "another ground station" in message
+    assert "link.own_system" in message
+
+
+def wire_address(wire):
+    return "udpout:" + ":".join(str(part) for part in wire.destination_addr)
+
+
+def test_a_second_planner_on_the_same_port_is_refused_at_once(tmp_path):
+    pond_mission(tmp_path)
+    with Router() as router:
+        file = drone(tmp_path, router)
+        with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as boat:
+            boat.wait_for("ready")
+            with vehicle_of(for_new_run(str(file)), pond_mission(tmp_path)):
+                began_s = time.monotonic()
+                with pytest.raises(VehicleError, match="another program uses udpin"):
+                    vehicle_of(for_new_run(str(file)), pond_mission(tmp_path)).connect()
+                assert time.monotonic() - began_s < 3.0
+
+
 def commands(wire, seconds):
     """Return what the ground station sends within so many seconds: names, or the mode that is asked for."""
     end, names = time.monotonic() + seconds, []
@@ -256,6 +356,7 @@ class BehindRouter(Peer):
     tables = f"{POND}\n{ARRIVAL}"
     within = ACCURACY_M
     answers = False
+    claimed = True
     fence = ""
 
     def start(self):

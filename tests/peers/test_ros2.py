@@ -388,6 +388,7 @@ class OverVisit(Peer):
 
     tables = FRAME
     kind = "ros2"
+    severed = False
 
     def start(self):
         self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}'

@@ -74,7 +74,8 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle) or ``"end"`` (of the run).
+        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle), ``"end"`` (of the run) or
+        ``"reopened"`` (after such an end).
     order : str or None
         Id of the order that the row belongs to.
     body : dict
@@ -220,8 +221,11 @@ class Record:
 
     @property
     def end_reason(self) -> EndReason | None:
-        """Why the run ended; None if it has not ended."""
-        rows = self._all("SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1")
+        """Why the run ended; None if it has not ended, or was reopened since."""
+        rows = self._all(
+            "SELECT body FROM log WHERE kind = 'end' AND seq > "
+            "(SELECT coalesce(max(seq), 0) FROM log WHERE kind = 'reopened') ORDER BY seq DESC LIMIT 1"
+        )
         return EndReason(json.loads(rows[0][0])["reason"]) if rows else None
 
     # -- writing ---------------------------------------------------------------------------------------
@@ -317,6 +321,10 @@ class Record:
     def end(self, reason: EndReason) -> None:
         """Write why the run has ended."""
         self._append([("end", None, None, {"reason": reason.value})])
+
+    def reopen(self) -> None:
+        """Write that the run continues, although it had ended because its vehicles were lost."""
+        self._append([("reopened", None, None, {})])
 
     def close(self) -> None:
         """Close the record for good, and release the right to write."""

@@ -20,8 +20,8 @@ from fieldbo.errors import InputError, VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.station import mavutil, opened
 from fieldbo.vehicles.mavlink.transfer import Item, Transfer, settle_fence
+from fieldbo.vehicles.mavlink.wire import mavutil, opened
 
 _WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
 _SHOOT, _CAPTURE = 203, 2000  # MAV_CMD_DO_DIGICAM_CONTROL, MAV_CMD_IMAGE_START_CAPTURE

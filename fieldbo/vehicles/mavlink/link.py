@@ -15,6 +15,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.geofence import check_geofence, geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Connection, Link, OnReport
 
 
@@ -47,4 +48,4 @@ class Mavlink(MavlinkSettings, Link):
         _ = self.signing_key  # raises an error here rather than in the station's thread
         fence = geofence(mission, ground, self.fence)
         check_geofence(fence, mission)
-        return GroundStation(self, fence, on_report)
+        return GroundStation(self, fence, Fixes(mission), on_report)

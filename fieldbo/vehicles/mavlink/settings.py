@@ -36,8 +36,9 @@ class MavlinkSettings:
     """System id of the vehicle."""
     component: SystemId = 1
     """Component id of the vehicle's autopilot."""
-    own_system: SystemId = 254
-    """System id of fieldbo as a ground station; no other ground station may use it."""
+    own_system: SystemId = 255
+    """System id of fieldbo as a ground station; no other ground station may use it. The autopilot's ground
+    station failsafe watches one id, usually 255 (ArduPilot: MAV_GCS_SYSID or SYSID_MYGCS)."""
     altitude: Literal["absolute", "relative"] = "absolute"
     """What the frame's altitude is measured from: "absolute" for sea level, "relative" for the place where
     the vehicle was armed (its home)."""

@@ -31,6 +31,12 @@ class Watch:
     """Give up an order after this many times its declared duration."""
     least_s: PositiveFloat = 60.0
     """Never give up an order earlier than this many seconds after it was sent."""
+    when_planner_silent: Literal["hold", "home"] = "hold"
+    """What the robot does by itself if fieldbo falls silent: "hold" stays in place; "home" finishes the goal
+    under way, which its battery covers together with the trip home, then goes home. Over MQTT and Visit, each
+    goal says so; with other links, the autopilot's own failsafe decides."""
+    planner_silence_s: Annotated[float, Field(ge=3.0)] = 60.0
+    """After how many seconds without a sign of life from fieldbo, which sends one about every second."""
 
 
 @settings("battery")
@@ -41,6 +47,9 @@ class Battery:
     """What a full battery holds, in the world's cost unit; by default the mission's battery."""
     accuracy: NonNegativeFloat | None = None
     """Accuracy of the battery reports, in the world's cost unit; by default 1% of a full battery."""
+    delay_s: NonNegativeFloat = 5.0
+    """How old a battery report may be when it arrives, in seconds: one that may be older than the result of
+    an order does not raise what the mission may spend."""
 
 
 @settings("reports")

@@ -204,6 +204,9 @@ class _Visits(Connection):
     def hold(self) -> None:
         self._node.do(self._goals.cancel)
 
+    def unsent(self) -> str:
+        return self._goals.unsent()
+
     def close(self) -> None:
         self._goals.flush()
         self._node.close()

@@ -168,7 +168,7 @@ class ActionGoal:
 class ActionGoals:
     """The goals of an action, one at a time; a server that restarts is reported, to be sent its goal again.
 
-    Call all methods but `flush` in the node's thread.
+    Call all methods but `flush` and `unsent` in the node's thread.
 
     Parameters
     ----------
@@ -210,6 +210,10 @@ class ActionGoals:
         goal, self._current = self._current, None
         if goal is not None and goal.handle is not None:
             self._cancel_handle(goal.handle)
+
+    def unsent(self) -> str:
+        """Return why a request has not reached the robot; empty if all have. Callable from any thread."""
+        return f"the robot that serves {self._name} has not answered" if self._unanswered else ""
 
     def flush(self) -> None:
         """Wait briefly until everything sent has arrived; call this outside the node's thread."""

@@ -16,7 +16,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
-from fieldbo.vehicles.mavlink.station import Sequence, mavutil, opened
+from fieldbo.vehicles.mavlink.wire import Sequence, mavutil, opened
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     GoalRejected,

@@ -102,7 +102,8 @@ class Robot:
         self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
         self._began = time.monotonic()
-        self._reported_s = -math.inf
+        self._reported_s, self._reported = -math.inf, 0
+        self._uncharged = False
         self._pending: list[Report] = []
 
     @property
@@ -152,6 +153,7 @@ class Robot:
             self._rate = drain.amount
         if (jump := self._fault("clock", number)) is not None:
             self._jumped_s += jump.amount
+        self._uncharged |= self._fault("uncharged", number) is not None
         if (gap := self._fault("silent", number)) is not None:
             self._silent_until = time.monotonic() + gap.amount
         on_demand = self._fault("refuse", number) is not None
@@ -180,6 +182,11 @@ class Robot:
         """Report the outcome of a goal again, if it is known."""
         self._pending += self._answers.get(goal, [])
 
+    @property
+    def busy(self) -> bool:
+        """Whether a goal is under way."""
+        return self._leg is not None
+
     def knows(self, goal: str) -> bool:
         """Return True if the goal was answered or is under way."""
         return goal in self._answers or (self._leg is not None and self._leg.goal.id == goal)
@@ -201,7 +208,7 @@ class Robot:
             return []
         if now >= self._reported_s + _REPORT_S or reports:
             self._reported_s = now
-            reports = [self._battery_report(), PositionReport(self.position), *reports]  # before the result
+            reports = [*self._battery_report(), self._position_report(), *reports]  # before the result
         return reports
 
     # -- moving ----------------------------------------------------------------------------------------
@@ -333,9 +340,18 @@ class Robot:
 
     # -- reporting -------------------------------------------------------------------------------------
 
-    def _battery_report(self) -> BatteryReport:
+    def _position_report(self) -> PositionReport:
+        self._reported += 1
+        glitch = None if self._leg is None else self._fault("glitch", self._leg.number)
+        if glitch is None or self._reported % 4:
+            return PositionReport(self.position)
+        return PositionReport(self.position + glitch.amount * np.eye(len(self.position))[0])
+
+    def _battery_report(self) -> list[BatteryReport]:
+        if self._uncharged:
+            return []
         share = self.remaining / self.battery if math.isfinite(self.battery) else None
-        return BatteryReport(share, self.remaining if share is not None else None)
+        return [BatteryReport(share, self.remaining if share is not None else None)]
 
     def _answer(self, number: int, answer: GoalResult | GoalRejected) -> None:
         """Send the outcome of a goal (at once, late or twice), and remember it."""
