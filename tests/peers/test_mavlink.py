@@ -801,11 +801,9 @@ def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch)
         with robot(file, world, "--speedup", 20) as boat:
             boat.wait_for("ready")
             monkeypatch.setenv("BOAT_KEY", "pike")
-            with (
-                pytest.raises(VehicleError, match="no robot answers"),
-                vehicle_of(for_new_run(str(file)), mission),
-            ):
-                pass
+            stranger = vehicle_of(for_new_run(str(file)), mission)
+            with pytest.raises(VehicleError, match="no robot answers"):
+                stranger.connect()
             monkeypatch.setenv("BOAT_KEY", "perch")
             with vehicle_of(for_new_run(str(file)), mission) as vehicle:
                 vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
