@@ -11,6 +11,9 @@ from unicodedata import category
 _MOST_NAMES = 50
 """Longest list of valid names that an error shows as a whole."""
 
+_LONGEST = 600
+"""Longest problem or place that an error shows as a whole."""
+
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number of things.
@@ -73,6 +76,7 @@ class InputError(FieldboError, ValueError):
         where: str | None = None,
         fix: str | None = None,
     ) -> None:
+        problem, where = _cut(problem), None if where is None else _cut(where)
         self.problem, self.expected, self.where, self.fix = problem, expected, where, fix
         parts = (("expected", expected), ("where", where), ("fix", fix))
         super().__init__("\n".join([problem, *(_indented(k, v) for k, v in parts if v)]))
@@ -121,6 +125,20 @@ class RecordError(FieldboError, RuntimeError):
 
 class VehicleError(FieldboError, RuntimeError):
     """A vehicle can't be reached, or violated its contract."""
+
+
+def _cut(text: str) -> str:
+    """Return a text without its middle if it is too long to read.
+
+    Examples
+    --------
+    >>> len(_cut("x" * 5000))
+    605
+    """
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 def _indented(label: str, text: str) -> str:

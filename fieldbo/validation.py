@@ -8,6 +8,7 @@ what was received, and the nearest valid name.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -145,11 +146,77 @@ def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:
     InputError
         The first thing that is wrong, with its place.
     """
+    check_plain(content, where)
     try:
         # Through JSON, strict mode takes arrays as tuples and still no text for a number.
         return TypeAdapter(shape).validate_json(json.dumps(content, default=_no_text), strict=True)
     except ValidationError as error:
         raise _explained(error, shape, content, where) from None
+
+
+LARGEST = 1e100
+"""Largest magnitude of a finite number in a file: sums and squares of such numbers are finite, too."""
+
+_DEEPEST, _LONGEST_TEXT, _LONGEST_KEY = 16, 1000, 100
+
+
+def check_plain(content: Any, where: str) -> None:
+    """Check that the content of a file is of a size that a person may have written.
+
+    Raises
+    ------
+    InputError
+        A number is too large, a text or a key too long, or tables and lists are nested too deeply.
+
+    Examples
+    --------
+    >>> check_plain({"agent": {"battery": 1e308}}, "m.toml")
+    Traceback (most recent call last):
+        ...
+    fieldbo.errors.InputError: battery = 1e+308
+      expected: a number of at most 1e+100
+      where:    m.toml: agent.battery
+    """
+    _check_plain(content, where, [])
+
+
+def _check_plain(content: Any, where: str, path: list[str]) -> None:
+    if isinstance(content, Mapping | list | tuple):
+        if len(path) >= _DEEPEST:
+            raise InputError(
+                f"tables and lists are nested more than {_DEEPEST} levels deep",
+                expected="a table or a list with fewer levels",
+                where=_place(where, path[:3]),
+            )
+        pairs = content.items() if isinstance(content, Mapping) else enumerate(content)
+        for key, value in pairs:
+            if len(str(key)) > _LONGEST_KEY:
+                raise InputError(
+                    f"a key of {len(str(key)):,} characters: {str(key)[:20]}...",
+                    expected=f"at most {_LONGEST_KEY} characters",
+                    where=_place(where, path),
+                )
+            _check_plain(value, where, [*path, str(key)])
+    elif isinstance(content, str) and len(content) > _LONGEST_TEXT:
+        raise InputError(
+            f"{_name(path)} has {len(content):,} characters",
+            expected=f"at most {_LONGEST_TEXT:,} characters",
+            where=_place(where, path),
+        )
+    elif isinstance(content, int) and abs(content) > LARGEST:
+        raise _too_large(f"a number of {len(str(abs(content)))} digits", where, path)
+    elif isinstance(content, float) and LARGEST < abs(content) < math.inf:
+        raise _too_large(f"{content:g}", where, path)
+
+
+def _too_large(shown: str, where: str, path: list[str]) -> InputError:
+    return InputError(
+        f"{_name(path)} = {shown}", expected=f"a number of at most {LARGEST:g}", where=_place(where, path)
+    )
+
+
+def _name(path: list[str]) -> str:
+    return _dotted(path).split(".")[-1] or "value"
 
 
 def _no_text(value: object) -> dict[str, str]:
@@ -217,7 +284,7 @@ def _explained(
         return _missing(complaints, path, shape, content, where)
     # A value that may be of several kinds draws a complaint for each.
     wanted = dict.fromkeys(_wanted(c) for c in complaints if _path_in(content, c["loc"]) == path)
-    name = _dotted(path).split(".")[-1] or "value"
+    name = _name(path)
     received = _received(first["input"])
     return InputError(f"{name} = {received}", expected=_either(wanted), where=_place(where, path))
 

@@ -152,6 +152,16 @@ WRONG_MISSIONS = [
     case("= 30", "= 30\nfull_battery = 20", "agent.battery"),
     added("agent", 'reserve = "10 %"'),
     added("agent", 'reserve = "1 min"'),
+    # hostile files
+    case("= 30", "= 1e308", "agent.battery"),
+    case("= 30", f"= {'9' * 400}", "agent.battery"),
+    case("= 30", f"= {'9' * 5000}", None),
+    case("= 30", '= "' + "9" * 900 + ' s"', "agent.battery"),
+    case("= 30", "= " + "[" * 90 + "]" * 90, "agent.battery[0]"),
+    case("= 30", "= " + "[" * 20_000 + "]" * 20_000, None),
+    case('"tiny"', f'"{"w" * 100_000}"', "world"),
+    case("battery", "b" * 100_000, "agent"),
+    case("0.2", "-1e200", "question.threshold"),
     *(
         added("agent", line)
         for line in (
@@ -577,11 +587,45 @@ def test_a_mission_of_a_run_folder_is_named_after_the_folder_and_never_after_its
     assert not (Path.cwd().parent / "evil").exists()
 
 
-@pytest.mark.parametrize("count", [150, 100_000])
+def test_a_byte_order_mark_is_accepted():
+    for file in ("m.toml", TABLE_FILE, CSV_FILE):
+        Path(file).write_bytes(Path(file).read_text().encode("utf-8-sig"))
+    assert fieldbo.load_mission("m.toml").vehicles[0].battery == 30
+    assert fieldbo.load_world("table").domain.size > 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-be", "latin-1"])
+def test_a_file_in_another_encoding_is_rejected(expect_rejected, encoding):
+    Path("m.toml").write_bytes(("# é\n" + MISSION).encode(encoding))
+    expect_rejected("run", "m.toml", parts=["where: m.toml"])
+
+
+def test_a_file_of_many_megabytes_is_rejected_unread(expect_rejected):
+    Path("m.toml").write_bytes(b"#" * 11_000_000)
+    expect_rejected("run", "m.toml", parts=["11 MB"])
+
+
+def test_too_many_axes_are_rejected(expect_rejected):
+    axis = '{{ name = "a{}", unit = "m", low = 0, high = 10, count = 1 }}'
+    axes = ",".join(axis.format(k) for k in range(40))
+    write(TINY_FILE, TINY.replace("axes = [", f"axes = [{axes},"))
+    expect_rejected("run", "m.toml", parts=["domain.axes", "at most 32"])
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000], ids=["digits", "nested"])
+def test_a_hostile_override_is_rejected(expect_rejected, value):
+    expect_rejected("run", "m.toml", "--set", f"agent.battery={value}", parts=["agent.battery"])
+
+
+@pytest.mark.parametrize("count", [150, 100_000, 1_000_000_000])
 def test_a_grid_with_too_many_sites_is_rejected_before_it_is_made(expect_rejected, count):
     edit(TINY_FILE, "count = 5", f"count = {count}")
     edit(TINY_FILE, "count = 5", f"count = {count}")
-    expect_rejected("run", "m.toml", parts=["where: worlds/tiny/world.toml: domain.axes", str(count**2)])
+    expect_rejected(
+        "run",
+        "m.toml",
+        parts=["where: worlds/tiny/world.toml: domain.axes", f"{count**2:,}" if count > 316 else "22500"],
+    )
 
 
 def test_words_in_brackets_are_printed_as_they_are(command):

@@ -70,6 +70,6 @@ def overrides(
 def _value(text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # not TOML, or a number or a nesting that no file may have
         return text
     return parsed["value"] if len(parsed) == 1 else text

@@ -29,6 +29,9 @@ from fieldbo.world.disturbances import Disturbances
 MOST = 100_000
 """Largest number of a world's sites, and of initial readings."""
 
+MOST_AXES = 32
+"""Largest number of a domain's axes."""
+
 
 def _is_1(number: object) -> object:
     """Reject ``true`` and ``1.0``, which equal 1."""
@@ -58,7 +61,7 @@ class AxisFile(_Table):
     """Lower end of the axis."""
     high: float
     """Upper end of the axis."""
-    count: int = Field(ge=1, le=MOST)
+    count: int = Field(ge=1)
     """Number of sites along the axis, both ends included."""
     positive: Literal["up", "down"] | None = None
     """Direction in which the axis is drawn; by default down for a depth and up otherwise."""
@@ -89,7 +92,7 @@ class GridFile(_Domain):
 
     kind: Literal["grid"]
     """Sites at the nodes of a regular grid."""
-    axes: list[AxisFile] = Field(min_length=1)
+    axes: list[AxisFile] = Field(min_length=1, max_length=MOST_AXES)
     """The grid's axes, in the order of coordinates."""
     outline: list[tuple[float, float]] | None = Field(default=None, min_length=3)
     """Corners of a polygon around the sites; two axes only."""
@@ -140,7 +143,7 @@ class BoxFile(_Domain):
 
     kind: Literal["box"]
     """A box in which samples can be taken anywhere."""
-    axes: list[RangeFile] = Field(min_length=1)
+    axes: list[RangeFile] = Field(min_length=1, max_length=MOST_AXES)
     """The box's axes, in the order of coordinates."""
     representers: int = Field(default=1000, ge=1, le=MOST)
     """Number of quasi-random points that represent the box."""

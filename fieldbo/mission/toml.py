@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +13,10 @@ import tomli_w
 
 from fieldbo.errors import InputError
 from fieldbo.mission.kinds import Registry
-from fieldbo.validation import validated
+from fieldbo.validation import check_plain, validated
+
+_LARGEST_FILE = 10_000_000
+"""Largest size of a TOML file, in bytes."""
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -21,10 +25,20 @@ def read_toml(file: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The file is missing, a folder, not text, or not TOML.
+        The file is missing, a folder, too large, not text, or not TOML.
     """
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        content = file.read_bytes()
+        if len(content) > _LARGEST_FILE:
+            raise InputError(
+                f"the file has {len(content) / 1e6:.0f} MB",
+                expected=f"at most {_LARGEST_FILE / 1e6:.0f} MB",
+                where=short_path(file),
+                fix="put tables of numbers into a CSV file",
+            )
+        tables = tomllib.loads(_text(content, file))
+        check_plain(tables, short_path(file))
+        return tables
     except FileNotFoundError:
         problem, expected = "the file does not exist", "a TOML file"
     except IsADirectoryError:
@@ -36,7 +50,27 @@ def read_toml(file: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         problem = f"the file is not valid TOML: {error}"
         expected = "key = value lines under [tables], with text in quotes"
+    except RecursionError:
+        problem, expected = "tables and lists are nested too deeply", "a table or a list with fewer levels"
+    except InputError:
+        raise
+    except ValueError as error:  # a name with a NUL, or a number with thousands of digits
+        problem, expected = f"the file can't be read: {error}", "a readable file"
+        if "digits" in str(error):
+            problem, expected = "a number has thousands of digits", "numbers of at most 100 digits"
     raise InputError(problem, expected=expected, where=short_path(file))
+
+
+def _text(content: bytes, file: Path) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # UTF-32 begins in the same way
+        raise InputError(
+            "the file is in UTF-16 or UTF-32",
+            expected="a TOML file in UTF-8",
+            where=short_path(file),
+            fix="save it again in your editor, with the encoding UTF-8",
+        )
+    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def short_path(file: Path) -> str:

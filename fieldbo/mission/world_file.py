@@ -151,7 +151,14 @@ def _domain(content: GridFile | BoxFile) -> Domain:
         return Domain.box(axes, content.representers, obstacles, content.clearance, controls)
     counts = [axis.count for axis in content.axes]
     if (sites := math.prod(counts)) > MOST:
-        raise InputError(f"the grid has {sites} sites", expected=f"at most {MOST} sites", where="domain.axes")
+        megabytes = 8e-6 * sites * len(axes)
+        size = f"{megabytes / 1000:,.0f} GB" if megabytes >= 1000 else f"{megabytes:.0f} MB"
+        raise InputError(
+            f"a grid of {sites:,} sites needs {size} for their coordinates alone",
+            expected=f"at most {MOST:,} sites",
+            where="domain.axes",
+            fix="lower the counts of the axes",
+        )
     return Domain.grid(axes, counts, _outline(content), obstacles, content.clearance)
 
 
