@@ -54,9 +54,9 @@ def taken(there, site, position=(0.0, 0.0), ask=0):
 def test_wind_makes_a_move_against_it_as_much_more_expensive_as_one_with_it_cheaper(goal, factor):
     breeze = Disturbances(head_wind=(0.2, 0.0))
 
-    assert breeze.wind_factor(Euclidean(), [0, 0], goal) == pytest.approx(factor)
-    assert breeze.wind_factor(Euclidean(), goal, [0, 0]) == pytest.approx(2 - factor)
-    assert breeze.wind_factor(Euclidean(), goal, goal) == 1.0
+    assert breeze.wind_factor(Euclidean(), [[0, 0], goal]) == pytest.approx(factor)
+    assert breeze.wind_factor(Euclidean(), [goal, [0, 0]]) == pytest.approx(2 - factor)
+    assert breeze.wind_factor(Euclidean(), [goal, goal]) == 1.0
 
 
 def test_wind_changes_the_cost_of_travel_but_not_of_the_sample():
@@ -79,17 +79,18 @@ def test_the_wind_acts_on_each_leg_of_a_route_in_its_own_direction():
     wall = Obstacle("wall", (4.0, -1.0), (6.0, 8.0))
     domain = Domain.grid(AXES, (11, 11), obstacles=[wall])
     cost = Euclidean().within(domain)
+    route = cost.path([0, 0], [10, 0])
     up, across, down = np.hypot(4, 8), 2.0, np.hypot(4, 8)
 
-    factor = Disturbances(head_wind=(0.0, 0.3)).wind_factor(cost, [0, 0], [10, 0])
-    along = Disturbances(head_wind=(0.3, 0.0)).wind_factor(cost, [0, 0], [10, 0])
+    factor = Disturbances(head_wind=(0.0, 0.3)).wind_factor(cost, route)
+    along = Disturbances(head_wind=(0.3, 0.0)).wind_factor(cost, route)
 
     assert factor == pytest.approx(1.0)  # up with the wind, down against it
     assert along == pytest.approx(1 - 0.3 * 10 / (up + across + down))
 
 
 def test_wind_does_not_change_free_travel():
-    assert Disturbances(head_wind=(0.0, 0.5)).wind_factor(Transect(), [5, 1], [5, 9]) == 1.0
+    assert Disturbances(head_wind=(0.0, 0.5)).wind_factor(Transect(), [[5, 1], [5, 9]]) == 1.0
 
 
 # -- noise -----------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ def test_the_worst_case_is_reached_straight_against_the_wind_with_the_largest_no
     storm = Disturbances(cost_noise=0.05, head_wind=(0.12, 0.16))
 
     assert storm.worst == pytest.approx(1.2 * 1.1 - 1)
-    assert storm.wind_factor(Euclidean(), [6, 8], [0, 0]) * 1.1 == pytest.approx(1 + storm.worst)
+    assert storm.wind_factor(Euclidean(), [[6, 8], [0, 0]]) * 1.1 == pytest.approx(1 + storm.worst)
 
 
 # -- a margin that is too small --------------------------------------------------------------------------

@@ -102,7 +102,7 @@ SETTINGS = VehicleFile.model_construct(
     watch=QUICK,
     battery=Battery(),
     reports=Reports(),
-    arrival=Arrival(1e-6),
+    arrival=Arrival(1e-6, dwell_s=0.0),
 )
 
 
@@ -331,7 +331,7 @@ def test_an_order_under_way_continues_when_it_is_sent_again():
 
 
 def test_a_streaming_robot_without_readings_has_a_failed_reading():
-    arrival = Arrival(1e-6, reading_s=0.2)
+    arrival = Arrival(1e-6, dwell_s=0.0, reading_s=0.2)
     vehicle = remote(link=Streaming, arrival=arrival)
     with vehicle:
         wire = vehicle.link.wires[0]

@@ -288,8 +288,17 @@ class Agent:
             expected_cost=expected,
             expected_time_s=state.done_s(choice),
             id=self._next_id(),
+            route=self._route(state, choice.site),
         )
         return self._issue(query)
+
+    def _route(self, state: VehicleState, site: Array) -> Array:
+        """Return the points (k, d) of the route from the end of a queue to a site; none if it is straight."""
+        none = np.empty((0, len(site)))
+        if np.isnan(site).any():
+            return none
+        points = self.mission.world.cost.path(state.end, site, state.time_s)
+        return points if len(points) > 2 else none
 
     def waits(self, vehicle: int = 0) -> bool:
         """Return True if a vehicle must be heard from before it is asked for an order.
@@ -349,8 +358,9 @@ class Agent:
         # Outstanding orders may yet be rejected, and a vehicle that was to end at home be elsewhere.
         if home is not None and (state.queue or not np.array_equal(state.position, home)):
             order = GoHome(vehicle, self._next_id(), home)
-            when = state.done_s(order)
-            return self._issue(replace(order, expected_cost=state.price(order), expected_time_s=when))
+            when, route = state.done_s(order), self._route(state, home)
+            cost = state.price(order)
+            return self._issue(replace(order, expected_cost=cost, expected_time_s=when, route=route))
         return Stop(reason)
 
     def _short_of(self, state: VehicleState) -> str | None:

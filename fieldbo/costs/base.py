@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -253,6 +254,16 @@ class CostModel(ABC):
     def travel_s(self, positions: ArrayLike, sites: ArrayLike, time_s: float = 0.0) -> Array:
         """Return the seconds that travel alone takes; shapes as in `travel`."""
         return self.seconds_per_unit * self.travel(positions, sites, time_s)
+
+    def along(self, points: ArrayLike, time_s: float = 0.0) -> tuple[float, float]:
+        """Return the cost of travelling in straight legs through points (k, d), and the seconds it takes.
+
+        The legs are priced as they are, even where one leads through an obstacle.
+        """
+        route = np.asarray(points, dtype=float)
+        legs = list(pairwise(route))
+        cost = sum(float(self.travel(a, b[None], time_s)[0]) for a, b in legs)
+        return cost, sum(float(self.travel_s(a, b[None], time_s)[0]) for a, b in legs)
 
     def sampling_s(self, sites: ArrayLike, level: int = 0, controls: Mask | None = None) -> Array:
         """Return the seconds (N,) that one sample takes at each of `sites` (N, d)."""

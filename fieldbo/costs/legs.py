@@ -47,6 +47,9 @@ class Legs(CostModel):
             return super().path(a, b, time_s)
         return self._paths.path(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
 
+    def along(self, points: ArrayLike, time_s: float = 0.0) -> tuple[float, float]:
+        return CostModel.along(self._with(_paths=None), points, time_s)
+
     def within(self, domain: Domain) -> Self:
         """Return this cost bound to a domain, which its routes never leave."""
         if self._domain is domain:

@@ -159,15 +159,23 @@ class Outcome:
     def path(self) -> Array:
         """The path travelled, (k, d) points from the start to the vehicle's position.
 
-        A leg is straight if no route is known, for example when a vehicle has drifted into the clearance of
+        Each order's route, as it was sent. A vehicle that was not where its route begins, or read on the way,
+        takes the cheapest route; a leg is straight if there is none, for example from within the clearance of
         an obstacle.
         """
-        at, cost, time_s = self.mission.vehicles[0].start, self.mission.world.cost, 0.0
+        at, routes = self.mission.vehicles[0].start, {q.id: q.route for q in self.queries}
         points = [at[None]]
         for event in self.observations:
             for stop in [*event.sites, event.position]:
                 if not np.array_equal(stop, at):
-                    reachable = bool(np.isfinite(cost.travel(at, stop[None], time_s)[0]))
-                    points.append(cost.path(at, stop, time_s)[1:] if reachable else stop[None])
+                    points.append(self._between(at, stop, routes.get(event.order, np.empty((0, 0)))))
                     at = stop
         return np.concatenate(points)
+
+    def _between(self, at: Array, stop: Array, route: Array) -> Array:
+        """Return the points (k, d) from `at` (d,), not included, to `stop` (d,)."""
+        cost = self.mission.world.cost
+        if len(route) and np.array_equal(route[[0, -1]], [at, stop]):
+            return route[1:]
+        reachable = bool(np.isfinite(cost.travel(at, stop[None])[0]))
+        return cost.path(at, stop)[1:] if reachable else stop[None]

@@ -37,9 +37,9 @@ class Disturbances:
     --------
     >>> from fieldbo.costs import Euclidean
     >>> breeze = Disturbances(head_wind=(0.2, 0.0))
-    >>> breeze.wind_factor(Euclidean(), [5.0, 0.0], [0.0, 0.0])
+    >>> breeze.wind_factor(Euclidean(), [[5.0, 0.0], [0.0, 0.0]])
     1.2
-    >>> breeze.wind_factor(Euclidean(), [5.0, 0.0], [5.0, 3.0])
+    >>> breeze.wind_factor(Euclidean(), [[5.0, 0.0], [5.0, 3.0]])
     1.0
     >>> Disturbances(cost_noise=0.05, head_wind=(0.2, 0.0)).worst
     0.32
@@ -73,17 +73,17 @@ class Disturbances:
         rounded = round(worst, 12)
         return rounded if abs(rounded - worst) < 1e-15 else worst  # 0.32 is 0.32
 
-    def wind_factor(self, cost: CostModel, a: ArrayLike, b: ArrayLike, time_s: float = 0.0) -> float:
-        """Return the factor by which the wind changes the cost of travel from `a` (d,) to `b` (d,).
+    def wind_factor(self, cost: CostModel, points: ArrayLike, time_s: float = 0.0) -> float:
+        """Return the factor by which the wind changes the cost of a route through points (k, d).
 
         Each piece of the route is weighted by its declared cost.
         """
         if not any(self.head_wind):
             return 1.0
-        route = cost.path(a, b, time_s)
+        route = np.asarray(points, dtype=float)
         legs = np.diff(route, axis=0)
         lengths = np.linalg.norm(legs, axis=1)
-        prices = np.array([float(cost.travel(p, q[None], time_s)[0]) for p, q in pairwise(route)])
+        prices = np.array([cost.along([p, q], time_s)[0] for p, q in pairwise(route)])
         prices, legs, lengths = prices[lengths > 0], legs[lengths > 0], lengths[lengths > 0]
         total = float(prices.sum())
         if not total > 0:

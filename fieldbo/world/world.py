@@ -133,6 +133,8 @@ class World:
     ) -> tuple[float, float]:
         """Return the real cost of an order in simulation, and the seconds it takes.
 
+        The vehicle drives straight legs through the points of the order's route, or straight to its site.
+
         Parameters
         ----------
         order : Query or GoHome
@@ -149,21 +151,32 @@ class World:
             In cost units.
         duration_s : float
         """
-        cost = self.cost
         assert order.site is not None
-        a, b = position, order.site[None]
-        travel = np.array([cost.travel(a, b, time_s)[0], cost.travel_s(a, b, time_s)[0]])
+        cost, points = self.cost, driven(order, position)
+        travel = np.array(self._travel(points, time_s))
         total = travel
         if isinstance(order, Query):
-            controls, level = order.controls, order.level
-            price = cost.to(a, b, controls, level, time_s)[0]
-            price = price if luck is None else cost.draw_cost(price, controls, luck)
-            total = np.array([price, cost.duration_s(a, b, controls, level, time_s)[0]])
+            sample, controls, level = order.site[None], order.controls, order.level
+            price = travel[0] + cost.sampling_cost(sample, level, controls)[0]
+            price = price if luck is None else cost.draw_cost(float(price), controls, luck)
+            total = np.array([price, travel[1] + cost.sampling_s(sample, level, controls)[0]])
         if self.disturbances is not None:
-            wind = self.disturbances.wind_factor(cost, position, order.site, time_s) - 1.0
+            wind = self.disturbances.wind_factor(cost, points, time_s) - 1.0
             noise = 1.0 if luck is None else self.disturbances.noise_factor(luck)
             total = (total + wind * travel) * noise
         return float(total[0]), float(total[1])
+
+    def _travel(self, points: Array, time_s: float) -> tuple[float, float]:
+        """Return the declared cost and duration of travelling through points (k, d)."""
+        cost, start, end = self.cost, points[0], points[-1]
+        declared = (
+            float(cost.travel(start, end[None], time_s)[0]),
+            float(cost.travel_s(start, end[None], time_s)[0]),
+        )
+        if len(points) == 2 and (np.isnan(end).any() or self.domain.clear):
+            return declared
+        as_declared = np.isfinite(declared[0]) and np.array_equal(points, cost.path(start, end, time_s))
+        return declared if as_declared else cost.along(points, time_s)
 
     def _completed_site(self, query: Query, chance: np.random.Generator | None) -> Array:
         """Return the point (d,) that a query samples, with the variables it leaves free drawn at random."""
@@ -232,3 +245,12 @@ class World:
             cost=cost,
             channels=channels or None,
         )
+
+
+def driven(order: Order, position: Array) -> Array:
+    """Return the points (k, d) that a vehicle at `position` (d,) passes to carry out an order.
+
+    It does not find a route of its own: it takes straight legs through the points that it is sent.
+    """
+    assert order.site is not None
+    return np.stack([position, *(order.route[1:] if len(order.route) else [order.site])])

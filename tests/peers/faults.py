@@ -25,7 +25,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from peers.pond import BATTERY_S, NOISE_SD, SPEEDUP, pond
+import shapely
+from peers.pond import BATTERY_S, CLEARANCE_M, NOISE_SD, OBSTACLES, PIER, REEDS, SPEEDUP, pond
 from peers.processes import Program, fieldbo, until
 from working_folder import write
 
@@ -38,6 +39,9 @@ from fieldbo.vehicles.remote.link import PositionReport
 
 SILENCE_S, LEAST_S = 2.0, 6.0
 """The watchdog's time, and how long an order may take, as the vehicle file states them."""
+
+ROUNDING_M = 0.03
+"""How far a robot may be from where it is sent, because messages round."""
 
 GONE_S = 10.0
 """How long the connection between robot and fieldbo is cut."""
@@ -132,8 +136,8 @@ class Ran:
 class Trial:
     """A mission in the pond, its files, and a robot in a process of its own; a context manager."""
 
-    def __init__(self, folder: Path, peer: Peer) -> None:
-        self.folder, self.peer, self.mission = folder, peer, pond(folder)
+    def __init__(self, folder: Path, peer: Peer, obstacles: str = "") -> None:
+        self.folder, self.peer, self.mission = folder, peer, pond(folder, obstacles)
         self.world = folder / "pond" / "world.toml"
         self.file = folder / "robot.toml"
         watch = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
@@ -148,6 +152,7 @@ class Trial:
         at = ",".join(f"{x:g}" for x in start)
         settings = {"world": self.world, "seed": 3, "start": at, "battery": BATTERY_S}
         settings["speedup"] = self.peer.slowly if slow else self.peer.speedup
+        settings["track"] = self.folder / "track.csv"
         told = [part for name, value in settings.items() for part in (f"--{name}", value)]
         wrong = [part for fault in faults for part in ("--fault", fault)]
         program = self._begun(fieldbo("robot", self.file, *told, *wrong, cwd=self.folder))
@@ -269,6 +274,26 @@ class FaultTable(ABC):
         assert [one.site.tolist() for one in ran.of(Query)] == [q.site.tolist() for q in planned.queries]
         assert ran.summary["end_reason"] == planned.end_reason
         assert ran.summary["home"]
+
+    def test_a_robot_drives_round_obstacles_and_comes_home(self, tmp_path):
+        with self.peer(tmp_path) as peer, Trial(tmp_path, peer, OBSTACLES) as trial:
+            robot = trial.robot()
+
+            ran = trial.run()
+
+            robot.interrupt()
+            robot.wait()
+            trial.check(ran)
+        track = np.loadtxt(tmp_path / "track.csv", delimiter=",", skiprows=1)
+        bent = [order for order in ran.of(Query, GoHome) if len(order.route)]
+        assert len(bent) >= 2
+        assert ran.summary["home"]
+        assert np.abs(track[-1]).max() <= ROUNDING_M
+        driven = shapely.LineString(track)
+        assert driven.length > 100.0
+        for obstacle in (PIER, REEDS):
+            assert driven.distance(obstacle) >= CLEARANCE_M - ROUNDING_M
+        assert shapely.box(0, 0, 60, 50).buffer(ROUNDING_M).covers(driven)
 
     def test_without_a_robot_no_run_starts(self, trial):
         ran = trial.run()

@@ -43,7 +43,7 @@ left = "y"
 ARDUPILOT, PX4 = 3, 12
 HOLD, GUIDED, OFFBOARD = 4, 15, 6 << 16
 ACCURACY_M = 0.05
-ARRIVAL = "[arrival]\nwithin = 0.05"
+ARRIVAL = "[arrival]\nwithin = 0.05\ndwell_s = 0.0"
 
 
 class Router:
@@ -348,7 +348,9 @@ def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubl
     """Also where a quarter of all packets is lost, and others come twice, late and in disorder."""
     with Router(*troubles) as router:
         battery = f"[battery]\naccuracy = {0.2 * BATTERY_S}"  # of a robot in haste, what is told is outdated
-        file = drone(tmp_path, router, LAKE, battery, arrival="[arrival]\nwithin = 0.05\nsettle_s = 0.5")
+        file = drone(
+            tmp_path, router, LAKE, battery, arrival="[arrival]\nwithin = 0.05\nsettle_s = 0.5\ndwell_s = 0.0"
+        )
         haste = ("--seed", 7, "--battery", BATTERY_S, "--speedup", 40)
         with vehicle(file, "lake-transect", *haste) as boat:
             boat.wait_for("ready")

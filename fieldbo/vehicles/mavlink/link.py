@@ -22,6 +22,7 @@ class Mavlink(MavlinkSettings, Link):
     """A link to a vehicle whose autopilot speaks MAVLink 2."""
 
     reports: ClassVar[bool] = False
+    follows_routes: ClassVar[bool] = False
     needs_origin: ClassVar[bool] = True
 
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:

@@ -32,7 +32,8 @@ The robot connects, subscribes to the four topics, then announces itself::
 fieldbo sends a goal; the robot travels and keeps sending telemetry; then it answers::
 
     fieldbo/boat/goal       {"id": "lake-1/7#3f2a91c4", "home": false, "level": 0, "seconds": 212.5,
-                             "site": {"along": 350.0, "depth": 4.5}, "units": {"along": "m", "depth": "m"}}
+                             "site": {"along": 350.0, "depth": 4.5}, "units": {"along": "m", "depth": "m"},
+                             "route": [{"along": 350.0, "depth": 4.5}]}
     fieldbo/boat/telemetry  {"position": {"along": 231.9, "depth": 2.1}, "battery_share": 0.85}
     fieldbo/boat/result     {"id": "lake-1/7#3f2a91c4", "position": {"along": 351.2, "depth": 4.5},
                              "cost": 214.0, "duration_s": 214.0,
@@ -49,10 +50,13 @@ Messages to the robot
       is left free: do not set it, and report the value that it took.
     - ``units`` (object): the unit of each axis, by name.
     - ``place`` (object): the same site as ``latitude``, ``longitude`` (degrees, WGS 84) and ``altitude`` (m).
-      Present only if the vehicle file's ``[frame]`` has an origin.
+      Present only if the vehicle file's ``[frame]`` has an origin; so is ``places``, the same for the route.
     - ``level`` (integer): which of the sensor's levels to use.
     - ``home`` (true or false): the trip home, on which you need not sample.
     - ``seconds`` (number or null): the expected duration.
+    - ``route`` (array of objects): the points to pass in turn, each like ``site``; the last one is the site.
+      Drive straight to each: the route leads round everything that is in the way. Don't take a shortcut. One
+      point if the way is straight, empty if variables are left free.
 
     The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
     it, continue; if you have finished it, send its result again. A goal with another id replaces the one
@@ -134,6 +138,7 @@ from fieldbo.vehicles.remote.link import (
     Link,
     OnReport,
     PositionReport,
+    Reconnected,
     Report,
     Unreachable,
 )
@@ -176,7 +181,7 @@ class Mqtt(Broker, Link):
 
 
 class _Connection(Connection):
-    """Repeats the last message, and asks about unanswered goals, after robot or broker were away."""
+    """After robot or broker were away, reports it, repeats the last message, and asks about goals."""
 
     def __init__(self, link: Mqtt, codec: Codec, on_report: OnReport) -> None:
         self._codec, self._on_report = codec, on_report
@@ -192,7 +197,8 @@ class _Connection(Connection):
         )
 
     def go(self, goal: Goal) -> None:
-        self._unanswered.append(goal.id)
+        if goal.id not in self._unanswered:
+            self._unanswered.append(goal.id)
         self._send("goal", self._codec.goal(goal))
 
     def cancel(self, goal: str) -> None:
@@ -218,7 +224,9 @@ class _Connection(Connection):
         for goal in list(self._unanswered):
             if last is None or last[0] != "goal" or last[1]["id"] != goal:
                 self._client.publish("ask", {"id": goal})
-        if last is not None:
+        if last is not None and last[0] == "goal":
+            self._on_report(Reconnected())
+        elif last is not None:
             self._client.publish(*last)
 
     def _receive(self, name: str, payload: bytes, retained: bool) -> None:
@@ -312,10 +320,17 @@ class Codec:
             "seconds": or_null(goal.seconds),
             "site": self.place(goal.site),
             "units": {axis.name: axis.unit for axis in self.axes},
+            "route": [self.place(point) for point in goal.route],
         }
         if self.ground is not None:
-            body["place"] = dict(zip(_PLACE, self.ground.geodetic(goal.site)[0].tolist(), strict=True))
+            body["place"] = self._degrees(goal.site)
+            body["places"] = [self._degrees(point) for point in goal.route]
         return body
+
+    def _degrees(self, site: Array) -> dict[str, float]:
+        """Return a site (d,) as latitude, longitude and altitude."""
+        assert self.ground is not None
+        return dict(zip(_PLACE, self.ground.geodetic(site)[0].tolist(), strict=True))
 
     def reports(self, name: str, body: Mapping[str, Any]) -> list[Report]:
         """Return the reports in a message from the robot.

@@ -21,6 +21,7 @@ message            meaning                                                  repo
 `GoalResult`       the outcome of a goal, or of a part of it                yes      no
 `GoalRejected`     the robot does not carry out a goal                      yes      if any
 `Unreachable`      the middleware knows that the robot is gone              if any   if any
+`Reconnected`      the robot was away and may have forgotten its goal       if any   if any
 =================  =======================================================  =======  =======
 """
 
@@ -87,6 +88,14 @@ class Unreachable:
         object.__setattr__(self, "why", printable(self.why))
 
 
+@dataclass(frozen=True)
+class Reconnected:
+    """The robot, or the link to it, is back, and the goal under way may be lost: send it again.
+
+    Links must not repeat a goal by themselves: its route begins where the robot was.
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class PositionReport:
     """The robot's position (d,), in the domain's axes and units."""
@@ -145,6 +154,9 @@ class GoalResult:
         False if the goal was cut short.
     channels : mapping of str to (k,) array or None
         Other quantities measured at the same sites.
+    noise_variances : (k,) array or None
+        Variances of the readings' noise, if the robot or its link knows them; they count where they are
+        larger than the sensor's.
     corrects : bool
         Whether this part was reported before with wrong values. Only the values count then; there must be as
         many as before.
@@ -161,10 +173,20 @@ class GoalResult:
     last: bool = True
     complete: bool = True
     channels: Mapping[str, Array] | None = None
+    noise_variances: Array | None = None
     corrects: bool = False
 
 
-Report = Heartbeat | Unreachable | PositionReport | BatteryReport | Reading | GoalRejected | GoalResult
+Report = (
+    Heartbeat
+    | Unreachable
+    | Reconnected
+    | PositionReport
+    | BatteryReport
+    | Reading
+    | GoalRejected
+    | GoalResult
+)
 OnReport = Callable[[Report], None]
 """Takes a report; may be called from any thread, and never blocks."""
 
@@ -174,7 +196,10 @@ class Connection(ABC):
 
     @abstractmethod
     def go(self, goal: Goal) -> None:
-        """Send a goal, which replaces the one under way; if the link is down, send it when it is back."""
+        """Send a goal, which replaces the one under way unless it has the same id.
+
+        If the link is down, report `Reconnected` when it is back: the goal is then sent again.
+        """
 
     @abstractmethod
     def cancel(self, goal: str) -> None:
@@ -242,6 +267,10 @@ class Link(ABC):
 
     reports: ClassVar[bool] = True
     """Whether the robot answers each goal by its id; if not, it streams."""
+
+    follows_routes: ClassVar[bool] = True
+    """Whether the robot receives all points of a goal's route at once. If not, `Connection.go` is called for
+    each point in turn, under the same id, with that point as the site."""
 
     needs_origin: ClassVar[bool] = False
     """Whether places are sent as latitude and longitude, so that the frame must state its origin."""

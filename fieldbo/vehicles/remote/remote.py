@@ -30,10 +30,12 @@ from fieldbo.vehicles.remote.link import (
     GoalResult,
     Link,
     PositionReport,
+    Reconnected,
     Report,
     Unreachable,
 )
 from fieldbo.vehicles.remote.reports import ReportFilter
+from fieldbo.vehicles.remote.routes import Routes
 from fieldbo.vehicles.remote.settings import VehicleFile
 
 _TELEMETRY_S = 5.0
@@ -80,7 +82,10 @@ class Remote(Vehicle):
         self.spec, self.watch = mission.vehicles[number], settings.watch
         self.ground = settings.ground(mission.world.domain.axes)
         self._filter = ReportFilter(mission, number, settings)
-        self._detector = None if link.reports else ArrivalDetector(settings.arrival)
+        self._arrival = settings.arrival
+        self._routes = Routes(mission)
+        detector = ArrivalDetector(settings.arrival, link.follows_routes, self._routes.is_free)
+        self._detector = None if link.reports else detector
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
@@ -91,6 +96,7 @@ class Remote(Vehicle):
         self._under_way: _UnderWay | None = None
         self._heard_s = self._telemetry_s = -math.inf
         self._unreachable = ""
+        self._waits_since_s, self._resend = math.inf, False
 
     # -- the link ------------------------------------------------------------------------------------
 
@@ -142,6 +148,7 @@ class Remote(Vehicle):
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
         """Continue a run, given all its orders and events; ask the robot about orders that were lost."""
+        self._routes.located &= not orders
         for order in orders:
             self._orders[str(order.id)] = self._with_home(order)
         for event in events:
@@ -173,27 +180,60 @@ class Remote(Vehicle):
         return replace(order, site=self.spec.home) if isinstance(order, GoHome) else order
 
     def _send_next(self) -> None:
-        """Send the next order unless one is under way."""
+        """Send the next order unless one is under way, or the way there is not known to be free."""
         if self._under_way is not None or not self._queue or self._connection is None:
             return
+        now_s = time.monotonic()
+        if not self._routes.known:
+            self._waits_since_s = min(self._waits_since_s, now_s)
+            return
+        self._waits_since_s = math.inf
         order = self._queue.popleft()
-        now_s, goal = time.monotonic(), self._goal_of(order)
+        goal = self._goal_of(order)
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
         self._filter.begin(order)
         if self._detector is not None:
-            self._detector.begin(goal, now_s)
+            self._detector.begin(goal, now_s, self._dwell_s(order))
         self._telemetry_s = now_s
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Send the goal under way or, to a robot that does not follow routes, the next point of its route."""
+        assert self._connection is not None
+        assert self._under_way is not None
+        goal = self._under_way.goal
+        if not self.link.follows_routes and self._detector is not None:
+            target = self._detector.target
+            assert target is not None
+            goal = replace(goal, site=target, route=target[None])
         self._connection.go(goal)
+
+    def _dwell_s(self, order: Order) -> float:
+        """Return for how many seconds to average the readings at an order's site."""
+        if self._arrival.dwell_s is not None or not isinstance(order, Query):
+            return self._arrival.dwell_s or 0.0
+        sampling_s = float(self.mission.world.cost.sampling_s(order.site[None], order.level)[0])
+        return max(0.0, sampling_s - self._arrival.settle_s) if math.isfinite(sampling_s) else 0.0
+
+    def _send_again_if_due(self) -> None:
+        """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
+        if not (self._resend and self._routes.known):
+            return
+        self._resend = False
+        if self._under_way is not None:
+            self._under_way.goal = self._goal_of(self._under_way.order)
+            self._go_on()
 
     def _goal_id(self, order_id: str) -> str:
         return f"{order_id}#{self.session}"
 
     def _goal_of(self, order: Order) -> Goal:
         goal_id, seconds = self._goal_id(str(order.id)), self._filter.declared_s(order)
+        route = self._routes.points(order, self._filter.last_known)
         if isinstance(order, Query):
-            return Goal(goal_id, order.site, order.controls, order.level, seconds=seconds)
+            return Goal(goal_id, order.site, order.controls, order.level, seconds=seconds, route=route)
         assert order.site is not None
-        return Goal(goal_id, order.site, home=True, seconds=seconds)
+        return Goal(goal_id, order.site, home=True, seconds=seconds, route=route)
 
     def _order_id(self, goal_id: str) -> str | None:
         """Return the id of the order behind a goal; None if the goal is not of this run."""
@@ -214,8 +254,8 @@ class Remote(Vehicle):
             return
         under_way.given_up, under_way.until_s = why, time.monotonic() + self.watch.silence_s
         self._connection.cancel(under_way.goal.id)
-        if self._detector is not None and (cut := self._detector.abandon(time.monotonic())) is not None:
-            self._take_result(cut)
+        if self._detector is not None:
+            self._detector.abandon()
 
     def outcome(self, order: str) -> list[Event] | None:
         """Return the events of an order; None if neither this vehicle nor the robot remembers them."""
@@ -261,25 +301,39 @@ class Remote(Vehicle):
             if self._under_way is not None:
                 self._settle(Lost(str(self._under_way.order.id), report.why))
             return
+        if isinstance(report, Reconnected):
+            self._routes.located, self._resend = False, True
+            self._send_again_if_due()
+            return
         back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
         self._heard_s = now_s
         if isinstance(report, PositionReport) and not self._filter.is_plausible(report.position):
             return  # a glitch
         if self._detector is not None:
+            target = self._detector.target
             report = self._detector.process(report, now_s)
+            if self._detector.target is not target and not isinstance(report, GoalResult):
+                self._go_on()
+        back |= self._take(report)
+        if back or now_s >= self._telemetry_s + _TELEMETRY_S:
+            self._add_telemetry()
+
+    def _take(self, report: Report) -> bool:
+        """Take a plausible report; return True if it makes the battery known again."""
         match report:
             case PositionReport():
                 self._filter.take_position(report.position)
+                self._routes.located = True
+                self._send_again_if_due()
             case BatteryReport():
-                back |= self._filter.take_battery(report)
+                return self._filter.take_battery(report)
             case GoalRejected():
                 order_id = self._order_id(report.goal)
                 if order_id is not None and self._is_pending(order_id):
                     self._settle(Rejected(order_id, report.reason))
             case GoalResult():
                 self._take_result(report)
-        if back or now_s >= self._telemetry_s + _TELEMETRY_S:
-            self._add_telemetry()
+        return False
 
     def _is_pending(self, order_id: str) -> bool:
         """Return True if the order was sent and is not settled yet."""
@@ -295,6 +349,7 @@ class Remote(Vehicle):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
         if result.part not in known:
+            self._routes.located |= self._filter.is_plausible(result.position)
             self._settle(self._filter.observation(self._orders[order_id], result))
 
     def _correct(self, order_id: str, result: GoalResult) -> None:
@@ -316,9 +371,10 @@ class Remote(Vehicle):
         """Give up an order that takes too long; report it as lost if the robot is silent."""
         under_way, now_s = self._under_way, time.monotonic()
         if under_way is None:
+            self._check_waiting(now_s)
             return
-        if self._detector is not None and (failed := self._detector.timed_out(now_s)) is not None:
-            self._take_result(failed)
+        if self._detector is not None and (result := self._detector.finished(now_s)) is not None:
+            self._take_result(result)
             return
         silent_s = now_s - max(self._heard_s, under_way.sent_s)
         if silent_s > self.watch.silence_s:
@@ -330,9 +386,24 @@ class Remote(Vehicle):
         elif now_s > under_way.until_s:
             self._give_up(under_way, f"not done in {now_s - under_way.sent_s:.0f} s")
 
+    def _check_waiting(self, now_s: float) -> None:
+        """Report the next order as lost if the robot's position, and so a safe route, stays unknown."""
+        if not self._queue or self._routes.known:
+            return
+        silent_s, waited_s = now_s - max(self._heard_s, self._waits_since_s), now_s - self._waits_since_s
+        if silent_s > self.watch.silence_s:
+            why = f"no sign of life from the robot for {silent_s:.1f} s"
+        elif waited_s > self.watch.least_s:
+            why = f"the robot did not report its position for {waited_s:.0f} s: no safe route is known"
+        else:
+            return
+        self._waits_since_s = math.inf
+        self._settle(Lost(str(self._queue.popleft().id), why))
+
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
         under_way = self._under_way
+        self._routes.located &= not isinstance(event, Lost)
         self._note(event)
         self._events.append(event)
         if isinstance(event, Observation) and not event.last:

@@ -181,7 +181,7 @@ class ReportFilter:
         """Return the observation that a result of an order, or of a part of it, amounts to."""
         leg = self._legs[str(order.id)]
         known = self.is_plausible(result.position)
-        position = self._snapped(result.position, order.site) if known else self._last_known
+        position = self._snapped(result.position, order.site) if known else self.last_known
         sites, values = self._readings(order, result, position)
         ended_s = leg.since_s + self._took_s(_number(result.duration_s), order, leg)
         level = order.level if isinstance(order, Query) else 0
@@ -189,7 +189,7 @@ class ReportFilter:
             order=str(order.id),
             sites=sites,
             values=values,
-            noise_variances=self.mission.world.sensor.variance(sites, level) if len(sites) else np.empty(0),
+            noise_variances=self._noise_variances(sites, level, result),
             times_s=_between(leg.began_s + _row(result.seconds, len(values)), leg.since_s, ended_s),
             position=position,
             cost=self._cost(order, result, leg, position),
@@ -207,8 +207,19 @@ class ReportFilter:
             self._reported = np.asarray(result.position, dtype=float) if known else self._reported
         return observation
 
+    def _noise_variances(self, sites: Array, level: int, result: GoalResult) -> Array:
+        """Return the variance of each reading's noise (k,): the sensor's, or the reported one if larger."""
+        if not len(sites):
+            return np.empty(0)
+        variances = self.mission.world.sensor.variance(sites, level)
+        if result.noise_variances is None:
+            return variances
+        reported = _row(result.noise_variances, len(sites))
+        return np.where(np.isfinite(reported), np.maximum(variances, reported), variances)
+
     @property
-    def _last_known(self) -> Array:
+    def last_known(self) -> Array:
+        """Where the robot is (d,), as it last reported, else where its latest order ended."""
         return self.position if self._reported is None else self._reported
 
     def is_plausible(self, position: Array) -> bool:

@@ -70,8 +70,11 @@ class Arrival:
     """Arrival tolerance per axis, in its unit."""
     settle_s: NonNegativeFloat = 0.0
     """How many seconds after arrival the sensor needs before its readings count."""
+    dwell_s: NonNegativeFloat | None = None
+    """How many seconds to average readings for after that; by default, the rest of the world's sampling time.
+    0 takes the first reading."""
     reading_s: PositiveFloat = 10.0
-    """How many seconds to wait for a reading after that; without one, the reading counts as failed."""
+    """How many seconds to wait for a reading after settle_s; without one, the reading counts as failed."""
 
 
 class VehicleFile(BaseModel):

@@ -38,6 +38,7 @@ class _Streams(Ros2Link):
     """Settings of all links to a robot that streams."""
 
     reports: ClassVar[bool] = False
+    follows_routes: ClassVar[bool] = False
 
     reading: str = "reading"
     """Topic of the robot's readings, std_msgs/Float64."""
@@ -167,16 +168,18 @@ class _Topics(_Stream):
 
 
 class _Navigation(_Stream):
-    """Sends each goal as a goal of NavigateToPose."""
+    """Sends each point of a route as a goal of NavigateToPose, which Nav2 reaches before the next is sent."""
 
     def __init__(self, link: Ros2Nav2, ground: Ground, on_report: OnReport) -> None:
         self._kind = ros("nav2_msgs.action", NAV2).NavigateToPose
         self._status = ros("action_msgs.msg").GoalStatus
         super().__init__(link, ground, on_report)
         self._goals = ActionGoals(self._node, self._kind, link.action, on_report)
+        self._goal: Goal | None = None
         self._node.start()
 
     def go(self, goal: Goal) -> None:
+        self._goal = goal
         action_goal = ActionGoal(self._kind.Goal(), partial(self._take_result, goal), self._take_feedback)
         action_goal.message.pose = pose_of(self._link, self._node, self._ground, goal.site)
         rejected = GoalRejected(goal.id, "Nav2 did not accept the goal")
@@ -187,8 +190,11 @@ class _Navigation(_Stream):
         self._take_pose(feedback.current_pose)
 
     def _take_result(self, goal: Goal, status: int, result: Any) -> None:
-        """Report that the robot did not get there; if it did, its pose shows that."""
-        if status in (self._status.STATUS_ABORTED, self._status.STATUS_CANCELED):
+        """Report that the robot did not get there; if it did, its pose shows that.
+
+        Nav2 aborts a goal that the next one replaces.
+        """
+        if goal is self._goal and status in (self._status.STATUS_ABORTED, self._status.STATUS_CANCELED):
             nowhere, none = np.full(len(goal.site), math.nan), np.empty(0)
             sites = np.empty((0, len(goal.site)))
             self._report(GoalResult(goal.id, nowhere, sites, none, none, complete=False))

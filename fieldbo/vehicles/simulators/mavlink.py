@@ -18,7 +18,6 @@ from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 from fieldbo.vehicles.mavlink.station import Sequence, mavutil, opened
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
-    Goal,
     GoalRejected,
     GoalResult,
     PositionReport,
@@ -139,9 +138,7 @@ class _Boat:
             return
         self._target, self.reading = target, None
         place = [message.lat_int / 1e7, message.lon_int / 1e7, message.alt]
-        self.robot.go(
-            Goal(f"{self.count}#target", self.robot.site_near(self.ground.from_geodetic(place)[0], _NEAR_M))
-        )
+        self.robot.go_to(f"target {self.count}", self.ground.from_geodetic(place)[0], _NEAR_M)
         self.count += 1
 
     def _execute(self, message: Any) -> int:
@@ -174,7 +171,7 @@ class _Boat:
                 self.wire.mav.named_value_float_send(self._clock_ms, name, self.reading)
         elif isinstance(report, BatteryReport) and report.share is not None:
             self._send_battery(round(100 * report.share))
-        elif isinstance(report, GoalResult) and report.complete:
+        elif isinstance(report, GoalResult) and report.complete and len(report.values):
             self.reading = float(report.values[-1])
         elif isinstance(report, GoalRejected):
             self.wire.mav.statustext_send(4, report.reason.encode()[:50])

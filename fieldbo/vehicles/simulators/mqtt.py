@@ -141,6 +141,7 @@ def goal_of(codec: Codec, body: Mapping[str, Any]) -> Goal:
         level=whole(body, "level"),
         home=flag(body, "home", False),
         seconds=number(body.get("seconds")),
+        route=np.array([codec.site(point) for point in body.get("route") or []]).reshape(-1, len(site)),
     )
 
 

@@ -1,5 +1,7 @@
 """A robot in a simulated world: it travels, samples, drains its battery, and misbehaves on demand.
 
+Like an autopilot, it drives straight to each point that it is sent, whatever is in between.
+
 It is independent of links: a program for one kind of link gives it goals, calls `tick` often, and sends on
 the reports that `tick` returns.
 """
@@ -16,7 +18,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.messages import GoHome, Query
+from fieldbo.messages import GoHome, Order, Query
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Goal,
@@ -26,24 +28,35 @@ from fieldbo.vehicles.remote.link import (
     Report,
 )
 from fieldbo.vehicles.simulators.faults import Fault
-from fieldbo.world.world import World
+from fieldbo.world.world import World, driven
 
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
 
+_NEXT_TARGET_S = 0.3
+"""How long a robot that streams waits for another target before it samples, by this machine's clock."""
+
 
 @dataclass
 class _Leg:
-    """A goal under way; times on the robot's clock."""
+    """A goal under way: first the robot travels, then it samples. Times are on the robot's clock."""
 
     goal: Goal
     number: int
     path: Array
     began_s: float
-    ends_s: float
-    cost: float
+    travel_s: float
+    sampling_s: float
+    travel: float
+    sampling: float
     end: Array
+    pause_s: float
     paid: float = 0.0
+    passed: int = 0
+
+    @property
+    def ends_s(self) -> float:
+        return self.began_s + self.travel_s + self.pause_s + self.sampling_s
 
 
 class Robot:
@@ -78,12 +91,13 @@ class Robot:
         at = world.start if start is None else start
         assert at is not None
         self.position: Array = np.asarray(at, dtype=float)
+        self._track: list[Array] = [self.position]
         self.battery = self.remaining = battery
         self.reading = math.nan
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
         self._leg: _Leg | None = None
-        self._count = 0
+        self._count = self._samples = 0
         self._answers: dict[str, list[Report]] = {}
         self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
@@ -100,16 +114,34 @@ class Robot:
     def _time_s(self) -> float:
         return self.speedup * (time.monotonic() - self._began)
 
+    @property
+    def track(self) -> Array:
+        """Where the robot really went: points (k, d), with straight legs in between."""
+        return np.stack([*self._track, self.position])
+
     # -- requests from the link ------------------------------------------------------------------------
 
-    def site_near(self, target: Array, tolerance: float) -> Array:
-        """Return the site within `tolerance` of a target along each axis, or else the target itself."""
+    def go_to(self, goal_id: str, target: Array, tolerance: float) -> None:
+        """Go to a target (d,), or to the site within `tolerance` of it along each axis.
+
+        A robot that streams does not learn which of its targets are sites: wherever it can measure and gets
+        no other target at once, it does.
+        """
         domain = self.world.domain
         site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
-        return np.asarray(site if np.abs(site - target).max() <= tolerance else target)
+        end = np.asarray(site if np.abs(site - target).max() <= tolerance else target)
+        goal = Goal(goal_id, end, home=not domain.contains(end[None])[0])
+        self.go(goal, pause_s=_NEXT_TARGET_S * self.speedup)
 
-    def go(self, goal: Goal) -> None:
-        """Start a goal; repeat the answer if it is known, continue if it is under way."""
+    def go(self, goal: Goal, pause_s: float = 0.0) -> None:
+        """Start a goal; repeat the answer if it is known, continue if it is under way.
+
+        Parameters
+        ----------
+        goal : Goal
+        pause_s : float
+            How long to wait at its site before sampling, on the robot's clock.
+        """
         if self._leg is not None and self._leg.goal.id == goal.id:
             return
         if goal.id in self._answers:
@@ -127,7 +159,7 @@ class Robot:
             self._answer(number, GoalRejected(goal.id, problem))
             return
         self.hold()
-        self._start(goal, number)
+        self._start(goal, number, pause_s)
 
     def cancel(self, goal: str) -> None:
         """Abandon the goal with this id and report what was done of it, which may be nothing."""
@@ -141,6 +173,7 @@ class Robot:
         leg, self._leg = self._leg, None
         if leg is not None:
             self._move(leg, self._time_s)
+            self._track.append(self.position)
             self._answer(leg.number, self._cut_short(leg.goal.id, leg.paid, self._time_s - leg.began_s))
 
     def ask(self, goal: str) -> None:
@@ -192,46 +225,72 @@ class Robot:
             return f"the site has no value for {missing}: {here}"
         if goal.level not in range(world.sensor.settings):
             return f"the sensor has no setting {goal.level}"
-        if not world.domain.contains(self._end(goal)[None])[0]:
+        if not (goal.home or world.domain.contains(self._end(goal)[None])[0]):
             return f"the site is out of reach: {here}"
         return None
 
-    def _order(self, goal: Goal) -> Query | GoHome:
-        if goal.home:
-            return GoHome(0, goal.id, goal.site)
-        return Query(goal.site, goal.controls, goal.level, id=goal.id)
-
-    def _start(self, goal: Goal, number: int) -> None:
-        world, key, now_s = self.world, self._key(goal, number), self._time_s
-        cost, seconds = world.takes(self._order(goal), self.position, now_s, stream(self.seed, "cost", key))
+    def _order(self, goal: Goal, *, sampling: bool) -> Query | GoHome:
+        """Return a goal as an order from here, with or without a sample at its end."""
         end = self._end(goal)
-        path = world.cost.path(self.position, end)
-        self._leg = _Leg(goal, number, path, now_s, now_s + seconds, self._rate * cost, end)
+        route = np.vstack([self.position, goal.route]) if len(goal.route) > 1 else np.empty((0, len(end)))
+        if not sampling:
+            return GoHome(0, goal.id, end, route=route)
+        return Query(goal.site, goal.controls, goal.level, id=goal.id, route=route)
+
+    def _start(self, goal: Goal, number: int, pause_s: float) -> None:
+        world, key, now_s = self.world, self._key(goal), self._time_s
+        trip = self._order(goal, sampling=False)
+
+        def takes(order: Order) -> tuple[float, float]:
+            return world.takes(order, self.position, now_s, stream(self.seed, "cost", key))
+
+        cost, seconds = takes(trip if goal.home else self._order(goal, sampling=True))
+        # A cell sets its variables while the whole order takes its time.
+        as_set = world.domain.controls is not None
+        travel, travel_s = (cost, seconds) if goal.home or as_set else takes(trip)
+        self._leg = _Leg(
+            goal,
+            number,
+            driven(trip, self.position),
+            now_s,
+            travel_s,
+            max(0.0, seconds - travel_s),
+            self._rate * travel,
+            self._rate * max(0.0, cost - travel),
+            self._end(goal),
+            0.0 if goal.home else pause_s,
+        )
         self.reading = math.nan
 
-    def _key(self, goal: Goal, number: int) -> int:
-        """Return the key of the random streams: the number in the goal's id, or that of the goal itself."""
+    def _key(self, goal: Goal) -> int:
+        """Return the key of the random streams: the number in the goal's id, or that of the sample."""
         tail = goal.id.rpartition("#")[0].rpartition("/")[2]
-        return int(tail) if tail.isdecimal() else number
+        return int(tail) if tail.isdecimal() else self._samples
 
     def _move(self, leg: _Leg, now_s: float) -> None:
-        """Advance along the path, and drain the battery, as time passes."""
-        whole = leg.ends_s - leg.began_s
-        fraction = 1.0 if whole <= 0 else min(1.0, (now_s - leg.began_s) / whole)
-        self.position = _along(leg.path, fraction)
-        paid = fraction * leg.cost
+        """Advance along the path, sample at its end, and drain the battery, as time passes."""
+        passed_s = now_s - leg.began_s
+        travelled = _fraction(passed_s, leg.travel_s)
+        self.position, passed = _along(leg.path, travelled)
+        self._track.extend(leg.path[leg.passed : passed])
+        leg.passed = max(leg.passed, passed)
+        paid = (
+            travelled * leg.travel
+            + _fraction(passed_s - leg.travel_s - leg.pause_s, leg.sampling_s) * leg.sampling
+        )
         self.remaining = max(0.0, self.remaining - (paid - leg.paid))
         leg.paid = paid
 
     def _arrive(self, leg: _Leg) -> None:
         """Sample, unless this is home, and answer."""
-        goal, number, took_s = leg.goal, leg.number, leg.ends_s - leg.began_s
+        goal, number, took_s = leg.goal, leg.number, leg.travel_s + leg.sampling_s
         if (jump := self._fault("clock", number)) is not None:
             took_s += jump.amount
         if goal.home:
             result = self._result(goal.id, leg.paid, took_s)
         else:
             self.position, self.reading = self._sample(leg)
+            self._samples += 1
             result = replace(
                 self._result(goal.id, leg.paid, took_s),
                 sites=self.position[None],
@@ -242,11 +301,13 @@ class Robot:
 
     def _sample(self, leg: _Leg) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
-        goal, key = leg.goal, self._key(leg.goal, leg.number)
+        goal, key = leg.goal, self._key(leg.goal)
         query = Query(goal.site, goal.controls, goal.level, id=goal.id)
         if (astray := self._fault("astray", leg.number)) is not None:
             off = leg.end + astray.amount * np.eye(len(leg.end))[0]
-            query = replace(query, site=self.world.domain.clipped(off), controls=None)
+            if not self.world.domain.contains(off[None])[0]:
+                return off, math.nan
+            query = replace(query, site=off, controls=None)
         observation = self.world.evaluate(
             query,
             self.position,
@@ -286,14 +347,19 @@ class Robot:
             self._pending += [answer] * copies
 
 
-def _along(path: Array, fraction: float) -> Array:
-    """Return the point (d,) after a fraction of a path (k, d)."""
+def _fraction(passed_s: float, whole_s: float) -> float:
+    """Return how much of something is done after some time, 0 to 1."""
+    return float(passed_s >= 0.0) if whole_s <= 0 else min(1.0, max(0.0, passed_s / whole_s))
+
+
+def _along(path: Array, fraction: float) -> tuple[Array, int]:
+    """Return the point (d,) after a fraction of a path (k, d), and how many of its points lie behind it."""
     if fraction >= 1.0:
-        return np.asarray(path[-1])
+        return np.asarray(path[-1]), len(path)
     lengths = [float(np.linalg.norm(b - a)) for a, b in pairwise(path)]
     left = fraction * math.fsum(lengths)
-    for (a, b), length in zip(pairwise(path), lengths, strict=True):
+    for k, ((a, b), length) in enumerate(zip(pairwise(path), lengths, strict=True), start=1):
         if left <= length and length > 0:
-            return np.asarray(a + left / length * (b - a))
+            return np.asarray(a + left / length * (b - a)), k
         left -= length
-    return np.asarray(path[-1])
+    return np.asarray(path[-1]), len(path)
