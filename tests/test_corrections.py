@@ -15,6 +15,7 @@ import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import Correction, Fitted, Lost, Observation, Query, Rejected, from_plain, to_plain
+from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
 from fieldbo.runs.record.record import Record
@@ -323,6 +324,33 @@ def test_only_fits_that_saw_the_wrong_reading_are_repeated():
         assert isinstance(fitted, Fitted)
         agent.tell(fitted)
     assert [fit.after for fit in agent.online_model.fits] == fits
+
+
+# -- policies that remember ------------------------------------------------------------------------------
+
+
+def test_bounds_drawn_from_a_wrong_reading_are_forgotten():
+    memory = {"lcb": 200.0, "ucb": [1.0, 250.0], "worst": 0.0, "explored": 4}
+
+    after = Subsets().observe(None, memory, Correction("run/0", 0, [1.0]))
+
+    assert after == {**memory, "lcb": None, "ucb": [None, None]}
+    assert Subsets().observe(None, memory, Lost("run/0", "")) == memory
+
+
+def test_the_arms_of_a_chain_are_equally_probable_after_a_correction_and_losses_have_the_right_unit():
+    lambo = {"policy": {"kind": "lambo", "candidates": 64}, "model": {"learn": False}}
+    agent = Agent(fieldbo.load_mission("cell-hartmann-6-lambo", lambo))
+    values = iter([1.0, WRONG, *np.linspace(1.0, 2.0, 20)])
+    while agent.memory is None or agent.memory["step"] < 4:
+        agent.tell(agent.ask().observed(next(values), noise_variance=1e-4))
+    assert agent.memory["value_scale"] > 200
+
+    agent.correct(1, 1.5)
+
+    assert agent.memory["value_scale"] < 10
+    assert np.ptp(agent.memory["log_p"]) == 0.0
+    assert agent.memory["step"] == 4
 
 
 # -- by the command --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,17 @@ class Fit:
     after: int
     asks: int
     hyperparameters: Hyperparameters
+
+
+class _Taken(NamedTuple):
+    """What the model takes of an observation: usable readings (k,), in the user's units."""
+
+    order: str
+    part: int
+    sites: Array
+    values: Array
+    noises: Array
+    left_out: int
 
 
 class OnlineModel:
@@ -74,7 +86,7 @@ class OnlineModel:
         self.mission = mission
         self.fits: list[Fit] = []
         self.to_repeat: list[Fit] = []
-        self._observations: list[Observation] = []
+        self._observations: list[_Taken] = []
         self._learn_again()
 
     @property
@@ -100,7 +112,7 @@ class OnlineModel:
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""
-        n = self._usable(self.to_repeat[0].after) if self.to_repeat else self.readings
+        n = self._readings_of(self.to_repeat[0].after) if self.to_repeat else self.readings
         sites, values, noises = self._arrays()
         fitted = self.mission.model.fitted(
             self.hyperparameters,
@@ -125,18 +137,18 @@ class OnlineModel:
 
     def correct(self, event: Observation) -> None:
         """Put an observation with the right readings in the place of the one with the wrong ones."""
-        parts = [(observation.order, observation.part) for observation in self._observations]
+        parts = [(taken.order, taken.part) for taken in self._observations]
         corrected = parts.index((event.order, event.part))
-        self._observations[corrected] = event
+        self._observations[corrected] = self._taken(event)
         seen_by = [fit for fit in self.fits if fit.after > corrected]
         self.fits = [fit for fit in self.fits if fit.after <= corrected]
-        again = [*seen_by, *self.to_repeat]
-        self.to_repeat = [fit for fit in again if self._usable(fit.after) >= LEAST_READINGS]
         self._learn_again()
+        again = [*seen_by, *self.to_repeat]
+        self.to_repeat = [fit for fit in again if self._readings_of(fit.after) >= LEAST_READINGS]
 
-    def _usable(self, observations: int) -> int:
-        """Return how many readings the model takes of the first observations."""
-        return sum(len(self._taken(event)[1]) for event in self._observations[:observations])
+    def _readings_of(self, observations: int) -> int:
+        """Return how many readings of the first observations are in the model."""
+        return self._ends[observations - 1] if observations else 0
 
     def _learn_again(self) -> None:
         """Learn all observations from the latest fit on, or from the beginning."""
@@ -147,40 +159,37 @@ class OnlineModel:
         self._sites: list[Array] = []
         self._values: list[float] = []
         self._noises: list[float] = []
-        for event in self._observations[: fit.after]:
-            self._keep(event)
+        self._ends: list[int] = []
+        for taken in self._observations[: fit.after]:
+            self._keep(taken)
         self.fitted_at = max(1, self.readings) if self.fits else 0
         self._build(fit.hyperparameters)
-        for event in self._observations[fit.after :]:
-            self._learn(event)
+        for taken in self._observations[fit.after :]:
+            self._learn(taken)
 
     def learn(self, event: Observation) -> bool:
         """Add an observation's readings; return True if the model could use any of them."""
-        self._observations.append(event)
-        return self._learn(event)
+        self._observations.append(self._taken(event))
+        return self._learn(self._observations[-1])
 
-    def _taken(self, event: Observation) -> tuple[Array, Array, Array]:
-        """Return the sites (k, d), values (k,) and noise variances (k,) that the model takes."""
+    def _taken(self, event: Observation) -> _Taken:
+        """Return what the model takes of an observation."""
         good = self.hyperparameters.scale.usable(event.values)
-        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
-        if not len(values):
-            return sites, values, noises
-        return thinned(sites, values, noises, self.mission.world.domain)[:3]
+        usable = event.sites[good], event.values[good], event.noise_variances[good]
+        kept = thinned(*usable, self.mission.world.domain)[:3] if good.any() else usable
+        return _Taken(event.order, event.part, *kept, left_out=int((~good).sum()))
 
-    def _keep(self, event: Observation) -> tuple[Array, Array, Array]:
-        """Add the readings that the model can use to those of the model, and return them."""
-        good = self.hyperparameters.scale.usable(event.values)
-        self.left_out += int((~good).sum())
-        sites, values, noises = self._taken(event)
-        self._sites.extend(sites)
-        self._values.extend(values.tolist())
-        self._noises.extend(noises.tolist())
-        return sites, values, noises
+    def _keep(self, taken: _Taken) -> None:
+        """Add readings to those of the model, without changing the belief."""
+        self.left_out += taken.left_out
+        self._sites.extend(taken.sites)
+        self._values.extend(taken.values.tolist())
+        self._noises.extend(taken.noises.tolist())
+        self._ends.append(len(self._values))
 
-    def _learn(self, event: Observation) -> bool:
-        scale = self.hyperparameters.scale
-        sites, values, noises = self._keep(event)
-        if not len(values):
+    def _learn(self, taken: _Taken) -> bool:
+        self._keep(taken)
+        if not len(taken.values):
             return False
         before, self.believed = self.believed, self._believed_now()
         if not np.array_equal(self.believed[: len(before)], before):
@@ -188,9 +197,9 @@ class OnlineModel:
             return True
         new = self.believed[len(before) :]
         self.surface.append(
-            sites[new],
-            scale.to_model(values)[new],
-            self.hyperparameters.noise_to_model(noises, values)[new],
+            taken.sites[new],
+            self.hyperparameters.scale.to_model(taken.values)[new],
+            self.hyperparameters.noise_to_model(taken.noises, taken.values)[new],
         )
         return True
 
