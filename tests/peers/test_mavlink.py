@@ -779,9 +779,9 @@ def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
         while (message := wire.recv_match(blocking=True, timeout=0.05)) is not None:
             kind = message.get_type()
             if kind == "MISSION_REQUEST_LIST":
-                wire.mav.mission_count_send(254, 190, 0, 1)
+                wire.mav.mission_count_send(255, 190, 0, 1)
             elif kind == "MISSION_COUNT":
-                wire.mav.mission_ack_send(254, 190, 0, 1)
+                wire.mav.mission_ack_send(255, 190, 0, 1)
             elif kind == "SET_POSITION_TARGET_GLOBAL_INT":
                 targets.append(message)
     (rejected,) = [one for one in heard if isinstance(one, GoalRejected)]
