@@ -19,6 +19,9 @@ _KEPT = 60
 _BESIDE = 0.1
 """A fix may lie this far outside of the domain, as a fraction of its extent: vehicles drift."""
 
+_NEAR = 4
+"""A fix must also agree with most of this many before and after it."""
+
 _FASTER, _SLACK = 3.0, 0.02
 """A vehicle may be this many times as fast as declared, or as it usually moves; positions scatter by this
 fraction of the extent."""
@@ -82,11 +85,15 @@ class Fixes(Generic[Place]):
         times, sites = np.array([fix[0] for fix in self._fixes]), np.array([fix[1] for fix in self._fixes])
         apart = np.linalg.norm(sites[:, None] - sites[None], axis=2)
         speed = max(self._speed, _FASTER * _usual_speed(times, sites))
-        votes = (apart <= _SLACK + speed * np.abs(times[:, None] - times[None])).sum(axis=1)
+        agree = apart <= _SLACK + speed * np.abs(times[:, None] - times[None])
+        rows = np.arange(len(times))
+        near = np.abs(rows[:, None] - rows) <= _NEAR
+        trusted = (agree.mean(axis=1) > 0.5) & (2 * (agree & near).sum(axis=1) > near.sum(axis=1))
+        votes = agree.sum(axis=1)
         if votes.max() < min(2, len(votes)):
             return None
-        trusted = np.flatnonzero(votes >= min(votes.max(), len(votes) // 2 + 1))
-        return self._fixes[int(trusted[-1])][2]
+        chosen = np.flatnonzero(trusted if trusted.any() else votes == votes.max())
+        return self._fixes[int(chosen[-1])][2]
 
 
 def _usual_speed(times: Array, sites: Array) -> float:
