@@ -13,14 +13,21 @@ from fieldbo.mission.mission import Mission
 
 Place = TypeVar("Place")
 
-_KEPT, _EVERY_S = 20, 0.4
-"""How many fixes are kept, and how far apart in time: a burst of bad ones must stay in the minority."""
+_KEPT = 60
+"""How many fixes are kept: a burst of bad ones must stay in the minority."""
 
 _BESIDE = 0.1
 """A fix may lie this far outside of the domain, as a fraction of its extent: vehicles drift."""
 
+_NEAR = 4
+"""A fix must also agree with most of this many before and after it."""
+
 _FASTER, _SLACK = 3.0, 0.02
-"""A vehicle may be this many times as fast as declared; positions scatter by this fraction of the extent."""
+"""A vehicle may be this many times as fast as declared, or as it usually moves; positions scatter by this
+fraction of the extent."""
+
+_USUAL = 0.8
+"""The quantile of the speeds between fixes that counts as usual."""
 
 _UNDECLARED = 0.02
 """Extents per second, where the costs say nothing about the speed."""
@@ -66,20 +73,36 @@ class Fixes(Generic[Place]):
         if not ((site >= self._low) & (site <= self._high)).all():  # NaN neither
             return
         now_s = time.monotonic() if now_s is None else now_s
-        if len(self._fixes) < 2 or now_s >= self._fixes[-2][0] + _EVERY_S:
-            self._fixes.append((now_s, site / self._scale, place))
-        else:
-            self._fixes[-1] = now_s, site / self._scale, place
+        self._fixes.append((now_s, site / self._scale, place))
 
     def plausible(self) -> Place | None:
-        """Return the place of the newest fix with which most fixes agree; None if there is none."""
+        """Return the place of the newest fix with which most fixes agree, or else of the best supported one.
+
+        None if no two fixes agree.
+        """
         if not self._fixes:
             return None
         times, sites = np.array([fix[0] for fix in self._fixes]), np.array([fix[1] for fix in self._fixes])
         apart = np.linalg.norm(sites[:, None] - sites[None], axis=2)
-        agree = apart <= _SLACK + self._speed * np.abs(times[:, None] - times[None])
-        trusted = np.flatnonzero(agree.mean(axis=1) > 0.5)
-        return self._fixes[int(trusted[-1])][2] if len(trusted) else None
+        speed = max(self._speed, _FASTER * _usual_speed(times, sites))
+        agree = apart <= _SLACK + speed * np.abs(times[:, None] - times[None])
+        rows = np.arange(len(times))
+        near = np.abs(rows[:, None] - rows) <= _NEAR
+        trusted = (agree.mean(axis=1) > 0.5) & (2 * (agree & near).sum(axis=1) > near.sum(axis=1))
+        votes = agree.sum(axis=1)
+        if votes.max() < min(2, len(votes)):
+            return None
+        chosen = np.flatnonzero(trusted if trusted.any() else votes == votes.max())
+        return self._fixes[int(chosen[-1])][2]
+
+
+def _usual_speed(times: Array, sites: Array) -> float:
+    """Return how fast a vehicle usually moves, without single fixes that jump; rehearsals run fast."""
+    if len(times) < 4:
+        return 0.0
+    smooth = np.median(np.stack([sites[:-2], sites[1:-1], sites[2:]]), axis=0)
+    steps, seconds = np.linalg.norm(np.diff(smooth, axis=0), axis=1), np.diff(times[1:-1])
+    return float(np.quantile(steps / np.maximum(seconds, 1e-3), _USUAL))
 
 
 def _top_speed(mission: Mission, scale: Array) -> float:
