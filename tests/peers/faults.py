@@ -377,7 +377,7 @@ class FaultTable(ABC):
 
     def test_a_robot_that_never_returns_ends_the_run(self, trial):
         robot = trial.robot(slow=True)
-        run = trial.start("agent.when_lost.orders=2")
+        run = trial.start("agent.when_lost.orders=2", "agent.when_lost.patience_s=2")
         trial.until_under_way(4, run)
         robot.kill()
 
@@ -389,7 +389,7 @@ class FaultTable(ABC):
 
     def test_a_run_survives_a_gap_in_the_connection(self, trial):
         trial.robot(slow=True)
-        run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
+        run = trial.start()
         trial.until_under_way(4, run)
         trial.peer.cut()
         time.sleep(GONE_S)
