@@ -20,6 +20,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -231,7 +232,8 @@ class Trial:
         assert ran.summary["readings"] == sum(len(one.values) for one in ran.visits)
         told = [one.remaining for one in ran.of(Telemetry) if one.remaining is not None]
         if told:
-            used = BATTERY_S - told[-1]
+            levels = pairwise([BATTERY_S, *told])  # a robot that is started again begins with a full battery
+            used = sum(max(0.0, before - after) for before, after in levels)
             assert ran.summary["cost"] == pytest.approx(used, abs=0.02 * BATTERY_S)
 
     def _readings_are_where_they_were_taken(self, ran: Ran) -> None:
