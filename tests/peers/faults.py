@@ -21,6 +21,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -251,7 +252,8 @@ class Trial:
         assert ran.summary["readings"] == sum(len(one.values) for one in ran.visits)
         told = [one.remaining for one in ran.of(Telemetry) if one.remaining is not None]
         if told:
-            used = BATTERY_S - told[-1]
+            levels = pairwise([BATTERY_S, *told])  # a robot that is started again begins with a full battery
+            used = sum(max(0.0, before - after) for before, after in levels)
             assert ran.summary["cost"] == pytest.approx(used, abs=0.02 * BATTERY_S)
 
     def _readings_are_where_they_were_taken(self, ran: Ran) -> None:
@@ -417,7 +419,7 @@ class FaultTable(ABC):
 
     def test_a_robot_that_never_returns_ends_the_run(self, trial):
         robot = trial.robot(slow=True)
-        run = trial.start("agent.when_lost.orders=2")
+        run = trial.start("agent.when_lost.orders=2", "agent.when_lost.patience_s=2")
         trial.until_under_way(4, run)
         robot.kill()
 
@@ -429,7 +431,7 @@ class FaultTable(ABC):
 
     def test_a_run_survives_a_gap_in_the_connection(self, trial):
         trial.robot(slow=True)
-        run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
+        run = trial.start()
         trial.until_under_way(4, run)
         trial.peer.cut()
         time.sleep(GONE_S)
