@@ -4,6 +4,7 @@ from .belief.posterior import Belief as Belief
 from .belief.surface import Surface as Surface
 from .errors import FieldboError as FieldboError
 from .errors import InputError as InputError
+from .messages import Correction as Correction
 from .messages import GoHome as GoHome
 from .messages import Lost as Lost
 from .messages import Observation as Observation

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import partial
 from textwrap import fill
+from unicodedata import category
 
 _MOST_NAMES = 50
 """Longest list of valid names that an error shows as a whole."""
@@ -23,6 +24,22 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     ('1 site', '2 sites', '2 axes')
     """
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def printable(text: str) -> str:
+    r"""Return text that a terminal shows as it is: anything that could control it becomes an escape sequence.
+
+    Control characters, line breaks, and marks that change the direction of writing are escaped; letters of
+    all languages, and all kinds of blanks, are not.
+
+    Examples
+    --------
+    >>> printable("22 °C: too \x1b[2Jshallow")
+    '22 °C: too \\x1b[2Jshallow'
+    """
+    return "".join(
+        c if c.isprintable() or category(c) == "Zs" else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 class FieldboError(Exception):

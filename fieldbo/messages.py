@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError, printable
 
 
 class EndReason(StrEnum):
@@ -324,6 +324,11 @@ class Observation:
     time_s : float, optional
         Time at which the vehicle was at `position`, in seconds since the start; by default that of the last
         reading. The trip home has no reading.
+    estimated : bool
+        Whether `cost` is an estimate because the vehicle did not report it: what was really spent may be
+        more, up to the margin.
+    doubts : tuple of str
+        What the vehicle reported that was not believed.
     """
 
     order: str
@@ -338,9 +343,12 @@ class Observation:
     complete: bool = True
     channels: Mapping[str, Array] | None = None
     time_s: float | None = None
+    estimated: bool = False
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"observation of {self.order}"
+        object.__setattr__(self, "doubts", tuple(self.doubts))
         settled: dict[str, Any] = {
             "position": _row("position", self.position, where),
             "sites": _numbers("sites", self.sites, where),
@@ -353,7 +361,7 @@ class Observation:
             settled["time_s"] = _number("time_s", self.time_s, where)
         if self.channels is not None:
             settled["channels"] = {
-                name: _row(f"channels[{name!r}]", values, where, gaps=True)
+                printable(name): _row(f"channels[{name!r}]", values, where, gaps=True)
                 for name, values in self.channels.items()
             }
         settled["sites"] = _sites(settled["sites"], len(settled["position"]), where)
@@ -399,6 +407,9 @@ class Rejected:
     order: str
     reason: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
+
 
 @dataclass(frozen=True)
 class Lost:
@@ -406,6 +417,9 @@ class Lost:
 
     order: str
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,6 +436,15 @@ class Telemetry:
         Seconds since the start of the run.
     accuracy : float
         Accuracy of `remaining`: a ledger that agrees with it to that accuracy stays as it is.
+    located_s : float, optional
+        When the vehicle was at `position`, in seconds since the start; by default `time_s`. A vehicle that is
+        heard from need not know where it is.
+    measured_s : float, optional
+        When `remaining` was measured at the latest, in seconds since the start; by default `time_s`.
+    pack : float, optional
+        What is left in the whole battery, of which the mission may use only a part.
+    doubts : tuple of str
+        What the vehicle reported that was not believed.
     """
 
     vehicle: int
@@ -429,19 +452,53 @@ class Telemetry:
     remaining: float | None
     time_s: float
     accuracy: float = 0.0
+    located_s: float | None = None
+    measured_s: float | None = None
+    pack: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
         object.__setattr__(self, "position", _row("position", self.position, where))
-        for name in ("remaining", "time_s", "accuracy"):
+        object.__setattr__(self, "doubts", tuple(self.doubts))
+        for name in ("remaining", "time_s", "accuracy", "located_s", "measured_s", "pack"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _number(name, value, where))
         if self.remaining is not None and math.isnan(self.remaining):
             object.__setattr__(self, "remaining", None)
         for name, least in (("position", -math.inf), ("time_s", -math.inf), ("accuracy", 0.0)):
             _check_finite(name, getattr(self, name), where, least)
-        if self.remaining is not None:
-            _check_finite("remaining", self.remaining, where)
+        for name in ("remaining", "located_s", "measured_s", "pack"):
+            if (value := getattr(self, name)) is not None:
+                _check_finite(name, value, where)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Readings that were reported wrong, and what they really were.
+
+    The record keeps both. From then on the belief is the one that the right readings would have given;
+    costs, times and places stay.
+
+    Parameters
+    ----------
+    order : str
+        Id of the order.
+    part : int
+        Part of its observation.
+    values : (k,) array
+        All readings of that part, in the user's unit; NaN or None for one that failed or is withdrawn.
+    """
+
+    order: str
+    part: int
+    values: Array
+
+    def __post_init__(self) -> None:
+        where = f"correction of {self.order}"
+        object.__setattr__(self, "values", _row("values", self.values, where, gaps=True))
+        if not len(self.values):
+            raise InputError("values has 0 entries", expected="at least one reading", where=where)
 
 
 @dataclass(frozen=True)
@@ -451,7 +508,7 @@ class Fitted:
     hyperparameters: Mapping[str, Any]
 
 
-Event = Observation | Rejected | Lost | Telemetry | Fitted
+Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted
 
 _KINDS: dict[str, type] = {
     "query": Query,
@@ -460,6 +517,7 @@ _KINDS: dict[str, type] = {
     "rejected": Rejected,
     "lost": Lost,
     "telemetry": Telemetry,
+    "correction": Correction,
     "fitted": Fitted,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
@@ -491,7 +549,7 @@ def to_plain(message: Order | Event) -> dict[str, Any]:
     return {"kind": _NAMES[type(message)], **body}
 
 
-_UNCHANGED = ("order", "id", "reason", "hyperparameters")
+_UNCHANGED = ("order", "id", "reason", "hyperparameters", "doubts")
 
 
 def _restored(value: Any) -> Any:

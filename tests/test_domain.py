@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldbo._numerics.arrays import frozen_array
+from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 
 BOX = (Axis("along", "m", -10, 30), Axis("depth", "m", 0, 5, "down"))
@@ -146,6 +148,39 @@ def test_an_outline_without_a_site_or_over_one_axis_is_rejected():
         Domain.grid(BOX, (3, 3), shapely.box(1, 1, 2, 2))
     with pytest.raises(InputError, match="an outline needs two axes, not 1"):
         Domain.grid(BOX[:1], (3,), LAKE)
+
+
+def test_the_clearance_is_kept_from_the_outline_and_its_holes_but_not_from_the_ends_of_the_axes():
+    axes = (Axis("x", "m", 0, 20), Axis("y", "m", 0, 10))
+    shore = shapely.difference(shapely.box(0, 0, 20, 10), shapely.box(8, 4.5, 12, 5.5))
+    lake = Domain.grid(axes, (21, 11), shore, clearance=2.0)
+    assert shapely.distance(shore.boundary, shapely.points(lake.sites)).min() == pytest.approx(2.0)
+    assert lake.contains([[2, 2], [1.9, 5], [6, 5], [6.1, 5]]).tolist() == [True, False, True, False]
+    assert lake.outline is shore
+    assert lake.clearance == 2.0
+    assert Domain.grid(axes, (21, 11), clearance=2.0).size == 21 * 11
+    way = Euclidean().within(lake).path([2, 5], [18, 5])
+    assert shore.boundary.distance(shapely.LineString(way)) == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_domain_keeps_its_obstacles_without_the_clearance():
+    hut = Obstacle("hut", (10, 2), (12, 4))
+    whole = Domain.grid(BOX, (31, 6), obstacles=[hut], clearance=0.5)
+    for domain in (whole, whole.restricted(whole.sites[:, 0] < 5)):
+        assert (domain.solid, domain.obstacles) == ((hut,), (hut.grown(0.5),))
+    assert Domain(BOX, [[0, 0]], obstacles=[hut]).solid == (hut,)
+
+
+def test_a_place_too_near_to_the_outline_is_rejected_with_the_distance_to_keep():
+    axes = (Axis("x", "m", 0, 20), Axis("y", "m", 0, 10))
+    lake = Domain.grid(axes, (21, 11), shapely.box(0, 0, 20, 10), clearance=2.0)
+    with pytest.raises(InputError, match=r"start \[1\.0, 5\.0\] lies within 2 m of the outline"):
+        lake.check_place("start", np.array([1.0, 5.0]), "agent.start")
+
+
+def test_a_clearance_that_leaves_nothing_of_the_outline_is_rejected():
+    with pytest.raises(InputError, match="a clearance of 3 leaves nothing of the outline"):
+        Domain.grid(BOX, (31, 6), shapely.box(0, 0, 30, 5), clearance=3.0)
 
 
 def test_an_axis_is_labelled_by_its_name_and_unit():

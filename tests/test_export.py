@@ -272,7 +272,7 @@ def test_geojson_without_a_frame_is_an_error_with_an_example(tmp_path):
     table = str(error.value).split("with a table such as")[1]
     file = tmp_path / "frame.toml"
     file.write_text(table)
-    assert len(export(folder, ["csv", "geojson"], frame=file)) == 7
+    assert len(export(folder, ["csv", "geojson"], frame=file)) == 8
 
 
 @pytest.mark.parametrize(
@@ -468,6 +468,7 @@ def test_messages_match_the_schemas_in_the_log(log):
     named = {topic: schema for topic, schema in log.schemas.items() if isinstance(schema, str)}
     assert named == {
         "/goal/pose": "foxglove.PoseInFrame",
+        "/goal/route": "foxglove.PosesInFrame",
         "/pose": "foxglove.PoseInFrame",
         "/fix": "foxglove.LocationFix",
         "/belief": "foxglove.Grid",
@@ -475,7 +476,9 @@ def test_messages_match_the_schemas_in_the_log(log):
 
 
 def assert_plain(schema):
-    assert schema["type"] in ("object", "string", "number", "integer", "boolean")
+    assert schema["type"] in ("object", "array", "string", "number", "integer", "boolean")
+    if schema["type"] == "array":
+        assert_plain(schema["items"])
     if schema["type"] == "object":
         for item in schema["properties"].values():
             assert_plain(item)

@@ -2,20 +2,28 @@
 
 import json
 import math
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+import shapely
 from shapely.geometry import Polygon
 from working_folder import write
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, VehicleError
+from fieldbo.mission.catalogue import list_missions, list_worlds
 from fieldbo.mission.load import load_mission
+from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
+from fieldbo.vehicles.load import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.fence import Fence
-from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, plan_file, track, waypoints
+from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import located
 
@@ -59,7 +67,7 @@ def test_any_other_connection_is_an_error_that_lists_the_valid_forms(connection)
         ({"reading": ""}, "reading = ''"),
         ({"reading": "chlorophyll"}, "1 to 10 letters"),
         ({"system": 0}, "system = 0"),
-        ({"system": 254}, "own_system = 254, the vehicle's own number"),
+        ({"system": 255}, "own_system = 255, the vehicle's own number"),
         ({"altitude": "sea"}, "altitude"),
         ({"fence": {"corner": []}}, "corners"),
     ],
@@ -77,30 +85,45 @@ def test_without_a_place_on_the_ground_an_error_shows_the_table_that_is_missing(
 # -- the fence -------------------------------------------------------------------------------------------
 
 
-def test_without_a_fence_every_place_is_allowed():
-    assert Fence().objection(PLACE, [46.0, 9.0, 0.0], [0.0, 0.0, 0.0]) is None
+@pytest.fixture(scope="module")
+def transect():
+    """A mission on a vertical transect, of which no fence on the ground can be made."""
+    return load_mission("lake-lawnmower")
+
+
+def limited(mission, **keys):
+    """Return the fence of a mission with these limits in the vehicle file."""
+    return geofence(mission, GROUND, Fence(**keys))
+
+
+def test_without_a_fence_every_place_is_allowed(transect):
+    fence = limited(transect)
+    assert fence.objection(PLACE, [46.0, 9.0, 0.0]) is None
+    assert fence.zones == ()
 
 
 @pytest.mark.parametrize(
-    ("fence", "message"),
+    ("keys", "message"),
     [
-        (Fence(lowest=400.5), "400 m is below the fence at 400.5 m"),
-        (Fence(highest=399.0), "400 m is above the fence at 399 m"),
-        (Fence(radius=5_000.0), "is 5560 m from the origin"),
-        (Fence(corners=((47.01, 7.9), (47.1, 7.9), (47.1, 8.1))), "is outside the fence"),
+        ({"lowest": 400.5}, "400 m is below the fence at 400.5 m"),
+        ({"highest": 399.0}, "400 m is above the fence at 399 m"),
+        ({"radius": 5_000.0}, "is outside the fence"),
+        ({"corners": ((47.01, 7.9), (47.1, 7.9), (47.1, 8.1))}, "is outside the fence"),
     ],
 )
-def test_a_place_beyond_the_fence_is_not_allowed(fence, message):
-    assert message in str(fence.objection(PLACE, origin=[47.05, 8.0, 0.0]))
+def test_a_place_beyond_the_fence_is_not_allowed(transect, keys, message):
+    assert message in str(limited(transect, **keys).objection(PLACE))
 
 
-def test_a_place_on_the_fence_is_allowed():
-    fence = Fence(corners=((47.0, 7.9), (47.0, 8.1), (47.1, 8.0)), lowest=400.0, highest=401.0)
+def test_a_place_on_the_fence_is_allowed(transect):
+    fence = limited(transect, corners=((47.0, 7.9), (47.0, 8.1), (47.1, 8.0)), lowest=400.0, highest=401.0)
     assert fence.objection(PLACE) is None
+    assert fence.objection([47.0, 8.01, 401.0], PLACE) is None
+    assert "outside" in str(fence.objection([46.999999, 8.0, 400.0]))
 
 
-def test_the_straight_path_to_a_place_has_to_stay_within_the_fence():
-    fence = Fence(corners=HOOK)  # two arms, side by side
+def test_the_straight_path_to_a_place_has_to_stay_within_the_fence(transect):
+    fence = limited(transect, corners=HOOK)  # two arms, side by side
     left, right, middle = [46.95, 7.91, 400.0], [46.95, 8.09, 400.0], [47.09, 8.0, 400.0]
 
     assert fence.objection(right) is None
@@ -109,8 +132,8 @@ def test_the_straight_path_to_a_place_has_to_stay_within_the_fence():
     assert fence.objection(middle, [47.09, 7.95, 400.0]) is None
 
 
-def test_a_vehicle_that_is_outside_may_come_in():
-    fence = Fence(corners=HOOK)
+def test_a_vehicle_that_is_outside_may_come_in(transect):
+    fence = limited(transect, corners=HOOK)
     assert fence.objection([46.95, 7.91, 400.0], [46.95, 7.5, 400.0]) is None
 
 
@@ -134,8 +157,13 @@ def test_a_fence_that_encloses_nothing_is_an_error(keys):
 # -- plans -----------------------------------------------------------------------------------------------
 
 
+def way(*points):
+    """Return a track from its first point, with a site at each of the others."""
+    return Track(np.array(points, dtype=float), np.array([False, *[True] * (len(points) - 1)]))
+
+
 def test_the_waypoints_visit_the_sites_in_order():
-    route = waypoints([[0, 0], [100, 5], [50, 18]], GROUND, Mavlink(), stay_s=4.0)
+    route = waypoints(way([9, 0], [0, 0], [100, 5], [50, 18]), GeoFence(GROUND), stay_s=4.0)
 
     assert [waypoint.altitude for waypoint in route] == [406.0, 401.0, 388.0]
     assert [waypoint.latitude for waypoint in route] == pytest.approx([47.31] * 3, abs=1e-6)
@@ -144,19 +172,28 @@ def test_the_waypoints_visit_the_sites_in_order():
 
 
 def test_a_route_that_leads_out_of_the_fence_is_an_error():
-    deep = Mavlink(fence=Fence(lowest=390.0))
+    deep = GeoFence(GROUND, limits=Fence(lowest=390.0))
     with pytest.raises(InputError, match="waypoint 2: altitude 388 m is below the fence"):
-        waypoints([[100, 5], [100, 18]], GROUND, deep)
+        waypoints(way([100, 0], [100, 5], [100, 18]), deep)
 
 
-def test_a_route_without_sites_is_an_error():
+def test_a_route_without_sites_is_an_error(transect):
     with pytest.raises(InputError, match="no sites"):
-        waypoints([], GROUND, Mavlink())
+        track(transect, [])
+
+
+def test_where_a_route_only_bends_the_vehicle_does_not_stay():
+    bent = Track(
+        np.array([[0.0, 0], [5, 0], [9, 0], [9, 0], [0, 0]]), np.array([False, False, True, True, False])
+    )
+    route = waypoints(bent, GeoFence(GROUND), stay_s=4.0)
+    assert [(point.is_site, point.stay_s) for point in route] == [(False, 0.0), (True, 4.0), (False, 0.0)]
 
 
 def test_a_plan_has_everything_that_its_format_requires():
-    route = waypoints([[0, 0], [100, 5]], GROUND, Mavlink(), stay_s=4.0)
-    plan = json.loads(plan_file(route, GROUND, Mavlink()))
+    fence = GeoFence(GROUND)
+    route = waypoints(way([9, 0], [0, 0], [100, 5]), fence, stay_s=4.0)
+    plan = json.loads(plan_file(route, fence, Mavlink()))
 
     assert (plan["fileType"], plan["version"], plan["groundStation"]) == ("Plan", 1, "fieldbo")
     mission = plan["mission"]
@@ -182,26 +219,48 @@ def test_a_plan_has_everything_that_its_format_requires():
 
 def test_altitudes_above_home_use_the_relative_frame():
     above_home = Mavlink(altitude="relative")
-    plan = json.loads(plan_file(waypoints([[0, 0]], GROUND, above_home), GROUND, above_home))
+    route = waypoints(way([9, 0], [0, 0]), GeoFence(GROUND))
+    plan = json.loads(plan_file(route, GeoFence(GROUND), above_home))
 
     (item,) = plan["mission"]["items"]
     assert (item["frame"], item["AltitudeMode"]) == (3, 1)
 
 
+def written(fence):
+    """Return the geofence of a plan."""
+    route = [Waypoint(47.31, 8.58, 406.0)]
+    return json.loads(plan_file(route, fence, Mavlink()))["geoFence"]
+
+
 @pytest.mark.parametrize("turn", [1, -1])
-def test_a_plan_holds_the_fence_clockwise_and_its_circle(turn):
+def test_a_plan_holds_the_fence_of_the_vehicle_file_clockwise(transect, turn):
     corners = ((47.3, 8.5), (47.3, 8.7), (47.4, 8.7), (47.4, 8.5))[::turn]
-    link = Mavlink(fence=Fence(corners=corners, radius=2_000.0))
+    geo = written(limited(transect, corners=corners))
 
-    fence = json.loads(plan_file(waypoints([[0, 0]], GROUND, link), GROUND, link))["geoFence"]
-
-    (polygon,) = fence["polygons"]
+    (polygon,) = geo["polygons"]
     assert {tuple(corner) for corner in polygon["polygon"]} == set(corners)
     assert not Polygon([(east, north) for north, east in polygon["polygon"]]).exterior.is_ccw
     assert (polygon["inclusion"], polygon["version"]) == (True, 1)
-    assert fence["circles"] == [
-        {"circle": {"center": [47.31, 8.58], "radius": 2_000.0}, "inclusion": True, "version": 1}
-    ]
+    assert geo["circles"] == []
+
+
+def test_a_plan_holds_a_radius_as_a_circle(transect):
+    assert written(limited(transect, radius=2_000.0)) == {
+        "version": 2,
+        "polygons": [],
+        "circles": [
+            {"circle": {"center": [47.31, 8.58], "radius": 2_000.0}, "inclusion": True, "version": 1}
+        ],
+    }
+
+
+def test_of_several_limits_a_plan_holds_one_inclusion_because_autopilots_disagree_on_more(transect):
+    corners = ((47.3, 8.5), (47.3, 8.7), (47.4, 8.7), (47.4, 8.5))
+    fence = limited(transect, corners=corners, radius=2_000.0)
+    assert [zone.inclusion for zone in fence.zones] == [True]
+    assert fence.objection([47.31, 8.58, 0.0]) is None
+    assert "outside" in str(fence.objection([47.31, 8.61, 0.0]))
+    assert "outside" in str(fence.objection([47.295, 8.58, 0.0]))
 
 
 # -- the command -----------------------------------------------------------------------------------------
@@ -229,18 +288,19 @@ def once_in_a_row(sites):
     return [site for k, site in enumerate(sites.tolist()) if k == 0 or site != sites[k - 1].tolist()]
 
 
-def items(file):
-    """Return latitude, longitude and altitude of each item of a plan."""
+def stops(file):
+    """Return latitude, longitude and altitude of each waypoint of a plan at which the vehicle stays."""
     mission = json.loads(Path(file).read_text())["mission"]
-    return [item["params"][4:] for item in mission["items"]]
+    return [item["params"][4:] for item in mission["items"] if item["params"][0] > 0]
 
 
 def test_the_plan_of_a_sweep_visits_the_sites_of_its_simulation(boat, command):
     code, out, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
 
     sites = once_in_a_row(simulate(load_mission("lake-lawnmower")).sites)
-    assert (code, out) == (0, f"wrote {len(sites)} waypoints to lake-lawnmower.plan\n")
-    assert items("lake-lawnmower.plan") == GROUND.geodetic(sites).tolist()
+    assert code == 0
+    assert f" waypoints, {len(sites)} of them at sites, to lake-lawnmower.plan\n" in out
+    assert stops("lake-lawnmower.plan") == GROUND.geodetic(sites).tolist()
 
 
 def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
@@ -248,8 +308,9 @@ def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
     code, out, _ = command("plan", "once", "--vehicle", boat, "--out", "again.plan", "--stay", "2.5")
 
     sites = once_in_a_row(simulate(load_mission("lake-level-set", {"agent": {"battery": 200}})).sites)
-    assert (code, out) == (0, f"wrote {len(sites)} waypoints to again.plan\n")
-    assert items("again.plan") == GROUND.geodetic(sites).tolist()
+    assert code == 0
+    assert f" waypoints, {len(sites)} of them at sites, to again.plan\n" in out
+    assert stops("again.plan") == GROUND.geodetic(sites).tolist()
 
 
 @pytest.mark.parametrize(
@@ -275,3 +336,69 @@ def test_only_a_mavlink_vehicle_takes_a_plan(boat, command, tmp_path):
 
     assert code == 2
     assert 'a link of kind "mavlink"' in err
+
+
+# -- obstacles -------------------------------------------------------------------------------------------
+
+FACADE = """format = 1
+[link]
+kind = "mavlink"
+altitude = "relative"
+[frame]
+origin = { latitude = 47.38, longitude = 8.54 }
+bearing = 30
+along = "along"
+height = "height"
+"""
+WITH_OBSTACLES = [
+    name
+    for name, file in list_missions().items()
+    if {"obstacles", "outline"}
+    & tomllib.loads(list_worlds()[tomllib.loads(file.read_text())["world"]].read_text())["domain"].keys()
+]
+
+
+def too_near(track, domain):
+    """Return the legs of a track (k, d) nearer to an obstacle or the outline than the clearance."""
+    legs = [shapely.LineString(leg) for leg in pairwise(track)]
+    keep = domain.clearance - 1e-3  # files hold degrees, rounded
+    shore = shapely.box(*domain.low, *domain.high).buffer(1e-3)
+    if domain.outline is not None:
+        shore = domain.outline.buffer(-keep)
+    solid = shapely.union_all([o.polygon.buffer(keep - 1e-3) for o in domain.solid])
+    return [leg.wkt for leg in legs if solid.crosses(leg) or solid.contains(leg) or not shore.covers(leg)]
+
+
+def flown(file, mission, vehicle):
+    """Return the points (k, d) of a plan, from the mission's start, in the domain."""
+    settings = LoadedVehicleFile.read(vehicle).settings
+    ground = settings.frame.over(mission.world.domain.axes)
+    content = json.loads(Path(file).read_text())["mission"]["items"]
+    places = [item["params"][4:] for item in content if item["command"] == 16]
+    return np.concatenate([mission.vehicles[0].start[None], ground.from_geodetic(places)])
+
+
+def test_there_are_shipped_missions_with_obstacles():
+    assert "wall-damage-map" in WITH_OBSTACLES
+
+
+@pytest.mark.parametrize("name", WITH_OBSTACLES)
+def test_no_leg_of_the_plan_of_a_shipped_mission_runs_through_an_obstacle(
+    tmp_path, monkeypatch, command, name
+):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "drone.toml", FACADE)
+    slow = name.startswith("wall-worst-crack")
+    mission = load_mission(name, {"agent": {"max_steps": 5}} if slow else {})
+    folder, record = begin(mission, tmp_path / "run")
+    with record:
+        result = simulate(mission, record=record)
+
+    code, _, err = command("plan", folder, "--vehicle", "drone.toml", "--out", "wall.plan")
+
+    assert (code, err) == (0, "")
+    track = flown("wall.plan", mission, "drone.toml")
+    assert len(track) >= len(once_in_a_row(result.sites))
+    assert too_near(track, mission.world.domain) == []
+    straight = np.concatenate([mission.vehicles[0].start[None], result.sites])
+    assert slow or too_near(straight, mission.world.domain)

@@ -9,6 +9,7 @@ import pytest
 
 import fieldbo
 from fieldbo.messages import to_plain
+from fieldbo.runs.correction import correct_run
 from fieldbo.runs.export import export
 from fieldbo.runs.load import mission_of
 
@@ -29,7 +30,9 @@ def old(request, tmp_path):
 
 
 def orders_of(record):
-    return [{"kind": row.kind, **to_plain(row.message)} for row in record.rows() if row.kind in KINDS]
+    """Return the orders in plain form, without their routes, which 0.1.0 did not record."""
+    orders = [to_plain(row.message) for row in record.rows() if row.kind in KINDS]
+    return [{key: value for key, value in order.items() if key != "route"} for order in orders]
 
 
 KINDS = ("query", "go-home")
@@ -90,3 +93,16 @@ def test_an_old_run_resumes_to_the_end_that_its_own_version_would_have_reached(o
         assert [row.body for row in after[: len(before)]] == before
         assert_alike(orders_of(record), expected["orders"])
     assert result.end_reason == expected["summary"]["end_reason"]
+
+
+def test_an_old_run_can_be_corrected(old):
+    folder, _ = old
+    before = fieldbo.load_run(folder).result()
+    first = before.observations[0]
+
+    corrected = correct_run(folder, first.order, float(first.values[0]) + 1.0)
+
+    assert corrected.values.tolist() == [first.values[0] + 1.0, *before.values[1:]]
+    assert fieldbo.load_run(folder).result().surface.mean.tobytes() == corrected.surface.mean.tobytes()
+    assert corrected.end_reason is before.end_reason
+    assert corrected.cost == before.cost

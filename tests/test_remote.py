@@ -21,6 +21,7 @@ from fieldbo.vehicles.remote.link import (
     Link,
     PositionReport,
     Reading,
+    Taken,
     Unreachable,
 )
 from fieldbo.vehicles.remote.remote import Remote
@@ -581,3 +582,74 @@ def test_a_simulated_robot_rejects_goals_that_do_not_fit_its_world(goal, why):
     robot.go(goal)
     (rejected,) = (report for report in robot.tick() if isinstance(report, GoalRejected))
     assert why in rejected.reason
+
+
+class Mute(Wire):
+    """A link that can not send for a while."""
+
+    why = "the radio is off"
+
+    def unsent(self):
+        return self.why
+
+
+class Muted(Near):
+    def open(self, mission, ground, hear):
+        self.wires.append(Mute(self.robot, hear))
+        return self.wires[-1]
+
+
+def test_a_hold_that_has_not_left_is_an_error_and_closing_waits_for_it(caplog):
+    vehicle = remote(link=Muted)
+    vehicle.connect()
+    with pytest.raises(VehicleError, match="NOT told to hold: the radio is off"):
+        vehicle.hold()
+    assert vehicle.unheld == "the radio is off"
+    (wire,) = vehicle.link.wires
+    threading.Timer(0.2, lambda: setattr(wire, "why", "")).start()
+    vehicle.close()
+    assert vehicle.unheld == ""
+    assert "was told to hold after all" in caplog.text
+
+
+def test_closing_waits_for_a_hold_only_for_so_long():
+    vehicle = remote(link=Muted)
+    vehicle.connect()
+    with pytest.raises(VehicleError):
+        vehicle.hold()
+    began_s = time.monotonic()
+    vehicle.close()
+    assert QUICK.connect_s <= time.monotonic() - began_s < QUICK.connect_s + 1.0
+    assert vehicle.unheld
+
+
+def test_a_hold_for_a_silent_robot_is_an_error():
+    with remote() as vehicle:
+        (wire,) = vehicle.link.wires
+        wire.cut = True
+        with pytest.raises(VehicleError, match="no sign of life"):
+            vehicle.hold()
+
+
+def test_the_goal_says_what_to_do_when_the_planner_is_silent():
+    mission = small_mission()
+    for action, expected in (("hold", []), ("home", [mission.vehicles[0].home.tolist()])):
+        watch = replace(QUICK, when_planner_silent=action, planner_silence_s=7.0)
+        vehicle, sent = remote(mission=mission, watch=watch), []
+        with vehicle:
+            vehicle.link.wires[0].go = sent.append
+            vehicle.send(QUERY)
+        assert sent[0].planner_silence_s == 7.0
+        assert sent[0].return_route.tolist() == expected
+
+
+def test_a_robot_that_another_planner_has_claimed_is_an_error_with_a_fix():
+    @dataclass(frozen=True)
+    class Claimed(Near):
+        def open(self, mission, ground, hear):
+            wire = super().open(mission, ground, hear)
+            wire.claim = lambda session, name: hear(Taken(f"run b is not {session}", "stop it"))
+            return wire
+
+    with pytest.raises(VehicleError, match="run b is not s\n  fix:      stop it"):
+        remote(link=Claimed).connect()

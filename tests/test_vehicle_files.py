@@ -124,3 +124,57 @@ def test_by_hand_and_a_robot_together_are_an_error(command, tmp_path, monkeypatc
     assert code == 2
     assert "both --by-hand and --vehicle" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_in_a_link_are_relative_to_the_vehicle_file(tmp_path, monkeypatch):
+    (tmp_path / "boats").mkdir()
+    files = 'ca_file = "ca.pem"\ncert_file = "keys/boat.pem"\nkey_file = "/etc/boat.key"'
+    write(tmp_path / "boats" / "boat.toml", f"format = 1\n[link]\nkind = 'mqtt'\ntls = true\n{files}")
+    monkeypatch.chdir(tmp_path)
+
+    link = LoadedVehicleFile.read("boats/boat.toml").link
+    recorded = for_new_run("boats/boat.toml")["link"]
+
+    assert link.ca_file == recorded["ca_file"] == str(tmp_path / "boats" / "ca.pem")
+    assert link.cert_file == str(tmp_path / "boats" / "keys" / "boat.pem")
+    assert link.key_file == "/etc/boat.key"
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ("cert_file = 'a.pem'", "cert_file is given without TLS"),
+        ("tls = true\nkey_file = 'a.key'", "key_file is given without cert_file"),
+    ],
+)
+def test_a_certificate_needs_tls_and_a_key_its_certificate(link, message, tmp_path):
+    write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = 'mqtt'\n{link}")
+    with pytest.raises(InputError, match=message):
+        LoadedVehicleFile.read(str(tmp_path / "boat.toml"))
+
+
+@pytest.mark.parametrize(
+    ("link", "warning"),
+    [
+        ("", None),
+        ("host = '127.0.0.1'", None),
+        ("host = '10.0.0.7'", "anyone who can reach the broker at mqtt://10.0.0.7:1883 can command"),
+        ("host = '10.0.0.7'\nuser_from = 'U'\npassword_from = 'P'", "in plain text: set tls = true"),
+        ("host = '10.0.0.7'\nuser_from = 'U'\npassword_from = 'P'\ntls = true", None),
+        ("host = '10.0.0.7'\ntls = true\ncert_file = 'boat.pem'", None),
+    ],
+)
+def test_check_warns_of_a_broker_that_anyone_may_use(link, warning, tmp_path, command):
+    write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = 'mqtt'\n{link}")
+    code, out, _ = command("check", str(tmp_path / "boat.toml"))
+    assert code == 0
+    assert ("warning" in out) == (warning is not None)
+    assert warning is None or warning in " ".join(out.split())
+
+
+def test_to_go_home_when_the_planner_is_silent_the_vehicle_needs_a_home(tmp_path):
+    write(tmp_path / "boat.toml", "format = 1\n[link]\nkind = 'mqtt'\n[watch]\nwhen_planner_silent = 'home'")
+    with pytest.raises(InputError, match="has no home"):
+        load_vehicle(str(tmp_path / "boat.toml"), fieldbo.load_mission("lake-level-set"))
+    with_home = fieldbo.load_mission("lake-level-set", {"agent": {"home": [0, 0]}})
+    load_vehicle(str(tmp_path / "boat.toml"), with_home)

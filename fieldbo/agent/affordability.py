@@ -43,6 +43,10 @@ class Affordability:
         The vehicle's clock, in seconds since the start.
     queue : list of Order
         Outstanding orders, first to last.
+    adrift : dict of str to Order
+        Lost orders that the vehicle may have begun, or may still be carrying out, by id.
+    glimpsed : (d,) array or None
+        Where the vehicle was last seen under way to one of them.
     """
 
     spec: VehicleSpec
@@ -52,6 +56,8 @@ class Affordability:
     time_ledger: Ledger = field(init=False)
     time_s: float = 0.0
     queue: list[Order] = field(default_factory=list)
+    adrift: dict[str, Order] = field(default_factory=dict)
+    glimpsed: Array | None = None
 
     def __post_init__(self) -> None:
         self.position, self.ledger = self.spec.start, Ledger(self.spec.battery)
@@ -63,6 +69,16 @@ class Affordability:
     def end(self) -> Array:
         """The position (d,) at the end of the queue."""
         return self._end_of(self.queue[-1]) if self.queue else self.position
+
+    @property
+    def places(self) -> list[Array]:
+        """Where the vehicle may be before its queue: its position (d,), and those of orders that were lost.
+
+        It may be anywhere between them, too. A trip from there costs no more than one from the worst of them,
+        once what is set aside for the lost orders is counted.
+        """
+        elsewhere = [] if self.glimpsed is None else [self.glimpsed]
+        return [self.position, *elsewhere, *(self._end_of(order) for order in self.adrift.values())]
 
     def _end_of(self, order: Order) -> Array:
         """Return where an order ends (d,)."""
@@ -130,19 +146,20 @@ class Affordability:
         return float(self._at_most(price, self.ledger)), float(self._at_most(seconds, self.time_ledger))
 
     def _at_most(self, price: Callable[[Array], Array], ledger: Ledger) -> Array:
-        """Return the most that an order behind the queue can take (N,), whichever queued orders are rejected.
+        """Return the most that an order behind the queue can take (N,).
 
-        The triangle inequality may fail: with round obstacles and legs that begin and end at rest, dropping
-        an order can make the next one more expensive than the two together. So the price is also taken from
-        every earlier place in the queue, less what is set aside for the orders between. `price` maps a start
-        (d,) to prices (N,).
+        Any of the queued orders may be rejected, and the vehicle may be at any of its `places`. The triangle
+        inequality may fail: with round obstacles and legs that begin and end at rest, dropping an order can
+        make the next one more expensive than the two together. So the price is also taken from every earlier
+        place in the queue, less what is set aside for the orders between. `price` maps a start (d,) to prices
+        (N,).
         """
-        most, held = price(self.end), 0.0
-        starts = [self.position, *(self._end_of(order) for order in self.queue)]
-        for order, start in zip(reversed(self.queue), reversed(starts[:-1]), strict=True):
+        prices, held = list[Array](), 0.0
+        for order in reversed(self.queue):
+            prices.append(price(self._end_of(order)) - held)
             held += ledger.entries[str(order.id)].declared
-            most = np.maximum(most, price(start) - held)
-        return most
+        prices += [price(place) - held for place in self.places]
+        return np.asarray(np.maximum.reduce(prices))
 
     # -- the guard -------------------------------------------------------------------------------------
 
@@ -229,14 +246,20 @@ class Affordability:
 
     def can_pay(self, queries: Sequence[Query]) -> bool:
         """Return True if all `queries` are affordable, one after the other from the end of the queue."""
-        position, limits = self.end, self.limits
+        position: Array | None = None
+        limits, ledgers = self.limits, (self.ledger, self.time_ledger)
         spent = [0.0] * len(limits)
         for query in queries:
             site = query.site[None]
             if not self.affordable(site, query.controls, query.level, position, spent)[0]:
                 return False
             for k, limit in enumerate(limits):
-                spent[k] += float(limit.going(position, site, query.controls, query.level)[0])
+
+                def going(start: Array, limit: Limit = limit, query: Query = query) -> Array:
+                    return limit.going(start, query.site[None], query.controls, query.level)
+
+                taken = self._at_most(going, ledgers[k]) if position is None else going(position)
+                spent[k] += float(taken[0])
             position = query.site
         return True
 
@@ -249,9 +272,13 @@ class Affordability:
         if self.cost is None:
             return "battery"
         ruled_out: dict[str, int] = {}
-        for limit in self.limits:
-            going = np.min([limit.going(self.end, sites, controls, level) for controls in sets], axis=0)
-            needed = going + limit.back(sites)
+        for limit, ledger in zip(self.limits, (self.ledger, self.time_ledger), strict=False):
+
+            def going(start: Array, limit: Limit = limit) -> Array:
+                prices = [limit.going(start, sites, controls, level) for controls in sets]
+                return np.asarray(np.minimum.reduce(prices))
+
+            needed = self._at_most(going, ledger) + limit.back(sites)
             ruled_out[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))
         most = max(ruled_out, key=lambda name: ruled_out[name])
         return most if ruled_out[most] else None
@@ -264,5 +291,5 @@ class Affordability:
 
     @property
     def affordable_home(self) -> bool:
-        """True if the battery is enough for the trip home, without the margin."""
-        return float(self.return_cost(self.position[None])[0]) <= self.ledger.left
+        """True if the battery is enough for the trip home, without the margin, wherever the vehicle is."""
+        return float(self.return_cost(np.stack(self.places)).max()) <= self.ledger.left

@@ -18,6 +18,7 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent import warnings
 from fieldbo.agent.batches import next_batch
+from fieldbo.agent.corrections import corrected, correction, same_readings
 from fieldbo.agent.intake import check_magnitudes
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.policy_view import view_at_event, view_when_asked
@@ -27,6 +28,7 @@ from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import (
+    Correction,
     EndReason,
     Event,
     Fitted,
@@ -73,6 +75,7 @@ class Agent:
     endings : dict of int to mapping
         The `why` with which each vehicle was sent home or stopped.
     history : list of Event
+        All events so far, in order; an observation has its corrected readings.
     asks, steps : int
         Orders issued, and queries settled by an observation.
     rejected : (N,) bool array
@@ -183,7 +186,13 @@ class Agent:
 
     @on_one_blas_thread
     def refit(self) -> Fitted | None:
-        """Return a fit of the model if one is due. Pass it to `tell` to adopt it."""
+        """Return a fit of the model if one is due. Pass it to `tell` to adopt it; then ask for another one.
+
+        After a correction, the fits that had seen the wrong reading are due again, one after the other.
+        """
+        if self.online_model.to_repeat:
+            asks = self.online_model.to_repeat[0].asks
+            return self.online_model.fitted(stream(self.mission.seed, "model", asks))
         waiting = self.initial_left and self.mission.initial >= LEAST_READINGS
         if waiting or not self.online_model.fit_is_due:
             return None
@@ -296,11 +305,13 @@ class Agent:
     def waits(self, vehicle: int = 0) -> bool:
         """Return True if a vehicle must be heard from before it is asked for an order.
 
-        The mission decides that (``agent.when_lost``). `ask` does not wait: it takes such a vehicle for lost.
+        A vehicle that sends telemetry is waited for after each lost order; one that does not, once as many
+        were lost as the mission tolerates, if the mission says so (``agent.when_lost``). `ask` does not wait.
         """
         state = self.vehicles[vehicle]
-        to_wait = state.spec.when_lost.then == "wait" and not state.abandoned
-        return state.out_of_touch and to_wait and state.ended is None
+        to_wait = state.out_of_touch and state.spec.when_lost.then == "wait"
+        silent = state.reports and state.lost_in_a_row > 0
+        return (to_wait or silent) and not state.abandoned and state.ended is None
 
     def abandon(self, vehicle: int = 0) -> None:
         """Stop waiting for a vehicle: unless it is heard from before the next `ask`, its part ends."""
@@ -311,8 +322,7 @@ class Agent:
         return self.vehicles[vehicle].at_risk
 
     def _fit_if_due(self) -> None:
-        fitted = self.refit()
-        if fitted is not None:
+        while (fitted := self.refit()) is not None:
             self.tell(fitted)
 
     @property
@@ -374,6 +384,11 @@ class Agent:
         self.asks += 1
         return order
 
+    def reopen(self, vehicle: int) -> None:
+        """Let a vehicle whose part ended because it was lost get orders again."""
+        self.vehicles[vehicle].reopen()
+        self.endings.pop(vehicle, None)
+
     # -- replay ----------------------------------------------------------------------------------------
 
     def replay(self, order: Order, memory: Memory, why: Mapping[str, Any] | None) -> None:
@@ -421,14 +436,15 @@ class Agent:
     def tell(self, event: Event) -> None:
         """Take in what happened.
 
-        A part of an observation that was received before is ignored, and so is anything after an order was
-        settled, except the late observation of a lost order, and of a rejected one, which is no step.
+        A part of an observation that was received before is ignored, a correction that changes nothing, and
+        anything else after an order was settled, except the late observation of a lost or rejected order. That
+        of a rejected one is no step.
 
         Raises
         ------
         InputError
-            The event belongs to no order of this agent, or its position has the wrong number of
-            coordinates. Nothing was taken in.
+            The event belongs to no order of this agent, its position has the wrong number of
+            coordinates, or it corrects readings that were not reported. Nothing was taken in.
         """
         vehicle = self._vehicle_of(event)
         self.online_model.rebuilt = False
@@ -442,8 +458,14 @@ class Agent:
             self._not_done(event)
         elif isinstance(event, Telemetry):
             self.vehicles[event.vehicle].heard(event)
+        elif isinstance(event, Correction):
+            place, observation = corrected(self.history, event)
+            if same_readings(self.history[place], observation):
+                return
+            self.history[place] = observation
+            self.online_model.correct(observation)
         else:
-            self.online_model.refit(event)
+            self.online_model.refit(event, self.asks)
         self.history.append(event)
         self.memory = self.mission.policy.observe(self.seen(vehicle), self.memory, event)
 
@@ -462,6 +484,46 @@ class Agent:
         if not isinstance(event, Observation) or (event.order, event.part) in self._parts_seen:
             return False
         return self._settled.get(event.order) is Observation
+
+    def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
+        """Take back a wrong reading: the belief becomes the one that the right reading would have given.
+
+        Costs, times and places stay, and so do orders that were chosen because of the wrong reading.
+
+        Parameters
+        ----------
+        order : str or int
+            Id or number of the order.
+        value : float or None
+            What the reading really was, in the user's unit; None or NaN if it failed or is withdrawn.
+        reading : int, optional
+            Which reading of the order, counted from 0. Required if it has several.
+
+        Returns
+        -------
+        Correction
+            The event, which was passed to `tell`. To record it first, build it with `correction`.
+
+        Raises
+        ------
+        InputError
+            There is no such order or reading, or the value is not a number.
+
+        Examples
+        --------
+        >>> import fieldbo
+        >>> agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set"))
+        >>> agent.tell(agent.ask().observed(247.0, noise_variance=0.01))
+        >>> agent.correct(0, 24.7)
+        Correction(order='run/0', part=0, values=array([24.7]))
+        """
+        event = self.correction(order, value, reading)
+        self.tell(event)
+        return event
+
+    def correction(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
+        """Return the event that `correct` passes to `tell`, without taking it in."""
+        return correction(self.history, self.run, order, value, reading)
 
     def knows(self, event: Event) -> bool:
         """Return True if an event belongs to an order that this agent issued, or to no order at all."""
@@ -482,7 +544,9 @@ class Agent:
                 expected=f"{self.domain.dimension}: {', '.join(a.name for a in self.domain.axes)}",
             )
         check_magnitudes(event)
-        if isinstance(event, Observation | Rejected | Lost):
+        if isinstance(event, Correction):
+            corrected(self.history, event)
+        if isinstance(event, Observation | Rejected | Lost | Correction):
             return self.issued[event.order].order.vehicle
         if not isinstance(event, Telemetry):
             return 0

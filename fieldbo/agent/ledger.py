@@ -14,11 +14,16 @@ enough, so no affordable query is withheld, up to floating-point rounding: ten r
 1. For an order behind others, p is the most that it can take whichever of those are rejected, less what is
 set aside for them. Parts that were already paid are subtracted from ``(1 + m) p``, not from ``p``: a leg that
 has been more expensive so far may remain so to its end.
+
+An order that was lost stays outstanding until its outcome is known. What the vehicle's battery reports may
+raise what is left only where nothing certain is undone: a reported cost stays charged, whatever the battery
+says, and a report that may be older than the latest settled order gives nothing back.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _LATEST, _FEWEST = 5, 3
@@ -44,6 +49,8 @@ class Entry:
         What was left in all when it was settled; NaN before.
     outstanding : bool
         Whether something is set aside for it.
+    advance : float
+        The part of `spent` that the battery's reports showed before the order's own cost was known.
     """
 
     planned: float
@@ -51,6 +58,7 @@ class Entry:
     spent: float = math.nan
     left: float = math.nan
     outstanding: bool = True
+    advance: float = field(default=0.0, repr=False)
 
     @property
     def paid(self) -> float:
@@ -79,6 +87,10 @@ class Ledger:
         Lost orders whose cost was settled by telemetry.
     unexplained : list of float
         Charges that belong to no order: telemetry reported more spent (above 0) or less (below 0).
+    returnable : float
+        The part of all charges that telemetry may give back: those that are unexplained or estimated.
+    uncertain : float
+        What orders of estimated cost may have taken beyond the estimate; telemetry settles it.
     overruled : bool
         Whether telemetry has reported the remaining amount before.
     latest : list of (float, float)
@@ -100,6 +112,8 @@ class Ledger:
     reconciled: set[str] = field(default_factory=set)
     unexplained: list[float] = field(default_factory=list)
     latest: list[tuple[float, float]] = field(default_factory=list)
+    returnable: float = 0.0
+    uncertain: float = 0.0
     overruled: bool = False
 
     @property
@@ -141,7 +155,7 @@ class Ledger:
         """Return what will be left once all outstanding orders are paid, if each overruns by `margin`."""
         outstanding = (e for e in self.entries.values() if e.outstanding)
         at_most = (max(0.0, (1.0 + margin) * e.declared - e.paid) for e in outstanding)
-        return self.battery - math.fsum([*self.charges, *at_most])
+        return self.battery - math.fsum([*self.charges, self.uncertain, *at_most])
 
     def reserve(self, order: str, cost: float, held: float | None = None) -> None:
         """Set aside the declared cost of an order, or `held` if it may become more expensive."""
@@ -151,13 +165,28 @@ class Ledger:
         """Change the amount set aside for an outstanding order that now begins elsewhere."""
         self.entries[order].declared = held
 
-    def charge(self, order: str, cost: float, *, settles: bool) -> None:
-        """Charge the real cost of an order, or of a part; ignored if telemetry has already settled it."""
+    def charge(self, order: str, cost: float, *, settles: bool, uncertain: float | None = None) -> None:
+        """Charge the cost of an order, or of a part; ignored if telemetry has already settled it.
+
+        Parameters
+        ----------
+        order : str
+        cost : float
+        settles : bool
+            Whether the order is done.
+        uncertain : float, optional
+            How much more than `cost` it may have been, if that is an estimate; by default it is the real one.
+        """
         if order in self.reconciled:
             return
         entry = self.entries[order]
-        self.charges.append(cost)
-        entry.spent = entry.paid + cost
+        advanced = min(cost, entry.advance)
+        entry.advance -= advanced
+        self.charges.append(cost - advanced)
+        entry.spent = entry.paid + cost - advanced
+        if uncertain is not None:
+            self.returnable += cost - advanced
+            self.uncertain += uncertain
         if settles:
             self.release(order)
 
@@ -174,31 +203,80 @@ class Ledger:
         if self.entries[order].outstanding:
             self.lost.add(order)
 
-    def reconcile(self, remaining: float, accuracy: float = 0.0) -> None:
+    def reconcile(
+        self,
+        remaining: float,
+        accuracy: float = 0.0,
+        may_take: Mapping[str, float] | None = None,
+        *,
+        fresh: bool = True,
+        idle: bool = True,
+    ) -> None:
         """Adopt the amount that is really left.
 
         Lost orders took the difference; without any, it is unexplained. A difference within `accuracy` is
         ignored unless there are lost orders to settle.
-        """
-        used = max(self.left - remaining, -self.spent)  # nothing comes back that was not spent
-        if self.lost:
-            self.settle_lost(max(0.0, used))
-            used = min(0.0, used)
-        if abs(used) > accuracy:
-            self.charges.append(used)
-            self.unexplained.append(used)
-            if self.overruled:  # a gap at the first report says nothing about prices
-                self.latest.append((0.0, used))
-        self.overruled = True
 
-    def settle_lost(self, used: float) -> None:
-        """Charge `used` to the lost orders, in proportion to their planned costs."""
+        Parameters
+        ----------
+        remaining, accuracy : float
+        may_take : mapping of str to float, optional
+            Lost orders that may still be under way, and what each may still take; by default there are none.
+        fresh : bool
+            Whether the amount was measured after the latest order was settled. If not, nothing is given back
+            and no lost order is settled.
+        idle : bool
+            Whether no order is outstanding. If one is, it took part of the difference.
+        """
+        used, may_take = self.left - remaining, may_take or {}
+        over = self.lost - may_take.keys() if fresh else set()
+        if over:
+            held = math.fsum(self.reserved[order] for order in over)
+            self.settle_lost(max(0.0, used, min(used + accuracy, held)), over)
+        elif self.lost and idle:
+            self._advance(max(0.0, used), may_take)
+        elif used > accuracy and idle:
+            self._leave_unexplained(used)
+            self.returnable += used
+        if fresh and used < -accuracy and self.returnable > 0:
+            back = min(-used - accuracy, self.returnable)
+            self._leave_unexplained(-back)
+            self.returnable -= back
+        if fresh:
+            self.uncertain = min(self.uncertain, max(0.0, self.left - remaining + accuracy))
+        self.overruled |= idle
+
+    def _leave_unexplained(self, used: float) -> None:
         self.charges.append(used)
-        lost = sorted(self.lost)
-        plans = [self.entries[order].planned for order in lost]
-        whole = math.fsum(plans)
-        for order, planned in zip(lost, plans, strict=True):
+        self.unexplained.append(used)
+        if self.overruled:  # a gap at the first report says nothing about prices
+            self.latest.append((0.0, used))
+
+    def _advance(self, used: float, may_take: Mapping[str, float]) -> None:
+        """Charge `used` to lost orders that may still be under way; set aside what they may still take."""
+        self.charges.append(used)
+        for order, part in self._shares(used, self.lost).items():
             entry = self.entries[order]
-            entry.spent = entry.paid + used * (planned / whole if whole > 0 else 1.0 / len(lost))
+            left = max(may_take.get(order, 0.0), entry.declared - entry.paid - part)
+            entry.advance += part
+            entry.spent = entry.paid + part
+            entry.declared = entry.spent + max(0.0, left)
+
+    def settle_lost(self, used: float, over: Iterable[str] | None = None) -> None:
+        """Charge `used` to lost orders, by default to all, and set nothing aside for them any more."""
+        self.charges.append(used)
+        for order, part in self._shares(used, self.lost if over is None else over).items():
+            entry = self.entries[order]
+            entry.spent = entry.paid + part
             self.reconciled.add(order)
             self.release(order)
+
+    def _shares(self, used: float, orders: Iterable[str]) -> dict[str, float]:
+        """Return the part of `used` that each of some orders took, in proportion to their planned costs."""
+        lost = sorted(orders)
+        plans = [self.entries[order].planned for order in lost]
+        whole = math.fsum(plans)
+        return {
+            order: used * (planned / whole if whole > 0 else 1.0 / len(lost))
+            for order, planned in zip(lost, plans, strict=True)
+        }

@@ -20,7 +20,11 @@ class VehicleState(Affordability):
     latest : tuple of int
         Number and part of the latest order reported on.
     heard_s : float
-        Time of the latest telemetry that was applied.
+        Time of the latest position that telemetry reported and that was applied.
+    settled_s : float
+        When the latest order was settled.
+    reports : bool
+        Whether the vehicle ever sent telemetry.
     under_way : Telemetry or None
         The latest telemetry received while orders were outstanding.
     lost_in_a_row : int
@@ -37,6 +41,8 @@ class VehicleState(Affordability):
 
     latest: tuple[int, int] = (-1, 0)
     heard_s: float = -np.inf
+    settled_s: float = -np.inf
+    reports: bool = False
     under_way: Telemetry | None = None
     lost_in_a_row: int = 0
     abandoned: bool = False
@@ -58,6 +64,7 @@ class VehicleState(Affordability):
     def settle(self, order: str) -> None:
         """Remove an order from the queue, and release what was set aside for it."""
         self._in_touch()
+        self.adrift.pop(order, None)
         for ledger in (self.ledger, self.time_ledger):
             ledger.release(order)
         self._dequeue(order)
@@ -65,6 +72,9 @@ class VehicleState(Affordability):
     def lose(self, order: str) -> None:
         """Remove an order of unknown outcome from the queue; what was set aside for it stays."""
         self.lost_in_a_row += 1
+        self.adrift |= {str(queued.id): queued for queued in self.queue if queued.id == order}
+        if (latest := self.under_way) is not None and self._is_located(latest):
+            self.glimpsed = latest.position
         for ledger in (self.ledger, self.time_ledger):
             ledger.lose(order)
         self._dequeue(order)
@@ -84,15 +94,22 @@ class VehicleState(Affordability):
 
     def observed(self, event: Observation, number: int) -> None:
         """Charge an observation, and move; `number` is its order's number."""
-        self.ledger.charge(event.order, event.cost, settles=event.last)
+        margin = self._margin(self.ledger)
+        uncertain = margin * event.cost if event.estimated else None
+        self.ledger.charge(event.order, event.cost, settles=event.last, uncertain=uncertain)
         times = [*event.times_s, *([] if event.time_s is None else [event.time_s])]
-        now = float(max([self.time_s, *times]))
+        at_s = float(max(times, default=self.time_s))
+        now = max(self.time_s, at_s)
         self._pass(event, now - self.time_s if times else None)
-        if (number, event.part) >= self.latest and now >= self.heard_s:
-            self.position = event.position  # a late observation reports where the vehicle once was
+        if (number, event.part) >= self.latest:  # a late observation reports where the vehicle once was
+            if at_s >= self.heard_s:
+                self.position = event.position
+            self.adrift = {key: order for key, order in self.adrift.items() if _number(key) >= number}
+            self.glimpsed = self.glimpsed if self.adrift.keys() - {event.order} else None
         self.latest = max(self.latest, (number, event.part))
         self.time_s = now
         if event.last:
+            self.settled_s = now
             self.settle(event.order)
 
     def _pass(self, event: Observation, seconds: float | None) -> None:
@@ -110,22 +127,49 @@ class VehicleState(Affordability):
     def heard(self, telemetry: Telemetry) -> None:
         """Apply telemetry: clock, position and battery, which settles lost orders.
 
-        While orders are outstanding, telemetry is only kept: their observations will report what they
-        used. Telemetry older than the clock is ignored.
+        While orders are outstanding, telemetry is kept: their observations will report what they used. Until
+        then, the battery only shows that no more than that was used before. Telemetry older than the clock is
+        ignored.
         """
         if telemetry.time_s < self.time_s:
             return
         self._in_touch()
+        self.reports = True
+        later, located = telemetry.time_s > self.time_s, self._is_located(telemetry)
         if self.queue:
             self.under_way = telemetry
-            return
-        later = telemetry.time_s > self.time_s
-        if later:
-            self.time_ledger.settle_lost(telemetry.time_s - self.time_s)
-        self.time_s = self.heard_s = telemetry.time_s
-        self.position = telemetry.position
+        else:
+            if later:
+                self.time_ledger.settle_lost(telemetry.time_s - self.time_s)
+            self.time_s = telemetry.time_s
+            if located:
+                self.heard_s, self.glimpsed = _since(telemetry.located_s, telemetry), None
+                self.position = telemetry.position
         if later and telemetry.remaining is not None:
-            self.ledger.reconcile(telemetry.remaining, telemetry.accuracy)
+            self.ledger.reconcile(
+                telemetry.remaining,
+                telemetry.accuracy,
+                self._may_take(located=located),
+                fresh=_since(telemetry.measured_s, telemetry) > self.settled_s,
+                idle=not self.queue,
+            )
+
+    def _is_located(self, telemetry: Telemetry) -> bool:
+        """Return True if the position of telemetry is newer than the last one that is known."""
+        return _since(telemetry.located_s, telemetry) >= max(self.settled_s, self.heard_s)
+
+    def _may_take(self, *, located: bool) -> dict[str, float]:
+        """Return what each lost order may still take that the vehicle may still be carrying out."""
+        still = dict[str, float]()
+        for key in self.ledger.lost & self.adrift.keys():
+            order, entry = self.adrift[key], self.ledger.entries[key]
+            if not located:
+                still[key] = entry.declared - entry.paid
+            elif not np.array_equal(self.position, self._end_of(order)):
+                still[key] = self.price(order, self.position)
+            else:
+                still[key] = 0.0
+        return still
 
     def _in_touch(self) -> None:
         self.lost_in_a_row, self.abandoned = 0, False
@@ -146,12 +190,29 @@ class VehicleState(Affordability):
         latest, home = self.under_way, self.spec.home
         if latest is None or latest.remaining is None or home is None or self.cost is None or not self.queue:
             return False
+        places = [latest.position] if self._is_located(latest) else [latest.position, *self.places]
+        starts = np.stack(places)
         first, *rest = self.queue  # the sample of the first may already be taken and paid
         at = self._end_of(first)
-        needed = float(self.cost.travel(latest.position, at[None], self.time_s)[0])
+        needed = float(self.cost.travel(starts, at[None], self.time_s).max())
         for order in rest:
             needed += self.price(order, at)
             at = self._end_of(order)
         needed += float(self.return_cost(at[None])[0])
-        back = float(self.return_cost(latest.position[None])[0])
+        back = float(self.return_cost(starts).max())
         return latest.remaining + latest.accuracy - self.spec.reserve < needed and back < needed
+
+    def reopen(self) -> None:
+        """Let a vehicle whose part ended because it was lost get orders again."""
+        self._in_touch()
+        self.ended, self.retry_home, self.home_rejected = None, False, False
+
+
+def _number(order: str) -> int:
+    """Return the number of an order."""
+    return int(order.rsplit("/", 1)[1])
+
+
+def _since(time_s: float | None, telemetry: Telemetry) -> float:
+    """Return a time that telemetry gives, by default its own."""
+    return telemetry.time_s if time_s is None else time_s

@@ -13,6 +13,7 @@ from fieldbo.cli import (
     ask,
     check,
     compare,
+    correct,
     export,
     missions,
     new,
@@ -43,6 +44,7 @@ app = typer.Typer(
 for command, function, examples in (
     ("run", run.run, run.EXAMPLES),
     ("resume", resume.resume, resume.EXAMPLES),
+    ("correct", correct.correct, correct.EXAMPLES),
     ("runs", runs.runs, ""),
     ("ask", ask.ask, ask.EXAMPLES),
     ("export", export.export, export.EXAMPLES),
@@ -56,7 +58,8 @@ for command, function, examples in (
     ("schema", schema.schema, ""),
     ("compare", compare.compare, compare.EXAMPLES),
 ):
-    app.command(command, epilog=f"{examples}\n\n{DOCUMENTATION}")(function)
+    negative = {"ignore_unknown_options": command == "correct"}  # -3.5 is a value, not an option
+    app.command(command, epilog=f"{examples}\n\n{DOCUMENTATION}", context_settings=negative)(function)
 app.add_typer(new.app, name="new", epilog=DOCUMENTATION)
 for made in new.app.registered_commands:
     made.epilog = f"{made.epilog or ''}\n\n{DOCUMENTATION}"

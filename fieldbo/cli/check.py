@@ -22,8 +22,11 @@ def check(
         ),
     ] = None,
     vehicle: Annotated[
-        list[str] | None,
-        typer.Option(help="Check that this vehicle file fits the mission; repeatable.", metavar="FILE"),
+        str | None,
+        typer.Option(
+            help="With a mission: the vehicle file of the run, to check that it fits, and its fence.",
+            metavar="FILE",
+        ),
     ] = None,
 ) -> None:
     """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
@@ -50,9 +53,9 @@ def check(
             where="--set",
             fix=f"edit the {kind}'s file",
         )
-    if vehicle and kind != "mission":
+    if vehicle is not None and kind != "mission":
         raise InputError(
-            f"--vehicle {vehicle[0]} does not apply to a {kind}",
+            f"--vehicle {vehicle} does not apply to a {kind}",
             expected="--vehicle with a mission",
             where="--vehicle",
         )
@@ -62,12 +65,12 @@ def check(
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _mission(name, set_ or [], vehicle or [])
+        lines = _mission(name, set_ or [], vehicle)
     typer.echo("\n".join(lines))
 
 
-def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[str]:
-    """Return lines that describe a mission and its world, with warnings, also about its vehicles."""
+def _mission(name: str | Path, pairs: list[str], vehicle: str | None) -> list[str]:
+    """Return lines that describe a mission, its world and its vehicle, with warnings."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
@@ -75,9 +78,10 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
+    from fieldbo.vehicles.description import describe_vehicle
     from fieldbo.vehicles.load import check_new, for_new_run, full_battery
 
-    files = [for_new_run(vehicle) for vehicle in vehicles]
+    files = [] if vehicle is None else [for_new_run(vehicle)]
     mission = load_mission(name, overrides(pairs), full_battery(files))
     fit = [warning for number, plain in enumerate(files) for warning in check_new(plain, mission, number)]
     agent = Agent(mission)
@@ -87,8 +91,24 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     return [
         *describe_mission(mission, question),
         *describe_world(mission.world),
+        *([] if vehicle is None else [*describe_vehicle(vehicle), *_fence(vehicle, mission)]),
         *(f"warning: {warning}" for warning in warnings),
     ]
+
+
+def _fence(vehicle: str, mission: Mission) -> list[str]:
+    """Return lines on the fence of a MAVLink vehicle; none for others."""
+    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.vehicles.mavlink.geofence import describe_geofence, geofence
+    from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.settings import located
+
+    file, axes = LoadedVehicleFile.read(vehicle), mission.world.domain.axes
+    link, frame = file.link, file.settings.frame
+    if not isinstance(link, Mavlink):
+        return []
+    ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
+    return describe_geofence(geofence(mission, ground, link.fence), mission, link.upload_fence)
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

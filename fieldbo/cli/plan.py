@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from fieldbo._numerics.arrays import Array
     from fieldbo.mission.mission import Mission
+    from fieldbo.vehicles.mavlink.flight_plan import Track
 
 EXAMPLES = """
 **Examples**
@@ -21,8 +21,9 @@ EXAMPLES = """
 `fieldbo plan lake-lawnmower --vehicle boat.toml --upload` - write the sweep, and upload it to the vehicle
 
 The vehicle file states where the domain lies (*[frame]*) and how to reach the vehicle (*[link]* of kind
-"mavlink"). The plan is checked against the link's fence and includes it. Taking off, landing and starting
-the plan are up to the pilot.
+"mavlink"). The plan follows the routes around obstacles from the mission's start to each site, and home. It
+is checked against the fence, which the world's outline and obstacles and the link's own limits form, and
+includes it. Taking off, landing and starting the plan are up to the pilot.
 """
 
 _NEEDS_NO_READINGS = ("lawnmower", "random")
@@ -43,7 +44,7 @@ def plan(
         Path | None,
         typer.Option(help="File to write; by default *NAME.plan* in this folder.", metavar="FILE"),
     ] = None,
-    stay: Annotated[float, typer.Option(help="Seconds to stay at each waypoint.")] = 5.0,
+    stay: Annotated[float, typer.Option(help="Seconds to stay at each site.")] = 5.0,
     upload: Annotated[
         bool, typer.Option("--upload", help="Upload the plan to the vehicle, replacing its mission.")
     ] = False,
@@ -59,6 +60,7 @@ def plan(
     from fieldbo.errors import InputError
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
+    from fieldbo.vehicles.mavlink.geofence import check_geofence, geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
     from fieldbo.vehicles.mavlink.settings import located
 
@@ -70,29 +72,34 @@ def plan(
         raise InputError(
             f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
         )
-    mission, sites = _sites(source, set_ or [], loaded.settings.battery.full)
+    mission, way = _track(source, set_ or [], loaded.settings.battery.full)
     axes, frame = mission.world.domain.axes, loaded.settings.frame
-    ground = located(None if frame is None else frame.over(axes), axes)
-    route = flight_plan.waypoints(sites, ground, link, stay)
+    ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
+    fence = geofence(mission, ground, link.fence)
+    warnings = check_geofence(fence, mission)
+    route = flight_plan.waypoints(way, fence, stay)
     file = out or Path(f"{Path(source).stem}.plan")
     try:
-        file.write_text(flight_plan.plan_file(route, ground, link), encoding="utf-8")
+        file.write_text(flight_plan.plan_file(route, fence, link), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
-    typer.echo(f"wrote {len(route)} waypoints to {file}")
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    sites = sum(waypoint.is_site for waypoint in route)
+    typer.echo(f"wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
     if upload:
-        flight_plan.upload(route, ground, link)
+        for note in flight_plan.upload(route, fence, link):
+            typer.echo(note)
         typer.echo(f"uploaded {len(route)} waypoints to the vehicle at {link.address}")
 
 
-def _sites(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Array]:
-    """Return a mission and the sites (k, d) of its route or run, in order, with home at the end."""
-    import numpy as np
-
+def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track]:
+    """Return a mission, and the track of its route or run, with home at the end."""
     from fieldbo.errors import InputError
     from fieldbo.messages import Observation
     from fieldbo.mission.catalogue import list_missions
     from fieldbo.runs.load import load_run
+    from fieldbo.vehicles.mavlink.flight_plan import track
 
     if source.endswith(".toml") or source in list_missions():
         return _planned(source, pairs, full)
@@ -101,20 +108,20 @@ def _sites(source: str, pairs: list[str], full: float | str | None) -> tuple[Mis
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
         )
     agent = load_run(source).agent
-    home = agent.mission.vehicles[0].home
-    sites = [site for event in agent.history if isinstance(event, Observation) for site in event.sites]
-    return agent.mission, np.array([*sites, *([] if home is None else [home])])
+    observed = [event for event in agent.history if isinstance(event, Observation)]
+    orders = {number: issued.order for number, issued in agent.issued.items()}
+    stops = [(site, orders[event.order].route) for event in observed for site in event.sites]
+    return agent.mission, track(agent.mission, stops)
 
 
-def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Array]:
-    """Return a mission and its route, asked for in advance with readings of 0: its policy ignores them."""
-    import numpy as np
-
+def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track]:
+    """Return a mission and its track, asked for in advance with readings of 0: its policy ignores them."""
     from fieldbo.agent.agent import Agent
     from fieldbo.cli.settings import overrides
     from fieldbo.errors import InputError
     from fieldbo.messages import Query, Stop
     from fieldbo.mission.load import load_mission
+    from fieldbo.vehicles.mavlink.flight_plan import track
 
     mission = load_mission(source, overrides(pairs), full)
     if mission.policy_kind not in _NEEDS_NO_READINGS:
@@ -124,12 +131,11 @@ def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[M
             where="policy.kind",
             fix="add --set policy.kind=lawnmower, or run the mission and plan the run",
         )
-    agent, sites = Agent(mission), []
+    agent, stops = Agent(mission), []
     while not isinstance(order := agent.ask(), Stop):
-        assert order.site is not None
-        sites.append(order.site)
         if isinstance(order, Query):
+            stops.append((order.site, order.route))
             agent.tell(order.observed(0.0, noise_variance=1.0))
         else:
             agent.tell(order.observed())
-    return mission, np.array(sites)
+    return mission, track(mission, stops)

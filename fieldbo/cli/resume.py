@@ -30,6 +30,8 @@ is sent, and every reading before it is used. Outstanding orders are sent again 
 with what their vehicle reports; no reading is ever counted twice. A resumed simulation gives the
 same result as an uninterrupted one.
 
+A run that ended because its vehicle was lost continues with the vehicle once it answers again.
+
 A damaged record, or one whose mission or world has changed since, is rejected and left untouched.
 """
 
@@ -54,10 +56,11 @@ def resume(
         typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
     ] = False,
 ) -> None:
-    """Continue an interrupted run; for a run that has ended, write its missing files."""
+    """Continue an interrupted run, or one whose vehicle was lost; for any other, write its missing files."""
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
     from fieldbo.errors import counted
+    from fieldbo.messages import EndReason
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import ORDERS, Record
     from fieldbo.runs.runner import resume as resume_mission
@@ -65,7 +68,7 @@ def resume(
     out_to = console()
     with Record(record_file(run)) as record:
         mission, folder = mission_of(record), record.file.parent
-        if record.end_reason is not None:
+        if record.end_reason not in (None, EndReason.VEHICLE_LOST):
             _complete(mission, record, out_to)
             return
         record.claim(accept_loss=accept_loss)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,7 +32,11 @@ drain the battery 1.5 times as fast from goal 5 on
 
 `astray:N:X` - finish goal N X units away from its site along the first axis
 
+`glitch:N:X` - during goal N, report every fourth position X units away along the first axis
+
 `drain:N:X` - from goal N on, drain the battery X times as fast
+
+`uncharged:N` - from goal N on, report no battery
 
 `twice:N` - send the result of goal N twice
 
@@ -99,6 +104,14 @@ def robot(
     speedup: Annotated[
         float, typer.Option(help="How many times faster than real time the robot runs.")
     ] = 1.0,
+    track: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV file for the robot's own track, written when it is switched off: points with straight "
+            "legs in between.",
+            metavar="FILE",
+        ),
+    ] = None,
     fault: Annotated[
         list[str] | None, typer.Option(help="Fault to inject; repeatable.", metavar="KIND:N[:X]")
     ] = None,
@@ -133,3 +146,14 @@ def robot(
         ROBOTS.get(loaded.kind)(simulated, loaded.link, ground, typer.echo)
     except KeyboardInterrupt:
         typer.echo("the robot is switched off")
+    finally:
+        if track is not None:
+            _write_track(track, [axis.name for axis in place.domain.axes], simulated.track)
+
+
+def _write_track(file: Path, axes: list[str], track: Array) -> None:
+    """Write a track (k, d) as a CSV file, one point per row."""
+    import csv
+
+    with file.open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows([axes, *track.tolist()])

@@ -70,7 +70,13 @@ def carry_out(
     with unbroken():  # Ctrl-C waits until every file is written
         with saving(folder):
             result.save(folder)
-        _show(result, folder, console, stopped)
+        show_result(result, folder, console, stopped)
+        for vehicle in vehicles:
+            if why := getattr(vehicle, "unheld", ""):
+                at = getattr(vehicle, "address", "an unknown address")
+                typer.secho(
+                    f"fieldbo: the robot at {at} was NOT told to hold: {why}", fg="red", bold=True, err=True
+                )
     raise typer.Exit(code)
 
 
@@ -136,14 +142,19 @@ def _with_vehicles(
 
 
 def _show_trouble(console: Console, event: Event) -> None:
-    """Print rejected, lost and incomplete orders."""
-    from fieldbo.messages import Lost, Observation, Rejected
+    """Print rejected, lost and incomplete orders, corrections, and reports that are not believed."""
+    from fieldbo.messages import Correction, Lost, Observation, Rejected
 
     if isinstance(event, Lost | Rejected):
         problem = "lost" if isinstance(event, Lost) else "rejected"
         console.print(f"  {event.order} {problem}: {event.reason}", style="yellow", markup=False)
     elif isinstance(event, Observation) and not event.complete:
         console.print(f"  {event.order} was cut short", style="yellow", markup=False)
+    elif isinstance(event, Correction):
+        values = ", ".join("failed" if isnan(x) else f"{x:g}" for x in event.values.tolist())
+        console.print(f"  {event.order} corrected: {values}", style="yellow", markup=False)
+    for doubt in getattr(event, "doubts", ()):
+        console.print(f"  {doubt}", style="yellow", markup=False)
 
 
 def _progress(step: Step, mission: Mission) -> str:
@@ -162,9 +173,10 @@ def _progress(step: Step, mission: Mission) -> str:
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"
 
 
-def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
+def show_result(result: Result, folder: Path, console: Console, stopped: str) -> None:
     """Print the report of a run and the place of its files; `stopped` says why it did not end."""
     from fieldbo.errors import counted
+    from fieldbo.messages import EndReason
 
     report = result.report()
     if result.end_reason is None:
@@ -181,5 +193,5 @@ def _show(result: Result, folder: Path, console: Console, stopped: str) -> None:
     console.print(
         f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
     )
-    if result.end_reason is None:
+    if result.end_reason in (None, EndReason.VEHICLE_LOST):
         console.print(f"  to continue: fieldbo resume {folder}", soft_wrap=True, markup=False)

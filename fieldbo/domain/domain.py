@@ -46,13 +46,17 @@ class Domain:
         Whether samples can be taken anywhere between the axes' ends; the sites then only represent them.
     obstacles : sequence of Obstacle
         Boxes or, over two axes, polygons, with their clearance.
+    outline : shapely.Polygon or shapely.MultiPolygon, optional
+        The outline and its holes, without the clearance; None means the box between the axes' ends.
+    clearance : float
+        Distance to the outline and to the obstacles that `region` and `obstacles` already keep.
+    solid : sequence of Obstacle
+        The obstacles without the clearance, in the same order.
     dropped : int
         Number of sites that `restricted` has removed.
     controls : Controls, optional
         The control sets, and the distributions of variables left free; None means that every query sets
         all variables.
-    clearance : float
-        Distance to the obstacles that `region` and `obstacles` already keep.
 
     Raises
     ------
@@ -76,15 +80,18 @@ class Domain:
     region: Region | None = field(default=None, repr=False)
     continuous: bool = False
     obstacles: tuple[Obstacle, ...] = ()
+    outline: Region | None = field(default=None, repr=False)
+    clearance: float = 0.0
+    solid: tuple[Obstacle, ...] = field(default=(), repr=False)
     dropped: int = 0
     controls: Controls | None = None
-    clearance: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
         if self.controls is not None:
             self.controls.check(self.axes)
         object.__setattr__(self, "obstacles", tuple(self.obstacles))
+        object.__setattr__(self, "solid", tuple(self.solid) or self.obstacles)
         if self.obstacles and self.region is None:
             object.__setattr__(self, "region", FreeSpace.on(self.axes, self.obstacles).region)
         object.__setattr__(self, "sites", frozen_array(np.atleast_2d(self.sites)))
@@ -93,7 +100,8 @@ class Domain:
                 "the domain has no sites",
                 expected="at least one candidate site",
                 fix="enlarge the region or refine the grid"
-                + (", make obstacles smaller, or lower the clearance" if self.obstacles else ""),
+                + (", make obstacles smaller, or lower the clearance" if self.obstacles else "")
+                + (", or lower the clearance" if self.clearance and not self.obstacles else ""),
             )
         if self.sites.shape[1] != len(self.axes):
             raise InputError(
@@ -127,11 +135,12 @@ class Domain:
         shape : sequence of d int
             Number of nodes along each axis, ends included.
         region : shapely.Polygon, optional
-            The outline; only nodes inside it or on its edge become sites (two axes only).
+            The outline, which may have holes; only nodes inside it and as far as the clearance from its edge
+            become sites (two axes only).
         obstacles : sequence of Obstacle
             Nodes strictly inside one are removed.
         clearance : float
-            Distance by which obstacles are grown first.
+            Distance to keep from obstacles and from the outline, but not from the ends of the axes.
 
         Examples
         --------
@@ -148,7 +157,7 @@ class Domain:
         if region is not None and len(axes) != 2:
             raise InputError(f"an outline needs two axes, not {len(axes)}", expected="two axes")
         grown = with_clearance(axes, obstacles, clearance)
-        space = FreeSpace.on(axes, grown, region)
+        space = FreeSpace.on(axes, grown, region, clearance)
         index = np.flatnonzero(space.contains(nodes))
         return cls(
             tuple(axes),
@@ -157,7 +166,9 @@ class Domain:
             frozen_array(index, int),
             space.region,
             obstacles=grown,
+            outline=region,
             clearance=clearance,
+            solid=tuple(obstacles),
         )
 
     @classmethod
@@ -179,7 +190,7 @@ class Domain:
         obstacles : sequence of Obstacle
             Points strictly inside one are removed.
         clearance : float
-            Distance by which obstacles are grown first.
+            Distance to keep from obstacles.
         controls : Controls, optional
             The sets of variables that can be controlled together.
 
@@ -204,8 +215,9 @@ class Domain:
             region=space.region,
             continuous=True,
             obstacles=grown,
-            controls=controls,
             clearance=clearance,
+            solid=tuple(obstacles),
+            controls=controls,
         )
 
     def check_length_scales(self, length_scales: Sequence[float], where: str) -> None:
@@ -368,6 +380,14 @@ class Domain:
         if self.contains(place[None])[0]:
             return
         inside = self.obstacle_at(place)
+        if inside is None and self._near_outline(place):
+            raise InputError(
+                f"{what} {place.tolist()} lies within {self.clearance:g} {self.axes[0].unit}".rstrip()
+                + " of the outline",
+                expected="a place that keeps the clearance from the outline",
+                where=where,
+                fix=f"{self._nearest_site(place)}, or lower the clearance",
+            )
         box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in self.axes)
         raise InputError(
             f"{what} {place.tolist()} lies "
@@ -376,8 +396,17 @@ class Domain:
             + (" and within its outline" if self.region is not None and inside is None else "")
             + (" and outside all obstacles and their clearance" if inside is not None else ""),
             where=where,
-            fix=f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}",
+            fix=self._nearest_site(place),
         )
+
+    def _near_outline(self, place: Array) -> bool:
+        """Return whether a place (d,) lies inside the outline, but within the clearance of its edge."""
+        within = self.clearance > 0 and self.outline is not None and not self.beyond(place).any()
+        return within and bool(shapely.intersects_xy(self.outline, *place))
+
+    def _nearest_site(self, place: Array) -> str:
+        """Return in words which site is nearest to a place (d,)."""
+        return f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}"
 
     def restricted(self, mask: Mask) -> Self:
         """Return the domain with the sites of a mask (N,), and the parts of its region that hold them.

@@ -213,10 +213,7 @@ class Ground:
         InputError
             The frame has no origin.
         """
-        origin, projection = self._known_origin, self._projection
-        east, north, up = self.local(sites).T
-        longitude, latitude = projection(east, north, inverse=True, errcheck=True)
-        return np.stack([latitude, longitude, up + origin.altitude], axis=1)
+        return self.degrees(self.local(sites))
 
     def from_geodetic(self, geodetic: ArrayLike) -> Array:
         """Return the sites (k, d) nearest to points (k, 3) of latitude, longitude and altitude.
@@ -226,10 +223,21 @@ class Ground:
         InputError
             The frame has no origin.
         """
+        return self.sites(self.metres(geodetic))
+
+    def degrees(self, local: ArrayLike) -> Array:
+        """Return points (k, 3) in local metres as latitude, longitude and altitude, (k, 3)."""
+        origin, projection = self._known_origin, self._projection
+        east, north, up = np.atleast_2d(np.asarray(local, dtype=float)).T
+        longitude, latitude = projection(east, north, inverse=True, errcheck=True)
+        return np.stack([latitude, longitude, up + origin.altitude], axis=1)
+
+    def metres(self, geodetic: ArrayLike) -> Array:
+        """Return points (k, 3) of latitude, longitude and altitude in local metres, (k, 3)."""
         origin, projection = self._known_origin, self._projection
         latitude, longitude, altitude = np.atleast_2d(np.asarray(geodetic, dtype=float)).T
         east, north = projection(longitude, latitude, errcheck=True)
-        return self.sites(np.stack([east, north, altitude - origin.altitude], axis=1))
+        return np.stack([east, north, altitude - origin.altitude], axis=1)
 
     @property
     def _known_origin(self) -> Origin:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.obstacles import Obstacle, Region, check_obstacles
+from fieldbo.domain.obstacles import MITRE, Obstacle, Region, check_obstacles
 from fieldbo.errors import InputError
 
 _THIN = 1e-9  # times the longest extent; a thinner gap is rounding, and is closed
@@ -42,6 +42,33 @@ def with_clearance(
     return tuple(o.grown(clearance) for o in obstacles)
 
 
+def shrunk(outline: Region, clearance: float) -> Region:
+    """Return the part of an outline at least `clearance` away from its edge and its holes.
+
+    Raises
+    ------
+    InputError
+        Nothing is left.
+
+    Examples
+    --------
+    >>> shrunk(shapely.box(0, 0, 8, 4), 1.0).bounds
+    (1.0, 1.0, 7.0, 3.0)
+    """
+    if clearance == 0.0:
+        return outline
+    inner = shapely.buffer(outline, -clearance, join_style="mitre", mitre_limit=MITRE)
+    parts = [p for p in shapely.get_parts(inner) if p.area > _THIN * outline.area]
+    if not parts:
+        raise InputError(
+            f"a clearance of {clearance:g} leaves nothing of the outline",
+            expected="an outline that is wider than twice the clearance",
+            where="domain.clearance",
+            fix="lower the clearance, or correct the outline",
+        )
+    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+
+
 @dataclass(frozen=True, eq=False)
 class FreeSpace:
     """The free part of the box between `low` and `high`.
@@ -63,20 +90,30 @@ class FreeSpace:
 
     @classmethod
     def on(
-        cls, axes: Sequence[Axis], obstacles: Sequence[Obstacle], outline: Region | None = None
+        cls,
+        axes: Sequence[Axis],
+        obstacles: Sequence[Obstacle],
+        outline: Region | None = None,
+        clearance: float = 0.0,
     ) -> FreeSpace:
         """Return what obstacles leave of an outline, or of the box between the axes' ends."""
         low, high = frozen_array([a.low for a in axes]), frozen_array([a.high for a in axes])
-        return cls.around(obstacles, low, high, outline)
+        return cls.around(obstacles, low, high, outline, clearance)
 
     @classmethod
     def around(
-        cls, obstacles: Sequence[Obstacle], low: Array, high: Array, outline: Region | None = None
+        cls,
+        obstacles: Sequence[Obstacle],
+        low: Array,
+        high: Array,
+        outline: Region | None = None,
+        clearance: float = 0.0,
     ) -> FreeSpace:
         """Return what obstacles leave of an outline, or of the box between `low` and `high` (d,).
 
-        Gaps without width are closed: obstacles that touch form one, and nothing passes between an obstacle
-        and an edge that it touches.
+        The free space keeps the `clearance` from the outline; obstacles include theirs. Gaps without width
+        are closed: obstacles that touch form one, and nothing passes between an obstacle and an edge that it
+        touches.
 
         Raises
         ------
@@ -91,6 +128,7 @@ class FreeSpace:
         21.0
         """
         check_obstacles(obstacles, low, high, outline)
+        outline = None if outline is None else shrunk(outline, clearance)
         if not obstacles:
             return cls(low, high, outline)
         if len(low) == 2:

@@ -15,7 +15,8 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError, counted
 
 _FURTHEST = 1e15  # coordinates; beyond it, shapes are lost to rounding
-_MITRE = 5.0  # clearances from a corner at which its grown tip is cut off
+MITRE = 5.0
+"""Clearances from a corner at which its grown tip is cut off."""
 
 Region = shapely.Polygon | shapely.MultiPolygon
 
@@ -114,7 +115,7 @@ class Obstacle:
         if not self.corners:
             low, high = np.array(self.low) - clearance, np.array(self.high) + clearance
             return replace(self, low=tuple(low), high=tuple(high))
-        larger = shapely.buffer(self.polygon, clearance, join_style="mitre", mitre_limit=_MITRE)
+        larger = shapely.buffer(self.polygon, clearance, join_style="mitre", mitre_limit=MITRE)
         ring = shapely.get_coordinates(shapely.get_exterior_ring(larger))
         return replace(self, corners=tuple(map(tuple, ring[:-1])))
 

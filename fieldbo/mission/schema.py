@@ -84,7 +84,7 @@ class _Domain(_Table):
     obstacles: list[ObstacleFile] = []
     """Boxes and polygons that vehicles go around; there are no sites inside."""
     clearance: NonNegativeFloat = 0.0
-    """Distance by which every obstacle is enlarged, in the axes' unit."""
+    """Distance to keep from every obstacle and from the outline, in the axes' unit."""
 
 
 class GridFile(_Domain):
@@ -96,6 +96,8 @@ class GridFile(_Domain):
     """The grid's axes, in the order of coordinates."""
     outline: list[tuple[float, float]] | None = Field(default=None, min_length=3)
     """Corners of a polygon around the sites; two axes only."""
+    holes: list[list[tuple[float, float]]] = []
+    """Corners of each hole in the outline, such as a lagoon's island."""
 
 
 class TruncatedNormalFile(_Table):

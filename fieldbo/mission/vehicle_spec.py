@@ -26,14 +26,17 @@ Place = Annotated[Array, BeforeValidator(frozen_array)]
 
 @settings("agent.when_lost")
 class WhenLost:
-    """What to do when orders are lost in a row: no sign of life, or none of them finished."""
+    """What to do when orders are lost: no sign of life, or not finished in time.
+
+    After a lost order, a vehicle that sends telemetry gets no further one until it is heard from again.
+    """
 
     orders: PositiveInt = 3
     """Number of orders lost in a row after which the vehicle counts as lost."""
     then: Literal["home", "wait"] = "home"
     """Send the vehicle home and end its part, or wait until it is heard from again."""
     patience_s: PositiveFloat = 600.0
-    """Longest time to wait for a lost vehicle, in seconds."""
+    """Longest time to wait for a sign of life, in seconds; then it gets orders again, or its part ends."""
 
 
 @settings("agent", eq=False)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.obstacles import Obstacle, simple_polygon
+from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
 from fieldbo.errors import InputError
 from fieldbo.mission.catalogue import find, is_path, list_worlds
 from fieldbo.mission.kinds import COSTS, FIELDS
@@ -158,10 +159,38 @@ def _domain(content: GridFile | BoxFile) -> Domain:
             where="domain.axes",
             fix="lower the counts of the axes",
         )
-    outline = None
-    if content.outline is not None:
-        outline = simple_polygon(content.outline, "the outline", "domain.outline")
-    return Domain.grid(axes, counts, outline, obstacles, content.clearance)
+    return Domain.grid(axes, counts, _outline(content), obstacles, content.clearance)
+
+
+def _outline(content: GridFile) -> Region | None:
+    """Return the outline with its holes; None if there is none."""
+    if content.outline is None:
+        if content.holes:
+            raise InputError(
+                "holes without an outline",
+                expected="an outline around the holes",
+                where="domain.holes",
+                fix="add the outline, or make each hole an obstacle",
+            )
+        return None
+    outline: Region = simple_polygon(content.outline, "the outline", "domain.outline")
+    holes = [
+        simple_polygon(corners, f"hole {k}", f"domain.holes[{k}]") for k, corners in enumerate(content.holes)
+    ]
+    for k, hole in enumerate(holes):
+        if not outline.covers(hole):
+            raise InputError(
+                f"hole {k} reaches out of the outline",
+                expected="a hole that lies inside the outline",
+                where=f"domain.holes[{k}]",
+                fix="move its corners, or draw the outline around it",
+            )
+    left = shapely.difference(outline, shapely.union_all(holes)) if holes else outline
+    if not isinstance(left, Region) or left.area <= 0:
+        raise InputError(
+            "the holes leave nothing of the outline", expected="smaller holes", where="domain.holes"
+        )
+    return left
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -9,7 +9,8 @@ are pure, so that a run can be replayed from its record:
 ``suggest(state, memory) -> Decision``
     The next query, or a Stop.
 ``observe(state, memory, event) -> memory``
-    Called after each event; the state already includes it.
+    Called after each event; the state already includes it. After a `Correction`, ``state.rebuilt`` is True
+    and the history has the right readings: forget what you concluded from the wrong ones.
 
 Means, variances, thresholds and noise in a state are in *model units*, where larger is always better.
 """
@@ -69,7 +70,7 @@ class State:
         The belief over the sites, in model units: ``surface.mean``, ``surface.sd``, ``surface.variance``
         (N,). During `suggest` the variances count pending queries as read.
     history : tuple of Event
-        All events so far, in order.
+        All events so far, in order; an observation has its corrected readings.
     steps : int
         Number of orders that an observation has settled.
     pending : tuple of Query
@@ -99,8 +100,8 @@ class State:
     fixed_model : bool
         True if the hyperparameters are never fitted.
     rebuilt : bool
-        True if this event replaced the belief (a fit, or a new verdict on an earlier reading): discard
-        conclusions drawn from the previous one.
+        True if this event replaced the belief (a fit, a correction, or a new verdict on an earlier reading):
+        discard conclusions drawn from the previous one.
     provisional : bool
         True until the first fit, if there will be one: the model's scale is a guess, so do not conclude
         anything from small variances.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import Question
@@ -132,3 +132,8 @@ class Scorer:
             **answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).scores(),
             **self.cell_runs.scores(),
         )
+
+    def again(self, step: Step, agent: Agent) -> Step:
+        """Return a step with its scores by the present belief, after a correction."""
+        now = self.step(agent)
+        return replace(now, step=step.step, cost=step.cost, remaining=step.remaining, time_s=step.time_s)

@@ -10,13 +10,14 @@ import numpy as np
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.question import Optimum
-from fieldbo.messages import EndReason, Lost, Observation, Query, Rejected
+from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected
 from fieldbo.results.answers import answer_of
 from fieldbo.results.formatting import rounded
 
 _LIMITS = {"battery": "battery", "time": "time limit"}
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit
+_MOST_DOUBTS = 5  # notes of reports that were not believed
 _FEWEST = 5  # readings needed to judge another one
 _FAR = 1000.0
 """A reading this many times further from the others than they are from each other is suspicious."""
@@ -37,6 +38,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     for kind, name in ((Rejected, "rejected"), (Lost, "lost")):
         if number := sum(isinstance(e, kind) for e in agent.history):
             yield f"orders {name}: {number}"
+    if number := sum(isinstance(e, Correction) for e in agent.history):
+        yield f"corrections of readings: {number}; the record keeps what was reported first"
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([np.empty(0), *readings])
     yield from answer_of(mission, agent.surface, scale).notes(values, reason)
@@ -51,6 +54,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             "several orders in a row were lost; set when_lost in [agent] to allow more of them, or to wait "
             'for the vehicle (then = "wait")'
         )
+    yield from _doubts(agent)
     yield from _far_off(agent)
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings were classified as outliers and left out"
@@ -110,6 +114,14 @@ def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:
     if abs(gap) > _ROUNDING * ledger.battery:
         size, side = rounded(abs(gap), ledger.battery), "less" if gap > 0 else "more"
         yield f"the battery reported {size} {unit} {side} than its orders explain; its reports were used"
+
+
+def _doubts(agent: Agent) -> Iterator[str]:
+    """Yield what vehicles reported that was not believed."""
+    doubts = [doubt for event in agent.history for doubt in getattr(event, "doubts", ())]
+    yield from doubts[:_MOST_DOUBTS]
+    if len(doubts) > _MOST_DOUBTS:
+        yield f"{len(doubts) - _MOST_DOUBTS} further reports of costs or battery levels were not believed"
 
 
 def _far_off(agent: Agent) -> Iterator[str]:

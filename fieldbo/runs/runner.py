@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.messages import Event, Fitted, Lost, Observation, Order, Rejected, Telemetry, kind_of
+from fieldbo.messages import (
+    Correction,
+    EndReason,
+    Event,
+    Fitted,
+    Lost,
+    Observation,
+    Order,
+    Rejected,
+    Telemetry,
+    kind_of,
+)
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Step
@@ -25,6 +38,11 @@ from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated
 
 _WAIT_S = 0.2
+
+_RECALL_S = 10.0
+"""How long to ask vehicles what became of lost orders."""
+
+_log = logging.getLogger(__name__)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -150,7 +168,8 @@ def resume(
     Returns
     -------
     Result
-        The result of the whole run. If the run has ended already, nothing is run.
+        The result of the whole run. If the run has ended already, nothing is run, unless it ended because its
+        vehicles were lost and you pass vehicles: then it continues.
 
     Raises
     ------
@@ -171,7 +190,8 @@ def resume(
         with Record(record_file(mission)) as opened:
             return resume(mission_of(opened), opened, vehicles, on_step, on_event)
     mission = _mission(mission)
-    ended = record.end_reason is not None
+    reopened = vehicles is not None and record.end_reason is EndReason.VEHICLE_LOST
+    ended = record.end_reason is not None and not reopened
     if not ended and vehicles is None and record.description.get("vehicles"):
         raise InputError(
             f"{record.name} began with vehicles, and none are given",
@@ -238,6 +258,8 @@ class _Loop:
         """Run to the end, an error or an interrupt."""
         state = self.state
         try:
+            if state.end_reason is not None:
+                self._reopen()
             if state.agent.issued:
                 self._reconnect()
             for number in state.idle:  # an idle vehicle may report its position and battery
@@ -249,6 +271,7 @@ class _Loop:
                     self._order(number)
                 while state.awaited and not state.idle:
                     self._listen()
+            self._recall_lost()
         except (KeyboardInterrupt, Exception) as error:
             self._hold()
             if isinstance(error, KeyboardInterrupt):
@@ -266,8 +289,10 @@ class _Loop:
         """Tell every vehicle to hold its position, even if others fail or a second Ctrl-C arrives."""
         with suppress(KeyboardInterrupt), unbroken():
             for vehicle in self.vehicles:
-                with suppress(Exception):
+                try:
                     vehicle.hold()
+                except Exception as error:  # at once: closing the vehicles may take a while
+                    _log.critical("%s", error)
 
     def _reconnect(self) -> None:
         """Give new vehicles their history; send outstanding orders again unless their outcome is known."""
@@ -276,20 +301,43 @@ class _Loop:
         for number, vehicle in enumerate(self.vehicles):
             orders = [i.order for i in agent.issued.values() if i.order.vehicle == number]
             vehicle.resume(orders, [event for event in agent.history if _is_from(event, number, agent)])
+            if self.record is not None:
+                vehicle.catch_up(_wall_s(self.record, agent, number))
         for order, number in self.state.outstanding.items():
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in received]
             self.recalled.setdefault(number, []).extend(new)
             if not any(_settles(event) for event in new):
                 self.vehicles[number].send(agent.issued[order].order)
+        self._recall_lost()
         self._report_step()
+
+    def _reopen(self) -> None:
+        """Continue a run that had ended because its vehicles were lost."""
+        with unbroken():
+            if self.record is not None:
+                self.record.reopen()
+            self.state.reopen()
+
+    def _recall_lost(self) -> None:
+        """Ask the vehicles what became of the orders that were lost, for a while."""
+        agent, end_s = self.state.agent, time.monotonic() + _RECALL_S
+        outcomes = (event for event in agent.history if isinstance(event, Observation | Rejected))
+        settled = {event.order for event in outcomes if _settles(event)}
+        lost = {event.order for event in agent.history if isinstance(event, Lost)} - settled
+        received = {_part(event) for event in agent.history if isinstance(event, Observation)}
+        for order in [order for order in agent.issued if order in lost]:
+            if time.monotonic() > end_s:
+                return
+            vehicle = self.vehicles[agent.issued[order].order.vehicle]
+            events = [event for event in vehicle.outcome(order) or [] if not isinstance(event, Lost)]
+            self._receive([event for event in events if _part(event) is None or _part(event) not in received])
 
     def _order(self, number: int) -> None:
         """Ask for the next orders of a vehicle, record and send them; or record why it stops."""
         state, agent = self.state, self.state.agent
         with unbroken():
-            fitted = agent.refit()
-            if fitted is not None:
+            while (fitted := agent.refit()) is not None:
                 self._tell(fitted)
             orders = agent.ask_batch(state.mission.batch, number)
             if orders:
@@ -342,7 +390,11 @@ class _Loop:
             self.record.event(event)
         if self.on_event is not None:
             self.on_event(event)
-        if self.state.tell(event):
+        settled = self.state.tell(event)
+        if isinstance(event, Correction):
+            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
+                self._tell(fitted)
+        if settled or isinstance(event, Correction):
             self._report_step()
 
     def _usable(self, event: Event) -> Event | None:
@@ -372,6 +424,24 @@ class _Loop:
 def _part(event: Event) -> tuple[str, int] | None:
     """Return the order and part of an observation; None for any other event."""
     return (event.order, event.part) if isinstance(event, Observation) else None
+
+
+def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
+    """Return the present time of a vehicle's clock, which the wall clock continues while no planner runs."""
+    time_s, written = 0.0, record.begun_utc
+    for row in record.rows():
+        message = row.body.get("message", {})
+        if row.kind == "observation" and row.order in agent.issued:
+            number = agent.issued[row.order].order.vehicle
+        elif row.kind == "telemetry":
+            number = message["vehicle"]
+        else:
+            continue
+        if number == vehicle:
+            times = [message.get("time_s"), *message.get("times_s", ())]
+            time_s, written = max([time_s, *(t for t in times if t is not None)]), row.time_utc
+    passed_s = (datetime.now(UTC) - datetime.fromisoformat(written)).total_seconds()
+    return time_s + max(0.0, passed_s)
 
 
 def _settles(event: Event) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, Event, Fitted, GoHome, Observation, Order, Query
+from fieldbo.messages import Correction, EndReason, Event, Fitted, GoHome, Observation, Order, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
@@ -32,7 +32,8 @@ class RunState:
     ----------
     agent : Agent
     curve : list of Step
-        One entry per settled order.
+        One entry per settled order. A correction changes the scores of the latest one; those before it
+        stay as they were.
     outstanding : dict of str to int
         Vehicle of each outstanding order by order id, in the order of issue.
     stops : dict of int to EndReason
@@ -76,13 +77,26 @@ class RunState:
         self.stops[vehicle] = reason
         self.news_pending = False
 
+    def reopen(self) -> None:
+        """Continue after the end: vehicles that were lost get orders again."""
+        self.end_reason = None
+        for vehicle in [number for number, why in self.stops.items() if why is EndReason.VEHICLE_LOST]:
+            del self.stops[vehicle]
+            self.agent.reopen(vehicle)
+        self.news_pending = False
+
     def tell(self, event: Event) -> bool:
         """Pass an event to the agent; return True if it settles an order.
 
         The agent does not get events of orders that it never issued.
         """
+        corrects = isinstance(event, Correction) or bool(self.agent.online_model.to_repeat)
         if self.agent.knows(event):
             self.agent.tell(event)
+        if corrects and isinstance(event, Correction | Fitted):
+            if self.curve:
+                self.curve[-1] = self._scorer.again(self.curve[-1], self.agent)
+            return False
         self.news_pending = not isinstance(event, Fitted)
         order = getattr(event, "order", None)
         if order not in self.outstanding or (isinstance(event, Observation) and not event.last):
@@ -97,6 +111,8 @@ class RunState:
         for row in rows:
             if row.kind == "end":
                 self.end_reason = EndReason(row.body["reason"])
+            elif row.kind == "reopened":
+                self.reopen()
             elif row.kind == "stop":
                 vehicle, reason = row.body["vehicle"], EndReason(row.body["reason"])
                 self.agent.replay_stop(vehicle, reason, row.body["memory"], row.body["why"])

@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from fieldbo.agent.agent import Agent
-from fieldbo.messages import EndReason, Event, Lost, Observation, Order, Query, Rejected, Stop, to_plain
+from fieldbo.messages import (
+    Correction,
+    EndReason,
+    Event,
+    Lost,
+    Observation,
+    Order,
+    Query,
+    Rejected,
+    Stop,
+    to_plain,
+)
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import TIE
 from fieldbo.policies.contract import Decision, Memory, Policy, State
@@ -294,6 +305,24 @@ class PolicyContract(ABC):
         assert agent.left_out > 0
         assert len(sites_of(orders)) > agent.readings
         assert np.isfinite(agent.surface.mean).all()
+
+    def test_it_continues_after_a_correction(self) -> None:
+        """With the belief that the right reading would have given, and with plain data as its memory."""
+        mission = self.mission(self.policy())
+        agent, vehicle, n = Agent(mission), Simulated(mission), 0
+        while not isinstance(order := agent.ask(), Stop):
+            event = carried_out(n, order, vehicle)
+            if n == 2 and isinstance(event, Observation) and len(event.values):
+                agent.tell(replace(event, values=event.values + 1e4))
+                agent.tell(Correction(event.order, event.part, event.values))
+                assert json.loads(json.dumps(agent.memory)) == agent.memory
+            else:
+                agent.tell(event)
+            n += 1
+        assert n > 3
+        read = [e.values for e in agent.history if isinstance(e, Observation)]
+        assert max(np.abs(np.concatenate(read))) < 1e3
+        assert np.abs(agent.hyperparameters.scale.to_user(agent.surface.mean)).max() < 1e3
 
     def test_the_same_seed_gives_the_same_path(self) -> None:
         """Bit by bit."""

@@ -77,6 +77,12 @@ class Vehicle(ABC):
             All events of the run, in order.
         """
 
+    def catch_up(self, time_s: float) -> None:
+        """Continue a run at `time_s`, the seconds of the wall clock since its start; called after `resume`.
+
+        A simulated vehicle ignores this: its time stands still while nothing is simulated.
+        """
+
     def outcome(self, order: str) -> list[Event] | None:
         """Return all events of the order with this id; None if they are unknown."""
         return None
@@ -85,7 +91,13 @@ class Vehicle(ABC):
         """Abandon an order; it must still be settled."""
 
     def hold(self) -> None:
-        """Stay in place until the next order."""
+        """Stay in place until the next order.
+
+        Raises
+        ------
+        VehicleError
+            The vehicle could not be told to. Keep trying until `close`, for as long as is reasonable.
+        """
 
     def close(self) -> None:
         """Release links and files."""

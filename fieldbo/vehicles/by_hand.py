@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -14,19 +14,10 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
-from fieldbo.messages import Event, Fitted, GoHome, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.messages import Correction, Event, Fitted, GoHome, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
-
-T = TypeVar("T")
-
-HELP = (
-    "Press Enter to accept the value in [brackets]. Type 'skip' to skip a site. Type 'quit' or press Ctrl-C "
-    "to stop; everything that you have entered is kept."
-)
-
-_QUIT = ("quit", "q", "exit")
-"""Words that stop the run, as Ctrl-C does."""
+from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
 
 _RESOLUTION = 1e-5
 """Precision of the printed settings, as a fraction of the axis' length."""
@@ -44,7 +35,11 @@ class ByHand(Vehicle):
     whose settings are kept counts as unchanged.
 
     Whatever you confirm is taken as true, as in `Observation`: it asks again about a number beyond the ends
-    of its axis, and accepts it if you type it a second time.
+    of its axis, and accepts it if you type it a second time; and it asks whether a reading or a cost far away
+    from all others is meant.
+
+    A typing error can be taken back at every question: 'undo' repeats the last one, or asks for the last
+    reading again, and 'correct N VALUE' corrects the reading of any order. Both give a `Correction`.
 
     Parameters
     ----------
@@ -69,11 +64,11 @@ class ByHand(Vehicle):
         self.position: Array = self.spec.start
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
         self._moved = False
-        self._read, self._write = read, write
+        self._talk, self._write = Dialogue(read, write), write
         self._began = time.monotonic()
         self._stopping = False
-        self._doubted: set[str] = set()
         self._orders: list[Order] = []
+        self._observed: list[Observation] = []
         self._settled: set[str] = set()
         self._write(HELP)
 
@@ -81,11 +76,16 @@ class ByHand(Vehicle):
         """Continue from the place and time of the latest observation."""
         for event in events:
             if isinstance(event, Observation):
+                self._observed.append(event)
                 self.position, self._moved = event.position, True
                 if len(event.times_s):
                     self._began = time.monotonic() - float(event.times_s[-1])
-            if not isinstance(event, Telemetry | Fitted):
+            if not isinstance(event, Telemetry | Fitted | Correction):
                 self._settled.add(event.order)
+
+    def catch_up(self, time_s: float) -> None:
+        """Continue at the time of the wall clock."""
+        self._began = min(self._began, time.monotonic() - time_s)
 
     def send(self, order: Order) -> None:
         """Print the order once those before it are settled.
@@ -164,41 +164,107 @@ class ByHand(Vehicle):
     def events(self, timeout_s: float) -> list[Event]:
         """Ask for the outcome of the outstanding order; waits for the keyboard, however long.
 
+        A correction is returned at once; the next call continues with the question at which it was typed.
+
         Raises
         ------
         KeyboardInterrupt
             Ctrl-C, 'quit', or the end of the input.
         """
+        if self._stopping:
+            raise KeyboardInterrupt
         if not self._orders:
             return []
         order = self._orders[0]
         try:
-            event = self._home(order) if isinstance(order, GoHome) else self._visit(order)
+            event = self._outcome(order)
         except EOFError:
             raise KeyboardInterrupt from None
+        if isinstance(event, Correction):
+            return [event]
         if isinstance(event, Observation):
+            self._observed.append(event)
             self.position, self._moved = event.position, True
+        self._talk.forget()
         self._settled.add(str(order.id))
         del self._orders[0]
         if self._orders:
             self._announce(self._orders[0])
         return [event]
 
+    def _outcome(self, order: Order) -> Event:
+        """Return the outcome of an order, or a correction that was typed instead."""
+        while True:
+            try:
+                return self._home(order) if isinstance(order, GoHome) else self._visit(order)
+            except Undo:
+                correction = None if self._talk.take_back() else self._undone()
+            except Correct as typed:
+                correction = self._corrected(typed.order, typed.value)
+            if correction is not None:
+                return correction
+
+    # -- corrections -----------------------------------------------------------------------------------
+
+    def _undone(self) -> Correction | None:
+        """Ask for the last reading again; None if there is none, or it stays as it is."""
+        read = [observation for observation in self._observed if len(observation.values)]
+        if not read:
+            self._write("    there is no reading to take back")
+            return None
+        before = float(read[-1].values[-1])
+        value = self._talk.ask_again(
+            f"  {read[-1].order}: {self.world.quantity.label}",
+            lambda text: self._reading(text, instead_of=read[-1]),
+            "failed" if math.isnan(before) else f"{before:g}",
+            before,
+        )
+        return self._correction(read[-1], len(read[-1].values) - 1, value)
+
+    def _corrected(self, order: str, value: str) -> Correction | None:
+        """Return the correction of the only reading of an order; None, and say why, if there can't be one."""
+        number = order.rpartition("/")[2]
+        read = [o for o in self._observed if o.order.rpartition("/")[2] == number and len(o.values)]
+        try:
+            if not read:
+                raise InputError(f"order {order} has no reading", fix="type the number of an order with one")
+            if len(read) > 1 or len(read[0].values) > 1:
+                raise InputError(f"order {order} has several readings", fix="use fieldbo correct --reading")
+            return self._correction(read[0], 0, self._reading(value, instead_of=read[0]))
+        except InputError as error:
+            self._write(f"    {error.problem}; {error.fix or 'try again'}")
+            return None
+
+    def _correction(self, before: Observation, k: int, value: float) -> Correction | None:
+        """Return the correction of reading k of an observation; None if that changes nothing."""
+        values = before.values.copy()
+        values[k] = value
+        if np.array_equal(values, before.values, equal_nan=True):
+            return None
+        self._observed[self._observed.index(before)] = replace(before, values=values)
+        return Correction(before.order, before.part, values)
+
+    def _reading(self, text: str, instead_of: Observation | None = None) -> float:
+        """Return a reading, NaN for 'failed'; if it is far away from all others, once it is confirmed."""
+        if text.lower() == "failed":
+            return math.nan
+        others = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
+        middle = self.world.domain.middle[None]
+        sd = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
+        return self._talk.confirm(number_in(text), others, least=sd)
+
+    # -- questions -------------------------------------------------------------------------------------
+
     def _visit(self, query: Query) -> Event:
         planned = query.expected_cost
         position = self._ask_settings(query) if self._cell else self._ask_position(query)
         if position is None:
             return Rejected(str(query.id), "skipped by hand")
-        value = self._ask(f"  {self.world.quantity.label}", self._number)
+        value = self._talk.ask(f"  {self.world.quantity.label}", self._reading)
         if value is None:
             return Rejected(str(query.id), "skipped by hand")
         try:
-            cost = self._ask(
-                f"  cost ({self.world.cost_unit})",
-                self._cost,
-                None if planned is None else f"{planned:g}",
-                planned,
-            )
+            cost = self._ask_cost(planned)
         except (KeyboardInterrupt, EOFError):
             if planned is None:
                 raise
@@ -216,14 +282,14 @@ class ByHand(Vehicle):
     def _ask_position(self, query: Query) -> Array | None:
         """Ask for the position (d,); None for 'skip'."""
         planned = ", ".join(f"{x:g}" for x in query.site)
-        return self._ask("  position", self._site, planned, query.site)
+        return self._talk.ask("  position", self._site, planned, query.site)
 
     def _ask_settings(self, query: Query) -> Array | None:
         """Ask what was set, then which value each free variable took (d,); None for 'skip'."""
         axes, free, site = self.world.domain.axes, np.isnan(query.site), query.site.copy()
         controlled = [k for k, is_free in enumerate(free) if not is_free]
         planned = ", ".join(shown(axes[k], site[k]) for k in controlled)
-        actual = self._ask(
+        actual = self._talk.ask(
             "  settings",
             lambda text: self._settings_in(text, query.site, controlled),
             planned,
@@ -233,7 +299,7 @@ class ByHand(Vehicle):
             return None
         site[controlled] = actual
         for k in np.flatnonzero(free):
-            measured = self._ask(f"  measured {axes[k].label}", partial(self._on, axes[k]))
+            measured = self._talk.ask(f"  measured {axes[k].label}", partial(self._on, axes[k]))
             if measured is None:
                 return None
             site[k] = measured
@@ -242,7 +308,7 @@ class ByHand(Vehicle):
     def _settings_in(self, text: str, planned: Array, controlled: Sequence[int]) -> Array:
         """Return the settings (n,) of the controlled variables; printed digits stand for the exact number."""
         axes = self.world.domain.axes
-        parts = self._parts(text, [axes[k].name for k in controlled], "settings")
+        parts = parts_of(text, [axes[k].name for k in controlled], "settings")
         return np.array(
             [
                 self._on(axes[k], part, planned[k], self.position[k])
@@ -255,82 +321,49 @@ class ByHand(Vehicle):
 
         The printed digits of a number, or of an end, stand for the exact number.
         """
-        number = self._number(text)
+        number = number_in(text)
         for exact in (*printed, axis.low, axis.high):
             if number == float(shown(axis, exact)):
                 return exact
         if not axis.low <= number <= axis.high:
             ends = f"{shown(axis, axis.low)} to {shown(axis, axis.high)} {axis.unit}".rstrip()
-            self._doubt(f"{text} is outside the range of {axis.name}, {ends}")
+            self._talk.doubt(f"{text} is outside the range of {axis.name}, {ends}")
         return number
-
-    def _doubt(self, problem: str) -> None:
-        """Raise an `InputError` about the answer to a question, the first time only."""
-        if problem not in self._doubted:
-            self._doubted.add(problem)
-            raise InputError(problem, fix="type it again to confirm")
 
     def _home(self, order: GoHome) -> Event:
         home = self.spec.home
         assert home is not None
         planned = float(self.world.cost.travel(self.position, home[None])[0])
-        cost = self._ask(f"  cost ({self.world.cost_unit})", self._cost, f"{planned:g}", planned)
+        cost = self._ask_cost(planned)
         if cost is None:
             return Rejected(order.id, "skipped by hand")
         none = np.empty(0)
         return Observation(order.id, np.empty((0, len(home))), none, none, none, home, cost)
 
-    def _ask(
-        self, prompt: str, parse: Callable[[str], T], shown: str | None = None, default: T | None = None
-    ) -> T | None:
-        """Ask until the answer is valid; None for 'skip'; 'quit' acts as Ctrl-C."""
-        self._doubted.clear()
-        while True:
-            typed = self._read(f"{prompt} [{shown}]: " if shown is not None else f"{prompt}: ").strip()
-            if typed.lower() == "skip":
-                return None
-            if typed.lower() in _QUIT:
-                raise KeyboardInterrupt
-            if not typed and default is not None:
-                return default
-            try:
-                return parse(typed)
-            except InputError as error:
-                self._write(f"    {error.problem}; {error.fix or 'try again'}")
+    def _ask_cost(self, planned: float | None) -> float | None:
+        """Ask for the cost of an order; None for 'skip'."""
+        shown = None if planned is None else f"{planned:g}"
+        prompt = f"  cost ({self.world.cost_unit})"
+        return self._talk.ask(prompt, partial(self._cost, planned), shown, planned)
 
-    def _number(self, text: str) -> float:
-        try:
-            number = float(text.replace(",", "."))
-        except ValueError:
-            raise InputError(f"{text!r} is not a number") from None
-        if not np.isfinite(number):
-            raise InputError(f"{text!r} is not a finite number")
-        return number
-
-    def _cost(self, text: str) -> float:
-        cost, battery = self._number(text), self.spec.battery
+    def _cost(self, planned: float | None, text: str) -> float:
+        cost, battery = number_in(text), self.spec.battery
         most = (
             battery if self.cost is not None else _OVERDRAWN * battery
         )  # if undeclared, it may exceed the battery
         if not 0 <= cost <= most:
             limit = "the battery" if most == battery else f"{_OVERDRAWN} times the battery"
             raise InputError(f"the cost must be between 0 and {limit}, {self._price(most)}")
-        return cost
+        paid = [observation.cost for observation in self._observed]
+        return self._talk.confirm(cost, paid if planned is None else [*paid, planned])
 
     def _site(self, text: str) -> Array:
         domain = self.world.domain
         names = ", ".join(a.name for a in domain.axes)
-        site = np.array([self._number(p) for p in self._parts(text, [a.name for a in domain.axes])])
+        site = np.array([number_in(p) for p in parts_of(text, [a.name for a in domain.axes])])
         if domain.beyond(site).any():  # a position within an obstacle's clearance is plausible
-            self._doubt(f"{site.tolist()} is outside the domain ({names})")
+            self._talk.doubt(f"{site.tolist()} is outside the domain ({names})")
         return site
-
-    def _parts(self, text: str, names: Sequence[str], what: str = "coordinates") -> list[str]:
-        """Split text at commas, semicolons and blanks into one part per name."""
-        parts = text.replace(";", " ").replace(",", " ").split()
-        if len(parts) != len(names):
-            raise InputError(f"enter {len(names)} {what} ({', '.join(names)}), not {len(parts)}")
-        return parts
 
 
 def shown(axis: Axis, x: float) -> str:

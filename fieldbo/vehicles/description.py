@@ -27,7 +27,7 @@ def describe_vehicle(name: str) -> list[str]:
     ]
     if file.link.needs_origin and origin is None:
         lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
-    return lines
+    return [*lines, *(f"warning: {warning}" for warning in file.link.warnings)]
 
 
 def _frame(file: LoadedVehicleFile) -> str:

@@ -27,7 +27,7 @@ class LoadedVehicleFile:
     Attributes
     ----------
     content : mapping
-        The file's content as written.
+        The file's content as written, except that relative files in ``[link]`` have become absolute.
     settings : VehicleFile
         The content after checking.
     kind : str
@@ -61,7 +61,20 @@ class LoadedVehicleFile:
         if not name.endswith(".toml") and not Path(name).exists():
             names = [*LINKS.names(), *VEHICLES.names()]
             raise UnknownNameError.of("vehicle", name, names, where="or a vehicle file: NAME.toml")
-        return cls.of(read_toml(Path(name)), name)
+        return cls.of(_with_absolute_files(read_toml(Path(name)), Path(name).resolve().parent), name)
+
+
+def _with_absolute_files(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a vehicle file's content with the ``*_file`` keys of ``[link]`` relative to its folder."""
+    link = content.get("link")
+    if not isinstance(link, dict):
+        return dict(content)
+    files = {
+        key: str(folder / Path(value).expanduser())
+        for key, value in link.items()
+        if key.endswith("_file") and isinstance(value, str)
+    }
+    return {**content, "link": {**link, **files}}
 
 
 def for_new_run(name: str) -> dict[str, Any]:

@@ -169,12 +169,14 @@ class World:
     def _travel(self, points: Array, time_s: float) -> tuple[float, float]:
         """Return the declared cost and duration of travelling through points (k, d)."""
         cost, start, end = self.cost, points[0], points[-1]
-        as_declared = len(points) == 2 and (np.isnan(end).any() or self.domain.clear)
-        if as_declared or np.array_equal(points, cost.path(start, end, time_s)):
-            return float(cost.travel(start, end[None], time_s)[0]), float(
-                cost.travel_s(start, end[None], time_s)[0]
-            )
-        return cost.along(points, time_s)
+        declared = (
+            float(cost.travel(start, end[None], time_s)[0]),
+            float(cost.travel_s(start, end[None], time_s)[0]),
+        )
+        if len(points) == 2 and (np.isnan(end).any() or self.domain.clear):
+            return declared
+        as_declared = np.isfinite(declared[0]) and np.array_equal(points, cost.path(start, end, time_s))
+        return declared if as_declared else cost.along(points, time_s)
 
     def _completed_site(self, query: Query, chance: np.random.Generator | None) -> Array:
         """Return the point (d,) that a query samples, with the variables it leaves free drawn at random."""

@@ -15,6 +15,7 @@ reach the robot::
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from abc import ABC, abstractmethod
@@ -25,7 +26,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from peers.pond import BATTERY_S, NOISE_SD, SPEEDUP, pond
+import shapely
+from peers.pond import BATTERY_S, CLEARANCE_M, NOISE_SD, OBSTACLES, PIER, REEDS, SPEEDUP, pond
 from peers.processes import Program, fieldbo, until
 from working_folder import write
 
@@ -38,6 +40,9 @@ from fieldbo.vehicles.remote.link import PositionReport
 
 SILENCE_S, LEAST_S = 2.0, 6.0
 """The watchdog's time, and how long an order may take, as the vehicle file states them."""
+
+ROUNDING_M = 0.03
+"""How far a robot may be from where it is sent, because messages round."""
 
 GONE_S = 10.0
 """How long the connection between robot and fieldbo is cut."""
@@ -60,6 +65,12 @@ class Peer(ABC):
         How close to a site it arrives, in metres: the accuracy in the vehicle file.
     answers : bool
         Whether the robot reports outcomes by id, even after fieldbo restarts.
+    misses_planner : bool
+        Whether the robot notices that its planner is gone, and acts by itself.
+    claimed : bool
+        Whether a second planner notices the first.
+    severed : bool
+        Whether nothing passes once the connection is cut.
     """
 
     link: str = ""
@@ -68,6 +79,9 @@ class Peer(ABC):
     slowly: float = SPEEDUP / 3
     within: float = 0.0
     answers: bool = True
+    misses_planner: bool = False
+    claimed: bool = False
+    severed: bool = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -132,33 +146,38 @@ class Ran:
 class Trial:
     """A mission in the pond, its files, and a robot in a process of its own; a context manager."""
 
-    def __init__(self, folder: Path, peer: Peer) -> None:
-        self.folder, self.peer, self.mission = folder, peer, pond(folder)
+    def __init__(self, folder: Path, peer: Peer, obstacles: str = "") -> None:
+        self.folder, self.peer, self.mission = folder, peer, pond(folder, obstacles)
         self.world = folder / "pond" / "world.toml"
         self.file = folder / "robot.toml"
-        watch = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
-        reports = f"accuracy = {peer.within}\nlow = -100.0\nhigh = 100.0"
-        tables = [f"[link]\n{peer.link}", peer.tables, f"[watch]\n{watch}", f"[reports]\n{reports}"]
-        tables.append(f"[battery]\nfull = {BATTERY_S}")
-        write(self.file, "\n".join(["format = 1", *tables, ""]))
+        self.write_file()
         self.truth = load_mission(str(self.mission)).world.truth
         self._programs: list[Program] = []
 
-    def robot(self, *faults: str, start=(0.0, 0.0), slow: bool = False) -> Program:
+    def write_file(self, *watch: str) -> None:
+        """Write the vehicle file, with more lines in its ``[watch]``."""
+        usual = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
+        reports = f"accuracy = {self.peer.within}\nlow = -100.0\nhigh = 100.0"
+        tables = [f"[link]\n{self.peer.link}", self.peer.tables, "\n".join(["[watch]", usual, *watch])]
+        tables += [f"[battery]\nfull = {BATTERY_S}", f"[reports]\n{reports}"]
+        write(self.file, "\n".join(["format = 1", *tables, ""]))
+
+    def robot(self, *faults: str, start=(0.0, 0.0), slow: bool = False, speedup=None) -> Program:
         """Start the robot, and wait until it is ready; a slow one gives time to do something to it."""
         at = ",".join(f"{x:g}" for x in start)
         settings = {"world": self.world, "seed": 3, "start": at, "battery": BATTERY_S}
-        settings["speedup"] = self.peer.slowly if slow else self.peer.speedup
+        settings["speedup"] = speedup or (self.peer.slowly if slow else self.peer.speedup)
+        settings["track"] = self.folder / "track.csv"
         told = [part for name, value in settings.items() for part in (f"--{name}", value)]
         wrong = [part for fault in faults for part in ("--fault", fault)]
         program = self._begun(fieldbo("robot", self.file, *told, *wrong, cwd=self.folder))
         program.wait_for("ready")
         return program
 
-    def start(self, *settings: str) -> Program:
+    def start(self, *settings: str, out: str = "run") -> Program:
         """Start the mission."""
         replaced = [part for one in settings for part in ("--set", one)]
-        files = ["--vehicle", self.file, "--out", self.folder / "run"]
+        files = ["--vehicle", self.file, "--out", self.folder / out]
         return self._begun(fieldbo("run", self.mission, *files, *replaced, cwd=self.folder))
 
     def resume(self) -> Ran:
@@ -270,6 +289,26 @@ class FaultTable(ABC):
         assert [one.site.tolist() for one in ran.of(Query)] == [q.site.tolist() for q in planned.queries]
         assert ran.summary["end_reason"] == planned.end_reason
         assert ran.summary["home"]
+
+    def test_a_robot_drives_round_obstacles_and_comes_home(self, tmp_path):
+        with self.peer(tmp_path) as peer, Trial(tmp_path, peer, OBSTACLES) as trial:
+            robot = trial.robot()
+
+            ran = trial.run()
+
+            robot.interrupt()
+            robot.wait()
+            trial.check(ran)
+        track = np.loadtxt(tmp_path / "track.csv", delimiter=",", skiprows=1)
+        bent = [order for order in ran.of(Query, GoHome) if len(order.route)]
+        assert len(bent) >= 2
+        assert ran.summary["home"]
+        assert np.abs(track[-1]).max() <= ROUNDING_M
+        driven = shapely.LineString(track)
+        assert driven.length > 100.0
+        for obstacle in (PIER, REEDS):
+            assert driven.distance(obstacle) >= CLEARANCE_M - ROUNDING_M
+        assert shapely.box(0, 0, 60, 50).buffer(ROUNDING_M).covers(driven)
 
     def test_without_a_robot_no_run_starts(self, trial):
         ran = trial.run()
@@ -450,3 +489,121 @@ class FaultTable(ABC):
         assert ran.summary["end_reason"] == EndReason.STEP_LIMIT
         if trial.peer.answers:
             assert len(ran.visits) == len(ran.of(Query))
+
+    def test_bad_fixes_on_the_way_change_nothing(self, trial):
+        trial.robot("glitch:2:190000", "glitch:4:25")
+
+        ran = trial.run()
+
+        trial.check(ran)
+        assert len(ran.visits) == len(ran.of(Query))
+        assert ran.summary["home"]
+
+    def test_ctrl_c_among_bad_fixes_stops_the_robot_where_it_is(self, trial):
+        trial.robot("glitch:3:190000", slow=True)
+        run = trial.start()
+        row = trial.until_under_way(4, run)
+        before = [row.message for row in trial.rows() if row.kind == "observation"][-1].position
+        time.sleep(0.5)
+        run.interrupt()
+        broken = trial.ended(run)
+        assert broken.code == 128 + signal.SIGINT, broken.output
+
+        stays = trial.where_the_robot_stays()
+
+        length = np.linalg.norm(row.message.site - before)
+        assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
+        assert np.linalg.norm(stays[-1] - before) <= length + 2 * trial.peer.within
+
+    def test_without_battery_reports_the_robot_still_comes_home(self, trial):
+        trial.robot("uncharged:2", "drain:2:1.2")
+
+        ran = trial.run("agent.max_steps=100", "agent.margin=0.5")
+
+        assert "Traceback" not in ran.output
+        assert ran.code == 0, ran.output
+        assert ran.summary["home"]
+        assert ran.of(Telemetry)[-1].remaining is None
+
+    def test_a_hold_that_can_not_be_sent_is_reported_at_once_and_sent_later(self, trial):
+        if not trial.peer.severed:
+            pytest.skip("its messages also pass through shared memory")
+        trial.robot(slow=True)
+        run = trial.start()
+        trial.until_under_way(4, run)
+        trial.peer.cut()
+        run.interrupt()
+        run.wait_for("was NOT told to hold", timeout_s=5.0)
+        trial.peer.restore()
+        run.wait_for("was told to hold after all")
+        broken = trial.ended(run)
+
+        assert broken.code == 128 + signal.SIGINT, broken.output
+        stays = trial.where_the_robot_stays()
+        assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
+
+    def test_a_robot_whose_planner_is_killed_stops_by_itself(self, trial):
+        if not trial.peer.misses_planner:
+            pytest.skip("its autopilot's failsafe decides")
+        trial.write_file("planner_silence_s = 3.0")
+        robot = trial.robot(speedup=2.0)
+        run = trial.start()
+        row = trial.until_under_way(2, run)
+        run.kill()
+        robot.wait_for("holding", timeout_s=8.0)
+
+        stays = trial.where_the_robot_stays()
+
+        assert np.ptp(stays, axis=0).max() == 0.0
+        assert np.abs(stays[-1]).max() > 0.0
+        assert np.abs(stays[-1] - row.message.site).max() > trial.peer.within
+
+    def test_a_robot_whose_planner_is_killed_goes_home_by_itself(self, trial):
+        if not trial.peer.misses_planner:
+            pytest.skip("its autopilot's failsafe decides")
+        trial.write_file("planner_silence_s = 3.0", 'when_planner_silent = "home"')
+        robot = trial.robot(slow=True)
+        run = trial.start()
+        trial.until_under_way(4, run)
+        run.kill()
+        robot.wait_for("going home", timeout_s=15.0)
+        time.sleep(80.0 / trial.peer.slowly)
+
+        assert (trial.where_the_robot_stays() == 0.0).all()
+        ran = trial.resume()
+
+        trial.check(ran)
+        assert ran.summary["home"]
+
+    def test_a_robot_holds_in_a_long_gap_and_the_run_continues_after_it(self, trial):
+        if not trial.peer.misses_planner:
+            pytest.skip("its autopilot's failsafe decides")
+        trial.write_file("planner_silence_s = 3.0")
+        robot = trial.robot(slow=True)
+        run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
+        trial.until_under_way(4, run)
+        trial.peer.cut()
+        time.sleep(GONE_S)
+        trial.peer.restore()
+
+        ran = trial.ended(run)
+
+        trial.check(ran)
+        assert "holding" in robot.output
+        assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
+
+    def test_a_second_planner_is_refused_and_the_first_one_continues(self, trial):
+        if not trial.peer.claimed:
+            pytest.skip("nothing tells one planner of another")
+        trial.robot(slow=True)
+        first = trial.start()
+        trial.until_under_way(3, first)
+        second = trial.start(out="second")
+
+        assert second.wait() == 2, second.output
+        assert re.search("has claimed this robot|another program uses", second.output)
+        assert "fix:" in second.output
+        assert not (trial.folder / "second").exists()
+        ran = trial.ended(first)
+        trial.check(ran)
+        assert len(ran.visits) == len(ran.of(Query))

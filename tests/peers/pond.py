@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import shapely
 from working_folder import write
 
 from fieldbo.mission.load import load_mission
@@ -60,9 +61,19 @@ learn = false
 """
 
 
-def pond(folder: Path) -> Path:
+PIER = shapely.box(25, -1, 35, 28)
+REEDS = shapely.Polygon([(8, 33), (22, 36), (20, 44), (9, 45)])
+CLEARANCE_M = 2.0
+
+OBSTACLES = f"""clearance = {CLEARANCE_M}
+obstacles = [{{ name = "pier", low = [25, -1], high = [35, 28] }},
+             {{ name = "reeds", corners = [[8, 33], [22, 36], [20, 44], [9, 45]] }}]
+"""
+
+
+def pond(folder: Path, obstacles: str = "") -> Path:
     """Write the pond and its mission; return the mission's file."""
-    write(folder / "pond" / "world.toml", WORLD)
+    write(folder / "pond" / "world.toml", WORLD.replace("[field]", f"{obstacles}[field]"))
     write(folder / "pond.toml", MISSION)
     return folder / "pond.toml"
 

@@ -23,14 +23,16 @@ from peers.processes import fieldbo, free_port, python, until
 from working_folder import write
 
 from fieldbo.domain.frame import Frame, Origin
+from fieldbo.errors import VehicleError
 from fieldbo.messages import Lost, Observation, Query, Rejected
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import for_new_run, vehicle_of
-from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
+from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.remote.link import Goal, GoalResult, Heartbeat, PositionReport, Reading
+from fieldbo.vehicles.remote.link import Goal, GoalRejected, GoalResult, Heartbeat, PositionReport, Reading
 
 HERE = Path(__file__).parent
 
@@ -43,7 +45,7 @@ left = "y"
 ARDUPILOT, PX4 = 3, 12
 HOLD, GUIDED, OFFBOARD = 4, 15, 6 << 16
 ACCURACY_M = 0.05
-ARRIVAL = "[arrival]\nwithin = 0.05"
+ARRIVAL = "[arrival]\nwithin = 0.05\ndwell_s = 0.0"
 
 
 class Router:
@@ -174,6 +176,106 @@ def test_heartbeats_of_other_components_are_no_sign_of_life(on_the_air):
     assert [type(one) for one in heard] == [PositionReport, Reading]
 
 
+def test_a_value_that_is_sent_again_is_not_a_new_reading(on_the_air):
+    """Radios repeat packets, and sensors their last value; a sensor without a clock sends 0 as its time."""
+    wire, heard, _ = on_the_air
+    place(wire, 1000)
+    for boot_ms, value in ((1000, 14.5), (1000, 14.5), (1200, 14.5), (1200, 15.0), (0, 15.0), (0, 15.0)):
+        wire.mav.named_value_float_send(boot_ms, b"temp", value)
+    heartbeat(wire)
+
+    waited(heard, Heartbeat)
+    assert [one.value for one in heard if isinstance(one, Reading)] == [14.5, 14.5, 15.0, 15.0, 15.0]
+
+
+def targets(wire, seconds):
+    """Return how far east the targets lie that are sent within so many seconds, in metres."""
+    end, easts = time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        message = wire.recv_match(type="SET_POSITION_TARGET_GLOBAL_INT", blocking=True, timeout=0.1)
+        if message is not None:
+            easts.append((message.lon_int / 1e7 - 8.58) * 111_195 * math.cos(math.radians(47.31)))
+    return easts
+
+
+@pytest.mark.parametrize("bad_m", [190_000.0, 45.0], ids=["far away", "inside the domain"])
+def test_after_a_bad_fix_the_vehicle_holds_where_it_was(bad_m, on_the_air):
+    wire, _, connection = on_the_air
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    for k in range(10):
+        heartbeat(wire, GUIDED)
+        place(wire, 200 * k, east_m=0.2 * k)
+        time.sleep(0.2)
+    place(wire, 2000, east_m=bad_m)
+    time.sleep(0.2)
+    targets(wire, 0.3)
+    connection.hold()
+
+    easts = targets(wire, 1.0)
+
+    assert easts
+    assert easts == pytest.approx([1.8] * len(easts), abs=0.7)
+
+
+def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_air):
+    wire, _, connection = on_the_air
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    for k in range(5):
+        heartbeat(wire, GUIDED)
+        place(wire, 200 * k, east_m=190_000.0)
+        time.sleep(0.1)
+    connection.hold()
+
+    until(lambda: "no plausible position" in connection.unsent())
+    assert max(targets(wire, 1.0), default=60.0) < 61.0
+
+
+def test_the_autopilots_failsafe_sees_a_heartbeat_of_station_255_each_second(on_the_air):
+    wire, _, _ = on_the_air
+    beats, end = [], time.monotonic() + 4.0
+    while time.monotonic() < end:
+        message = wire.recv_match(type="HEARTBEAT", blocking=True, timeout=0.1)
+        if message is not None:
+            beats.append((message.get_srcSystem(), message.type))
+    assert 3 <= len(beats) <= 5
+    assert set(beats) == {(255, 6)}
+
+
+def test_another_ground_station_with_the_same_number_is_reported_once(on_the_air, caplog):
+    from pymavlink import mavutil
+
+    wire, _, _ = on_the_air
+    echo = wire.recv_match(type="HEARTBEAT", blocking=True, timeout=3.0)
+    for _ in range(5):  # a router returns what fieldbo sent
+        wire.write(echo.get_msgbuf())
+    time.sleep(0.5)
+    assert not caplog.messages
+    other = mavutil.mavlink_connection(wire_address(wire), source_system=255, source_component=190)
+    other.mav.seq = 200
+    for _ in range(6):
+        other.mav.heartbeat_send(6, 8, 0, 0, 4)
+    (message,) = until(lambda: caplog.messages)
+    assert "another ground station" in message
+    assert "link.own_system" in message
+
+
+def wire_address(wire):
+    return "udpout:" + ":".join(str(part) for part in wire.destination_addr)
+
+
+def test_a_second_planner_on_the_same_port_is_refused_at_once(tmp_path):
+    pond_mission(tmp_path)
+    with Router() as router:
+        file = drone(tmp_path, router)
+        with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as boat:
+            boat.wait_for("ready")
+            with vehicle_of(for_new_run(str(file)), pond_mission(tmp_path)):
+                began_s = time.monotonic()
+                with pytest.raises(VehicleError, match="another program uses udpin"):
+                    vehicle_of(for_new_run(str(file)), pond_mission(tmp_path)).connect()
+                assert time.monotonic() - began_s < 3.0
+
+
 def commands(wire, seconds):
     """Return what the ground station sends within so many seconds: names, or the mode that is asked for."""
     end, names = time.monotonic() + seconds, []
@@ -254,6 +356,7 @@ class BehindRouter(Peer):
     tables = f"{POND}\n{ARRIVAL}"
     within = ACCURACY_M
     answers = False
+    claimed = True
     fence = ""
 
     def start(self):
@@ -349,7 +452,9 @@ def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubl
     with Router(*troubles) as router:
         # of a robot in haste, what is told is outdated
         battery = f"[battery]\nfull = {BATTERY_S}\naccuracy = {0.2 * BATTERY_S}"
-        file = drone(tmp_path, router, LAKE, battery, arrival="[arrival]\nwithin = 0.05\nsettle_s = 0.5")
+        file = drone(
+            tmp_path, router, LAKE, battery, arrival="[arrival]\nwithin = 0.05\nsettle_s = 0.5\ndwell_s = 0.0"
+        )
         haste = ("--seed", 7, "--battery", BATTERY_S, "--speedup", 40)
         with vehicle(file, "lake-transect", *haste) as boat:
             boat.wait_for("ready")
@@ -583,7 +688,8 @@ def test_an_uploaded_plan_arrives_item_by_item(troubles, tmp_path):
         assert (one["seq"], one["command"], one["frame"]) == (number, 16, 5)
         assert (one["x"], one["y"]) == (round(latitude * 1e7), round(longitude * 1e7))
         assert one["z"] == pytest.approx(altitude, abs=1e-4)
-        assert (one["param1"], one["autocontinue"], one["current"]) == (7.0, 1, int(number == 0))
+        assert (one["param1"], one["autocontinue"]) == (item["params"][0], 1)
+        assert (one["param1"] in (0.0, 7.0), one["current"]) == (True, int(number == 0))
         assert math.isnan(one["param4"])
 
 
@@ -597,7 +703,9 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     axes = pond_mission(tmp_path).world.domain.axes
     ground = Frame(Origin(47.31, 8.58, 406.0), along="x", left="y").over(axes)
     link = Mavlink(f"udpin:127.0.0.1:{free_port(socket.SOCK_DGRAM)}", altitude=altitude)
-    way = waypoints([[0, 0], [10, 50], [60, 0]], ground, link, stay_s=4.0)
+    points = np.array([[60.0, 0.0], [0, 0], [10, 50], [60, 0]])
+    fence = GeoFence(ground)
+    way = waypoints(Track(points, np.array([False, True, True, True])), fence, stay_s=4.0)
     write(
         tmp_path / "boat.toml",
         f'format = 1\n[link]\nkind = "mavlink"\nconnection = "{link.connection}"\n{POND}',
@@ -608,7 +716,7 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     ):
         station.add_any_connection(link.connection.replace(":", "://", 1))
         boat = station.first_autopilot(timeout_s=30.0)
-        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, ground, link))
+        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, fence, link))
 
     items = read.mission_items[-len(way) :]  # of a boat of ArduPilot's modes, home comes first
     assert [(one.x, one.y) for one in items] == [
@@ -617,3 +725,90 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     assert [one.z for one in items] == pytest.approx([one.altitude for one in way], abs=1e-4)
     assert {(one.command, one.param1, one.autocontinue) for one in items} == {(16, 4.0, 1)}
     assert {one.frame for one in items} == {0 if altitude == "absolute" else 3}
+
+
+# -- fences ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("troubles", [(), ("--loss", 0.2, "--double", 0.2)], ids=["good link", "poor link"])
+def test_an_uploaded_fence_is_read_back_and_stays(troubles, tmp_path):
+    pond(tmp_path)
+    with Router(*troubles) as router:
+        router.link += "\nupload_fence = true"
+        file, world = drone(tmp_path, router), tmp_path / "pond" / "world.toml"
+        with robot(file, world) as boat:
+            boat.wait_for("ready")
+            files = ("--vehicle", file, "--out", tmp_path / "a.plan")
+            for first in (True, False):
+                with fieldbo("plan", tmp_path / "pond.toml", *files, "--upload") as program:
+                    assert program.wait(120.0) == 0, program.output
+                    assert ("the vehicle has no fence" in program.output) == first
+                    assert ("it was read back and agrees" in program.output) == first
+            stored = [line for line in boat.lines if line.startswith("stored")]
+
+    polygons = json.loads((tmp_path / "a.plan").read_text())["geoFence"]["polygons"]
+    assert [polygon["inclusion"] for polygon in polygons] == [True]
+    fences = [line for line in stored if line.endswith("of kind 1")]
+    assert set(fences) == {f"stored {len(polygons[0]['polygon'])} items of kind 1"}
+
+
+@pytest.mark.parametrize("upload", [True, False])
+def test_the_fence_is_settled_before_the_vehicle_is_guided(upload, tmp_path, caplog):
+    mission = pond_mission(tmp_path)
+    with Router() as router:
+        router.link += f"\nupload_fence = {str(upload).lower()}"
+        file = drone(tmp_path, router)
+        with robot(file, tmp_path / "pond" / "world.toml", "--speedup", 20) as boat:
+            boat.wait_for("ready")
+            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+                vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
+                assert isinstance(settled(vehicle), Observation)
+            lines = [line for line in boat.lines if line.startswith(("stored", "armed, GUIDED"))]
+    assert lines == [*(["stored 4 items of kind 1"] if upload else []), "armed, GUIDED"]
+    assert "the vehicle has no fence" in caplog.text
+
+
+def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
+    """Its own, empty fence is what it tells even after it accepted another."""
+    wire, heard, connection = on_the_air
+    object.__setattr__(connection._link, "upload_fence", True)
+    connection.go(Goal("run/0#a", np.array([10.0, 0.0])))
+    deadline = time.monotonic() + 20.0
+    targets = []
+    while not any(isinstance(one, GoalRejected) for one in heard) and time.monotonic() < deadline:
+        heartbeat(wire)
+        place(wire, round(1000 * time.monotonic()))
+        while (message := wire.recv_match(blocking=True, timeout=0.05)) is not None:
+            kind = message.get_type()
+            if kind == "MISSION_REQUEST_LIST":
+                wire.mav.mission_count_send(254, 190, 0, 1)
+            elif kind == "MISSION_COUNT":
+                wire.mav.mission_ack_send(254, 190, 0, 1)
+            elif kind == "SET_POSITION_TARGET_GLOBAL_INT":
+                targets.append(message)
+    (rejected,) = [one for one in heard if isinstance(one, GoalRejected)]
+    assert "the vehicle holds another fence than the one uploaded" in rejected.reason
+    assert targets == []
+
+
+# -- signing ---------------------------------------------------------------------------------------------
+
+
+def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch):
+    mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
+    with Router() as router:
+        router.link += '\nsigning_key_from = "BOAT_KEY"'
+        file = drone(tmp_path, router, POND, "[watch]\nconnect_s = 4")
+        monkeypatch.setenv("BOAT_KEY", "perch")
+        with robot(file, world, "--speedup", 20) as boat:
+            boat.wait_for("ready")
+            monkeypatch.setenv("BOAT_KEY", "pike")
+            with (
+                pytest.raises(VehicleError, match="no robot answers"),
+                vehicle_of(for_new_run(str(file)), mission),
+            ):
+                pass
+            monkeypatch.setenv("BOAT_KEY", "perch")
+            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+                vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
+                assert isinstance(settled(vehicle), Observation)

@@ -20,13 +20,13 @@ from working_folder import write
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Lost, Observation, Query, Rejected
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.load import LoadedVehicleFile, load_vehicle
+from fieldbo.vehicles.load import LoadedVehicleFile, for_new_run, load_vehicle, vehicle_of
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Codec, Mqtt, json_object
 from fieldbo.vehicles.remote.link import (
@@ -598,11 +598,102 @@ def test_a_broker_with_password_and_tls_admits_only_clients_with_both(tmp_path):
                         assert why in until(lambda: next(iter(signals), None)).why
 
 
+def test_a_broker_that_asks_for_certificates_admits_only_clients_with_one(tmp_path):
+    mission, world = pond_of(tmp_path)
+    certificates(tmp_path)
+    for line in (
+        "req -newkey rsa:2048 -nodes -subj /CN=boat -keyout boat.key -out boat.csr",
+        "x509 -req -in boat.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out boat.pem",
+        "pkey -in boat.key -aes256 -passout pass:secret -out locked.key",
+    ):
+        subprocess.run(["openssl", *line.split()], cwd=tmp_path, check=True, capture_output=True)
+    names = {"certfile": "broker.pem", "keyfile": "broker.key", "cafile": "ca.pem"}
+    files = [f"{key} {tmp_path / name}" for key, name in names.items()]
+    with Broker(tmp_path, *files, "require_certificate true") as broker:
+        secure = 'tls = true\nca_file = "ca.pem"'  # relative to the vehicle file
+        file = vehicle_file(tmp_path, broker.port, secure, 'cert_file = "boat.pem"\nkey_file = "boat.key"')
+        with robot(file, world), heard(file, mission) as (_, signals):
+            until(lambda: any(isinstance(one, PositionReport) for one in signals))
+        bare = vehicle_file(tmp_path, broker.port, secure)
+        with heard(bare, mission) as (_, signals):
+            time.sleep(2.0)
+            assert not any(isinstance(one, PositionReport) for one in signals)
+        for key, why in (("locked.key", "has a passphrase"), ("broker.key", "cannot be used")):
+            named = f'cert_file = "boat.pem"\nkey_file = "{key}"'
+            with pytest.raises(InputError, match=why):
+                load_vehicle(str(vehicle_file(tmp_path, broker.port, secure, named)), mission).connect()
+
+
+# -- one planner per robot -------------------------------------------------------------------------------
+
+
+def claims(file, bodies):
+    """Return a client that collects what planners say; close it."""
+    link = LoadedVehicleFile.read(str(file)).link
+    return MqttClient(
+        link,
+        link.topic,
+        ["planner"],
+        lambda name, payload, retained: bodies.append((json.loads(payload), retained)),
+        on_ready=lambda: None,
+        on_failure=lambda why: None,
+    )
+
+
+def test_a_planner_is_present_each_second_and_its_last_will_says_that_it_is_gone(tmp_path, boat):
+    mission, world = pond(tmp_path), tmp_path / "pond" / "world.toml"
+    bodies = []
+    listener = claims(boat, bodies)
+    with robot(boat, world, "--speedup", 1), fieldbo("run", mission, "--vehicle", boat, cwd=tmp_path) as run:
+        until(lambda: any(body.get("run") for body, _ in bodies))
+        before = len(bodies)
+        time.sleep(5.0)
+        assert 4 <= len(bodies) - before <= 7
+        assert bodies[-1][0]["online"] is True
+        run.kill()
+        until(lambda: bodies[-1][0]["online"] is False, timeout_s=3.0)
+    listener.close()
+    assert bodies[-1][0]["session"] == bodies[-2][0]["session"]
+
+
+def test_a_claim_of_a_planner_that_never_speaks_is_taken_over(tmp_path, boat):
+    """It died with its machine, and the broker with it: nobody sent its last will."""
+    mission, world = pond_of(tmp_path)
+    with anyone(boat) as publish, robot(boat, world, "--speedup", SPEEDUP):
+        publish("planner", {"online": True, "session": "dead"}, retain=True)
+        with load_vehicle(str(boat), mission) as vehicle:
+            vehicle.send(Query([10.0, 0.0], id="run/0"))
+            until(lambda: any(isinstance(one, Observation) for one in vehicle.events(0.1)))
+
+
+def test_a_claim_survives_what_anyone_publishes_over_it(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    with anyone(boat) as publish, robot(boat, world), load_vehicle(str(boat), mission):
+        publish("planner", {"online": False, "session": "dead"}, retain=True)
+        publish("planner", {"online": True, "session": ["odd"]}, retain=True)
+        publish("planner", {"online": True, "session": "late", "since_s": 1e12}, retain=True)
+        time.sleep(1.0)
+        with pytest.raises(VehicleError, match=r"run \?|another planner"):
+            load_vehicle(str(boat), mission).connect()
+
+
+def test_a_planner_with_the_same_session_takes_its_own_claim_over(tmp_path, boat):
+    mission, world = pond_of(tmp_path)
+    settings = for_new_run(str(boat))
+    with robot(boat, world, "--speedup", SPEEDUP), anyone(boat) as publish:
+        publish("planner", {"online": True, "session": settings["session"]}, retain=True)
+        began_s = time.monotonic()
+        with vehicle_of(settings, mission):
+            assert time.monotonic() - began_s < 5.0
+
+
 # -- faults ----------------------------------------------------------------------------------------------
 
 
 class BehindBroker(Peer):
     """A robot over MQTT; the broker can go away and come back."""
+
+    misses_planner = claimed = True
 
     def start(self):
         self.broker = Broker(self.folder)

@@ -39,7 +39,7 @@ from fieldbo.vehicles.ros2.streams import Ros2Nav2, Ros2Topics
 
 POND = Frame(along="x", left="y")
 FRAME = '[frame]\nalong = "x"\nleft = "y"\n'
-ARRIVAL = "[arrival]\nwithin = 0.1\n"
+ARRIVAL = "[arrival]\nwithin = 0.1\ndwell_s = 0.0\n"
 ALL = ("ros2", "ros2-topics", "ros2-nav2")
 DOMAINS = count(1)
 
@@ -363,7 +363,8 @@ def test_a_mission_over_ros_visits_the_sites_of_a_simulation(kind, tmp_path):
     lake = '[frame]\nalong = "along"\ndepth = "depth"\n'
     haste = "[battery]\nfull = 2000\naccuracy = 400\n"  # of a robot in haste, what is told is outdated
     file, out, battery = tmp_path / "boat.toml", tmp_path / "run", 2000
-    write(file, f"format = 1\n{link}{lake}{haste}[arrival]\nwithin = 0.01\n[reports]\naccuracy = 0.01\n")
+    arrival = "[arrival]\nwithin = 0.01\ndwell_s = 0.0\n"
+    write(file, f"format = 1\n{link}{lake}{haste}{arrival}[reports]\naccuracy = 0.01\n")
     told = ("--world", "lake-transect", "--seed", 7, "--battery", battery, "--speedup", 400)
     with fieldbo("robot", file, *told) as boat:
         boat.wait_for("ready")
@@ -387,6 +388,7 @@ class OverVisit(Peer):
 
     tables = FRAME
     kind = "ros2"
+    severed = False
 
     def start(self):
         self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}'
@@ -426,6 +428,9 @@ class Streamed:
     trial = FaultTable.trial
     test_a_faultless_robot_visits_the_sites_of_a_simulation = (
         FaultTable.test_a_faultless_robot_visits_the_sites_of_a_simulation
+    )
+    test_a_robot_drives_round_obstacles_and_comes_home = (
+        FaultTable.test_a_robot_drives_round_obstacles_and_comes_home
     )
     test_an_order_that_is_never_done_is_given_up_and_the_run_continues = (
         FaultTable.test_an_order_that_is_never_done_is_given_up_and_the_run_continues

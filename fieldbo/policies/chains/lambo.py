@@ -30,7 +30,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import EndReason, Event, Lost, Observation, Query, Rejected, Stop
+from fieldbo.messages import Correction, EndReason, Event, Lost, Observation, Query, Rejected, Stop
 from fieldbo.policies.chains.arm_tree import (
     arms_of,
     drawn,
@@ -151,7 +151,15 @@ class LaMBO(Policy):
     # -- memory ----------------------------------------------------------------------------------------
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
-        """Return the memory after an event: a query that was not carried out changed no module."""
+        """Return the memory after an event: a query that was not carried out changed no module.
+
+        After a correction all arms are equally probable again, and the unit of losses is that of the right
+        readings.
+        """
+        if memory is not None and isinstance(event, Correction):
+            bandit = BanditState.from_plain(memory)
+            scale = self._unit_of_losses(state, orders=len(state.orders) - bandit.step)
+            return replace(bandit.restarted(), value_scale=scale).to_plain()
         if memory is not None and isinstance(event, Rejected | Lost) and memory["step"] == 1:
             return None  # the first step moves all modules, and still has to be taken
         if memory is not None and isinstance(event, Rejected | Lost) and memory["moved"]:
@@ -168,11 +176,19 @@ class LaMBO(Policy):
         arms = arms_of([len(boxes) for boxes in regions])
         return BanditState.over(regions, arms, self._depths(cost), self._unit_of_losses(state))
 
-    def _unit_of_losses(self, state: State) -> float:
-        """Return the value that a loss of 1 corresponds to; under a log transform, in units of the log."""
+    def _unit_of_losses(self, state: State, orders: int | None = None) -> float:
+        """Return the value that a loss of 1 corresponds to; under a log transform, in units of the log.
+
+        By default the range of all readings so far, or of those of the first `orders`.
+        """
         if self.value_scale is not None:
             return float(self.value_scale)
-        read = [e.values for e in state.history if isinstance(e, Observation) and len(e.values)]
+        first = None if orders is None else set(list(state.orders)[:orders])
+        read = [
+            e.values
+            for e in state.history
+            if isinstance(e, Observation) and len(e.values) and (first is None or e.order in first)
+        ]
         values = np.concatenate(read) if read else np.empty(0)
         values = ValueScale(state.scale.transform).to_model(values[state.scale.usable(values)])
         spread = float(np.ptp(values)) if len(values) else 0.0

@@ -20,7 +20,7 @@ from fieldbo.belief.question import Optimum
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, PolicyError
-from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
+from fieldbo.messages import Correction, EndReason, Event, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import LEADING
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
@@ -152,6 +152,13 @@ class GainPolicy(ControlSetPolicy):
     worst: float | None
     gains_in_memory: ClassVar[tuple[str, ...]] = ()
     """Memory keys that hold gains; they move along when a worse value is read."""
+
+    def observe(self, state: State, memory: Memory, event: Event) -> Memory:
+        """Forget all gains after a correction: the tightest bound may rest on the wrong reading."""
+        if memory is None or not isinstance(event, Correction):
+            return memory
+        gains = {key: memory[key] for key in self.gains_in_memory}
+        return {**memory, **{k: [None] * len(v) if isinstance(v, list) else None for k, v in gains.items()}}
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the next settings of a control set, or a Stop when they no longer fit."""

@@ -12,7 +12,7 @@ from pydantic import PositiveFloat
 
 from fieldbo._numerics.arrays import Mask
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
-from fieldbo.messages import EndReason, Event, Fitted, Observation, Stop
+from fieldbo.messages import Correction, EndReason, Event, Fitted, Observation, Stop
 from fieldbo.policies.acquisition import Ambiguity, ambiguity, straddle
 from fieldbo.policies.choice import PerCost
 from fieldbo.policies.contract import Decision, Memory, State
@@ -60,7 +60,7 @@ class GCHK(PerCost):
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
         """Tighten the remembered bounds; start again if the belief was rebuilt."""
-        if not self.intersect or not isinstance(event, Observation | Fitted):
+        if not self.intersect or not isinstance(event, Observation | Correction | Fitted):
             return memory
         bounds = self._ambiguity(state, None if state.rebuilt else memory)
         return {

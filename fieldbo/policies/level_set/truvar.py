@@ -18,7 +18,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum, ShareOfMaximum
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.messages import EndReason, Event, Fitted, Observation, Query, Stop
+from fieldbo.messages import Correction, EndReason, Event, Fitted, Observation, Query, Stop
 from fieldbo.policies.acquisition import truncated_variance_reduction
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
@@ -115,7 +115,7 @@ class TruVaR(Policy):
 
         A rebuilt belief classifies all sites again; a provisional one classifies none.
         """
-        if not isinstance(event, Observation | Fitted) or state.provisional:
+        if not isinstance(event, Observation | Correction | Fitted) or state.provisional:
             return memory
         before, epoch = self._recall(memory, state.domain.size)
         afresh = state.rebuilt or not memory["monotone"]

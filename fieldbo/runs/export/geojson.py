@@ -1,8 +1,8 @@
 """Path, readings and map in degrees, as GeoJSON (RFC 7946): longitude, latitude, altitude on WGS 84.
 
-``path.geojson`` has one line per vehicle, ``readings.geojson`` one point per reading, and ``map.geojson`` one
-point per site with the values of the final maps: mean, standard deviation, probability and, for a level set,
-the class.
+``path.geojson`` has one line per vehicle, ``routes.geojson`` one line per order, ``readings.geojson`` one
+point per reading, and ``map.geojson`` one point per site with the values of the final maps: mean, standard
+deviation, probability and, for a level set, the class.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground, example
 from fieldbo.errors import InputError
+from fieldbo.messages import GoHome, Query
 from fieldbo.results.result import Result
 from fieldbo.runs.export.recorded import Recorded
+from fieldbo.runs.record.record import ORDERS
 
 _DIGITS = (9, 9, 4)  # degrees and metres to a tenth of a millimetre
 
@@ -34,7 +36,12 @@ def files(run: Recorded) -> dict[str, bytes]:
         The domain is not a place, or its position on the ground is unknown.
     """
     ground = _known_ground(run)
-    parts = {"path": _path(run, ground), "readings": _readings(run, ground), "map": _map(run, ground)}
+    parts = {
+        "path": _path(run, ground),
+        "routes": _routes(run, ground),
+        "readings": _readings(run, ground),
+        "map": _map(run, ground),
+    }
     return {f"{name}.geojson": _collection(features) for name, features in parts.items()}
 
 
@@ -76,6 +83,29 @@ def _path_of(result: Result, vehicle: int) -> Array:
     observations = tuple(event for event in result.observations if event.order in orders)
     mission = replace(result.mission, vehicles=(result.mission.vehicles[vehicle],))
     return replace(result, mission=mission, observations=observations).path
+
+
+def _routes(run: Recorded, ground: Ground) -> list[dict[str, Any]]:
+    """Return the route of each order as it was planned, from where its vehicle was expected to be."""
+    ends, features = [spec.start for spec in run.mission.vehicles], []
+    for row in run.rows:
+        if row.kind not in ORDERS:
+            continue
+        order = row.message
+        assert isinstance(order, Query | GoHome)
+        assert order.site is not None
+        route = order.route if len(order.route) else np.stack([ends[order.vehicle], order.site])
+        ends[order.vehicle] = order.site
+        properties = {
+            "run": run.name,
+            "order": order.id,
+            "kind": row.kind,
+            "vehicle": order.vehicle,
+            "expected_cost": order.expected_cost,
+            "cost_unit": run.mission.world.cost_unit,
+        }
+        features.append(_feature("LineString", _positions(ground, route), properties))
+    return features
 
 
 def _readings(run: Recorded, ground: Ground) -> list[dict[str, Any]]:

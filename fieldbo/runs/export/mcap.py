@@ -62,6 +62,7 @@ def _encode(run: Recorded, timeline: Iterable[Message]) -> bytes:
 
     kinds = {
         messages.PoseInFrame: channels.PoseInFrameChannel,
+        messages.PosesInFrame: channels.PosesInFrameChannel,
         messages.LocationFix: channels.LocationFixChannel,
         messages.Grid: channels.GridChannel,
         messages.PointCloud: channels.PointCloudChannel,
@@ -141,10 +142,13 @@ class _Story:
             "level": getattr(order, "level", None),
             "expected_cost": order.expected_cost,
             "expected_time_s": order.expected_time_s,
+            "route": [self._by_axis(point) for point in order.route],
         }
         yield when, "/goal", _known(fields)
         if self.places is not None and order.site is not None:
             yield when, "/goal/pose", self.places.pose(order.site, _stamp(when))
+            if len(order.route):
+                yield when, "/goal/route", self.places.poses(order.route, _stamp(when))
 
     def _event(self, row: Row) -> Message:
         """Return a row other than an order as it is in the record."""

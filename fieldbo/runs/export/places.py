@@ -35,6 +35,11 @@ class Places:
         """Return the pose at a site (d,). The heading is unknown and given as east."""
         return messages.PoseInFrame(timestamp=at, frame_id=_MAP, pose=_pose(self.ground.local(site)[0]))
 
+    def poses(self, sites: Array, at: messages.Timestamp) -> messages.PosesInFrame:
+        """Return the poses at sites (k, d), headings as in `pose`."""
+        poses = [_pose(place) for place in self.ground.local(sites)]
+        return messages.PosesInFrame(timestamp=at, frame_id=_MAP, poses=poses)
+
     def fix(self, site: Array, at: messages.Timestamp) -> messages.LocationFix:
         """Return a site (d,) in degrees; this requires a known origin."""
         latitude, longitude, altitude = self.ground.geodetic(site)[0].tolist()

@@ -37,6 +37,7 @@ def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str
             level=_COUNT,
             expected_cost=_NUMBER,
             expected_time_s=_NUMBER,
+            route={"type": "array", "description": "Points to pass; empty if straight", "items": site},
         ),
         "/reading": _schema(
             "Reading",

@@ -46,7 +46,7 @@ _READABLE = (2, 3)
 ORDERS = ("query", "go-home")
 """Kinds of rows that are orders."""
 
-WITHOUT_MESSAGE = ("stop", "end", "note", "session")
+WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session")
 """Kinds of rows that are neither orders nor events."""
 
 _SCHEMA = f"""
@@ -85,8 +85,8 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle), ``"end"`` (of the run), ``"note"`` (on
-        something that was ignored), or ``"session"`` (of a copy, or after a loss).
+        From `fieldbo.messages.kind_of`, or ``"stop"`` (a vehicle), ``"end"`` (of the run), ``"reopened"``
+        (after such an end), ``"note"`` (on what was ignored), or ``"session"`` (of a copy, or after a loss).
     order : str or None
         Id of the order that the row belongs to.
     body : dict
@@ -258,8 +258,11 @@ class Record:
 
     @property
     def end_reason(self) -> EndReason | None:
-        """Why the run ended; None if it has not ended."""
-        rows = self._all("SELECT body FROM log WHERE kind = 'end' ORDER BY seq DESC LIMIT 1")
+        """Why the run ended; None if it has not ended, or was reopened since."""
+        rows = self._all(
+            "SELECT body FROM log WHERE kind = 'end' AND seq > "
+            "(SELECT coalesce(max(seq), 0) FROM log WHERE kind = 'reopened') ORDER BY seq DESC LIMIT 1"
+        )
         return EndReason(json.loads(rows[0][0])["reason"]) if rows else None
 
     # -- writing ---------------------------------------------------------------------------------------
@@ -398,6 +401,10 @@ class Record:
     def end(self, reason: EndReason) -> None:
         """Write why the run has ended."""
         self._append([("end", None, None, {"reason": reason.value})])
+
+    def reopen(self) -> None:
+        """Write that the run continues, although it had ended because its vehicles were lost."""
+        self._append([("reopened", None, None, {})])
 
     def close(self) -> None:
         """Close the record for good, and release the right to write."""

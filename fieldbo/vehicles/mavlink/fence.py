@@ -1,4 +1,4 @@
-"""The area that a vehicle must not leave: corners, altitudes, and a distance from the frame's origin."""
+"""The limits in a vehicle file: corners, altitudes, and a distance from the frame's origin."""
 
 from __future__ import annotations
 
@@ -6,31 +6,19 @@ import math
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike
 from pydantic import Field
-from shapely.geometry import LineString, Point, Polygon
+from shapely.geometry import Polygon
 
-from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.vehicles.remote.settings import Limit
 
-_METRES_PER_DEGREE = 111_195.0
-
 
 @settings("fence")
 class Fence:
-    """A fence that fieldbo checks before it sends a waypoint, along with the straight path there.
+    """Limits in addition to those of the world, which `fieldbo.vehicles.mavlink.geofence` combines.
 
-    It does not replace the vehicle's own fence, which also works when the link is down.
-
-    Examples
-    --------
-    >>> bay = Fence(corners=((47.0, 8.0), (47.0, 8.1), (47.1, 8.1), (47.1, 8.0)), highest=500.0)
-    >>> bay.objection([47.05, 8.05, 480.0]) is None
-    True
-    >>> bay.objection([47.05, 8.05, 520.0])
-    'altitude 520 m is above the fence at 500 m'
+    fieldbo checks them before it sends a waypoint, along with the straight path there.
     """
 
     corners: tuple[tuple[float, float], ...] = ()
@@ -60,41 +48,3 @@ class Fence:
             raise InputError(
                 f"lowest = {self.lowest}", expected=f"below highest, {self.highest}", where="fence.lowest"
             )
-
-    def objection(
-        self, target: ArrayLike, start: ArrayLike | None = None, origin: ArrayLike | None = None
-    ) -> str | None:
-        """Return why the vehicle must not go to a place; None if it may.
-
-        Parameters
-        ----------
-        target : (3,) array
-            Latitude, longitude, altitude.
-        start : (3,) array, optional
-            Where the vehicle is; the straight path from there is checked, too. A vehicle outside may come in.
-        origin : (3,) array, optional
-            Centre of `radius`.
-        """
-        latitude, longitude, altitude = np.asarray(target, dtype=float)
-        if altitude < self.lowest:
-            return f"altitude {altitude:.6g} m is below the fence at {self.lowest:g} m"
-        if altitude > self.highest:
-            return f"altitude {altitude:.6g} m is above the fence at {self.highest:g} m"
-        place = f"{latitude:.6f}, {longitude:.6f}"
-        if origin is not None and (far := _apart_m(np.asarray(target), np.asarray(origin))) > self.radius:
-            return f"{place} is {far:.0f} m from the origin, beyond the fence at {self.radius:g} m"
-        if self.corners:
-            area, end = Polygon(self.corners), (latitude, longitude)
-            if not area.covers(Point(end)):
-                return f"{place} is outside the fence"
-            begin = end if start is None else tuple(np.asarray(start, dtype=float)[:2])
-            inside = area.covers(Point(begin))
-            if inside and not area.covers(LineString([begin, end])):
-                return f"the path to {place} leads out of the fence"
-        return None
-
-
-def _apart_m(a: Array, b: Array) -> float:
-    """Return the distance between two places in metres, accurate to 1% over a vehicle's range."""
-    north, east = (a[:2] - b[:2]) * _METRES_PER_DEGREE
-    return math.hypot(north, east * math.cos(math.radians((a[0] + b[0]) / 2)))

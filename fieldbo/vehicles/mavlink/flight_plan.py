@@ -1,32 +1,35 @@
-"""Plans that an autopilot follows by itself: QGroundControl's file format, and MAVLink's mission protocol.
+"""Plans that an autopilot follows by itself, in QGroundControl's file format and as MAVLink items.
 
-A plan is a sequence of waypoints. Taking off and landing are up to the pilot.
+A plan is a sequence of waypoints that follow the routes as they were priced, around obstacles. Taking off and
+landing are up to the pilot.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fieldbo._numerics.arrays import Array
-from fieldbo.domain.frame import Ground
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError, VehicleError
+from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.station import mavutil, opened
+from fieldbo.vehicles.mavlink.transfer import Item, Transfer, settle_fence
+from fieldbo.vehicles.mavlink.wire import mavutil, opened
 
-_WAYPOINT = 16  # MAV_CMD_NAV_WAYPOINT
-_ARDUPILOT = 3  # MAV_AUTOPILOT_ARDUPILOTMEGA
-_CANCELLED = 15  # MAV_MISSION_OPERATION_CANCELLED: the vehicle aborted the transfer
-_TRIES = 8
-_HEARTBEAT_S = 30.0
-_QUIET_S = 3.0  # restart a transfer after this much silence
+_WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
+_SHOOT, _CAPTURE = 203, 2000  # MAV_CMD_DO_DIGICAM_CONTROL, MAV_CMD_IMAGE_START_CAPTURE
+_MISSION_FRAME = 2  # MAV_FRAME_MISSION: the item has no place
+_FIRMWARE = {None: 0, "ardupilot": 3, "px4": 12}  # MAV_AUTOPILOT
+_VEHICLES = {None: 0, "plane": 1, "copter": 2, "rover": 10, "boat": 11, "submarine": 12}  # MAV_TYPE
+_USUAL_SPEED = 5.0
+_SAME = 1e-9  # times the extent; points closer than this are the same
 
 
 @dataclass(frozen=True)
@@ -41,79 +44,171 @@ class Waypoint:
         Metres, measured as the link's `altitude` states.
     stay_s : float
         How long to stay there, in seconds.
+    is_site : bool
+        Whether a sample is taken there; at others, the route only bends.
     """
 
     latitude: float
     longitude: float
     altitude: float
     stay_s: float = 0.0
+    is_site: bool = True
 
 
-def waypoints(sites: ArrayLike, ground: Ground, link: MavlinkSettings, stay_s: float = 0.0) -> list[Waypoint]:
-    """Return waypoints for sites (k, d) in order; consecutive repeats become one.
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The points that a vehicle passes in straight legs.
+
+    Attributes
+    ----------
+    points : (k, d) array
+        The first is the mission's start.
+    is_site : (k,) bool array
+        Where a sample is taken.
+    """
+
+    points: Array
+    is_site: Mask
+
+
+def track(mission: Mission, stops: Sequence[tuple[Array, Array]]) -> Track:
+    """Return the routes from a mission's start to sites in order, and home if there is one.
+
+    Parameters
+    ----------
+    mission : Mission
+    stops : sequence of (d,) array and (n, d) array
+        Sites, and the routes of their orders. A site where no vehicle can go, such as that of a reading taken
+        in an obstacle's clearance, is replaced by the nearest site of the world. A route that does not lead
+        from the previous site to this one, such as an empty one, is replaced by the world's.
 
     Raises
     ------
     InputError
-        There are no sites, or a leg leads out of the link's fence.
+        There are no sites.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> wall = fieldbo.load_mission("wall-damage-map")
+    >>> straight = np.empty((0, 2))
+    >>> track(wall, [(np.array([7.0, 4.0]), straight)]).points.round(1).tolist()
+    [[2.0, 0.0], [5.7, 2.3], [7.0, 4.0], [5.7, 2.3], [2.0, 0.0]]
+    """
+    domain, spec = mission.world.domain, mission.vehicles[0]
+    if not stops:
+        raise InputError("the plan has no sites", expected="at least one site")
+    points, is_site = [spec.start], [False]
+    near = _SAME * float(domain.extent.max())
+    for place, ordered in stops:
+        end = place if domain.contains(place)[0] else domain.sites[domain.nearest(place)]
+        fits = len(ordered) > 0 and np.allclose(ordered[[0, -1]], [points[-1], end], rtol=0, atol=near)
+        route = ordered if fits else mission.world.cost.path(points[-1], end)
+        points += [*route[1:-1], end]
+        is_site += [*[False] * (len(route) - 2), True]
+    if spec.home is not None:
+        back = mission.world.cost.path(points[-1], spec.home)[1:]
+        points += list(back)
+        is_site += [False] * len(back)
+    return Track(np.array(points), np.array(is_site))
+
+
+def waypoints(way: Track, fence: GeoFence, stay_s: float = 0.0) -> list[Waypoint]:
+    """Return waypoints for a track, without its start; consecutive repeats become one.
+
+    Parameters
+    ----------
+    way : Track
+    fence : GeoFence
+    stay_s : float
+        How long to stay at each site, in seconds.
+
+    Raises
+    ------
+    InputError
+        A leg leads out of the fence.
 
     Examples
     --------
     >>> from fieldbo.domain.axes import Axis
     >>> from fieldbo.domain.frame import Frame, Origin
     >>> ground = Frame(Origin(47.31, 8.58, 406.0), along="x").over([Axis("x", "m", 0, 900)])
-    >>> route = waypoints([[0.0], [500.0]], ground, MavlinkSettings("udpin:0.0.0.0:14550", reading="chl"))
-    >>> [round(waypoint.longitude, 4) for waypoint in route]
-    [8.58, 8.5866]
+    >>> way = Track(np.array([[0.0], [100.0], [500.0]]), np.array([False, False, True]))
+    >>> [(round(point.longitude, 4), point.stay_s) for point in waypoints(way, GeoFence(ground), 4.0)]
+    [(8.5813, 0.0), (8.5866, 4.0)]
     """
-    if not np.size(sites):
-        raise InputError("the plan has no sites", expected="at least one site")
-    rows = np.atleast_2d(np.asarray(sites, dtype=float))
-    changed = np.append(True, (np.diff(rows, axis=0) != 0).any(axis=1))
-    places: Array = ground.geodetic(rows[changed])
-    origin = ground.origin
-    assert origin is not None
-    for k, place in enumerate(places if link.fence is not None else []):
-        assert link.fence is not None
-        before = places[k - 1] if k else None
-        why = link.fence.objection(place, before, [origin.latitude, origin.longitude, 0.0])
+    places = fence.ground.geodetic(way.points).tolist()
+    for k in range(1, len(places)):
+        why = fence.objection(places[k], places[k - 1])
         if why is not None:
-            raise InputError(
-                f"waypoint {k + 1}: {why}", expected="a route within the fence", where="link.fence"
-            )
-    return [Waypoint(place[0], place[1], place[2], stay_s) for place in places.tolist()]
+            raise InputError(f"waypoint {k}: {why}", expected="a route within the fence", where="link.fence")
+    stop = np.cumsum(np.append(False, (np.diff(way.points, axis=0) != 0).any(axis=1)))
+    found = []
+    for number in range(int(stop[-1]) + 1):
+        together = np.flatnonzero(stop == number)
+        is_site = bool(way.is_site[together].any())
+        if number > 0 or is_site:
+            latitude, longitude, altitude = places[together[0]]
+            stay = stay_s if is_site else 0.0
+            found.append(Waypoint(latitude, longitude, altitude, stay, is_site))
+    return found
+
+
+def items(route: Sequence[Waypoint], link: MavlinkSettings) -> list[Item]:
+    """Return the items of a mission: speed and heading first, then waypoints, with a photo at each site."""
+    found = []
+    if link.speed is not None:
+        found.append(Item(_SPEED, _MISSION_FRAME, (1.0, link.speed, -1.0, 0.0)))  # over ground
+    yaw = math.nan if link.yaw is None else link.yaw
+    if link.yaw is not None and link.firmware == "ardupilot":  # which ignores the heading of a waypoint
+        found.append(Item(_YAW, _MISSION_FRAME, (yaw, 0.0, 0.0, 0.0)))
+    frame = 5 if link.altitude == "absolute" else 6  # MAV_FRAME_GLOBAL_INT, _GLOBAL_RELATIVE_ALT_INT
+    for point in route:
+        params = (point.stay_s, 0.0, 0.0, yaw)
+        found.append(Item(_WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
+        if link.camera and point.is_site:
+            found.append(_photo(link))
+    return found
+
+
+def _photo(link: MavlinkSettings) -> Item:
+    """Return an item that takes one photo; all versions of ArduPilot support the older command."""
+    if link.firmware == "ardupilot":
+        return Item(_SHOOT, _MISSION_FRAME, (0.0, 0.0, 0.0, 0.0), x=1.0)
+    return Item(_CAPTURE, _MISSION_FRAME, (0.0, 0.0, 1.0, 0.0))
 
 
 # -- QGroundControl ----------------------------------------------------------------------------------------
 
 
-def plan_file(route: Sequence[Waypoint], ground: Ground, link: MavlinkSettings) -> str:
-    """Return the text of a ``.plan`` file, including the link's fence.
+def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings) -> str:
+    """Return the text of a ``.plan`` file, including the fence.
 
     Parameters
     ----------
     route : sequence of Waypoint
-    ground : Ground
-        Its origin becomes the planned home.
+    fence : GeoFence
+        The origin of its ground becomes the planned home.
     link : MavlinkSettings
     """
-    origin = ground.origin
+    origin = fence.ground.origin
     assert origin is not None
+    speed = _USUAL_SPEED if link.speed is None else link.speed
     plan = {
         "fileType": "Plan",
         "groundStation": "fieldbo",
         "version": 1,
         "mission": {
             "version": 2,
-            "firmwareType": 0,
-            "vehicleType": 0,
+            "firmwareType": _FIRMWARE[link.firmware],
+            "vehicleType": _VEHICLES[link.vehicle],
             "globalPlanAltitudeMode": _altitude_mode(link),
-            "cruiseSpeed": 5,
-            "hoverSpeed": 5,
+            "cruiseSpeed": speed,
+            "hoverSpeed": speed,
             "plannedHomePosition": [origin.latitude, origin.longitude, origin.altitude],
-            "items": [_item(number, waypoint, link) for number, waypoint in enumerate(route, start=1)],
+            "items": [_simple(number, item, link) for number, item in enumerate(items(route, link), start=1)],
         },
-        "geoFence": _geofence(ground, link),
+        "geoFence": _geofence(fence),
         "rallyPoints": {"points": [], "version": 2},
     }
     return json.dumps(plan, indent=4, allow_nan=False) + "\n"
@@ -123,153 +218,84 @@ def _altitude_mode(link: MavlinkSettings) -> int:
     return 2 if link.altitude == "absolute" else 1
 
 
-def _item(number: int, waypoint: Waypoint, link: MavlinkSettings) -> dict[str, Any]:
+def _simple(number: int, item: Item, link: MavlinkSettings) -> dict[str, Any]:
     """Return a simple item; a yaw of null leaves the heading to the vehicle."""
-    return {
+    params = [None if math.isnan(value) else value for value in (*item.params, item.x, item.y, item.z)]
+    simple = {
         "type": "SimpleItem",
         "autoContinue": True,
-        "command": _WAYPOINT,
+        "command": item.command,
         "doJumpId": number,
-        "frame": 0 if link.altitude == "absolute" else 3,  # MAV_FRAME_GLOBAL, _GLOBAL_RELATIVE_ALT
-        "params": [waypoint.stay_s, 0, 0, None, waypoint.latitude, waypoint.longitude, waypoint.altitude],
-        "Altitude": waypoint.altitude,
-        "AltitudeMode": _altitude_mode(link),
-        "AMSLAltAboveTerrain": None,
+        "frame": {5: 0, 6: 3}.get(item.frame, item.frame),  # in files, as if degrees were no integers
+        "params": params,
     }
+    if item.command == _WAYPOINT:
+        mode = _altitude_mode(link)
+        simple |= {"Altitude": item.z, "AltitudeMode": mode, "AMSLAltAboveTerrain": None}
+    return simple
 
 
-def _geofence(ground: Ground, link: MavlinkSettings) -> dict[str, Any]:
-    """Return the fence's polygon (clockwise) and circle."""
-    from shapely.geometry import Polygon
-
-    polygons, circles, fence, origin = [], [], link.fence, ground.origin
-    assert origin is not None
-    if fence is not None and fence.corners:
-        by_longitude = Polygon([(longitude, latitude) for latitude, longitude in fence.corners])
-        corners = list(fence.corners[::-1] if by_longitude.exterior.is_ccw else fence.corners)
-        polygons.append({"inclusion": True, "polygon": [list(corner) for corner in corners], "version": 1})
-    if fence is not None and math.isfinite(fence.radius):
-        circle = {"center": [origin.latitude, origin.longitude], "radius": fence.radius}
-        circles.append({"circle": circle, "inclusion": True, "version": 1})
+def _geofence(fence: GeoFence) -> dict[str, Any]:
+    """Return the fence's polygons and circles."""
+    polygons = [
+        {"inclusion": zone.inclusion, "polygon": [list(corner) for corner in zone.corners], "version": 1}
+        for zone in fence.zones
+        if zone.corners
+    ]
+    circles = [
+        {
+            "circle": {"center": list(zone.centre), "radius": zone.radius},
+            "inclusion": zone.inclusion,
+            "version": 1,
+        }
+        for zone in fence.zones
+        if not zone.corners
+    ]
     return {"circles": circles, "polygons": polygons, "version": 2}
 
 
-# -- the mission protocol ----------------------------------------------------------------------------------
+# -- upload ------------------------------------------------------------------------------------------------
 
 
-def upload(route: Sequence[Waypoint], ground: Ground, link: MavlinkSettings) -> None:
-    """Upload the route to the vehicle, replacing its mission.
-
-    The vehicle requests one item after the other, and lost ones again; a transfer that falls silent is
-    restarted.
+@contextmanager
+def _open(link: MavlinkSettings) -> Iterator[Transfer]:
+    """Open the link for transfers.
 
     Raises
     ------
     VehicleError
-        No vehicle answers, it does not accept the mission, or the link is too poor.
+        The link cannot be opened, or breaks.
     """
     module = mavutil(link)
     try:
-        wire = opened(link.connection, module, system=link.own_system, component=190, baud=link.baud)
+        wire = opened(link, link.connection, module, system=link.own_system, component=190)
     except OSError as error:
         raise VehicleError(f"{link.connection} cannot be opened: {error}") from None
     try:
-        _Transfer(wire, link, route, ground, module.mavlink.enums["MAV_MISSION_RESULT"]).run()
+        yield Transfer(wire, link, module.mavlink.enums["MAV_MISSION_RESULT"])
     except OSError as error:
-        raise VehicleError(f"the link broke during the upload: {error}") from None
+        raise VehicleError(f"the link broke during the transfer: {error}") from None
     finally:
         wire.close()
 
 
-class _Transfer:
-    """One mission on its way to a vehicle."""
+def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings) -> list[str]:
+    """Upload the route to the vehicle, replacing its mission, and settle the fence; return what to report.
 
-    def __init__(
-        self,
-        wire: Any,
-        link: MavlinkSettings,
-        route: Sequence[Waypoint],
-        ground: Ground,
-        results: dict[int, Any],
-    ) -> None:
-        self.wire, self.link, self.results = wire, link, results
-        origin = ground.origin
-        assert origin is not None
-        self.home = Waypoint(origin.latitude, origin.longitude, origin.altitude)
-        self.items = list(route)
-        self._beat_s = -math.inf
+    The vehicle's own fence is compared with `fence`, and replaced only if the link's `upload_fence` says so.
 
-    def run(self) -> None:
-        """Send the mission, with retries."""
-        heartbeat = self._next(_HEARTBEAT_S, "HEARTBEAT")
-        if heartbeat is None:
-            raise VehicleError(
-                f"no vehicle answers at {self.link.address}: no heartbeat of system {self.link.system}"
-            )
-        if heartbeat.autopilot == _ARDUPILOT:
-            self.items.insert(0, self.home)  # ArduPilot overwrites item 0 with its home
-        for _ in range(_TRIES):
-            if self._try():
-                return
-        raise VehicleError(
-            f"the vehicle did not accept the mission in {_TRIES} tries: the link is too poor, or the vehicle "
-            "accepts none (the simulated boat does not)"
-        )
-
-    def _try(self) -> bool:
-        """Try once; return True if the vehicle accepted all items."""
-        link, mav = self.link, self.wire.mav
-        mav.mission_count_send(link.system, link.component, len(self.items), 0)
-        while True:
-            message = self._next(_QUIET_S, "MISSION_REQUEST_INT", "MISSION_REQUEST", "MISSION_ACK")
-            if message is None:
-                return False
-            if message.get_type() != "MISSION_ACK":
-                self._send_item(message.seq)
-            elif message.type == 0:
-                return True
-            elif message.type == _CANCELLED:
-                return False
-            else:
-                raise VehicleError(f"the vehicle rejected the mission: {self._name(message.type)}")
-
-    def _send_item(self, number: int) -> None:
-        if not 0 <= number < len(self.items):
-            return
-        waypoint, link = self.items[number], self.link
-        self.wire.mav.mission_item_int_send(
-            link.system,
-            link.component,
-            number,
-            5 if link.altitude == "absolute" else 6,  # MAV_FRAME_GLOBAL_INT, _GLOBAL_RELATIVE_ALT_INT
-            _WAYPOINT,
-            int(number == 0),
-            1,
-            waypoint.stay_s,
-            0.0,
-            0.0,
-            math.nan,
-            round(waypoint.latitude * 1e7),
-            round(waypoint.longitude * 1e7),
-            waypoint.altitude,
-            0,
-        )
-
-    def _next(self, patience_s: float, *kinds: str) -> Any:
-        """Return the next message of these kinds from the vehicle to us; None if none comes in time."""
-        end = time.monotonic() + patience_s
-        while (left := end - time.monotonic()) > 0:
-            if time.monotonic() > self._beat_s + 1.0:
-                self._beat_s = time.monotonic()
-                self.wire.mav.heartbeat_send(6, 8, 0, 0, 4)
-            message = self.wire.recv_match(type=list(kinds), blocking=True, timeout=min(left, 0.5))
-            if message is None or message.get_srcSystem() != self.link.system:
-                continue
-            target = getattr(message, "target_system", self.link.own_system)
-            if message.get_srcComponent() == self.link.component and target in (0, self.link.own_system):
-                return message
-        return None
-
-    def _name(self, result: int) -> str:
-        entry = self.results.get(result)
-        return f"error {result}" if entry is None else str(entry.name).removeprefix("MAV_MISSION_").lower()
+    Raises
+    ------
+    VehicleError
+        No vehicle answers, it does not accept the mission or the fence, or the link is too poor.
+    """
+    origin = fence.ground.origin
+    assert origin is not None
+    with _open(link) as wire:
+        mission = items(route, link)
+        if wire.autopilot() == _FIRMWARE["ardupilot"]:  # which overwrites item 0 with its home
+            home = Waypoint(origin.latitude, origin.longitude, origin.altitude, is_site=False)
+            mission = [items([home], link)[-1], *mission]
+        notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
+        wire.upload(mission)
+    return notes

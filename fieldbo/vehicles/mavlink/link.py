@@ -13,7 +13,9 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
+from fieldbo.vehicles.mavlink.geofence import check_geofence, geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Connection, Link, OnReport
 
 
@@ -33,8 +35,10 @@ class Mavlink(MavlinkSettings, Link):
         ------
         VehicleError
             pymavlink is not installed, the domain's place is unknown, or the sensor has several settings.
+        InputError
+            The fence contradicts the world or the mission.
         """
-        ground = located(ground, mission.world.domain.axes)
+        ground = located(ground, mission.world.domain.axes, self.stand_off)
         if mission.world.sensor.settings > 1:
             raise VehicleError(
                 f"the sensor of {mission.world.name} has {mission.world.sensor.settings} settings, "
@@ -42,4 +46,7 @@ class Mavlink(MavlinkSettings, Link):
             )
         from fieldbo.vehicles.mavlink.station import GroundStation
 
-        return GroundStation(self, ground, on_report)
+        _ = self.signing_key  # raises an error here rather than in the station's thread
+        fence = geofence(mission, ground, self.fence)
+        check_geofence(fence, mission)
+        return GroundStation(self, fence, Fixes(mission), on_report)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.frame import Ground, example
+from fieldbo.domain.frame import Ground, Origin, example
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence import Fence
@@ -32,8 +36,9 @@ class MavlinkSettings:
     """System id of the vehicle."""
     component: SystemId = 1
     """Component id of the vehicle's autopilot."""
-    own_system: SystemId = 254
-    """System id of fieldbo as a ground station; no other ground station may use it."""
+    own_system: SystemId = 255
+    """System id of fieldbo as a ground station; no other ground station may use it. The autopilot's ground
+    station failsafe watches one id, usually 255 (ArduPilot: MAV_GCS_SYSID or SYSID_MYGCS)."""
     altitude: Literal["absolute", "relative"] = "absolute"
     """What the frame's altitude is measured from: "absolute" for sea level, "relative" for the place where
     the vehicle was armed (its home)."""
@@ -42,9 +47,28 @@ class MavlinkSettings:
     baud: int = 57_600
     """Baud rate of a serial port."""
     fence: Fence | None = None
-    """Area that the vehicle must not leave; waypoints that lie or lead outside are rejected. Every key is
-    optional: { corners = [[47.2, 8.5], [47.2, 8.7], [47.4, 8.6]], lowest = 380, highest = 420,
-    radius = 2000 }."""
+    """Limits in addition to the world's outline and obstacles; waypoints that lie or lead outside are
+    rejected. Every key is optional: { corners = [[47.2, 8.5], [47.2, 8.7], [47.4, 8.6]], lowest = 380,
+    highest = 420, radius = 2000 }."""
+    upload_fence: bool = False
+    """Replace the vehicle's own fence by fieldbo's before the first order and with plan --upload; by default
+    it is only compared, and differences are reported."""
+    firmware: Literal["ardupilot", "px4"] | None = None
+    """Firmware of the autopilot, for plans."""
+    vehicle: Literal["boat", "rover", "copter", "plane", "submarine"] | None = None
+    """Type of the vehicle, for plans."""
+    speed: Annotated[float, Field(gt=0)] | None = None
+    """Speed over ground in plans, in m/s."""
+    yaw: Annotated[float, Field(ge=0, lt=360)] | None = None
+    """Heading at the waypoints of plans, in degrees clockwise from north; on ArduPilot it needs
+    WP_YAW_BEHAVIOR = 0."""
+    stand_off: float = 0.0
+    """Distance in metres from a vertical world, such as a facade: to the right of the direction of its
+    horizontal axis, or to the left if negative."""
+    camera: bool = False
+    """Whether plans take a photo at each site."""
+    signing_key_from: str | None = None
+    """Environment variable that holds the passphrase with which messages are signed, as in MAVProxy."""
 
     def __post_init__(self) -> None:
         scheme, _, rest = self.connection.partition(":")
@@ -66,6 +90,29 @@ class MavlinkSettings:
                 expected="a number other than system",
                 where="link.own_system",
             )
+        if not math.isfinite(self.stand_off):
+            raise InputError(
+                f"stand_off = {self.stand_off}", expected="a finite number of metres", where="link.stand_off"
+            )
+
+    @property
+    def signing_key(self) -> bytes | None:
+        """The key of 32 bytes that signs messages; None to sign none.
+
+        Raises
+        ------
+        VehicleError
+            The environment variable is not set.
+        """
+        if self.signing_key_from is None:
+            return None
+        passphrase = os.environ.get(self.signing_key_from)
+        if not passphrase:
+            raise VehicleError(
+                f"the environment variable {self.signing_key_from} is not set: it holds the passphrase that "
+                "signs MAVLink messages"
+            )
+        return hashlib.sha256(passphrase.encode()).digest()
 
     @property
     def address(self) -> str:
@@ -83,17 +130,30 @@ def _is_host_and_port(text: str) -> bool:
     return bool(host) and ":" not in host and port.isdecimal() and 0 < int(port) < 65_536
 
 
-def located(ground: Ground | None, axes: Sequence[Axis]) -> Ground:
-    """Return the ground if its origin is known.
+def located(ground: Ground | None, axes: Sequence[Axis], stand_off: float = 0.0) -> Ground:
+    """Return the ground if its origin is known, moved by the distance to keep from a vertical world.
 
     Raises
     ------
     VehicleError
         There is no ground, or its origin is unknown.
+    InputError
+        The world is not vertical, but `stand_off` is not 0.
     """
     if ground is None or ground.origin is None:
         raise VehicleError(
             "a MAVLink vehicle needs latitude and longitude, but nothing says where the domain lies\n"
             f"  fix:      add to the vehicle file, with your own place:\n\n{example(axes)}"
         )
-    return ground
+    if stand_off == 0.0:
+        return ground
+    flat = ground.towards[:, ground.towards[2] == 0]
+    if flat.shape[1] != 1 or ground.towards.shape[1] != 2:
+        raise InputError(
+            f"stand_off = {stand_off:g}, but the world is not vertical",
+            expected="a world with one horizontal axis and one of height or depth",
+            where="link.stand_off",
+        )
+    (east, north, _) = flat[:, 0]
+    latitude, longitude, altitude = ground.degrees([[stand_off * north, -stand_off * east, 0.0]])[0].tolist()
+    return replace(ground, origin=Origin(latitude, longitude, altitude))

@@ -7,29 +7,36 @@ Who has control of the vehicle:
 - Once in that mode, it never requests it again. Whoever switches the vehicle to another mode, or disarms it,
   has control: the goal under way ends there, cut short, and fieldbo sends nothing more. The next goal waits
   until someone returns control by selecting the guided mode. A restart of the vehicle resets all this.
+- To hold, fieldbo sends the vehicle to where it plausibly is, and keeps the guided mode: in other modes, a
+  boat drifts, or a drone obeys the sticks of a remote control that nobody holds.
+
+The autopilot's ground station failsafe watches fieldbo's heartbeats, sent each second as system `own_system`.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from errno import EADDRINUSE
 from functools import partial
-from importlib import import_module
 from queue import SimpleQueue
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
+from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.transfer import Transfer, settle_fence
+from fieldbo.vehicles.mavlink.wire import Sequence, lock_file, mavutil, opened
+from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,
@@ -40,8 +47,14 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     PositionReport,
     Reading,
+    Taken,
     Unreachable,
 )
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+_log = logging.getLogger(__name__)
 
 _TURN_S = 0.05
 _HEARTBEAT_S = 1.0  # usual interval of ground stations and vehicles
@@ -50,58 +63,14 @@ _INSIST_S, _REMIND_S = 2.0, 5.0  # ArduPilot replans at each target: after _INSI
 _REQUEST_S = 1.0
 _REOPEN_S = 1.0  # wait before reopening a broken link
 _STALE_S = 2.0  # request positions if none came for this long
-_OVERTAKE_S = 1.0  # packets overtake each other by less than this
+_OTHERS = 3  # heartbeats of another ground station after which it is reported
 _SET_BACK_MS, _FRESH_MS = 2_000, 60_000  # a clock set back this far, to less than that, means a restart
 
+_STATION = 6  # MAV_TYPE_GCS
 _POSITION_ONLY = 0b110111111000  # mask of a target without velocity, acceleration, yaw and yaw rate
 _FRAMES = {"absolute": 5, "relative": 6}  # MAV_FRAME_GLOBAL_INT, MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
 _OFFBOARD = 6  # PX4's main mode
 _STREAMS = {33: 5.0, 147: 1.0}  # GLOBAL_POSITION_INT, BATTERY_STATUS: rates in Hz
-
-
-def mavutil(link: MavlinkSettings) -> ModuleType:
-    """Return pymavlink's `mavutil`, set to MAVLink 2.
-
-    Raises
-    ------
-    VehicleError
-        pymavlink is not installed, or pyserial is missing for a serial port.
-    """
-    if link.serial:
-        _import("serial", "pyserial")
-    os.environ["MAVLINK20"] = "1"  # read by pymavlink when it is imported
-    os.environ.setdefault("MAVLINK_DIALECT", "common")
-    return _import("pymavlink.mavutil", "pymavlink")
-
-
-def _import(module: str, package: str) -> ModuleType:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise VehicleError(
-            f"{package} is not installed\n  fix:      pip install 'fieldbo[mavlink]'"
-        ) from None
-
-
-def opened(address: str, module: ModuleType, *, system: int, component: int, baud: int = 57_600) -> Any:
-    """Return an open connection to `address` for a system and component.
-
-    It raises an error if the TCP connection closes.
-
-    Raises
-    ------
-    OSError
-        The connection cannot be opened.
-    """
-    wire = module.mavlink_connection(
-        address, baud=baud, source_system=system, source_component=component, retries=1, udp_timeout=10
-    )
-
-    def ended() -> None:
-        raise ConnectionError(f"{address} hung up")
-
-    wire.handle_eof = wire.handle_disconnect = ended
-    return wire
 
 
 class _Control(Enum):
@@ -128,36 +97,26 @@ class _Timer:
         return True
 
 
-@dataclass
-class Sequence:
-    """Recognises new packets: each component numbers its own from 0 to 255, then starts over."""
-
-    newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
-
-    def is_new(self, message: Any) -> bool:
-        """Return True unless the packet is a duplicate or was overtaken by another."""
-        sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
-        newest, came_s = self.newest.get(sender, (0, -math.inf))
-        now = time.monotonic()
-        if (newest - number) % 256 < 128 and now < came_s + _OVERTAKE_S:
-            return False
-        self.newest[sender] = number, now
-        return True
-
-
 class GroundStation(Connection):
     """The ground station. Its state belongs to its one thread, which executes what is put into `_todo`."""
 
-    def __init__(self, link: MavlinkSettings, ground: Ground, on_report: OnReport) -> None:
-        self._link, self._mavutil, self._ground, self._report = link, mavutil(link), ground, on_report
+    def __init__(
+        self, link: MavlinkSettings, fence: GeoFence, fixes: Fixes[Array], on_report: OnReport
+    ) -> None:
+        self._link, self._mavutil, self._ground, self._report = link, mavutil(link), fence.ground, on_report
+        self._fence, self._fence_is_settled, self._fixes = fence, False, fixes
         self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._closing = threading.Event()
+        self._broken = ""  # why there is no connection
+        self._lock: BaseFileLock | None = None
+        self._sent: deque[int] = deque(maxlen=30)  # sequence numbers of our latest heartbeats
+        self._others = 0
         self._wire: Any = None
         self._control = _Control.FREE
         self._goal: Goal | None = None
         self._began_s = 0.0
         self._target: Array | None = None  # latitude, longitude, altitude
-        self._to_stay = False  # at the next position that arrives
+        self._to_stay = False  # at the next plausible position
         self._target_ms = 0  # time of the target: tells two visits to the same place apart
         self._opened_s = time.monotonic()
         self._position: Array | None = None
@@ -165,6 +124,7 @@ class GroundStation(Connection):
         self._mode: tuple[int, int, int] | None = None  # the guided mode, as requested
         self._sequence = Sequence()
         self._boot_ms = 0
+        self._last_reading: tuple[int, int, int, str] | None = None  # who sent it, when, and its value
         self._keeps_target = False  # whether the autopilot remembers a target
         self._insist_until_s = 0.0
         self._heartbeat, self._sending = _Timer(_HEARTBEAT_S), _Timer(_TARGET_S)
@@ -173,6 +133,20 @@ class GroundStation(Connection):
         self._thread.start()
 
     # -- called by others ------------------------------------------------------------------------------
+
+    def claim(self, session: str, mission: str) -> None:
+        """Lock the connection on this machine: UDP would let two programs share a port, each half deaf."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(lock_file(self._link), timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            self._report(self._in_use())
+        except OSError:  # another user's
+            return
+        else:
+            self._lock = lock
 
     def go(self, goal: Goal) -> None:
         self._todo.put(partial(self._go, goal))
@@ -183,9 +157,17 @@ class GroundStation(Connection):
     def hold(self) -> None:
         self._todo.put(self._hold)
 
+    def unsent(self) -> str:
+        if self._broken or not self._todo.empty():
+            return self._broken or "it waits to be sent"
+        in_control = self._control in (_Control.REQUESTED, _Control.OURS)
+        return "no plausible position of the vehicle is known" if self._to_stay and in_control else ""
+
     def close(self) -> None:
         self._closing.set()
         self._thread.join(2.0)
+        if self._lock is not None:
+            self._lock.release()
 
     # -- the thread ------------------------------------------------------------------------------------
 
@@ -194,12 +176,13 @@ class GroundStation(Connection):
         while not self._closing.is_set():
             try:
                 self._wire = opened(
+                    link,
                     link.connection,
                     self._mavutil,
                     system=link.own_system,
                     component=self._mavutil.mavlink.MAV_COMP_ID_MISSIONPLANNER,
-                    baud=link.baud,
                 )
+                self._broken = ""
                 try:
                     while not self._closing.is_set():
                         self._turn()
@@ -207,17 +190,26 @@ class GroundStation(Connection):
                 finally:
                     self._wire.close()
             except OSError as error:
-                self._report(Unreachable(f"{link.connection}: {error}"))
+                self._broken = f"{link.connection}: {error}"
+                self._report(self._in_use() if error.errno == EADDRINUSE else Unreachable(self._broken))
                 self._closing.wait(_REOPEN_S)
+
+    def _in_use(self) -> Taken:
+        return Taken(
+            f"another program uses {self._link.connection}: another fieldbo, or a ground station",
+            "stop it, or have a router such as mavlink-router send the vehicle's messages to two ports",
+        )
 
     def _turn(self) -> None:
         """Execute what was put in, process the next message, and send what is due."""
         while not self._todo.empty():
             self._todo.get()()
         message = self._wire.recv_match(blocking=True, timeout=_TURN_S)
-        from_vehicle = message is not None and message.get_srcSystem() == self._link.system
-        if from_vehicle and self._sequence.is_new(message):
-            self._receive(message)
+        sender = None if message is None else message.get_srcSystem()
+        if sender == self._link.system:
+            self._take(message)
+        elif sender == self._link.own_system and message.get_type() == "HEARTBEAT":
+            self._take_other_station(message)
         self._send_what_is_due()
 
     def _flush(self) -> None:
@@ -228,14 +220,18 @@ class GroundStation(Connection):
 
     def _send_what_is_due(self) -> None:
         if self._heartbeat.due():
-            self._wire.mav.heartbeat_send(6, 8, 0, 0, 4)  # a ground station, no autopilot, active
+            self._sent.append(self._wire.mav.seq)
+            self._wire.mav.heartbeat_send(_STATION, 8, 0, 0, 4)  # without an autopilot, active
         if not self._position_is_fresh and self._streams.due():
             for number, hertz in _STREAMS.items():
                 self._command(511, number, 1e6 / hertz)  # MAV_CMD_SET_MESSAGE_INTERVAL, in microseconds
         if self._mode is None or self._control not in (_Control.REQUESTED, _Control.OURS):
             return
-        if self._to_stay and self._position is not None and self._position_is_fresh:
-            self._aim(self._position)
+        if not self._fence_is_settled and self._goal is not None:
+            self._settle_fence()
+            return
+        if self._to_stay and self._position_is_fresh and (place := self._fixes.plausible()) is not None:
+            self._aim(place)
         remind = self._keeps_target and time.monotonic() > self._insist_until_s
         self._sending.every_s = _REMIND_S if remind else _TARGET_S
         if self._target is not None and self._sending.due():
@@ -269,7 +265,7 @@ class GroundStation(Connection):
 
     def _go(self, goal: Goal) -> None:
         target = self._ground.geodetic(goal.site)[0]
-        if self._link.fence is not None and (why := self._objection(target)) is not None:
+        if not goal.home and (why := self._fence.objection(target, self._position)) is not None:
             self._report(GoalRejected(goal.id, why))
             return
         self._goal, self._began_s = goal, time.monotonic()
@@ -277,18 +273,26 @@ class GroundStation(Connection):
         if self._control is _Control.FREE:
             self._control = _Control.REQUESTED
 
-    def _objection(self, target: Array) -> str | None:
-        assert self._link.fence is not None
-        origin = self._ground.origin
-        assert origin is not None
-        return self._link.fence.objection(target, self._position, [origin.latitude, origin.longitude, 0.0])
+    def _settle_fence(self) -> None:
+        """Compare the vehicle's own fence with ours, and upload ours if asked to, before the first target."""
+        results = self._mavutil.mavlink.enums["MAV_MISSION_RESULT"]
+        transfer = Transfer(self._wire, self._link, results, self._take)
+        try:
+            for note in settle_fence(transfer, self._fence, self._link.upload_fence):
+                _log.warning("%s: %s", self._link.address, note)
+            self._fence_is_settled = True
+        except VehicleError as error:
+            goal = self._goal
+            self._hold()
+            if goal is not None:
+                self._report(GoalRejected(goal.id, f"the fence could not be uploaded: {error}"))
 
     def _cancel(self, goal: str) -> None:
         if self._goal is not None and self._goal.id == goal:
             self._hold()
 
     def _hold(self) -> None:
-        """Make the vehicle's position the target: another mode would look like a pilot taking over."""
+        """Make the vehicle's plausible position the target."""
         self._goal, self._target, self._to_stay = None, None, True
         if self._control is _Control.REQUESTED:
             self._control = _Control.FREE
@@ -303,6 +307,25 @@ class GroundStation(Connection):
         self._sending.next_s, self._insist_until_s = 0.0, time.monotonic() + _INSIST_S
 
     # -- messages --------------------------------------------------------------------------------------
+
+    def _take(self, message: Any) -> None:
+        """Receive a message of the vehicle unless it is a duplicate or late."""
+        if self._sequence.is_new(message):
+            self._receive(message)
+
+    def _take_other_station(self, heartbeat: Any) -> None:
+        """Warn if another ground station has the same system id: a router may also return our own."""
+        if heartbeat.type != _STATION or heartbeat.get_seq() in self._sent:
+            return
+        self._others += 1
+        if self._others == _OTHERS:
+            number = self._link.own_system
+            _log.warning(
+                "another ground station is on %s with the same system id, %d: while it runs, the autopilot "
+                "does not notice that fieldbo is gone; give one of them another number (link.own_system)",
+                self._link.connection,
+                number,
+            )
 
     def _receive(self, message: Any) -> None:
         kind = message.get_type()
@@ -377,9 +400,20 @@ class GroundStation(Connection):
         height = message.alt if self._link.altitude == "absolute" else message.relative_alt
         self._position = np.array([latitude, longitude, height / 1000])
         self._position_s = time.monotonic()
-        self._report(PositionReport(self._ground.from_geodetic(self._position)[0]))
+        site = self._ground.from_geodetic(self._position)[0]
+        if self._fence.objection(self._position) is None:
+            self._fixes.take(site, self._position)
+        self._report(PositionReport(site))
 
     def _take_reading(self, message: Any) -> None:
-        """Report a reading if the vehicle's position is known."""
-        if message.name == self._link.reading and self._position_is_fresh:
+        """Report a reading if it is new and the vehicle's position is known.
+
+        The same value of the same time is a repeat; a sensor without a clock sends 0 as the time.
+        """
+        if message.name != self._link.reading or not self._position_is_fresh:
+            return
+        sender = message.get_srcSystem(), message.get_srcComponent()
+        reading = (*sender, message.time_boot_ms, str(message.value))
+        if message.time_boot_ms == 0 or reading != self._last_reading:
             self._report(Reading(message.value))
+        self._last_reading = reading

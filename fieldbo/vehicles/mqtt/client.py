@@ -13,8 +13,9 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -23,7 +24,7 @@ from fieldbo.errors import InputError, VehicleError
 from fieldbo.validation import settings
 
 if TYPE_CHECKING:
-    from paho.mqtt.client import Client, MQTTMessage
+    from paho.mqtt.client import Client, MQTTMessage, MQTTMessageInfo
     from paho.mqtt.reasoncodes import ReasonCode
 
 _log = logging.getLogger(__name__)
@@ -37,7 +38,28 @@ _RETRY_S = (1, 2)
 _FAREWELL_S = 1.0
 """How long the last messages may take to be sent when the client closes."""
 
-_ONLINE, _OFFLINE = b'{"online": true}', b'{"online": false}'
+
+@dataclass(frozen=True)
+class Presence:
+    """A retained message that a program is there, which the last will takes back if the program dies.
+
+    Attributes
+    ----------
+    name : str
+        Name of the topic.
+    client : str
+        Client id. Under a fixed one, the will of an old connection cannot arrive after a new one is there.
+    online, offline : mapping
+        The message, and what takes it back.
+    at_once : bool
+        Whether to send it after each connection; if not, `MqttClient.announce` does.
+    """
+
+    name: str
+    client: str
+    online: Mapping[str, Any] = field(default_factory=lambda: {"online": True})
+    offline: Mapping[str, Any] = field(default_factory=lambda: {"online": False})
+    at_once: bool = True
 
 
 @settings("link")
@@ -62,16 +84,23 @@ class Broker:
     """Whether to encrypt the link and check the broker's certificate."""
     ca_file: str | None = None
     """PEM file of the authority that signed the broker's certificate; by default the system's authorities."""
+    cert_file: str | None = None
+    """PEM file of the certificate with which fieldbo identifies itself to the broker, if it asks for one."""
+    key_file: str | None = None
+    """PEM file of that certificate's private key, without a passphrase; by default in `cert_file`."""
 
     def __post_init__(self) -> None:
         if self.password_from is not None and self.user_from is None:
             raise InputError(
                 "password_from is given without user_from", expected="both", where="link.user_from"
             )
-        if self.ca_file is not None and not self.tls:
-            raise InputError(
-                "ca_file is given without TLS", expected="tls = true with ca_file", where="link.ca_file"
-            )
+        for name in ("ca_file", "cert_file"):
+            if getattr(self, name) is not None and not self.tls:
+                raise InputError(
+                    f"{name} is given without TLS", expected=f"tls = true with {name}", where=f"link.{name}"
+                )
+        if self.key_file is not None and self.cert_file is None:
+            raise InputError("key_file is given without cert_file", expected="both", where="link.cert_file")
 
     @property
     def url(self) -> str:
@@ -111,13 +140,48 @@ class Broker:
         if not self.tls:
             return None
         try:
-            return ssl.create_default_context(cafile=self.ca_file)
+            context = ssl.create_default_context(cafile=self.ca_file)
         except OSError as error:
             raise InputError(
                 f"{self.ca_file} cannot be read: {error}",
                 expected="a PEM file of certificates",
                 where="link.ca_file",
             ) from None
+        if self.cert_file is not None:
+            try:
+                context.load_cert_chain(self.cert_file, self.key_file, password=_no_passphrase)
+            except OSError as error:
+                files = " and ".join(file for file in (self.cert_file, self.key_file) if file is not None)
+                raise InputError(
+                    f"{files} cannot be used: {error}",
+                    expected="PEM files of a certificate and its private key",
+                    where="link.cert_file",
+                ) from None
+        return context
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the link unsafe, one sentence each; empty for a broker on this machine."""
+        if self.host in {"localhost", "::1"} or self.host.startswith("127."):
+            return []
+        if self.user_from is None and self.cert_file is None:
+            return [
+                f"anyone who can reach the broker at {self.url} can command the robot: protect it with a "
+                "password (user_from, password_from) or client certificates (cert_file, key_file)"
+            ]
+        if not self.tls:
+            return [f"the password crosses the network to {self.url} in plain text: set tls = true"]
+        return []
+
+
+def _no_passphrase() -> str:
+    """Fail instead of asking at the terminal, where nobody may be."""
+    raise InputError(
+        "the private key has a passphrase",
+        expected="a PEM file without one, readable by you alone",
+        where="link.key_file",
+        fix="openssl pkey -in KEY -out KEY-WITHOUT-PASSPHRASE",
+    )
 
 
 class MqttClient:
@@ -140,9 +204,8 @@ class MqttClient:
     on_failure : Callable
         ``on_failure(why)``, called when an attempt to connect fails before the first success: the settings
         are probably wrong. Later failures are silent, since the broker may come back at any moment.
-    presence : str, optional
-        Name of a topic on which to announce presence: retained, with a last will in case the client dies.
-        Only one client can be present on a topic.
+    presence : Presence, optional
+        Announces that this program is there.
 
     Raises
     ------
@@ -160,12 +223,12 @@ class MqttClient:
         on_message: Callable[[str, bytes, bool], object],
         on_ready: Callable[[], object],
         on_failure: Callable[[str], object],
-        presence: str | None = None,
+        presence: Presence | None = None,
     ) -> None:
         self._broker, self._topic, self._subscribe, self._presence = broker, topic, subscribe, presence
         self._on_message, self._on_ready, self._on_failure = on_message, on_ready, on_failure
         self._ready, self._closing, self._disconnected = (threading.Event() for _ in range(3))
-        self._was_ready = False
+        self._was_ready = self._announced = False
         self._warned: set[tuple[str, object]] = set()
         self._client = self._new_client()
         self._client.connect_async(broker.host, broker.port, keepalive=_KEEPALIVE_S, clean_start=True)
@@ -179,15 +242,15 @@ class MqttClient:
             raise VehicleError(
                 "paho-mqtt is not installed\n  fix:      pip install 'fieldbo[mqtt]'"
             ) from None
-        # Under a fixed id, the will of an old connection cannot arrive after a new one is there.
-        name = "" if self._presence is None else self._topic
+        presence = self._presence
+        name = "" if presence is None else presence.client
         client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5)
         user, password = self._broker.credentials()
         client.username_pw_set(user, password)
         if (context := self._broker.tls_context()) is not None:
             client.tls_set_context(context)
-        if self._presence is not None:
-            client.will_set(self._below(self._presence), _OFFLINE, qos=1, retain=True)
+        if presence is not None:
+            client.will_set(self._below(presence.name), _payload(presence.offline), qos=1, retain=True)
         client.reconnect_delay_set(*_RETRY_S)
         client.on_socket_open = _send_at_once
         client.on_connect, client.on_connect_fail = self._connected, self._connect_failed
@@ -198,19 +261,37 @@ class MqttClient:
     def _below(self, name: str) -> str:
         return f"{self._topic}/{name}"
 
-    def publish(self, name: str, body: Any, *, qos: int = 1) -> None:
-        """Publish plain data as JSON on a topic below, unless the broker is out of reach; from any thread."""
-        payload = json.dumps(body, allow_nan=False).encode()
-        if self._ready.is_set():
-            self._client.publish(self._below(name), payload, qos)
+    @property
+    def ready(self) -> bool:
+        """Whether the broker is within reach and all subscriptions stand."""
+        return self._ready.is_set()
+
+    def publish(self, name: str, body: Any, *, qos: int = 1, retain: bool = False) -> MQTTMessageInfo | None:
+        """Publish plain data as JSON on a topic below; from any thread.
+
+        Returns
+        -------
+        MQTTMessageInfo or None
+            Whether the broker has confirmed it; None if the broker is out of reach.
+        """
+        payload = _payload(body)
+        if not self._ready.is_set():
+            return None
+        return self._client.publish(self._below(name), payload, qos, retain)
+
+    def announce(self, online: Mapping[str, Any]) -> None:
+        """Announce presence with this message."""
+        assert self._presence is not None
+        self._announced = self.publish(self._presence.name, online, retain=True) is not None
 
     def close(self) -> None:
         """Send what was published, announce the departure, and disconnect; not from a callback."""
         self._closing.set()
-        if self._presence is not None and self._ready.is_set():
+        if self._presence is not None and self._announced:
+            offline = self.publish(self._presence.name, self._presence.offline, retain=True)
             with suppress(RuntimeError, ValueError):  # the connection broke meanwhile
-                offline = self._client.publish(self._below(self._presence), _OFFLINE, qos=1, retain=True)
-                offline.wait_for_publish(_FAREWELL_S)
+                if offline is not None:
+                    offline.wait_for_publish(_FAREWELL_S)
         if self._client.disconnect() == 0:
             self._disconnected.wait(_FAREWELL_S)  # not loop_stop(), which could wait for a connection attempt
 
@@ -231,8 +312,8 @@ class MqttClient:
         """Announce presence once the subscriptions stand; by now paho has repeated what was in flight."""
         self._was_ready = True
         self._ready.set()
-        if self._presence is not None:
-            client.publish(self._below(self._presence), _ONLINE, qos=1, retain=True)
+        if self._presence is not None and self._presence.at_once:
+            self.announce(self._presence.online)
         self._on_ready()
 
     def _connect_failed(self, client: Client, userdata: object) -> None:
@@ -247,6 +328,7 @@ class MqttClient:
 
     def _lost(self, client: Client, userdata: object, *_: object) -> None:
         self._ready.clear()
+        self._announced = False
         self._disconnected.set()
 
     def _received(self, client: Client, userdata: object, message: MQTTMessage) -> None:
@@ -265,6 +347,10 @@ class MqttClient:
         if (name, kind) not in self._warned:
             self._warned.add((name, kind))
             _log.warning("ignored a message on %s: %s", self._below(name), why)
+
+
+def _payload(body: Any) -> bytes:
+    return json.dumps(body, allow_nan=False).encode()
 
 
 def _send_at_once(client: Client, userdata: object, sock: Any) -> None:

@@ -1,6 +1,6 @@
 """The MQTT protocol between fieldbo and a robot, or a factory cell: all that your robot's program must do.
 
-Write the program in any language. It connects to the same MQTT broker as fieldbo and uses eight topics below
+Write the program in any language. It connects to the same MQTT broker as fieldbo and uses nine topics below
 one common prefix, the `topic` in the vehicle file; here it is ``fieldbo/boat``.
 
 ====================  =========  ======================================  ===================================
@@ -11,6 +11,7 @@ topic                 QoS        when it is sent                         what it
 ``.../cancel``        1          an order takes too long                 abandon this goal
 ``.../hold``          1          the run was interrupted                 stay in place
 ``.../ask``           1          after a break, or when a run resumes    what became of this goal?
+``.../planner``       0, retain  about once a second; as the last will   the planner is online, or offline
 *from the robot*
 ``.../status``        1, retain  on connecting; as the last will         the program is online, or offline
 ``.../telemetry``     0          about once a second                     sign of life, position, battery
@@ -19,12 +20,13 @@ topic                 QoS        when it is sent                         what it
 ====================  =========  ======================================  ===================================
 
 Every payload is a JSON object in UTF-8. Numbers are finite; ``null`` means unknown. Both sides ignore keys
-that they do not know, and messages that they cannot understand. Only ``status`` is retained; ignore any other
-retained message, since it is stale. Connect with a clean session, so that the broker stores nothing for you.
+that they do not know, and messages that they cannot understand. Only ``status`` and ``planner`` are retained;
+ignore any retained message, since it is stale. Connect with a clean session, so that the broker stores
+nothing for you.
 
 An example
 ----------
-The robot connects, subscribes to the four topics, then announces itself::
+The robot connects, subscribes to the five topics, then announces itself::
 
     fieldbo/boat/status     {"online": true}
     fieldbo/boat/telemetry  {"position": {"along": 120.4, "depth": 0.0}, "battery_share": 0.87}
@@ -57,6 +59,11 @@ Messages to the robot
     - ``route`` (array of objects): the points to pass in turn, each like ``site``; the last one is the site.
       Drive straight to each: the route leads round everything that is in the way. Don't take a shortcut. One
       point if the way is straight, empty if variables are left free.
+    - ``planner_silence_s`` (number) and ``return_route`` (array of objects): what to do if you hear nothing
+      from the planner for this many seconds, by your own clock. An empty ``return_route`` means: stay in
+      place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
+      which your battery covers together with the trip home, then pass these points in turn, from the goal's
+      site; the last one is home. The latest goal decides; ``hold`` ends it.
 
     The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
     it, continue; if you have finished it, send its result again. A goal with another id replaces the one
@@ -69,6 +76,11 @@ Messages to the robot
     ``{}``. Stay in place until the next goal; answer the goal under way as if it had been cancelled.
 ``ask``
     ``{"id": ...}``. If you know the result of this goal, send it again; if not, do nothing.
+``planner``
+    ``{"online": true, "session": "3f2a91c4", "run": "lake-1", "mission": "lake-level-set", "host": "laptop",
+    "since_s": 1763845512.0}``: fieldbo's own sign of life, and its claim on the robot. Any message to you is
+    one, except a retained one and ``{"online": false, ...}``, which says that the planner has gone. There is
+    one planner per robot: a second one sees the claim and does not start, unless the first has gone.
 
 Messages from the robot
 -----------------------
@@ -83,6 +95,9 @@ Messages from the robot
     - ``position`` (object): where the robot is, by axis.
     - ``battery`` (number): what is left, in the world's cost unit.
     - ``battery_share`` (number): the same as a fraction of full, 0 to 1.
+
+    Send the battery after an order before that order's result; a report that comes later counts, too, once it
+    cannot be older than the result (``battery.delay_s`` in the vehicle file).
 ``result``
     The outcome of a goal. Only ``id`` is required:
 
@@ -101,6 +116,9 @@ Messages from the robot
     - ``complete`` (true or false, by default true): false if the goal was cut short.
     - ``part`` (integer from 0, at most a million) and ``last`` (true or false): a long goal may report in
       parts 0, 1, ..., all but the final one with ``"last": false``. By default part 0, which is the last.
+    - ``corrects`` (true or false, by default false): true if you reported this part before, with wrong
+      values. Send all of its ``readings`` again, in the same order; only their values count, ``null`` for one
+      that failed. Anything else stays as it was reported.
 ``refused``
     ``{"id": ..., "reason": "shallow water"}``. You do not carry out the goal, and nothing has moved.
 
@@ -112,8 +130,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -124,7 +144,8 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
-from fieldbo.vehicles.mqtt.client import Broker, MqttClient
+from fieldbo.vehicles.mqtt.claim import BEAT_S, Claim
+from fieldbo.vehicles.mqtt.client import Broker, MqttClient, Presence
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,
@@ -140,13 +161,19 @@ from fieldbo.vehicles.remote.link import (
     Unreachable,
 )
 
-TO_ROBOT = ("goal", "cancel", "hold", "ask")
+if TYPE_CHECKING:
+    from paho.mqtt.client import MQTTMessageInfo
+
+TO_ROBOT = ("goal", "cancel", "hold", "ask", "planner")
 FROM_ROBOT = ("status", "telemetry", "result", "refused")
 
 _PLACE = ("latitude", "longitude", "altitude")
 
 _GLOBE = (90.0, 360.0, math.inf)
 """Bounds of a place; longitude may also count from 0 to 360."""
+
+_TURN_S = 0.1
+"""Interval at which a planner checks its claim."""
 
 _MOST, _LONGEST = 10**6, 1000
 """Highest number of a part or a level, and most characters of an id."""
@@ -178,24 +205,74 @@ class Mqtt(Broker, Link):
 
 
 class _Connection(Connection):
-    """After robot or broker were away, reports it, repeats the last message, and asks about goals."""
+    """After robot or broker were away, reports it, repeats the last message, and asks about goals.
+
+    Without a claim it only listens and sends. With one, it sends nothing, and reports nothing of the robot,
+    until the claim is held.
+    """
 
     def __init__(self, link: Mqtt, codec: Codec, on_report: OnReport) -> None:
-        self._codec, self._on_report = codec, on_report
+        self._link, self._codec, self._on_report = link, codec, on_report
         self._last_message: tuple[str, dict[str, Any]] | None = None
+        self._last_sent: MQTTMessageInfo | None = None
         self._unanswered: list[str] = []
-        self._client = MqttClient(
-            link,
-            link.topic,
-            subscribe=FROM_ROBOT,
+        self._robot_away = False
+        self._claim: Claim | None = None
+        self._closing = threading.Event()
+        self._client = self._open(FROM_ROBOT, self._repeat)
+
+    def _open(
+        self, topics: Sequence[str], on_ready: Callable[[], object], presence: Presence | None = None
+    ) -> MqttClient:
+        return MqttClient(
+            self._link,
+            self._link.topic,
+            subscribe=topics,
             on_message=self._receive,
-            on_ready=self._repeat,
-            on_failure=lambda why: on_report(Unreachable(why)),
+            on_ready=on_ready,
+            on_failure=lambda why: self._on_report(Unreachable(why)),
+            presence=presence,
         )
+
+    # -- the claim -------------------------------------------------------------------------------------
+
+    def claim(self, session: str, mission: str) -> None:
+        """Connect again, as the planner: a last will belongs to its connection."""
+        self._client.close()
+        claim = self._claim = Claim(session, mission)
+        client = f"{self._link.topic}/planner/{session}"
+        presence = Presence("planner", client, offline=claim.withdrawn, at_once=False)
+        topics = (*FROM_ROBOT, "planner")
+        self._client = self._open(topics, lambda: claim.listen(time.monotonic()), presence)
+        threading.Thread(target=self._beat, args=(claim,), name=f"mqtt {client}", daemon=True).start()
+
+    def _beat(self, claim: Claim) -> None:
+        """Make the claim when it is due, and repeat it."""
+        beat_s = 0.0
+        while not self._closing.wait(_TURN_S):
+            held, now_s = claim.held, time.monotonic()
+            if self._client.ready and claim.due(now_s):
+                self._client.announce(claim.body)
+                if not held:
+                    self._repeat()
+            elif claim.held and now_s >= beat_s:
+                beat_s = now_s + BEAT_S
+                self._client.publish("planner", claim.body, qos=0)
+
+    def _take_claim(self, body: Mapping[str, Any], *, retained: bool) -> None:
+        if self._claim is None:
+            return
+        report = self._claim.take(body, retained=retained, now_s=time.monotonic())
+        if report is not None:
+            self._on_report(report)
+
+    # -- requests --------------------------------------------------------------------------------------
 
     def go(self, goal: Goal) -> None:
         if goal.id not in self._unanswered:
             self._unanswered.append(goal.id)
+        if self._claim is not None:
+            self._claim.name(goal.id.rpartition("/")[0])
         self._send("goal", self._codec.goal(goal))
 
     def cancel(self, goal: str) -> None:
@@ -209,29 +286,59 @@ class _Connection(Connection):
         self._send("ask", {"id": goal})
         return True
 
+    def unsent(self) -> str:
+        if not self._client.ready:
+            return f"the broker at {self._link.url} cannot be reached"
+        if not self._may_send:
+            assert self._claim is not None
+            return f"{self._claim.rival or 'another planner'} may have claimed it"
+        if self._robot_away:
+            return "the robot's program is offline"
+        confirmed = self._last_sent is not None and self._last_sent.is_published()
+        return "" if confirmed else f"the broker at {self._link.url} has not confirmed it"
+
     def close(self) -> None:
+        self._closing.set()
         self._client.close()
 
+    @property
+    def _may_send(self) -> bool:
+        return self._claim is None or self._claim.held
+
     def _send(self, name: str, body: dict[str, Any]) -> None:
-        self._last_message = name, body
-        self._client.publish(name, body)
+        self._last_message, self._last_sent = (name, body), None
+        self._publish(name, body)
+
+    def _publish(self, name: str, body: dict[str, Any]) -> None:
+        if self._may_send:
+            self._last_sent = self._client.publish(name, body)
 
     def _repeat(self) -> None:
         last = self._last_message
         for goal in list(self._unanswered):
             if last is None or last[0] != "goal" or last[1]["id"] != goal:
-                self._client.publish("ask", {"id": goal})
+                self._publish("ask", {"id": goal})
         if last is not None and last[0] == "goal":
             self._on_report(Reconnected())
         elif last is not None:
-            self._client.publish(*last)
+            self._publish(*last)
+
+    # -- messages --------------------------------------------------------------------------------------
 
     def _receive(self, name: str, payload: bytes, retained: bool) -> None:
         """Pass on the reports in a message; a retained one is old, and no sign of life."""
-        for report in self._codec.reports(name, json_object(name, payload)):
-            if retained and not isinstance(report, Unreachable):
+        body = json_object(name, payload)
+        if name == "planner":
+            self._take_claim(body, retained=retained)
+            return
+        for report in self._codec.reports(name, body):
+            if name == "status":
+                self._robot_away = isinstance(report, Unreachable)
+            if not isinstance(report, Unreachable) and (retained or not self._may_send):
                 continue
-            if isinstance(report, GoalRejected) or (isinstance(report, GoalResult) and report.last):
+            if isinstance(report, GoalRejected):
+                self._forget(report.goal)
+            if isinstance(report, GoalResult) and report.last and not report.corrects:
                 self._forget(report.goal)
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
@@ -317,6 +424,9 @@ class Codec:
             "units": {axis.name: axis.unit for axis in self.axes},
             "route": [self.place(point) for point in goal.route],
         }
+        if math.isfinite(goal.planner_silence_s):
+            body["planner_silence_s"] = goal.planner_silence_s
+            body["return_route"] = [self.place(point) for point in goal.return_route]
         if self.ground is not None:
             body["place"] = self._degrees(goal.site)
             body["places"] = [self._degrees(point) for point in goal.route]
@@ -378,6 +488,7 @@ class Codec:
             part=whole(body, "part"),
             last=flag(body, "last", True),
             complete=flag(body, "complete", True),
+            corrects=flag(body, "corrects", False),
             channels={
                 name: np.array([number(channel.get(name)) for channel in channels])
                 for name in sorted({name for channel in channels for name in channel})

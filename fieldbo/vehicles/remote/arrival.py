@@ -47,11 +47,12 @@ class ArrivalDetector:
         self._closest, self._closest_s = math.inf, 0.0
         self._position: Array | None = None
         self._values: list[float] = []
+        self._abandoned = False
 
     def begin(self, goal: Goal | None, now_s: float, dwell_s: float = 0.0) -> None:
         """Start on a goal, or on none; average its readings for `dwell_s` seconds."""
         self._goal, self._began_s, self._arrived_s, self._dwell_s = goal, now_s, None, dwell_s
-        self._closest, self._values = math.inf, []
+        self._closest, self._values, self._abandoned = math.inf, [], False
         self._points = [] if goal is None else [goal.site]
         if goal is not None and not self._follows_routes:
             self._points = [*goal.route[:-1], goal.site]
@@ -66,6 +67,8 @@ class ArrivalDetector:
         goal = self._goal
         if isinstance(report, PositionReport):
             self._position = report.position
+            if goal is not None and self._abandoned:
+                return replace(self._result(goal, [], now_s), complete=False)
             if goal is not None and self._arrived_s is None:
                 self._advance(report.position, now_s)
                 if self._arrived_s is not None and goal.home:
@@ -89,11 +92,9 @@ class ArrivalDetector:
             return None
         return self._result(goal, [math.nan], now_s)
 
-    def abandon(self, now_s: float) -> GoalResult | None:
-        """Return the result of a goal cut short where the robot is; None if that is unknown."""
-        if self._goal is None or self._position is None:
-            return None
-        return replace(self._result(self._goal, [], now_s), complete=False)
+    def abandon(self) -> None:
+        """Cut the goal short where the robot next reports to be, which may be far from its last report."""
+        self._abandoned = True
 
     @property
     def _dwells_until_s(self) -> float:

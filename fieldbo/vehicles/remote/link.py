@@ -22,6 +22,7 @@ message            meaning                                                  repo
 `GoalRejected`     the robot does not carry out a goal                      yes      if any
 `Unreachable`      the middleware knows that the robot is gone              if any   if any
 `Reconnected`      the robot was away and may have forgotten its goal       if any   if any
+`Taken`            another planner has claimed the robot                    if any   if any
 =================  =======================================================  =======  =======
 """
 
@@ -36,6 +37,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.frame import Ground
+from fieldbo.errors import printable
 from fieldbo.mission.mission import Mission
 
 
@@ -61,6 +63,11 @@ class Goal:
     route : (k, d) array
         The points to pass in turn, in straight legs from where the robot is; the last one is the site. One
         point if the route is straight, none if variables are left free.
+    planner_silence_s : float
+        After how many seconds without a sign of life from fieldbo the robot acts by itself; NaN for never.
+    return_route : (k, d) array
+        What the robot then does: with points, it finishes this goal and passes them in turn, the last one
+        being home; without, it stays in place.
     """
 
     id: str
@@ -70,6 +77,8 @@ class Goal:
     home: bool = False
     seconds: float = float("nan")
     route: Array = field(default_factory=lambda: np.empty((0, 0)))
+    planner_silence_s: float = float("nan")
+    return_route: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,9 @@ class Unreachable:
 
     why: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "why", printable(self.why))
+
 
 @dataclass(frozen=True)
 class Reconnected:
@@ -90,6 +102,13 @@ class Reconnected:
 
     Links must not repeat a goal by themselves: its route begins where the robot was.
     """
+
+
+@dataclass(frozen=True)
+class Taken(Unreachable):
+    """Another planner has claimed the robot, or this link; nothing is sent until it has gone."""
+
+    fix: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +172,9 @@ class GoalResult:
     noise_variances : (k,) array or None
         Variances of the readings' noise, if the robot or its link knows them; they count where they are
         larger than the sensor's.
+    corrects : bool
+        Whether this part was reported before with wrong values. Only the values count then; there must be as
+        many as before.
     """
 
     goal: str
@@ -167,6 +189,7 @@ class GoalResult:
     complete: bool = True
     channels: Mapping[str, Array] | None = None
     noise_variances: Array | None = None
+    corrects: bool = False
 
 
 Report = (
@@ -203,6 +226,23 @@ class Connection(ABC):
     @abstractmethod
     def hold(self) -> None:
         """Have the robot stay in place, and drop whatever waits for the link to come back."""
+
+    def claim(self, session: str, mission: str) -> None:
+        """Claim the robot for this planner, if the middleware has a way to; called once, before any goal.
+
+        While another planner's claim stands, report it as `Taken` and send nothing.
+
+        Parameters
+        ----------
+        session : str
+            Identifies the run. A claim of the same session is this planner's own, from before a restart.
+        mission : str
+            Name of the mission, for people.
+        """
+
+    def unsent(self) -> str:
+        """Return why the last request has not left for the robot; empty if it has, or if nobody can know."""
+        return ""
 
     @abstractmethod
     def close(self) -> None:
@@ -289,6 +329,11 @@ class Link(ABC):
         VehicleError
             The middleware is not installed, or the link needs a ground and there is none.
         """
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes these settings unsafe, one sentence each, as ``fieldbo check`` prints them."""
+        return []
 
     @property
     @abstractmethod

@@ -7,6 +7,7 @@ passed on, too. All timeouts use this machine's monotonic clock.
 
 from __future__ import annotations
 
+import logging
 import math
 import queue
 import time
@@ -14,9 +15,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fieldbo._numerics.arrays import Array
-from fieldbo.errors import VehicleError
-from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected
+from fieldbo.errors import InputError, VehicleError
+from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Query, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
@@ -30,6 +33,7 @@ from fieldbo.vehicles.remote.link import (
     PositionReport,
     Reconnected,
     Report,
+    Taken,
     Unreachable,
 )
 from fieldbo.vehicles.remote.reports import ReportFilter
@@ -41,6 +45,11 @@ _TELEMETRY_S = 5.0
 
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
+
+_DELIVERY_S = 2.0
+"""How long a hold may take to leave before it is reported as undelivered."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -67,10 +76,15 @@ class Remote(Vehicle):
     session : str
         Identifies the run, since a robot may remember goals of other runs with the same name.
 
+    Attributes
+    ----------
+    unheld : str
+        Why the robot could not be told to hold; empty if it was, or never had to be.
+
     Raises
     ------
     InputError
-        The frame does not fit the domain.
+        The frame does not fit the domain, or the vehicle is to go home but has no home.
     """
 
     def __init__(
@@ -95,6 +109,15 @@ class Remote(Vehicle):
         self._heard_s = self._telemetry_s = -math.inf
         self._unreachable = ""
         self._waits_since_s, self._resend = math.inf, False
+        self._taken: Taken | None = None
+        self.unheld, self._hold_s = "", -math.inf
+        if self.watch.when_planner_silent == "home" and self.spec.home is None:
+            raise InputError(
+                'when_planner_silent = "home", but the vehicle has no home in this mission',
+                expected='a home, or when_planner_silent = "hold"',
+                where="watch.when_planner_silent",
+                fix="set home in [agent] of the mission",
+            )
 
     # -- the link ------------------------------------------------------------------------------------
 
@@ -109,18 +132,23 @@ class Remote(Vehicle):
         Raises
         ------
         VehicleError
-            The middleware is not available, or no robot answers.
+            The middleware is not available, no robot answers, or another planner has claimed it.
         """
         if self._connection is not None:
             return
+        self._taken = None
         self._connection = self.link.open(self.mission, self.ground, self._reports.put)
         try:
+            self._connection.claim(self.session, self.mission.name)
             end = time.monotonic() + self.watch.connect_s
-            while self._heard_s < 0 and time.monotonic() < end:
+            while self._heard_s < 0 and self._taken is None and time.monotonic() < end:
                 self._listen(_POLL_S)
         except BaseException:
             self.close()
             raise
+        if self._taken is not None:
+            self.close()
+            raise VehicleError(f"{self._taken.why}\n  fix:      {self._taken.fix}")
         if self._heard_s < 0:
             self.close()
             raise VehicleError(
@@ -134,15 +162,54 @@ class Remote(Vehicle):
         return self
 
     def close(self) -> None:
-        """Close the link; leave the robot as it is."""
-        if self._connection is not None:
+        """Close the link; leave the robot as it is.
+
+        If a hold has not been sent, wait for the robot first, for as long as when connecting. Ctrl-C ends
+        the wait.
+        """
+        if self._connection is None:
+            return
+        try:
+            if self.unheld and not self._wait_for_hold(self.watch.connect_s):
+                _log.warning("the robot at %s was told to hold after all", self.address)
+        except KeyboardInterrupt:
+            _log.warning("gave up telling the robot at %s to hold", self.address)
+        finally:
             self._connection.close()
             self._connection = None
 
     def hold(self) -> None:
-        """Have the robot stay in place."""
-        if self._connection is not None:
-            self._connection.hold()
+        """Have the robot stay in place.
+
+        Raises
+        ------
+        VehicleError
+            The request has not left for the robot; `close` waits for that.
+        """
+        if self._connection is None:
+            return
+        self._connection.hold()
+        self._listen(0.0)  # what came before is no sign that the hold has arrived
+        self._hold_s = time.monotonic()
+        if why := self._wait_for_hold(_DELIVERY_S):
+            raise VehicleError(
+                f"the robot at {self.address} was NOT told to hold: {why}\n"
+                f"  fix:      stop it by hand; fieldbo keeps trying for {self.watch.connect_s:g} s, "
+                "or until Ctrl-C"
+            )
+
+    def _wait_for_hold(self, seconds: float) -> str:
+        """Wait until a hold has left, and the robot has been heard since; return why that is not so."""
+        assert self._connection is not None
+        end = time.monotonic() + seconds
+        while True:
+            self.unheld = self._connection.unsent()
+            if not self.unheld and self._heard_s <= self._hold_s:
+                silent_s = time.monotonic() - self._heard_s
+                self.unheld = f"no sign of life from it for {silent_s:.1f} s"
+            if not self.unheld or time.monotonic() > end:
+                return self.unheld
+            self._listen(_POLL_S)
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
         """Continue a run, given all its orders and events; ask the robot about orders that were lost."""
@@ -150,12 +217,17 @@ class Remote(Vehicle):
         for order in orders:
             self._orders[str(order.id)] = self._with_home(order)
         for event in events:
-            if isinstance(event, Observation | Rejected | Lost) and event.order in self._orders:
+            if isinstance(event, Observation | Rejected | Lost | Correction) and event.order in self._orders:
                 self._note(event)
         self._filter.resume(orders, events)
         if self._connection is not None:
             for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
                 self._connection.ask(self._goal_id(order_id))
+
+    def catch_up(self, time_s: float) -> None:
+        """Continue at the time of the wall clock, and report it."""
+        self._filter.catch_up(time_s)
+        self._add_telemetry()
 
     # -- orders --------------------------------------------------------------------------------------
 
@@ -187,7 +259,7 @@ class Remote(Vehicle):
             return
         self._waits_since_s = math.inf
         order = self._queue.popleft()
-        goal = self._goal_of(order)
+        goal = self._with_watch(self._goal_of(order))
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
         self._filter.begin(order)
         if self._detector is not None:
@@ -219,7 +291,7 @@ class Remote(Vehicle):
             return
         self._resend = False
         if self._under_way is not None:
-            self._under_way.goal = self._goal_of(self._under_way.order)
+            self._under_way.goal = self._with_watch(self._goal_of(self._under_way.order))
             self._go_on()
 
     def _goal_id(self, order_id: str) -> str:
@@ -232,6 +304,16 @@ class Remote(Vehicle):
             return Goal(goal_id, order.site, order.controls, order.level, seconds=seconds, route=route)
         assert order.site is not None
         return Goal(goal_id, order.site, home=True, seconds=seconds, route=route)
+
+    def _with_watch(self, goal: Goal) -> Goal:
+        """Return the goal with what the robot does by itself if fieldbo falls silent."""
+        home, cost = self.spec.home, self.mission.declared_cost
+        route = np.empty((0, len(goal.site)))
+        if self.watch.when_planner_silent == "home":
+            assert home is not None
+            straight = cost is None or np.isnan(goal.site).any()
+            route = home[None] if cost is None or straight else cost.path(goal.site, home)[1:]
+        return replace(goal, planner_silence_s=self.watch.planner_silence_s, return_route=route)
 
     def _order_id(self, goal_id: str) -> str | None:
         """Return the id of the order behind a goal; None if the goal is not of this run."""
@@ -252,8 +334,8 @@ class Remote(Vehicle):
             return
         under_way.given_up, under_way.until_s = why, time.monotonic() + self.watch.silence_s
         self._connection.cancel(under_way.goal.id)
-        if self._detector is not None and (cut := self._detector.abandon(time.monotonic())) is not None:
-            self._take_result(cut)
+        if self._detector is not None:
+            self._detector.abandon()
 
     def outcome(self, order: str) -> list[Event] | None:
         """Return the events of an order; None if neither this vehicle nor the robot remembers them."""
@@ -296,6 +378,7 @@ class Remote(Vehicle):
         now_s = time.monotonic()
         if isinstance(report, Unreachable):
             self._unreachable = report.why
+            self._taken = report if isinstance(report, Taken) else self._taken
             if self._under_way is not None:
                 self._settle(Lost(str(self._under_way.order.id), report.why))
             return
@@ -340,12 +423,30 @@ class Remote(Vehicle):
     def _take_result(self, result: GoalResult) -> None:
         """Report each part of a result once, even of an order that was lost."""
         order_id = self._order_id(result.goal)
+        if order_id is not None and result.corrects:
+            self._correct(order_id, result)
+            return
         if order_id is None or not self._is_pending(order_id):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
         if result.part not in known:
             self._routes.located |= self._filter.is_plausible(result.position)
             self._settle(self._filter.observation(self._orders[order_id], result))
+
+    def _correct(self, order_id: str, result: GoalResult) -> None:
+        """Report the right readings of a part that was reported before, unless they are known."""
+        known = [
+            event.values
+            for event in self._outcomes.get(order_id, [])
+            if isinstance(event, Observation | Correction) and event.part == result.part
+        ]
+        values = self._filter.believable(result.values)
+        if not known or not len(values) or len(values) != len(known[-1]):
+            return  # it corrects nothing
+        if not np.array_equal(values, known[-1], equal_nan=True):
+            correction = Correction(order_id, result.part, values)
+            self._note(correction)
+            self._events.append(correction)
 
     def _check_deadlines(self) -> None:
         """Give up an order that takes too long; report it as lost if the robot is silent."""
@@ -397,11 +498,13 @@ class Remote(Vehicle):
         if isinstance(event, Observation) and self._under_way is None:
             self._add_telemetry(event.position)
 
-    def _note(self, event: Observation | Rejected | Lost) -> None:
+    def _note(self, event: Observation | Rejected | Lost | Correction) -> None:
         """Keep the outcome of an order; a lost order may still get a result."""
         self._outcomes.setdefault(event.order, []).append(event)
         if isinstance(event, Rejected) or (isinstance(event, Observation) and event.last):
             self._settled.add(event.order)
+        if isinstance(event, Rejected):
+            self._filter.drop(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
         self._telemetry_s = time.monotonic()

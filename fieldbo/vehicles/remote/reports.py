@@ -2,12 +2,14 @@
 
 A robot's numbers may be anything. A position far from the domain is a glitch: the last plausible one stands.
 A reading that is not a number, or outside the bounds in the vehicle file, has failed. A cost or a duration
-that is missing or impossible is computed here instead.
+that is missing or impossible is computed here instead: a cost as the larger of the declared one and what the
+battery lost. Costs and battery levels that are not believed are reported as doubts, with the next event.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.messages import Event, GoHome, Observation, Order, Query, Telemetry
+from fieldbo.messages import Event, GoHome, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
@@ -35,12 +37,25 @@ class _Leg:
         When the order was sent, and when its current part began, in seconds since the start of the run.
     remaining : float or None
         Battery at `since_s`.
+    site : (d,) array or None
+        Where the order ends.
     """
 
     number: int
     began_s: float
     since_s: float
     remaining: float | None
+    site: Array | None
+
+
+def clock_s() -> float:
+    """Return the seconds of a clock that never goes back.
+
+    It runs on while the computer is suspended, where the system has such a clock.
+    """
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 class ReportFilter:
@@ -64,22 +79,27 @@ class ReportFilter:
         self.spec, self.domain = mission.vehicles[number], mission.world.domain
         self.position: Array = self.spec.start
         self._reported: Array | None = None
-        self._remaining: float | None = None
+        self._reported_s = 0.0
+        self._pack: float | None = None
+        self._higher: float | None = None
         self._left = self.spec.battery
         self._battery_s = -math.inf
         self._offset: float | None = None
         self._legs: dict[str, _Leg] = {}
         self._newest = -1
-        self._ahead_s = -time.monotonic()
+        self._ahead_s = -clock_s()
+        self._doubts: list[str] = []
+        self._doubted: set[str] = set()
 
     # -- the clock -------------------------------------------------------------------------------------
 
     @property
     def now_s(self) -> float:
         """Seconds since the start of the run; never decreases."""
-        return self._ahead_s + time.monotonic()
+        return self._ahead_s + clock_s()
 
-    def _advance(self, to_s: float) -> None:
+    def catch_up(self, to_s: float) -> None:
+        """Advance the clock to a time that has passed, unless it is ahead of it."""
         self._ahead_s += max(0.0, to_s - self.now_s)
 
     def _took_s(self, reported: float, order: Order, leg: _Leg) -> float:
@@ -93,7 +113,12 @@ class ReportFilter:
         """Note that an order is sent now; sending it again restarts its clock."""
         known, now_s = self._legs.get(str(order.id)), self.now_s
         number = len(self._legs) if known is None else known.number
-        self._legs[str(order.id)] = _Leg(number, now_s, now_s, self._remaining_now)
+        self._legs[str(order.id)] = _Leg(number, now_s, now_s, self._remaining_now, order.site)
+
+    def drop(self, order: str) -> None:
+        """Note that an order was rejected: the robot did not go there."""
+        if order in self._legs:
+            self._legs[order].site = None
 
     def has_begun(self, order: str) -> bool:
         """Return True if the order was sent."""
@@ -106,12 +131,18 @@ class ReportFilter:
             if isinstance(event, Observation):
                 if numbers[event.order] >= self._newest:
                     self._newest, self.position = numbers[event.order], event.position
-                self._advance(max([event.time_s or 0.0, *event.times_s]))
+                self.catch_up(max([event.time_s or 0.0, *event.times_s]))
             elif isinstance(event, Telemetry):
-                self._advance(event.time_s)
-                self._left = self._left if event.remaining is None else event.remaining
+                self.catch_up(event.time_s)
+                if event.remaining is not None:
+                    self._left = event.remaining
+                    if event.pack is not None and self._offset is None:
+                        self._offset = max(0.0, event.pack - event.remaining)
         for order in orders:
             self.begin(order)
+        for event in events:
+            if isinstance(event, Rejected):
+                self.drop(event.order)
 
     def declared_s(self, order: Order) -> float:
         """Return the declared duration of an order from here, in seconds; NaN if none is declared."""
@@ -133,49 +164,99 @@ class ReportFilter:
     def take_position(self, position: Array) -> None:
         """Take the robot's position if it is plausible."""
         if self.is_plausible(position):
-            self._reported = np.asarray(position, dtype=float)
+            self._reported, self._reported_s = np.asarray(position, dtype=float), clock_s()
 
     @property
     def _full(self) -> float:
         """What a full battery holds, in the world's cost unit."""
         return float(self.settings.battery.full or self.spec.battery)
 
+    @property
+    def _accuracy(self) -> float:
+        """The accuracy of the battery reports, in the world's cost unit."""
+        accuracy = self.settings.battery.accuracy
+        return 0.01 * self._full if accuracy is None else float(accuracy)
+
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before.
 
-        If the battery holds more than the mission may use, only what was used of it counts.
+        If the battery holds more than the mission may use, only what was used of it counts. A level that
+        rises beyond the reports' accuracy is believed once the next report confirms it.
         """
-        before, amount = self._remaining_now, report.amount
-        if amount is None and report.share is not None:
-            amount = report.share * self._full
-        if amount is None or not 0.0 <= amount <= self._full * (1.0 + _ROUNDING):
+        before, amount = self._remaining_now, self._amount(report)
+        if amount is None or not self._is_believed(amount):
             return False
         if self._offset is None:
             self._offset = max(0.0, amount - self._left) if self._full > self.spec.battery else 0.0
-        self._remaining = min(amount, max(0.0, amount - self._offset), self.spec.battery)
-        self._battery_s = time.monotonic()
+        self._pack, self._battery_s = amount, clock_s()
         return before is None
+
+    def _amount(self, report: BatteryReport) -> float | None:
+        """Return what is left in the whole battery; None if the report does not say, or is impossible."""
+        share, amount = _number(report.share), _number(report.amount)
+        if math.isnan(amount):
+            amount = share * self._full
+        if math.isnan(amount):
+            return None
+        if 0.0 <= amount <= self._full * (1.0 + _ROUNDING):
+            return amount
+        level = f"{amount:.6g} {self.mission.world.cost_unit}"
+        if math.isnan(_number(report.amount)):
+            level = f"{100.0 * share:.6g}%"
+        self._doubt("level", f"a battery level of {level} is impossible and was ignored")
+        return None
+
+    def _is_believed(self, amount: float) -> bool:
+        """Return True unless a level is higher than the last one, and this is the first report of it."""
+        last, higher, tolerance = self._pack, self._higher, self._accuracy + _ROUNDING * self._full
+        self._higher = None
+        if last is None or amount <= last + tolerance:
+            return True
+        if higher is not None and abs(amount - higher) <= tolerance:
+            return True
+        self._higher = amount
+        unit = self.mission.world.cost_unit
+        self._doubt("rise", f"the battery level rose from {last:.6g} to {amount:.6g} {unit} by itself")
+        return False
 
     @property
     def _remaining_now(self) -> float | None:
-        """What is left in the battery; None if the last report is too old."""
-        old = time.monotonic() > self._battery_s + self.settings.watch.silence_s
-        return None if old else self._remaining
+        """What is left for the mission; None if the last report is too old."""
+        if self._pack is None or clock_s() > self._battery_s + self.settings.watch.silence_s:
+            return None
+        return min(self._pack, max(0.0, self._pack - (self._offset or 0.0)), self.spec.battery)
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
         """Return the robot's position and battery.
 
         A position within the reports' accuracy of `target`, by default the last position, counts as it.
         """
-        accuracy, known = self.settings.battery.accuracy, self._reported
+        known, remaining, now_s = self._reported, self._remaining_now, self.now_s
         at = self.position if target is None else target
         return Telemetry(
             vehicle=self.number,
             position=self.position if known is None else self._snapped(known, at),
-            remaining=self._remaining_now,
-            time_s=self.now_s,
-            accuracy=0.01 * self._full if accuracy is None else float(accuracy),
+            remaining=remaining,
+            time_s=now_s,
+            accuracy=self._accuracy,
+            located_s=0.0 if known is None else min(now_s, self._ahead_s + self._reported_s),
+            measured_s=None
+            if remaining is None
+            else self._ahead_s + self._battery_s - self.settings.battery.delay_s,
+            pack=None if remaining is None else self._pack,
+            doubts=self._new_doubts(),
         )
+
+    def _doubt(self, kind: str, doubt: str) -> None:
+        """Note what is not believed, once of each kind."""
+        if kind not in self._doubted:
+            self._doubted.add(kind)
+            self._doubts.append(doubt)
+
+    def _new_doubts(self) -> tuple[str, ...]:
+        """Return the doubts since the last event."""
+        doubts, self._doubts = tuple(self._doubts), []
+        return doubts
 
     def observation(self, order: Order, result: GoalResult) -> Observation:
         """Return the observation that a result of an order, or of a part of it, amounts to."""
@@ -185,6 +266,7 @@ class ReportFilter:
         sites, values = self._readings(order, result, position)
         ended_s = leg.since_s + self._took_s(_number(result.duration_s), order, leg)
         level = order.level if isinstance(order, Query) else 0
+        cost, estimated = self._cost(order, result, leg, position)
         observation = Observation(
             order=str(order.id),
             sites=sites,
@@ -192,19 +274,22 @@ class ReportFilter:
             noise_variances=self._noise_variances(sites, level, result),
             times_s=_between(leg.began_s + _row(result.seconds, len(values)), leg.since_s, ended_s),
             position=position,
-            cost=self._cost(order, result, leg, position),
+            cost=cost,
             part=result.part,
             last=result.last,
             complete=result.complete and known and len(values) == np.size(result.values),
             channels={name: _row(read, len(values)) for name, read in (result.channels or {}).items()}
             or None,
             time_s=ended_s,
+            estimated=estimated,
+            doubts=self._new_doubts(),
         )
-        self._advance(ended_s)
+        self.catch_up(ended_s)
         leg.since_s, leg.remaining = ended_s, self._remaining_now
         if leg.number >= self._newest:  # a late result reports a position of the past
             self._newest, self.position = leg.number, position
-            self._reported = np.asarray(result.position, dtype=float) if known else self._reported
+            if known:
+                self._reported, self._reported_s = np.asarray(result.position, dtype=float), clock_s()
         return observation
 
     def _noise_variances(self, sites: Array, level: int, result: GoalResult) -> Array:
@@ -261,21 +346,47 @@ class ReportFilter:
                 values[k] = math.nan
         return sites, values
 
-    def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
-        """Return the cost: as reported if plausible, else as declared, or else by the battery."""
-        cost = _number(result.cost)
+    def believable(self, values: Array) -> Array:
+        """Return reported readings (k,), NaN where one is implausible."""
+        reports, read = self.settings.reports, np.array(values, dtype=float).ravel()
+        plausible = np.isfinite(read) & (read >= reports.low) & (read <= reports.high)
+        return np.where(plausible, read, math.nan)
+
+    def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> tuple[float, bool]:
+        """Return the cost, and whether it is an estimate.
+
+        As reported if plausible; otherwise the larger of the declared cost and what the battery lost.
+        """
+        cost, before, now = _number(result.cost), leg.remaining, self._remaining_now
         if 0.0 <= cost <= self.spec.battery:
-            return cost
-        declared, expected = self.mission.declared_cost, order.expected_cost or 0.0
-        if declared is None:
-            before, now = leg.remaining, self._remaining_now
-            return expected if before is None or now is None else max(0.0, before - now)
-        if leg.number < self._newest:  # where the robot came from is no longer known
+            return cost, False
+        drained = math.nan if before is None or now is None else max(0.0, before - now)
+        declared = self._declared(order, result, leg, position)
+        if not math.isnan(cost):
+            estimate = max(declared, 0.0 if math.isnan(drained) else drained)
+            unit = self.mission.world.cost_unit
+            self._doubts.append(
+                f"{order.id}: a cost of {cost:.6g} {unit} is impossible; {estimate:.6g} {unit} were charged"
+            )
+            return estimate, True
+        if self.mission.declared_cost is None and not math.isnan(drained):
+            return drained, True
+        return declared, True
+
+    def _declared(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
+        """Return the declared cost of a part, from the worst of the places where the robot may have begun."""
+        cost, expected = self.mission.declared_cost, order.expected_cost or 0.0
+        if cost is None or leg.number < self._newest:  # where the robot came from is no longer known
             return expected
-        price = declared.travel(self.position, position[None])
-        if isinstance(order, Query) and result.complete:
-            price = declared.to(self.position, position[None], order.controls, order.level)
-        return float(price[0]) if math.isfinite(price[0]) else expected
+        lost = (other.site for other in self._legs.values() if self._newest < other.number < leg.number)
+        starts = [self.position, *(site for site in lost if site is not None and np.isfinite(site).all())]
+        prices = list[float]()
+        for start in starts:
+            if isinstance(order, Query) and result.complete:
+                prices.append(float(cost.to(start, position[None], order.controls, order.level)[0]))
+            else:
+                prices.append(float(cost.travel(start, position[None])[0]))
+        return max(prices) if np.isfinite(prices).all() else expected
 
 
 def _number(reported: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
@@ -32,6 +33,12 @@ class Watch:
     """Give up an order after this many times its declared duration."""
     least_s: PositiveFloat = 60.0
     """Never give up an order earlier than this many seconds after it was sent."""
+    when_planner_silent: Literal["hold", "home"] = "hold"
+    """What the robot does by itself if fieldbo falls silent: "hold" stays in place; "home" finishes the goal
+    under way, which its battery covers together with the trip home, then goes home. Over MQTT and Visit, each
+    goal says so; with other links, the autopilot's own failsafe decides."""
+    planner_silence_s: Annotated[float, Field(ge=3.0)] = 60.0
+    """After how many seconds without a sign of life from fieldbo, which sends one about every second."""
 
 
 @settings("battery")
@@ -43,6 +50,9 @@ class Battery:
     default the mission's battery. A robot that reports percentages needs it."""
     accuracy: AmountOrNothing | None = None
     """Accuracy of the battery reports: an amount like full, or a percentage of it; by default "1 %"."""
+    delay_s: NonNegativeFloat = 5.0
+    """How old a battery report may be when it arrives, in seconds: one that may be older than the result of
+    an order does not raise what the mission may spend."""
 
     def __post_init__(self) -> None:
         for name, given, of in (("full", self.full, None), ("accuracy", self.accuracy, 1.0)):
@@ -57,7 +67,7 @@ class Battery:
         if accuracy is not None:
             whole = "full in [battery]"
             accuracy = amount(accuracy, unit, "battery.accuracy", full=full, whole=whole, zero=True)
-        return Battery(full, accuracy)
+        return replace(self, full=full, accuracy=accuracy)
 
 
 @settings("reports")

@@ -157,8 +157,10 @@ class _Visits(Connection):
         message = action_goal.message
         message.axes, message.site = self._axes, goal.site.tolist()
         message.level, message.home = goal.level, goal.home
+        message.route = goal.route.ravel().tolist()
         if self._ground is not None and np.isfinite(goal.site).all():
             message.pose = pose_of(self._link, self._node, self._ground, goal.site)
+            message.poses = [pose_of(self._link, self._node, self._ground, point) for point in goal.route]
         rejected = GoalRejected(goal.id, "the robot did not accept the goal")
         action_goal.on_rejection = lambda: self._report(rejected)
         self._node.do(partial(self._goals.begin, action_goal))
@@ -203,6 +205,9 @@ class _Visits(Connection):
 
     def hold(self) -> None:
         self._node.do(self._goals.cancel)
+
+    def unsent(self) -> str:
+        return self._goals.unsent()
 
     def close(self) -> None:
         self._goals.flush()

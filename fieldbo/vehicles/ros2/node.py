@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from fieldbo.errors import VehicleError
-from fieldbo.vehicles.remote.link import Heartbeat, OnReport, Unreachable
+from fieldbo.vehicles.remote.link import Heartbeat, OnReport, Reconnected, Unreachable
 
 CHECK_S = 0.25
 """Interval at which to check who is there."""
@@ -166,9 +166,9 @@ class ActionGoal:
 
 
 class ActionGoals:
-    """The goals of an action, one at a time; a server that restarts receives the current goal again.
+    """The goals of an action, one at a time; a server that restarts is reported, to be sent its goal again.
 
-    Call all methods but `flush` in the node's thread.
+    Call all methods but `flush` and `unsent` in the node's thread.
 
     Parameters
     ----------
@@ -211,6 +211,10 @@ class ActionGoals:
         if goal is not None and goal.handle is not None:
             self._cancel_handle(goal.handle)
 
+    def unsent(self) -> str:
+        """Return why a request has not reached the robot; empty if all have. Callable from any thread."""
+        return f"the robot that serves {self._name} has not answered" if self._unanswered else ""
+
     def flush(self) -> None:
         """Wait briefly until everything sent has arrived; call this outside the node's thread."""
         end, done = time.monotonic() + FLUSH_S, threading.Event()
@@ -220,17 +224,20 @@ class ActionGoals:
             time.sleep(0.01)
 
     def _check(self) -> None:
-        """Check who is there; send the current goal to servers that lack it or do not answer."""
-        servers = self._find_servers()
+        """Check who is there; send the current goal unless it was sent and may still be answered."""
+        servers, goal = self._find_servers(), self._current
         if servers - self._servers:
             self._report(Heartbeat())
         elif self._servers and not servers:
             self._report(Unreachable(f"no robot serves {self._name} any more"))
-        self._servers, goal = servers, self._current
+        self._servers = servers
         if goal is None or not servers:
             return
         unanswered = goal.handle is None and time.monotonic() > self._sent_s + _ANSWER_S
-        if unanswered or not servers <= goal.sent_to:
+        if goal.sent_to and not servers <= goal.sent_to:
+            goal.sent_to |= servers
+            self._report(Reconnected())
+        elif unanswered or not goal.sent_to:
             goal.sent_to, self._sent_s = servers, time.monotonic()
             self._send(goal, self._answered)
 

@@ -17,6 +17,7 @@ from fieldbo.domain.frame import Ground, example
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
+from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import (
     Connection,
     Goal,
@@ -38,6 +39,7 @@ class _Streams(Ros2Link):
     """Settings of all links to a robot that streams."""
 
     reports: ClassVar[bool] = False
+    follows_routes: ClassVar[bool] = False
 
     reading: str = "reading"
     """Topic of the robot's readings, std_msgs/Float64."""
@@ -68,8 +70,6 @@ class _Streams(Ros2Link):
 class Ros2Topics(_Streams):
     """A link to a robot that goes to the pose on a topic."""
 
-    follows_routes: ClassVar[bool] = False
-
     goal: str = "goal_pose"
     """Topic of the pose to go to, geometry_msgs/PoseStamped."""
 
@@ -78,7 +78,7 @@ class Ros2Topics(_Streams):
         return self.pose
 
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
-        return _Topics(self, self.over(mission, ground), on_report)
+        return _Topics(self, self.over(mission, ground), Fixes(mission), on_report)
 
 
 @settings("link")
@@ -93,15 +93,15 @@ class Ros2Nav2(_Streams):
         return self.action
 
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
-        return _Navigation(self, self.over(mission, ground), on_report)
+        return _Navigation(self, self.over(mission, ground), Fixes(mission), on_report)
 
 
 class _Stream(Connection):
     """Reports the robot's position and readings."""
 
-    def __init__(self, link: _Streams, ground: Ground, on_report: OnReport) -> None:
-        self._link, self._ground, self._report = link, ground, on_report
-        self._node, self._pose = link.node(on_report), None
+    def __init__(self, link: _Streams, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
+        self._link, self._ground, self._fixes, self._report = link, ground, fixes, on_report
+        self._node = link.node(on_report)
         self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, self._take_pose)
         self._node.listen(
             ros("std_msgs.msg").Float64, link.reading, lambda number: on_report(Reading(number.data))
@@ -113,7 +113,7 @@ class _Stream(Connection):
             frame = pose.header.frame_id
             self._report(Unreachable(f"{self._link.pose} is in frame {frame!r}, not {self._link.frame_id!r}"))
             return
-        self._pose = pose
+        self._fixes.take(site, pose)
         self._report(PositionReport(site))
 
     def close(self) -> None:
@@ -123,8 +123,8 @@ class _Stream(Connection):
 class _Topics(_Stream):
     """Publishes the pose to go to, and repeats it for subscribers that appear later."""
 
-    def __init__(self, link: Ros2Topics, ground: Ground, on_report: OnReport) -> None:
-        super().__init__(link, ground, on_report)
+    def __init__(self, link: Ros2Topics, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
+        super().__init__(link, ground, fixes, on_report)
         self._target: Any = None
         self._sent_to: frozenset[bytes] = frozenset()
         self._sender = self._node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.goal, 10)
@@ -154,10 +154,10 @@ class _Topics(_Stream):
         self._node.do(self._stay)
 
     def _stay(self) -> None:
-        """Make the robot's own pose the target."""
+        """Make the robot's own pose the target, the last one that is plausible."""
         self._target = None
-        if self._pose is not None:
-            self._sender.publish(self._pose)
+        if (pose := self._fixes.plausible()) is not None:
+            self._sender.publish(pose)
 
     def close(self) -> None:
         self._node.do(self._flush)
@@ -169,16 +169,18 @@ class _Topics(_Stream):
 
 
 class _Navigation(_Stream):
-    """Sends each goal as a goal of NavigateToPose."""
+    """Sends each point of a route as a goal of NavigateToPose, which Nav2 reaches before the next is sent."""
 
-    def __init__(self, link: Ros2Nav2, ground: Ground, on_report: OnReport) -> None:
+    def __init__(self, link: Ros2Nav2, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
         self._kind = ros("nav2_msgs.action", NAV2).NavigateToPose
         self._status = ros("action_msgs.msg").GoalStatus
-        super().__init__(link, ground, on_report)
+        super().__init__(link, ground, fixes, on_report)
         self._goals = ActionGoals(self._node, self._kind, link.action, on_report)
+        self._goal: Goal | None = None
         self._node.start()
 
     def go(self, goal: Goal) -> None:
+        self._goal = goal
         action_goal = ActionGoal(self._kind.Goal(), partial(self._take_result, goal), self._take_feedback)
         action_goal.message.pose = pose_of(self._link, self._node, self._ground, goal.site)
         rejected = GoalRejected(goal.id, "Nav2 did not accept the goal")
@@ -189,8 +191,11 @@ class _Navigation(_Stream):
         self._take_pose(feedback.current_pose)
 
     def _take_result(self, goal: Goal, status: int, result: Any) -> None:
-        """Report that the robot did not get there; if it did, its pose shows that."""
-        if status in (self._status.STATUS_ABORTED, self._status.STATUS_CANCELED):
+        """Report that the robot did not get there; if it did, its pose shows that.
+
+        Nav2 aborts a goal that the next one replaces.
+        """
+        if goal is self._goal and status in (self._status.STATUS_ABORTED, self._status.STATUS_CANCELED):
             nowhere, none = np.full(len(goal.site), math.nan), np.empty(0)
             sites = np.empty((0, len(goal.site)))
             self._report(GoalResult(goal.id, nowhere, sites, none, none, complete=False))
@@ -200,6 +205,9 @@ class _Navigation(_Stream):
 
     def hold(self) -> None:
         self._node.do(self._goals.cancel)
+
+    def unsent(self) -> str:
+        return self._goals.unsent()
 
     def close(self) -> None:
         self._goals.flush()

@@ -1,7 +1,8 @@
 """A simulated boat at the other end of a MAVLink link, with the modes of ArduPilot's Rover.
 
 It starts armed and in HOLD. In GUIDED it goes to the target in SET_POSITION_TARGET_GLOBAL_INT; a target is
-new if its place or its time is. On arrival it samples, and streams that value until it leaves.
+new if its place or its time is. On arrival it samples, and streams that value until it leaves. It stores
+missions and fences, and gives them back, but follows neither.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
-from fieldbo.vehicles.mavlink.station import Sequence, mavutil, opened
+from fieldbo.vehicles.mavlink.wire import Sequence, mavutil, opened
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     GoalRejected,
@@ -27,6 +28,7 @@ from fieldbo.vehicles.simulators.robot import Robot
 
 _TURN_S = 0.02
 _HEARTBEAT_S = 0.5
+_ASK_S = 0.5  # request a lost item again
 _NEAR_M = 0.05
 """A target this close to a site counts as the site: messages resolve a centimetre."""
 
@@ -71,10 +73,10 @@ def serve(robot: Robot, link: MavlinkSettings, ground: Ground | None, say: Calla
         pymavlink is not installed, the connection cannot be opened, or the domain's place is unknown.
     """
     address, module = mirrored(link), mavutil(link)
-    boat = _Boat(robot, link, located(ground, robot.world.domain.axes), say)
+    boat = _Boat(robot, link, located(ground, robot.world.domain.axes, link.stand_off), say)
     while True:  # over TCP, one ground station may hang up and another connect
         try:
-            boat.wire = opened(address, module, system=link.system, component=link.component)
+            boat.wire = opened(link, address, module, system=link.system, component=link.component)
         except OSError as error:
             raise VehicleError(f"{address} cannot be opened: {error}") from None
         with boat.wire:
@@ -110,11 +112,17 @@ class _Boat:
         self.sequence = Sequence()
         self._target: tuple[int, ...] | None = None
         self._heartbeat_s = 0.0
+        self._stored: dict[int, list[Any]] = {}  # items by kind: a mission, a fence
+        self._asking: tuple[int, int] | None = None  # system and component that send items
+        self._ask_s = 0.0
+        self._incoming: tuple[int, int, list[Any]] | None = None  # kind, count, and items so far
 
     def turn(self) -> None:
         """Process the messages that arrived, advance the robot, and send its reports."""
         while (message := self.wire.recv_msg()) is not None:
             self.receive(message)
+        if time.monotonic() > self._ask_s:
+            self._ask_for_item()
         for report in self.robot.tick():
             self.send(report)
 
@@ -131,6 +139,39 @@ class _Boat:
         elif kind == "COMMAND_LONG":
             result = self._execute(message)
             self.wire.mav.command_ack_send(message.command, result)
+        elif kind.startswith("MISSION_"):
+            self._take_items(kind, message)
+
+    def _ask_for_item(self) -> None:
+        """Request the next item, again and again if it is lost."""
+        if self._asking is not None and self._incoming is not None:
+            number, _, items = self._incoming
+            self.wire.mav.mission_request_int_send(*self._asking, len(items), number)
+            self._ask_s = time.monotonic() + _ASK_S
+
+    def _take_items(self, kind: str, message: Any) -> None:
+        """Take part in the mission protocol: store items, and give them back."""
+        mav, system, component = self.wire.mav, message.get_srcSystem(), message.get_srcComponent()
+        stored = self._stored.get(message.mission_type, [])
+        if kind == "MISSION_COUNT":
+            self._incoming = (message.mission_type, message.count, [])
+        elif kind == "MISSION_REQUEST_LIST":
+            mav.mission_count_send(system, component, len(stored), message.mission_type)
+        elif kind == "MISSION_REQUEST_INT" and message.seq < len(stored):
+            mav.mission_item_int_send(system, component, *stored[message.seq])
+        if kind not in ("MISSION_COUNT", "MISSION_ITEM_INT") or self._incoming is None:
+            return
+        number, count, items = self._incoming
+        if kind == "MISSION_ITEM_INT" and (message.mission_type, message.seq) == (number, len(items)):
+            items.append([getattr(message, name) for name in message.get_fieldnames()[2:]])
+        if len(items) < count:
+            self._asking = system, component
+            self._ask_for_item()
+        else:
+            self._asking = None
+            self._stored[number] = items
+            self.say(f"stored {len(items)} items of kind {number}")
+            mav.mission_ack_send(system, component, 0, number)
 
     def _take_target(self, message: Any) -> None:
         target = (message.time_boot_ms, message.lat_int, message.lon_int, round(100 * message.alt))
@@ -138,8 +179,7 @@ class _Boat:
             return
         self._target, self.reading = target, None
         place = [message.lat_int / 1e7, message.lon_int / 1e7, message.alt]
-        target = self.ground.from_geodetic(place)[0]
-        self.robot.go(self.robot.goal_at(f"{self.count}#target", target, _NEAR_M))
+        self.robot.go_to(f"target {self.count}", self.ground.from_geodetic(place)[0], _NEAR_M)
         self.count += 1
 
     def _execute(self, message: Any) -> int:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.vehicles.mqtt.client import MqttClient
+from fieldbo.vehicles.mqtt.client import MqttClient, Presence
 from fieldbo.vehicles.mqtt.link import (
     TO_ROBOT,
     Codec,
@@ -25,6 +26,7 @@ from fieldbo.vehicles.mqtt.link import (
     whole,
 )
 from fieldbo.vehicles.remote.link import BatteryReport, Goal, GoalRejected, GoalResult, PositionReport, Report
+from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
 from fieldbo.vehicles.simulators.robot import Robot
 
 _TICK_S = 0.02
@@ -48,12 +50,12 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
         Prints a line; ``ready`` once goals can arrive.
     """
     _wait_for_broker(link, say)
-    codec = Codec(robot.world.domain.axes, ground)
+    codec, watch = Codec(robot.world.domain.axes, ground), PlannerWatch(robot)
     todo: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
     def receive(name: str, payload: bytes, retained: bool) -> None:
         if not retained:  # a retained goal is stale
-            todo.put(lambda: _obey(robot, codec, name, payload, say))
+            todo.put(lambda: _obey(robot, watch, codec, name, payload, say))
 
     client = MqttClient(
         link,
@@ -62,12 +64,14 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
         on_message=receive,
         on_ready=lambda: todo.put(lambda: say("ready")),
         on_failure=lambda why: todo.put(lambda: say(why)),
-        presence="status",
+        presence=Presence("status", link.topic),
     )
     try:
         while True:
             with suppress(queue.Empty):
                 todo.get(timeout=_TICK_S)()
+            if (done := watch.check()) is not None:
+                say(done)
             for name, body, qos in messages(codec, robot.tick()):
                 client.publish(name, body, qos=qos)
     finally:
@@ -96,18 +100,25 @@ def _wait_for_broker(link: Mqtt, say: Say) -> None:
         listener.close()
 
 
-def _obey(robot: Robot, codec: Codec, name: str, payload: bytes, say: Say) -> None:
+def _obey(robot: Robot, watch: PlannerWatch, codec: Codec, name: str, payload: bytes, say: Say) -> None:
     """Do what a message says; ignore what cannot be understood, since anyone may publish anything."""
     try:
         body = json_object(name, payload)
+        if name != "planner" or flag(body, "online"):
+            watch.hear()
         match name:
+            case "planner":
+                return
             case "goal":
-                robot.go(goal_of(codec, body))
+                goal = goal_of(codec, body)
+                robot.go(goal)
+                watch.begin(goal)
             case "cancel":
                 robot.cancel(goal_id(body))
             case "ask":
                 robot.ask(goal_id(body))
             case _:
+                watch.end()
                 robot.hold()
     except InputError as error:
         say(f"ignored a message: {error.problem}; expected: {error.expected}")
@@ -141,8 +152,24 @@ def goal_of(codec: Codec, body: Mapping[str, Any]) -> Goal:
         level=whole(body, "level"),
         home=flag(body, "home", False),
         seconds=number(body.get("seconds")),
-        route=np.array([codec.site(point) for point in body.get("route") or []]).reshape(-1, len(site)),
+        route=_points(codec, body.get("route")),
+        planner_silence_s=number(body.get("planner_silence_s")),
+        return_route=_points(codec, body.get("return_route")),
     )
+
+
+def _points(codec: Codec, given: Any) -> Array:
+    """Return the points (k, d) in a list of objects by axis.
+
+    Raises
+    ------
+    InputError
+        It is no such list.
+    """
+    points = [] if given is None else given
+    if not isinstance(points, list) or not all(isinstance(point, Mapping) for point in points):
+        raise InputError(f"return_route = {points}"[:80], expected="a list of points: numbers by axis")
+    return np.array([codec.site(point) for point in points]).reshape(-1, len(codec.axes))
 
 
 def messages(codec: Codec, reports: list[Report]) -> list[tuple[str, dict[str, Any], int]]:

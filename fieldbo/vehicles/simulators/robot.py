@@ -33,6 +33,9 @@ from fieldbo.world.world import World, driven
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
 
+_NEXT_TARGET_S = 0.3
+"""How long a robot that streams waits for another target before it samples, by this machine's clock."""
+
 
 @dataclass
 class _Leg:
@@ -47,11 +50,13 @@ class _Leg:
     travel: float
     sampling: float
     end: Array
+    pause_s: float
     paid: float = 0.0
+    passed: int = 0
 
     @property
     def ends_s(self) -> float:
-        return self.began_s + self.travel_s + self.sampling_s
+        return self.began_s + self.travel_s + self.pause_s + self.sampling_s
 
 
 class Robot:
@@ -86,17 +91,19 @@ class Robot:
         at = world.start if start is None else start
         assert at is not None
         self.position: Array = np.asarray(at, dtype=float)
+        self._track: list[Array] = [self.position]
         self.battery = self.remaining = battery
         self.reading = math.nan
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
         self._leg: _Leg | None = None
-        self._count = 0
+        self._count = self._samples = 0
         self._answers: dict[str, list[Report]] = {}
         self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
         self._began = time.monotonic()
-        self._reported_s = -math.inf
+        self._reported_s, self._reported = -math.inf, 0
+        self._uncharged = False
         self._pending: list[Report] = []
 
     @property
@@ -108,20 +115,34 @@ class Robot:
     def _time_s(self) -> float:
         return self.speedup * (time.monotonic() - self._began)
 
+    @property
+    def track(self) -> Array:
+        """Where the robot really went: points (k, d), with straight legs in between."""
+        return np.stack([*self._track, self.position])
+
     # -- requests from the link ------------------------------------------------------------------------
 
-    def goal_at(self, goal_id: str, target: Array, tolerance: float) -> Goal:
-        """Return the goal of a target (d,): the site within `tolerance` along each axis, or a place to pass.
+    def go_to(self, goal_id: str, target: Array, tolerance: float) -> None:
+        """Go to a target (d,), or to the site within `tolerance` of it along each axis.
 
-        A robot that streams does not learn which of its targets are sites; it measures wherever it can.
+        A robot that streams does not learn which of its targets are sites: wherever it can measure and gets
+        no other target at once, it does.
         """
         domain = self.world.domain
         site = domain.clipped(target) if domain.continuous else domain.sites[domain.nearest(target)]
         end = np.asarray(site if np.abs(site - target).max() <= tolerance else target)
-        return Goal(goal_id, end, home=not domain.contains(end[None])[0])
+        goal = Goal(goal_id, end, home=not domain.contains(end[None])[0])
+        self.go(goal, pause_s=_NEXT_TARGET_S * self.speedup)
 
-    def go(self, goal: Goal) -> None:
-        """Start a goal; repeat the answer if it is known, continue if it is under way."""
+    def go(self, goal: Goal, pause_s: float = 0.0) -> None:
+        """Start a goal; repeat the answer if it is known, continue if it is under way.
+
+        Parameters
+        ----------
+        goal : Goal
+        pause_s : float
+            How long to wait at its site before sampling, on the robot's clock.
+        """
         if self._leg is not None and self._leg.goal.id == goal.id:
             return
         if goal.id in self._answers:
@@ -132,6 +153,7 @@ class Robot:
             self._rate = drain.amount
         if (jump := self._fault("clock", number)) is not None:
             self._jumped_s += jump.amount
+        self._uncharged |= self._fault("uncharged", number) is not None
         if (gap := self._fault("silent", number)) is not None:
             self._silent_until = time.monotonic() + gap.amount
         on_demand = self._fault("refuse", number) is not None
@@ -139,7 +161,7 @@ class Robot:
             self._answer(number, GoalRejected(goal.id, problem))
             return
         self.hold()
-        self._start(goal, number)
+        self._start(goal, number, pause_s)
 
     def cancel(self, goal: str) -> None:
         """Abandon the goal with this id and report what was done of it, which may be nothing."""
@@ -153,11 +175,17 @@ class Robot:
         leg, self._leg = self._leg, None
         if leg is not None:
             self._move(leg, self._time_s)
+            self._track.append(self.position)
             self._answer(leg.number, self._cut_short(leg.goal.id, leg.paid, self._time_s - leg.began_s))
 
     def ask(self, goal: str) -> None:
         """Report the outcome of a goal again, if it is known."""
         self._pending += self._answers.get(goal, [])
+
+    @property
+    def busy(self) -> bool:
+        """Whether a goal is under way."""
+        return self._leg is not None
 
     def knows(self, goal: str) -> bool:
         """Return True if the goal was answered or is under way."""
@@ -180,7 +208,7 @@ class Robot:
             return []
         if now >= self._reported_s + _REPORT_S or reports:
             self._reported_s = now
-            reports = [self._battery_report(), PositionReport(self.position), *reports]  # before the result
+            reports = [*self._battery_report(), self._position_report(), *reports]  # before the result
         return reports
 
     # -- moving ----------------------------------------------------------------------------------------
@@ -216,8 +244,8 @@ class Robot:
             return GoHome(0, goal.id, end, route=route)
         return Query(goal.site, goal.controls, goal.level, id=goal.id, route=route)
 
-    def _start(self, goal: Goal, number: int) -> None:
-        world, key, now_s = self.world, self._key(goal, number), self._time_s
+    def _start(self, goal: Goal, number: int, pause_s: float) -> None:
+        world, key, now_s = self.world, self._key(goal), self._time_s
         trip = self._order(goal, sampling=False)
 
         def takes(order: Order) -> tuple[float, float]:
@@ -237,20 +265,26 @@ class Robot:
             self._rate * travel,
             self._rate * max(0.0, cost - travel),
             self._end(goal),
+            0.0 if goal.home else pause_s,
         )
         self.reading = math.nan
 
-    def _key(self, goal: Goal, number: int) -> int:
-        """Return the key of the random streams: the number in the goal's id, or that of the goal itself."""
+    def _key(self, goal: Goal) -> int:
+        """Return the key of the random streams: the number in the goal's id, or that of the sample."""
         tail = goal.id.rpartition("#")[0].rpartition("/")[2]
-        return int(tail) if tail.isdecimal() else number
+        return int(tail) if tail.isdecimal() else self._samples
 
     def _move(self, leg: _Leg, now_s: float) -> None:
         """Advance along the path, sample at its end, and drain the battery, as time passes."""
         passed_s = now_s - leg.began_s
         travelled = _fraction(passed_s, leg.travel_s)
-        self.position = _along(leg.path, travelled)
-        paid = travelled * leg.travel + _fraction(passed_s - leg.travel_s, leg.sampling_s) * leg.sampling
+        self.position, passed = _along(leg.path, travelled)
+        self._track.extend(leg.path[leg.passed : passed])
+        leg.passed = max(leg.passed, passed)
+        paid = (
+            travelled * leg.travel
+            + _fraction(passed_s - leg.travel_s - leg.pause_s, leg.sampling_s) * leg.sampling
+        )
         self.remaining = max(0.0, self.remaining - (paid - leg.paid))
         leg.paid = paid
 
@@ -263,6 +297,7 @@ class Robot:
             result = self._result(goal.id, leg.paid, took_s)
         else:
             self.position, self.reading = self._sample(leg)
+            self._samples += 1
             result = replace(
                 self._result(goal.id, leg.paid, took_s),
                 sites=self.position[None],
@@ -273,11 +308,13 @@ class Robot:
 
     def _sample(self, leg: _Leg) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
-        goal, key = leg.goal, self._key(leg.goal, leg.number)
+        goal, key = leg.goal, self._key(leg.goal)
         query = Query(goal.site, goal.controls, goal.level, id=goal.id)
         if (astray := self._fault("astray", leg.number)) is not None:
             off = leg.end + astray.amount * np.eye(len(leg.end))[0]
-            query = replace(query, site=self.world.domain.clipped(off), controls=None)
+            if not self.world.domain.contains(off[None])[0]:
+                return off, math.nan
+            query = replace(query, site=off, controls=None)
         observation = self.world.evaluate(
             query,
             self.position,
@@ -303,9 +340,18 @@ class Robot:
 
     # -- reporting -------------------------------------------------------------------------------------
 
-    def _battery_report(self) -> BatteryReport:
+    def _position_report(self) -> PositionReport:
+        self._reported += 1
+        glitch = None if self._leg is None else self._fault("glitch", self._leg.number)
+        if glitch is None or self._reported % 4:
+            return PositionReport(self.position)
+        return PositionReport(self.position + glitch.amount * np.eye(len(self.position))[0])
+
+    def _battery_report(self) -> list[BatteryReport]:
+        if self._uncharged:
+            return []
         share = self.remaining / self.battery if math.isfinite(self.battery) else None
-        return BatteryReport(share, self.remaining if share is not None else None)
+        return [BatteryReport(share, self.remaining if share is not None else None)]
 
     def _answer(self, number: int, answer: GoalResult | GoalRejected) -> None:
         """Send the outcome of a goal (at once, late or twice), and remember it."""
@@ -322,14 +368,14 @@ def _fraction(passed_s: float, whole_s: float) -> float:
     return float(passed_s >= 0.0) if whole_s <= 0 else min(1.0, max(0.0, passed_s / whole_s))
 
 
-def _along(path: Array, fraction: float) -> Array:
-    """Return the point (d,) after a fraction of a path (k, d)."""
+def _along(path: Array, fraction: float) -> tuple[Array, int]:
+    """Return the point (d,) after a fraction of a path (k, d), and how many of its points lie behind it."""
     if fraction >= 1.0:
-        return np.asarray(path[-1])
+        return np.asarray(path[-1]), len(path)
     lengths = [float(np.linalg.norm(b - a)) for a, b in pairwise(path)]
     left = fraction * math.fsum(lengths)
-    for (a, b), length in zip(pairwise(path), lengths, strict=True):
+    for k, ((a, b), length) in enumerate(zip(pairwise(path), lengths, strict=True), start=1):
         if left <= length and length > 0:
-            return np.asarray(a + left / length * (b - a))
+            return np.asarray(a + left / length * (b - a)), k
         left -= length
-    return np.asarray(path[-1])
+    return np.asarray(path[-1]), len(path)

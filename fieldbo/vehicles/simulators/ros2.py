@@ -121,8 +121,16 @@ class _Visitor:
             return
         site = np.array(goal.site)
         controls = np.isfinite(site)
+        route = np.array(goal.route).reshape(-1, len(site))
         self.robot.go(
-            Goal(goal.id, site, None if controls.all() else controls, level=goal.level, home=goal.home)
+            Goal(
+                goal.id,
+                site,
+                None if controls.all() else controls,
+                level=goal.level,
+                home=goal.home,
+                route=route,
+            )
         )
 
     def _cancel(self, handle: Any) -> Any:
@@ -179,11 +187,9 @@ class _Streamer:
     def go(self, pose: Any) -> str:
         """Go to a pose; return the goal's id."""
         place = pose.pose.position
-        target = self.ground.sites([[place.x, place.y, place.z]])[0]
-        goal = self.robot.goal_at(f"{self._count}#goal", target, _NEAR_M)
-        self._count += 1
-        self.robot.go(goal)
-        return goal.id
+        goal_id, self._count = f"goal {self._count}", self._count + 1
+        self.robot.go_to(goal_id, self.ground.sites([[place.x, place.y, place.z]])[0], _NEAR_M)
+        return goal_id
 
     def send(self, report: Report) -> None:
         """Publish a report of the robot."""

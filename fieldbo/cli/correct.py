@@ -1,0 +1,62 @@
+"""``fieldbo correct``: correct a wrong reading of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+**Examples**
+
+`fieldbo correct lake-1 12 24.7` - the reading of order 12 was 24.7
+
+`fieldbo correct lake-1 12 failed` - it was no reading at all
+
+`fieldbo correct boat-3 7 1,85 --reading 2` - the third reading of order 7, counted from 0
+
+The number of an order is the last part of its id, as *observations.csv* and the prompt show it: 12 of
+*lake-1/12*. The record keeps the wrong reading and its correction side by side. The belief, the answer and
+all files are those of the right reading; the route, the costs and the reason why the run ended stay.
+A run in progress is corrected at its own prompt.
+"""
+
+
+def correct(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, the *run.sqlite* in it, or the name of a run in *runs/*.", metavar="RUN"
+        ),
+    ],
+    order: Annotated[str, typer.Argument(help="Number of the order, or its id.", metavar="ORDER")],
+    value: Annotated[
+        str,
+        typer.Argument(
+            help="What the reading really was, with a decimal point or comma; or *failed*.", metavar="VALUE"
+        ),
+    ],
+    reading: Annotated[
+        int | None, typer.Option(help="Which reading of the order, counted from 0, if it has several.")
+    ] = None,
+) -> None:
+    """Correct a wrong reading of a run, and write its files again; the run may have ended."""
+    import math
+
+    from fieldbo._numerics.compiled import when_compiling
+    from fieldbo.cli.session import saving, show_result
+    from fieldbo.cli.terminal import console, says_compiling
+    from fieldbo.runs.correction import correct_run
+    from fieldbo.runs.load import record_file
+    from fieldbo.runs.runner import unbroken
+    from fieldbo.vehicles.dialogue import number_in
+
+    number = math.nan if value.lower() == "failed" else number_in(value)
+    folder, out_to = record_file(run).parent, console()
+    with when_compiling(says_compiling(out_to)), unbroken():
+        result = correct_run(run, int(order) if order.isdecimal() else order, number, reading)
+        with saving(folder):
+            result.save(folder)
+    out_to.print(f"{result.run}: order {order} corrected to {value}", markup=False)
+    show_result(result, folder, out_to, "Not finished.")

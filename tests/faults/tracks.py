@@ -1,0 +1,189 @@
+"""Drive random missions among obstacles, and measure where the robots really went.
+
+    python tests/faults/tracks.py --missions 1000
+    python tests/faults/tracks.py --only 123        # that one again
+
+Each mission is one of the random worlds of ``tests/many_worlds.py`` with an obstacle or an outline. A
+simulated robot carries it out over a link in this process: it reports or streams, and drives straight to each
+point that it is sent. Some robots reject goals, get stuck, fall silent, or answer late or twice. No leg of a
+robot's own track may run inside an obstacle or its clearance, or outside the outline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import many_worlds
+
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.transect import Transect
+from fieldbo.mission.mission import Mission
+from fieldbo.policies.baselines import Random
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import run
+from fieldbo.vehicles.remote.link import Connection, GoalResult, Link, Reading
+from fieldbo.vehicles.remote.remote import Remote
+from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
+from fieldbo.vehicles.simulators import Fault, Robot
+from fieldbo.vehicles.simulators import robot as robot_module
+
+SPEEDUP = 1e5
+TICK_S = 0.001
+FAULTS = ("refuse", "stuck", "twice", "late", "silent")
+
+
+class Wire(Connection):
+    """A robot in its own thread, connected directly; a streaming one receives places and sends readings."""
+
+    def __init__(self, robot: Robot, on_report, streams: bool) -> None:
+        self.robot, self.on_report, self.streams, self.count = robot, on_report, streams, 0
+        self._lock, self._open = threading.Lock(), True
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while self._open:
+            with self._lock:
+                for report in self.robot.tick():
+                    if not (self.streams and isinstance(report, GoalResult)):
+                        self.on_report(report)
+                if self.streams and not math.isnan(self.robot.reading):
+                    self.on_report(Reading(self.robot.reading))
+            time.sleep(TICK_S)
+
+    def go(self, goal):
+        with self._lock:
+            if self.streams:
+                self.count += 1
+                self.robot.go_to(f"target {self.count}", goal.site, 1e-9)
+            else:
+                self.robot.go(goal)
+
+    def cancel(self, goal):
+        with self._lock:
+            self.robot.hold() if self.streams else self.robot.cancel(goal)
+
+    def hold(self, *_):
+        with self._lock:
+            self.robot.hold()
+
+    def ask(self, goal):
+        with self._lock:
+            self.robot.ask(goal)
+        return not self.streams
+
+    def close(self):
+        self._open = False
+        self._thread.join()
+
+
+@dataclass(frozen=True)
+class Near(Link):
+    """A robot in this process that reports."""
+
+    robot: Robot
+    address = "here"
+
+    def open(self, mission, ground, on_report):
+        return Wire(self.robot, on_report, not self.reports)
+
+
+class Streaming(Near):
+    """A robot in this process that streams, and receives one point at a time."""
+
+    reports = False
+    follows_routes = False
+
+
+def mission_of(seed: int) -> Mission | None:
+    """Return the random mission of a seed; None if all straight legs are free there."""
+    mission = many_worlds.mission_of(seed)
+    if mission.world.domain.clear or isinstance(mission.world.cost, Transect):
+        return None
+    rng = np.random.default_rng(seed)
+    spec = replace(mission.vehicles[0], time_limit_s=None, battery=20 * mission.vehicles[0].battery)
+    changes = {"policy": Random(), "policy_kind": "random", "question": LevelSet(0.3), "vehicles": (spec,)}
+    return replace(mission, **changes, max_steps=int(rng.integers(3, 7)), batch=int(rng.choice([1, 1, 3])))
+
+
+def drive(mission: Mission, seed: int, folder: Path) -> np.ndarray:
+    """Carry out a mission with a robot; return the robot's track (k, d)."""
+    rng = np.random.default_rng([seed, 1])
+    number = int(rng.integers(0, 3))
+    amounts = {"late": 0.05, "silent": 0.4}
+    kinds = [str(kind) for kind in rng.choice(FAULTS, number, replace=False)]
+    faults = [Fault(kind, int(rng.integers(0, 5)), amounts.get(kind, math.nan)) for kind in kinds]
+    robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=SPEEDUP, faults=faults)
+    link = (Near if seed % 2 else Streaming)(robot)
+    settings = VehicleFile.model_construct(
+        format=1,
+        title="",
+        link={},
+        frame=None,
+        watch=Watch(silence_s=0.25, connect_s=5.0, patience=1e-3, least_s=0.3),
+        battery=Battery(),
+        reports=Reports(),
+        arrival=Arrival(1e-6, dwell_s=0.0, reading_s=0.2),
+    )
+    with Record.create(folder / f"{seed}.sqlite", "run", {}) as record:
+        run(mission, [Remote(mission, 0, link, settings, "s")], record)
+    return robot.track
+
+
+def wrong(seed: int, folder: Path) -> list[str] | None:
+    """Return the legs of a robot's track that are not free; None if the mission has nothing to go around."""
+    mission = mission_of(seed)
+    return (
+        None if mission is None else many_worlds.crossings(mission.world.domain, drive(mission, seed, folder))
+    )
+
+
+def tried(seed: int) -> tuple[int, list[str] | None]:
+    """Return a seed, and what `wrong` returns."""
+    with TemporaryDirectory() as folder:
+        return seed, wrong(seed, Path(folder))
+
+
+def main() -> int:
+    """Drive the missions, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--missions", type=int, default=1000)
+    parser.add_argument("--only", type=int, help="drive only the mission of this seed, with details")
+    parser.add_argument("--processes", type=int, default=4, help="most of the time is spent waiting")
+    args = parser.parse_args()
+    if args.only is not None:
+        print("\n".join(tried(args.only)[1] or ["all legs are free"]))
+        return 0
+    driven = crossed = 0
+    with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
+        for first in count(0, args.missions):
+            for seed, legs in pool.map(tried, range(first, first + args.missions)):
+                if legs is None or driven == args.missions:
+                    continue
+                driven, crossed = driven + 1, crossed + bool(legs)
+                for leg in legs:
+                    print(f"{seed}: {leg}", flush=True)
+            if driven == args.missions:
+                break
+    print(f"{driven} missions, {crossed} with a leg that is not free")
+    return int(crossed > 0)
+
+
+robot_module._REPORT_S, robot_module._NEXT_TARGET_S = 0.002, 0.02  # for a robot whose clock runs fast
+
+if __name__ == "__main__":
+    sys.exit(main())
