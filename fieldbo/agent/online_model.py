@@ -107,8 +107,9 @@ class OnlineModel:
             return False
         if self.fitted_at:
             return self.readings - self.fitted_at >= every
-        # Many readings of few places say how a sensor scatters, and nothing about the field.
-        return places(np.array(self._sites), self.mission.world.domain) >= LEAST_READINGS
+        # Many readings of one order at one stop say how a sensor scatters, and nothing about the field.
+        orders = len({event.order for event in self._observations})
+        return max(orders, places(np.array(self._sites), self.mission.world.domain)) >= LEAST_READINGS
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""

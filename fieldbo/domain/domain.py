@@ -57,8 +57,6 @@ class Domain:
     controls : Controls, optional
         The control sets, and the distributions of variables left free; None means that every query sets
         all variables.
-    clearance : float
-        Distance to the obstacles that `region` and `obstacles` already keep.
 
     Raises
     ------
