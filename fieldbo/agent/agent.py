@@ -437,8 +437,8 @@ class Agent:
         """Take in what happened.
 
         A part of an observation that was received before is ignored, a correction that changes nothing, and
-        anything else after an order was settled, except the late observation of a lost or rejected one. That
-        of a rejected one is no step.
+        anything else after an order was settled, except the late observation of a lost order, and of a
+        rejected one, which is no step.
 
         Raises
         ------

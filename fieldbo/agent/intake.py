@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from fieldbo.errors import InputError
-from fieldbo.messages import Event, Observation, Telemetry
+from fieldbo.messages import Correction, Event, Observation, Telemetry
 
 LARGEST = 1e100
 """Largest magnitude of a number from a vehicle: the squares and sums of smaller ones are finite."""
 
-_OBSERVED = ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s")
-_REPORTED = ("position", "remaining", "time_s", "accuracy")
+_NUMBERS: dict[type, tuple[str, ...]] = {
+    Observation: ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s"),
+    Telemetry: ("position", "remaining", "time_s", "accuracy"),
+    Correction: ("values",),
+}
 
 
 def check_magnitudes(event: Event) -> None:
-    """Raise an `InputError` if an observation or telemetry holds a number too large to add."""
-    if not isinstance(event, Observation | Telemetry):
-        return
-    for name in _OBSERVED if isinstance(event, Observation) else _REPORTED:
+    """Raise an `InputError` if an event of a vehicle holds a number too large to add."""
+    for name in _NUMBERS.get(type(event), ()):
         numbers = getattr(event, name)
         if numbers is None or not np.size(numbers):
             continue

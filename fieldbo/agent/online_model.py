@@ -135,12 +135,6 @@ class OnlineModel:
         self.to_repeat = [fit for fit in again if self._usable(fit.after) >= LEAST_READINGS]
         self._learn_again()
 
-    def _taken(self, event: Observation) -> tuple[Array, Array, Array]:
-        """Return the sites (k, d), values and noise variances (k,) that the model takes of an observation."""
-        good = self.hyperparameters.scale.usable(event.values)
-        usable = event.sites[good], event.values[good], event.noise_variances[good]
-        return thinned(*usable, self.mission.world.domain)[:3]
-
     def _usable(self, observations: int) -> int:
         """Return how many readings the model takes of the first observations."""
         return sum(len(self._taken(event)[1]) for event in self._observations[:observations])
@@ -166,9 +160,18 @@ class OnlineModel:
         self._observations.append(event)
         return self._learn(event)
 
+    def _taken(self, event: Observation) -> tuple[Array, Array, Array]:
+        """Return the sites (k, d), values (k,) and noise variances (k,) that the model takes."""
+        good = self.hyperparameters.scale.usable(event.values)
+        sites, values, noises = event.sites[good], event.values[good], event.noise_variances[good]
+        if not len(values):
+            return sites, values, noises
+        return thinned(sites, values, noises, self.mission.world.domain)[:3]
+
     def _keep(self, event: Observation) -> tuple[Array, Array, Array]:
         """Add the readings that the model can use to those of the model, and return them."""
-        self.left_out += int((~self.hyperparameters.scale.usable(event.values)).sum())
+        good = self.hyperparameters.scale.usable(event.values)
+        self.left_out += int((~good).sum())
         sites, values, noises = self._taken(event)
         self._sites.extend(sites)
         self._values.extend(values.tolist())

@@ -22,11 +22,8 @@ def check(
         ),
     ] = None,
     vehicle: Annotated[
-        str | None,
-        typer.Option(
-            help="With a mission: the vehicle file of the run, to check that it fits, and its fence.",
-            metavar="FILE",
-        ),
+        list[str] | None,
+        typer.Option(help="Check that this vehicle file fits the mission; repeatable.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
@@ -53,9 +50,9 @@ def check(
             where="--set",
             fix=f"edit the {kind}'s file",
         )
-    if vehicle is not None and kind != "mission":
+    if vehicle and kind != "mission":
         raise InputError(
-            f"--vehicle {vehicle} does not apply to a {kind}",
+            f"--vehicle {vehicle[0]} does not apply to a {kind}",
             expected="--vehicle with a mission",
             where="--vehicle",
         )
@@ -65,12 +62,12 @@ def check(
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _mission(name, set_ or [], vehicle)
+        lines = _mission(name, set_ or [], vehicle or [])
     typer.echo("\n".join(lines))
 
 
-def _mission(name: str | Path, pairs: list[str], vehicle: str | None) -> list[str]:
-    """Return lines that describe a mission, its world and its vehicle, with warnings."""
+def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[str]:
+    """Return lines that describe a mission, its world and its vehicles, with warnings."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
@@ -81,7 +78,7 @@ def _mission(name: str | Path, pairs: list[str], vehicle: str | None) -> list[st
     from fieldbo.vehicles.description import describe_vehicle
     from fieldbo.vehicles.load import check_new, for_new_run, full_battery
 
-    files = [] if vehicle is None else [for_new_run(vehicle)]
+    files = [for_new_run(vehicle) for vehicle in vehicles]
     mission = load_mission(name, overrides(pairs), full_battery(files))
     fit = [warning for number, plain in enumerate(files) for warning in check_new(plain, mission, number)]
     agent = Agent(mission)
@@ -91,7 +88,7 @@ def _mission(name: str | Path, pairs: list[str], vehicle: str | None) -> list[st
     return [
         *describe_mission(mission, question),
         *describe_world(mission.world),
-        *([] if vehicle is None else [*describe_vehicle(vehicle), *_fence(vehicle, mission)]),
+        *(line for vehicle in vehicles for line in [*describe_vehicle(vehicle), *_fence(vehicle, mission)]),
         *(f"warning: {warning}" for warning in warnings),
     ]
 

@@ -52,7 +52,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     if reason is EndReason.VEHICLE_LOST:
         yield (
             "several orders in a row were lost; set when_lost in [agent] to allow more of them, or to wait "
-            'for the vehicle (then = "wait")'
+            'for the vehicle (then = "wait"); fieldbo resume continues the run once it answers'
         )
     yield from _doubts(agent)
     yield from _far_off(agent)

@@ -159,7 +159,7 @@ class Trial:
         usual = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
         reports = f"accuracy = {self.peer.within}\nlow = -100.0\nhigh = 100.0"
         tables = [f"[link]\n{self.peer.link}", self.peer.tables, "\n".join(["[watch]", usual, *watch])]
-        tables += [f"[battery]\nfull = {BATTERY_S}", f"[reports]\n{reports}"]
+        tables += [f"[reports]\n{reports}", f"[battery]\nfull = {BATTERY_S}"]
         write(self.file, "\n".join(["format = 1", *tables, ""]))
 
     def robot(self, *faults: str, start=(0.0, 0.0), slow: bool = False, speedup=None) -> Program:

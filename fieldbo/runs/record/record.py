@@ -85,8 +85,9 @@ class Row:
     seq : int
     time_utc : str
     kind : str
-        From `fieldbo.messages.kind_of`, or ``"stop"`` (a vehicle), ``"end"`` (of the run), ``"reopened"``
-        (after such an end), ``"note"`` (on what was ignored), or ``"session"`` (of a copy, or after a loss).
+        From `fieldbo.messages.kind_of`, or ``"stop"`` (of a vehicle), ``"end"`` (of the run), ``"reopened"``
+        (after such an end), ``"note"`` (on something that was ignored), or ``"session"`` (of a copy, or
+        after a loss).
     order : str or None
         Id of the order that the row belongs to.
     body : dict

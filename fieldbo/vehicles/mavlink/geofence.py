@@ -163,8 +163,10 @@ class GeoFence:
         if not zones:
             return "the vehicle has no fence" if self.zones else None
         ours, theirs = allowed(self.zones, self.ground), allowed(zones, self.ground)
-        if ours is None or theirs is None:
-            return None if ours is theirs else "one of the vehicle's own fence and fieldbo's has no inclusion"
+        if ours is None:
+            return None
+        if theirs is None:
+            return "the vehicle's own fence has no inclusion"
         missing, beyond = _remainder(ours, theirs), _remainder(theirs, ours)
         differences = []
         if missing is not None:

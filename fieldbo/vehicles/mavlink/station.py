@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TURN_S = 0.05
+_ARRIVED_M = 5.0  # an arrival tolerance; `Remote` decides what has arrived
 _HEARTBEAT_S = 1.0  # usual interval of ground stations and vehicles
 _TARGET_S = 0.5  # PX4 leaves OFFBOARD if it receives no target for a second
 _INSIST_S, _REMIND_S = 2.0, 5.0  # ArduPilot replans at each target: after _INSIST_S, send it every _REMIND_S
@@ -220,8 +221,7 @@ class GroundStation(Connection):
 
     def _send_what_is_due(self) -> None:
         if self._heartbeat.due():
-            self._sent.append(self._wire.mav.seq)
-            self._wire.mav.heartbeat_send(_STATION, 8, 0, 0, 4)  # without an autopilot, active
+            self._beat()
         if not self._position_is_fresh and self._streams.due():
             for number, hertz in _STREAMS.items():
                 self._command(511, number, 1e6 / hertz)  # MAV_CMD_SET_MESSAGE_INTERVAL, in microseconds
@@ -238,6 +238,10 @@ class GroundStation(Connection):
             self._send_target(self._target)
         if self._control is _Control.REQUESTED and self._requesting.due():
             self._command(176, *self._mode)  # MAV_CMD_DO_SET_MODE
+
+    def _beat(self) -> None:
+        self._sent.append(self._wire.mav.seq)
+        self._wire.mav.heartbeat_send(_STATION, 8, 0, 0, 4)  # without an autopilot, active
 
     def _send_target(self, target: Array) -> None:
         latitude, longitude, altitude = target.tolist()
@@ -265,7 +269,7 @@ class GroundStation(Connection):
 
     def _go(self, goal: Goal) -> None:
         target = self._ground.geodetic(goal.site)[0]
-        if not goal.home and (why := self._fence.objection(target, self._position)) is not None:
+        if not goal.home and (why := self._fence.objection(target, self._leaving)) is not None:
             self._report(GoalRejected(goal.id, why))
             return
         self._goal, self._began_s = goal, time.monotonic()
@@ -273,10 +277,21 @@ class GroundStation(Connection):
         if self._control is _Control.FREE:
             self._control = _Control.REQUESTED
 
+    @property
+    def _leaving(self) -> Array | None:
+        """Where the next leg begins: at the last target if the vehicle is there within its tolerance.
+
+        From where it stopped short of a bend, the leg may lead across a corner of an obstacle.
+        """
+        if self._position is None or self._target is None:
+            return self._position
+        metres = self._ground.metres([self._position, self._target])
+        return self._target if math.dist(*metres) <= _ARRIVED_M else self._position
+
     def _settle_fence(self) -> None:
         """Compare the vehicle's own fence with ours, and upload ours if asked to, before the first target."""
         results = self._mavutil.mavlink.enums["MAV_MISSION_RESULT"]
-        transfer = Transfer(self._wire, self._link, results, self._take)
+        transfer = Transfer(self._wire, self._link, results, self._take, self._beat)
         try:
             for note in settle_fence(transfer, self._fence, self._link.upload_fence):
                 _log.warning("%s: %s", self._link.address, note)

@@ -71,6 +71,8 @@ class Transfer:
         The enum MAV_MISSION_RESULT.
     on_other : Callable, optional
         Takes the vehicle's other messages that arrive meanwhile.
+    beat : Callable, optional
+        Sends a heartbeat; by default that of a ground station.
     """
 
     def __init__(
@@ -79,8 +81,10 @@ class Transfer:
         link: MavlinkSettings,
         results: dict[int, Any],
         on_other: Callable[[Any], None] | None = None,
+        beat: Callable[[], None] | None = None,
     ) -> None:
         self.wire, self.link, self.results, self.on_other = wire, link, results, on_other
+        self.beat = beat or partial(wire.mav.heartbeat_send, 6, 8, 0, 0, 4)  # of a ground station
         self._beat_s = -math.inf
 
     def autopilot(self) -> int:
@@ -186,7 +190,7 @@ class Transfer:
         while (left := end - time.monotonic()) > 0:
             if time.monotonic() > self._beat_s + 1.0:
                 self._beat_s = time.monotonic()
-                self.wire.mav.heartbeat_send(6, 8, 0, 0, 4)
+                self.beat()
             message = self.wire.recv_match(blocking=True, timeout=min(left, 0.5))
             if message is None or message.get_srcSystem() != self.link.system:
                 continue
@@ -215,6 +219,8 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     VehicleError
         The vehicle does not accept the fence, or holds another one afterwards.
     """
+    if not fence.zones:
+        return []
     held = transfer.download(FENCE)
     notes = []
     difference = None if held is None else fence.difference(zones_of(held))
@@ -222,7 +228,7 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
         notes.append(difference)
     elif held is None:
         notes.append("the vehicle's own fence cannot be downloaded, and was not compared")
-    if not upload or not fence.zones or (held is not None and difference is None):
+    if not upload or (held is not None and difference is None):
         return notes
     transfer.upload(fence_items(fence.zones), FENCE)
     back = transfer.download(FENCE)

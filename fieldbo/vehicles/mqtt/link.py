@@ -144,8 +144,8 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
-from fieldbo.vehicles.mqtt.claim import BEAT_S, Claim
 from fieldbo.vehicles.mqtt.client import Broker, MqttClient, Presence
+from fieldbo.vehicles.remote.claim import BEAT_S, Claim
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,

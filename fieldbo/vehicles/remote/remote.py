@@ -430,7 +430,7 @@ class Remote(Vehicle):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
         if result.part not in known:
-            self._routes.located |= self._filter.is_plausible(result.position)
+            self._routes.located = self._filter.is_plausible(result.position)
             self._settle(self._filter.observation(self._orders[order_id], result))
 
     def _correct(self, order_id: str, result: GoalResult) -> None:

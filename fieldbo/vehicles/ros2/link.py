@@ -33,6 +33,7 @@ from fieldbo.vehicles.remote.link import (
     PositionReport,
 )
 from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, ros
+from fieldbo.vehicles.ros2.planner import Planner
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 MESSAGES = "build ros/fieldbo_msgs with colcon and source it; with ROS 2 from PyPI, run ros/build.py"
@@ -140,6 +141,7 @@ class _Visits(Connection):
         self._axes = [axis.name for axis in mission.world.domain.axes]
         self._node = link.node(on_report)
         self._goals = ActionGoals(self._node, self._kind, link.action, on_report)
+        self._planner = Planner(self._node, on_report)
         if ground is not None:
             self._node.listen(
                 ros("geometry_msgs.msg").PoseStamped, link.pose, partial(self._take_pose, ground)
@@ -152,18 +154,24 @@ class _Visits(Connection):
         if site is not None and self._goals.idle:
             self._report(PositionReport(site))
 
+    def claim(self, session: str, mission: str) -> None:
+        self._planner.claim(session, mission)
+
     def go(self, goal: Goal) -> None:
+        self._planner.name(goal.id)
         action_goal = self._action_goal(goal.id)
         message = action_goal.message
         message.axes, message.site = self._axes, goal.site.tolist()
         message.level, message.home = goal.level, goal.home
         message.route = goal.route.ravel().tolist()
+        message.planner_silence_s = goal.planner_silence_s
+        message.return_route = goal.return_route.ravel().tolist()
         if self._ground is not None and np.isfinite(goal.site).all():
             message.pose = pose_of(self._link, self._node, self._ground, goal.site)
             message.poses = [pose_of(self._link, self._node, self._ground, point) for point in goal.route]
         rejected = GoalRejected(goal.id, "the robot did not accept the goal")
         action_goal.on_rejection = lambda: self._report(rejected)
-        self._node.do(partial(self._goals.begin, action_goal))
+        self._planner.do(partial(self._goals.begin, action_goal))
 
     def ask(self, goal: str) -> bool:
         action_goal = self._action_goal(goal)
@@ -197,6 +205,7 @@ class _Visits(Connection):
                 duration_s=result.duration,
                 complete=status == self._status.STATUS_SUCCEEDED and result.outcome == self._kind.Result.DONE,
                 channels=dict(zip(result.channels, _shaped(result.others, others, k), strict=True)) or None,
+                corrects=result.corrects,
             )
         )
 
@@ -210,6 +219,7 @@ class _Visits(Connection):
         return self._goals.unsent()
 
     def close(self) -> None:
+        self._planner.withdraw()
         self._goals.flush()
         self._node.close()
 

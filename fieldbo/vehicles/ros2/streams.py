@@ -30,6 +30,7 @@ from fieldbo.vehicles.remote.link import (
 )
 from fieldbo.vehicles.ros2.link import Ros2Link, pose_of, site_of
 from fieldbo.vehicles.ros2.node import FLUSH_S, ActionGoal, ActionGoals, ros
+from fieldbo.vehicles.ros2.planner import Planner
 
 NAV2 = "install Nav2's messages: apt-get install ros-$ROS_DISTRO-nav2-msgs"
 
@@ -102,6 +103,7 @@ class _Stream(Connection):
     def __init__(self, link: _Streams, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
         self._link, self._ground, self._fixes, self._report = link, ground, fixes, on_report
         self._node = link.node(on_report)
+        self._planner = Planner(self._node, on_report)
         self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, self._take_pose)
         self._node.listen(
             ros("std_msgs.msg").Float64, link.reading, lambda number: on_report(Reading(number.data))
@@ -116,7 +118,11 @@ class _Stream(Connection):
         self._fixes.take(site, pose)
         self._report(PositionReport(site))
 
+    def claim(self, session: str, mission: str) -> None:
+        self._planner.claim(session, mission)
+
     def close(self) -> None:
+        self._planner.withdraw()
         self._node.close()
 
 
@@ -133,7 +139,8 @@ class _Topics(_Stream):
 
     def go(self, goal: Goal) -> None:
         pose = pose_of(self._link, self._node, self._ground, goal.site)
-        self._node.do(partial(self._begin, pose))
+        self._planner.name(goal.id)
+        self._planner.do(partial(self._begin, pose))
 
     def _begin(self, pose: Any) -> None:
         self._target, self._sent_to = pose, frozenset()
@@ -185,7 +192,8 @@ class _Navigation(_Stream):
         action_goal.message.pose = pose_of(self._link, self._node, self._ground, goal.site)
         rejected = GoalRejected(goal.id, "Nav2 did not accept the goal")
         action_goal.on_rejection = lambda: self._report(rejected)
-        self._node.do(partial(self._goals.begin, action_goal))
+        self._planner.name(goal.id)
+        self._planner.do(partial(self._goals.begin, action_goal))
 
     def _take_feedback(self, feedback: Any) -> None:
         self._take_pose(feedback.current_pose)

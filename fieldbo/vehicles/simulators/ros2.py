@@ -22,7 +22,9 @@ from fieldbo.vehicles.remote.link import (
 )
 from fieldbo.vehicles.ros2.link import MESSAGES, Ros2, Ros2Link, pose_of
 from fieldbo.vehicles.ros2.node import Node, ros
+from fieldbo.vehicles.ros2.planner import TOPIC, latched
 from fieldbo.vehicles.ros2.streams import NAV2, Ros2Nav2, Ros2Topics
+from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
 from fieldbo.vehicles.simulators.robot import Robot
 
 _TURN_S = 0.02
@@ -42,6 +44,8 @@ def serve(robot: Robot, link: Ros2Link, ground: Ground | None, say: Callable[[st
     adapter = _adapter(robot, link, ground, node)
 
     def turn() -> None:
+        if (done := adapter.watch.check()) is not None:
+            say(done)
         for report in robot.tick():
             adapter.send(report)
 
@@ -73,6 +77,13 @@ def _adapter(robot: Robot, link: Ros2Link, ground: Ground | None, node: Node) ->
     return _Follower(robot, link, ground, node)
 
 
+def _watch(robot: Robot, node: Node) -> PlannerWatch:
+    """Return the watch over the planner, which hears its topic."""
+    watch = PlannerWatch(robot)
+    node.ros.create_subscription(ros("std_msgs.msg").String, TOPIC, lambda _: watch.hear(), latched())
+    return watch
+
+
 class _State:
     """Publishes the robot's pose and battery."""
 
@@ -96,6 +107,7 @@ class _Visitor:
     def __init__(self, robot: Robot, link: Ros2, ground: Ground | None, node: Node) -> None:
         actions = ros("rclpy.action")
         self.robot, self.state = robot, _State(link, ground, node)
+        self.watch = _watch(robot, node)
         self._kind, self._server = ros("fieldbo_msgs.action", MESSAGES).Visit, actions.server
         self._handles: dict[str, list[Any]] = {}
         server = actions.ActionServer(
@@ -121,19 +133,22 @@ class _Visitor:
             return
         site = np.array(goal.site)
         controls = np.isfinite(site)
-        route = np.array(goal.route).reshape(-1, len(site))
-        self.robot.go(
-            Goal(
-                goal.id,
-                site,
-                None if controls.all() else controls,
-                level=goal.level,
-                home=goal.home,
-                route=route,
-            )
+        received = Goal(
+            goal.id,
+            site,
+            None if controls.all() else controls,
+            level=goal.level,
+            home=goal.home,
+            route=np.array(goal.route).reshape(-1, len(site)),
+            planner_silence_s=goal.planner_silence_s,
+            return_route=np.array(goal.return_route).reshape(-1, len(site)),
         )
+        self.watch.hear()
+        self.robot.go(received)
+        self.watch.begin(received)
 
     def _cancel(self, handle: Any) -> Any:
+        self.watch.end()
         self.robot.cancel(handle.request.id)
         return self._server.CancelResponse.ACCEPT
 
@@ -180,6 +195,7 @@ class _Streamer:
 
     def __init__(self, robot: Robot, link: Ros2Topics | Ros2Nav2, ground: Ground, node: Node) -> None:
         self.robot, self.ground, self.state = robot, ground, _State(link, ground, node)
+        self.watch = _watch(robot, node)
         self._number = ros("std_msgs.msg").Float64
         self._reading = node.ros.create_publisher(self._number, link.reading, 10)
         self._count = 0
