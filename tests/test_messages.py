@@ -121,6 +121,7 @@ def test_numbers_of_numpy_become_plain_numbers():
         "expected_cost": 2.5,
         "id": None,
         "expected_time_s": None,
+        "route": [],
     }
 
 

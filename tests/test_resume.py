@@ -380,6 +380,9 @@ def test_an_event_that_can_not_be_taken_in_is_noted_its_order_is_lost_and_the_ru
                 e.order, np.zeros((1, 5)), e.values, e.noise_variances, e.times_s, np.zeros(5), 1.0
             )
 
+        def outcome(self, order):
+            return None
+
     mission = small_mission(Random())
     with new(tmp_path / "r") as record:
         result = run(mission, [Crooked(mission)], record)
