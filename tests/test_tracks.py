@@ -1,4 +1,4 @@
-"""Some of the random missions that ``python tests/faults/tracks.py`` drives by the thousand; and routes one by one."""
+"""Routes one by one, and some of the missions that ``tests/faults/tracks.py`` drives by the thousand."""
 
 from __future__ import annotations
 

@@ -66,12 +66,6 @@ class Peer(ABC):
         How close to a site it arrives, in metres: the accuracy in the vehicle file.
     answers : bool
         Whether the robot reports outcomes by id, even after fieldbo restarts.
-    misses_planner : bool
-        Whether the robot notices that its planner is gone, and acts by itself.
-    claimed : bool
-        Whether a second planner notices the first.
-    severed : bool
-        Whether nothing passes once the connection is cut.
     """
 
     link: str = ""
@@ -80,9 +74,6 @@ class Peer(ABC):
     slowly: float = SPEEDUP / 3
     within: float = 0.0
     answers: bool = True
-    misses_planner: bool = False
-    claimed: bool = False
-    severed: bool = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -528,8 +519,6 @@ class FaultTable(ABC):
         assert ran.of(Telemetry)[-1].remaining is None
 
     def test_a_hold_that_can_not_be_sent_is_reported_at_once_and_sent_later(self, trial):
-        if not trial.peer.severed:
-            pytest.skip("its messages also pass through shared memory")
         trial.robot(slow=True)
         run = trial.start()
         trial.until_under_way(4, run)
@@ -545,8 +534,6 @@ class FaultTable(ABC):
         assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
 
     def test_a_robot_whose_planner_is_killed_stops_by_itself(self, trial):
-        if not trial.peer.misses_planner:
-            pytest.skip("its autopilot's failsafe decides")
         trial.write_file("planner_silence_s = 3.0")
         robot = trial.robot(speedup=2.0)
         run = trial.start()
@@ -561,8 +548,6 @@ class FaultTable(ABC):
         assert np.abs(stays[-1] - row.message.site).max() > trial.peer.within
 
     def test_a_robot_whose_planner_is_killed_goes_home_by_itself(self, trial):
-        if not trial.peer.misses_planner:
-            pytest.skip("its autopilot's failsafe decides")
         trial.write_file("planner_silence_s = 3.0", 'when_planner_silent = "home"')
         robot = trial.robot(slow=True)
         run = trial.start()
@@ -578,8 +563,6 @@ class FaultTable(ABC):
         assert ran.summary["home"]
 
     def test_a_robot_holds_in_a_long_gap_and_the_run_continues_after_it(self, trial):
-        if not trial.peer.misses_planner:
-            pytest.skip("its autopilot's failsafe decides")
         trial.write_file("planner_silence_s = 3.0")
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
@@ -595,8 +578,6 @@ class FaultTable(ABC):
         assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
 
     def test_a_second_planner_is_refused_and_the_first_one_continues(self, trial):
-        if not trial.peer.claimed:
-            pytest.skip("nothing tells one planner of another")
         trial.robot(slow=True)
         first = trial.start()
         trial.until_under_way(3, first)

@@ -356,7 +356,6 @@ class BehindRouter(Peer):
     tables = f"{POND}\n{ARRIVAL}"
     within = ACCURACY_M
     answers = False
-    claimed = True
     fence = ""
 
     def start(self):
@@ -381,6 +380,11 @@ class FencedIn(BehindRouter):
 
 class TestFaults(FaultTable):
     peer = BehindRouter
+
+    # What an autopilot does without a ground station is a matter of its own failsafe.
+    test_a_robot_whose_planner_is_killed_stops_by_itself = None
+    test_a_robot_whose_planner_is_killed_goes_home_by_itself = None
+    test_a_robot_holds_in_a_long_gap_and_the_run_continues_after_it = None
 
     def test_a_rejected_order_costs_nothing_and_the_run_continues(self, tmp_path):
         """No place to go to is ever acknowledged: what refuses is the fence."""

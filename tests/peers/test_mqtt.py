@@ -693,8 +693,6 @@ def test_a_planner_with_the_same_session_takes_its_own_claim_over(tmp_path, boat
 class BehindBroker(Peer):
     """A robot over MQTT; the broker can go away and come back."""
 
-    misses_planner = claimed = True
-
     def start(self):
         self.broker = Broker(self.folder)
         self.link = f'kind = "mqtt"\nhost = "127.0.0.1"\nport = {self.broker.port}\ntopic = "fieldbo/boat"'

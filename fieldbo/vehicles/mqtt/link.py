@@ -246,6 +246,10 @@ class _Connection(Connection):
         self._client = self._open(topics, lambda: claim.listen(time.monotonic()), presence)
         threading.Thread(target=self._beat, args=(claim,), name=f"mqtt {client}", daemon=True).start()
 
+    @property
+    def claimed(self) -> bool:
+        return self._claim is None or self._claim.held
+
     def _beat(self, claim: Claim) -> None:
         """Make the claim when it is due, and repeat it."""
         beat_s = 0.0

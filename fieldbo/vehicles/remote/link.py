@@ -240,6 +240,11 @@ class Connection(ABC):
             Name of the mission, for people.
         """
 
+    @property
+    def claimed(self) -> bool:
+        """Whether the claim is held, or needs none; goals wait for it."""
+        return True
+
     def unsent(self) -> str:
         """Return why the last request has not left for the robot; empty if it has, or if nobody can know."""
         return ""

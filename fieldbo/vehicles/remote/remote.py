@@ -141,7 +141,9 @@ class Remote(Vehicle):
         try:
             self._connection.claim(self.session, self.mission.name)
             end = time.monotonic() + self.watch.connect_s
-            while self._heard_s < 0 and self._taken is None and time.monotonic() < end:
+            while self._taken is None and time.monotonic() < end:
+                if self._heard_s >= 0 and self._connection.claimed:
+                    break
                 self._listen(_POLL_S)
         except BaseException:
             self.close()
@@ -149,6 +151,12 @@ class Remote(Vehicle):
         if self._taken is not None:
             self.close()
             raise VehicleError(f"{self._taken.why}\n  fix:      {self._taken.fix}")
+        if self._heard_s >= 0 and not self._connection.claimed:
+            self.close()
+            raise VehicleError(
+                f"the robot at {self.link.address} is taken: {self._unreachable or 'another planner has it'}"
+                "\n  fix:      let the other planner end first; if it has died, try again in a minute"
+            )
         if self._heard_s < 0:
             self.close()
             raise VehicleError(

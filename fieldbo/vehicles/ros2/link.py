@@ -157,6 +157,10 @@ class _Visits(Connection):
     def claim(self, session: str, mission: str) -> None:
         self._planner.claim(session, mission)
 
+    @property
+    def claimed(self) -> bool:
+        return self._planner.claimed
+
     def go(self, goal: Goal) -> None:
         self._planner.name(goal.id)
         action_goal = self._action_goal(goal.id)

@@ -13,6 +13,7 @@ from fieldbo.vehicles.ros2.node import Node, ros
 
 TOPIC = "planner"
 _TURN_S = 0.1
+_DISCOVERY_S = 2.0  # nodes find each other within this time
 
 
 def latched(depth: int = 1) -> Any:
@@ -44,7 +45,12 @@ class Planner:
     def claim(self, session: str, mission: str) -> None:
         """Claim the robot, once no other claim is heard."""
         self._claim = Claim(session, mission)
-        self._claim.listen(time.monotonic())
+        self._claim.listen(time.monotonic() + _DISCOVERY_S)
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the claim is held, or there is none to make."""
+        return self._claim is None or self._claim.held
 
     def name(self, goal: str) -> None:
         """Add the name of the run, which begins the id of each goal."""
@@ -63,7 +69,7 @@ class Planner:
     # -- in the node's thread --------------------------------------------------------------------------
 
     def _begin(self, work: Callable[[], None]) -> None:
-        if self._claim is None or self._claim.held:
+        if self.claimed:
             work()
         else:
             self._waiting = work

@@ -121,6 +121,10 @@ class _Stream(Connection):
     def claim(self, session: str, mission: str) -> None:
         self._planner.claim(session, mission)
 
+    @property
+    def claimed(self) -> bool:
+        return self._planner.claimed
+
     def close(self) -> None:
         self._planner.withdraw()
         self._node.close()
