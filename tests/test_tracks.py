@@ -20,8 +20,8 @@ from fieldbo.messages import GoHome, Query, Rejected
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
+from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import Goal, GoalResult, PositionReport, Reading
-from fieldbo.vehicles.remote.routes import Routes
 from fieldbo.vehicles.remote.settings import Arrival
 from fieldbo.vehicles.simulated import Simulated
 
@@ -110,24 +110,24 @@ def test_a_route_begins_where_the_queue_ends(mission):
 
 
 def test_a_robot_elsewhere_is_routed_from_where_it_is(mission):
-    routes = Routes(mission)
+    goals = Goals(mission)
     planned = Query([10.0, 5.0], id="run/1", route=[[0, 5], [2, 2], [8, 2], [10, 5]])
 
-    assert routes.points(planned, np.array([0.0, 5.0])).tolist() == [[2, 2], [8, 2], [10, 5]]
-    assert routes.points(planned, np.array([9.0, 9.0])).tolist() == [[10, 5]]
-    assert routes.points(planned, np.array([5.0, 9.0])).tolist() == [[8, 8], [10, 5]]
+    assert goals.points(planned, np.array([0.0, 5.0])).tolist() == [[2, 2], [8, 2], [10, 5]]
+    assert goals.points(planned, np.array([9.0, 9.0])).tolist() == [[10, 5]]
+    assert goals.points(planned, np.array([5.0, 9.0])).tolist() == [[8, 8], [10, 5]]
 
 
 def test_a_free_variable_has_no_route(mission):
-    assert Routes(mission).points(Query([np.nan, 1.0], id="run/1"), np.zeros(2)).shape == (0, 2)
+    assert Goals(mission).points(Query([np.nan, 1.0], id="run/1"), np.zeros(2)).shape == (0, 2)
 
 
 def test_among_obstacles_no_route_is_known_from_an_unknown_position(mission):
-    routes, open_water = Routes(mission), Routes(small_mission())
-    routes.located = open_water.located = False
+    goals, open_water = Goals(mission), Goals(small_mission())
+    goals.located = open_water.located = False
 
-    assert not routes.known
-    assert open_water.known
+    assert not goals.route_is_known
+    assert open_water.route_is_known
 
 
 def test_a_rejected_order_of_a_batch_does_not_bend_the_next_one_through_an_obstacle(mission):
@@ -137,7 +137,7 @@ def test_a_rejected_order_of_a_batch_does_not_bend_the_next_one_through_an_obsta
     first, second, *_ = agent.ask_batch(3)
     agent.tell(Rejected(first.id, "shallow"))
 
-    points = Routes(mission).points(second, agent.vehicles[0].position)
+    points = Goals(mission).points(second, agent.vehicles[0].position)
 
     route = np.vstack([agent.vehicles[0].position, points])
     assert tracks.many_worlds.crossings(mission.world.domain, route) == []
@@ -153,7 +153,7 @@ def at(x, y):
 
 
 def test_points_are_passed_in_turn_and_need_no_reading(mission):
-    detector = ArrivalDetector(Arrival(0.1), is_free=Routes(mission).is_free)
+    detector = ArrivalDetector(Arrival(0.1), is_free=Goals(mission).is_free)
     detector.begin(BENT, 0.0)
     targets = [detector.target.tolist()]
     for k, place in enumerate([(0, 5), (2, 2), (5, 2), (8, 2), (10, 5)]):
@@ -167,7 +167,7 @@ def test_points_are_passed_in_turn_and_need_no_reading(mission):
 
 
 def test_a_robot_that_is_near_a_corner_does_not_cut_it(mission):
-    detector = ArrivalDetector(Arrival(1.0), is_free=Routes(mission).is_free)
+    detector = ArrivalDetector(Arrival(1.0), is_free=Goals(mission).is_free)
     detector.begin(BENT, 0.0)
 
     detector.process(at(1.5, 2.9), 0.0)  # near, but the way on leads through the pillar
@@ -177,7 +177,7 @@ def test_a_robot_that_is_near_a_corner_does_not_cut_it(mission):
 
 
 def test_a_robot_that_comes_no_closer_is_sent_on(mission):
-    detector = ArrivalDetector(Arrival(1.0), is_free=Routes(mission).is_free)
+    detector = ArrivalDetector(Arrival(1.0), is_free=Goals(mission).is_free)
     detector.begin(BENT, 0.0)
 
     detector.process(at(1.8, 2.3), 0.0)

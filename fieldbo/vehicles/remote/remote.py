@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.errors import InputError, VehicleError
-from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Query, Rejected
+from fieldbo.errors import VehicleError
+from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
+from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,
@@ -37,7 +38,6 @@ from fieldbo.vehicles.remote.link import (
     Unreachable,
 )
 from fieldbo.vehicles.remote.reports import ReportFilter
-from fieldbo.vehicles.remote.routes import Routes
 from fieldbo.vehicles.remote.settings import VehicleFile
 
 _TELEMETRY_S = 5.0
@@ -94,9 +94,8 @@ class Remote(Vehicle):
         self.spec, self.watch = mission.vehicles[number], settings.watch
         self.ground = settings.ground(mission.world.domain.axes)
         self._filter = ReportFilter(mission, number, settings)
-        self._arrival = settings.arrival
-        self._routes = Routes(mission)
-        detector = ArrivalDetector(settings.arrival, link.follows_routes, self._routes.is_free)
+        self._goals = Goals(mission, number, session, settings.watch, settings.arrival)
+        detector = ArrivalDetector(settings.arrival, link.follows_routes, self._goals.is_free)
         self._detector = None if link.reports else detector
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._connection: Connection | None = None
@@ -111,13 +110,6 @@ class Remote(Vehicle):
         self._waits_since_s, self._resend = math.inf, False
         self._taken: Taken | None = None
         self.unheld, self._hold_s = "", -math.inf
-        if self.watch.when_planner_silent == "home" and self.spec.home is None:
-            raise InputError(
-                'when_planner_silent = "home", but the vehicle has no home in this mission',
-                expected='a home, or when_planner_silent = "hold"',
-                where="watch.when_planner_silent",
-                fix="set home in [agent] of the mission",
-            )
 
     # -- the link ------------------------------------------------------------------------------------
 
@@ -221,7 +213,7 @@ class Remote(Vehicle):
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
         """Continue a run, given all its orders and events; ask the robot about orders that were lost."""
-        self._routes.located &= not orders
+        self._goals.located &= not orders
         for order in orders:
             self._orders[str(order.id)] = self._with_home(order)
         for event in events:
@@ -230,7 +222,7 @@ class Remote(Vehicle):
         self._filter.resume(orders, events)
         if self._connection is not None:
             for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
-                self._connection.ask(self._goal_id(order_id))
+                self._connection.ask(self._goals.id_of(order_id))
 
     def catch_up(self, time_s: float) -> None:
         """Continue at the time of the wall clock, and report it."""
@@ -262,16 +254,16 @@ class Remote(Vehicle):
         if self._under_way is not None or not self._queue or self._connection is None:
             return
         now_s = time.monotonic()
-        if not self._routes.known:
+        if not self._goals.route_is_known:
             self._waits_since_s = min(self._waits_since_s, now_s)
             return
         self._waits_since_s = math.inf
         order = self._queue.popleft()
-        goal = self._with_watch(self._goal_of(order))
+        goal = self._goal_of(order)
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
         self._filter.begin(order)
         if self._detector is not None:
-            self._detector.begin(goal, now_s, self._dwell_s(order))
+            self._detector.begin(goal, now_s, self._goals.dwell_s(order))
         self._telemetry_s = now_s
         self._go_on()
 
@@ -286,47 +278,22 @@ class Remote(Vehicle):
             goal = replace(goal, site=target, route=target[None])
         self._connection.go(goal)
 
-    def _dwell_s(self, order: Order) -> float:
-        """Return for how many seconds to average the readings at an order's site."""
-        if self._arrival.dwell_s is not None or not isinstance(order, Query):
-            return self._arrival.dwell_s or 0.0
-        sampling_s = float(self.mission.world.cost.sampling_s(order.site[None], order.level)[0])
-        return max(0.0, sampling_s - self._arrival.settle_s) if math.isfinite(sampling_s) else 0.0
-
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
-        if not (self._resend and self._routes.known):
+        if not (self._resend and self._goals.route_is_known):
             return
         self._resend = False
         if self._under_way is not None:
-            self._under_way.goal = self._with_watch(self._goal_of(self._under_way.order))
+            self._under_way.goal = self._goal_of(self._under_way.order)
             self._go_on()
 
-    def _goal_id(self, order_id: str) -> str:
-        return f"{order_id}#{self.session}"
-
     def _goal_of(self, order: Order) -> Goal:
-        goal_id, seconds = self._goal_id(str(order.id)), self._filter.declared_s(order)
-        route = self._routes.points(order, self._filter.last_known)
-        if isinstance(order, Query):
-            return Goal(goal_id, order.site, order.controls, order.level, seconds=seconds, route=route)
-        assert order.site is not None
-        return Goal(goal_id, order.site, home=True, seconds=seconds, route=route)
-
-    def _with_watch(self, goal: Goal) -> Goal:
-        """Return the goal with what the robot does by itself if fieldbo falls silent."""
-        home, cost = self.spec.home, self.mission.declared_cost
-        route = np.empty((0, len(goal.site)))
-        if self.watch.when_planner_silent == "home":
-            assert home is not None
-            straight = cost is None or np.isnan(goal.site).any()
-            route = home[None] if cost is None or straight else cost.path(goal.site, home)[1:]
-        return replace(goal, planner_silence_s=self.watch.planner_silence_s, return_route=route)
+        return self._goals.goal(order, self._filter.last_known, self._filter.declared_s(order))
 
     def _order_id(self, goal_id: str) -> str | None:
         """Return the id of the order behind a goal; None if the goal is not of this run."""
-        order_id, _, session = goal_id.rpartition("#")
-        return order_id if session == self.session and order_id in self._orders else None
+        order_id = self._goals.order_of(goal_id)
+        return order_id if order_id in self._orders else None
 
     def cancel(self, order: str) -> None:
         """Have the robot abandon an order; if it does not answer, the order is lost."""
@@ -347,7 +314,7 @@ class Remote(Vehicle):
 
     def outcome(self, order: str) -> list[Event] | None:
         """Return the events of an order; None if neither this vehicle nor the robot remembers them."""
-        goal_id, connection = self._goal_id(order), self._connection
+        goal_id, connection = self._goals.id_of(order), self._connection
         if order not in self._settled and connection is not None and connection.ask(goal_id):
             end = time.monotonic() + self.watch.silence_s
             while order not in self._settled and time.monotonic() < end:
@@ -391,7 +358,7 @@ class Remote(Vehicle):
                 self._settle(Lost(str(self._under_way.order.id), report.why))
             return
         if isinstance(report, Reconnected):
-            self._routes.located, self._resend = False, True
+            self._goals.located, self._resend = False, True
             self._send_again_if_due()
             return
         back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
@@ -412,7 +379,7 @@ class Remote(Vehicle):
         match report:
             case PositionReport():
                 self._filter.take_position(report.position)
-                self._routes.located = True
+                self._goals.located = True
                 self._send_again_if_due()
             case BatteryReport():
                 return self._filter.take_battery(report)
@@ -438,7 +405,7 @@ class Remote(Vehicle):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
         if result.part not in known:
-            self._routes.located = self._filter.is_plausible(result.position)
+            self._goals.located = self._filter.is_plausible(result.position)
             self._settle(self._filter.observation(self._orders[order_id], result))
 
     def _correct(self, order_id: str, result: GoalResult) -> None:
@@ -477,7 +444,7 @@ class Remote(Vehicle):
 
     def _check_waiting(self, now_s: float) -> None:
         """Report the next order as lost if the robot's position, and so a safe route, stays unknown."""
-        if not self._queue or self._routes.known:
+        if not self._queue or self._goals.route_is_known:
             return
         silent_s, waited_s = now_s - max(self._heard_s, self._waits_since_s), now_s - self._waits_since_s
         if silent_s > self.watch.silence_s:
@@ -492,7 +459,7 @@ class Remote(Vehicle):
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
         under_way = self._under_way
-        self._routes.located &= not isinstance(event, Lost)
+        self._goals.located &= not isinstance(event, Lost)
         self._note(event)
         self._events.append(event)
         if isinstance(event, Observation) and not event.last:

@@ -1,0 +1,137 @@
+"""Orders in the form that a robot receives: with an id of their own, and a route from where it really is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.errors import InputError
+from fieldbo.messages import Order, Query
+from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.remote.link import Goal
+from fieldbo.vehicles.remote.settings import Arrival, Watch
+
+
+class Goals:
+    """Turns a vehicle's orders into goals.
+
+    Parameters
+    ----------
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission.
+    session : str
+        Identifies the run, since a robot may remember goals of other runs with the same name.
+    watch : Watch
+    arrival : Arrival
+
+    Attributes
+    ----------
+    located : bool
+        Whether the robot's position is known: at the start of a run, and once the robot has reported it after
+        an order was lost or the robot was away.
+
+    Raises
+    ------
+    InputError
+        The vehicle is to go home by itself but has no home.
+    """
+
+    def __init__(
+        self,
+        mission: Mission,
+        number: int = 0,
+        session: str = "",
+        watch: Watch = Watch(),  # noqa: B008 - frozen
+        arrival: Arrival = Arrival(),  # noqa: B008 - frozen
+    ) -> None:
+        self._domain, self._cost = mission.world.domain, mission.world.cost
+        self._home, self._session = mission.vehicles[number].home, session
+        self._watch, self._arrival = watch, arrival
+        self.located = True
+        if watch.when_planner_silent == "home" and self._home is None:
+            raise InputError(
+                'when_planner_silent = "home", but the vehicle has no home in this mission',
+                expected='a home, or when_planner_silent = "hold"',
+                where="watch.when_planner_silent",
+                fix="set home in [agent] of the mission",
+            )
+
+    # -- ids -------------------------------------------------------------------------------------------
+
+    def id_of(self, order_id: str) -> str:
+        """Return the id of an order's goal."""
+        return f"{order_id}#{self._session}"
+
+    def order_of(self, goal_id: str) -> str | None:
+        """Return the id of a goal's order; None if the goal is of another run."""
+        order_id, _, session = goal_id.rpartition("#")
+        return order_id if session == self._session else None
+
+    # -- goals -----------------------------------------------------------------------------------------
+
+    def goal(self, order: Order, here: Array, seconds: float) -> Goal:
+        """Return the goal of an order.
+
+        Parameters
+        ----------
+        order : Query or GoHome
+            With its site.
+        here : (d,) array
+            Where the robot is.
+        seconds : float
+            Declared duration; NaN if unknown.
+        """
+        assert order.site is not None
+        goal = Goal(
+            self.id_of(str(order.id)),
+            order.site,
+            home=not isinstance(order, Query),
+            seconds=seconds,
+            route=self.points(order, here),
+            planner_silence_s=self._watch.planner_silence_s,
+            return_route=self._return_route(order.site),
+        )
+        return replace(goal, controls=order.controls, level=order.level) if isinstance(order, Query) else goal
+
+    def dwell_s(self, order: Order) -> float:
+        """Return for how many seconds to average the readings at an order's site."""
+        if self._arrival.dwell_s is not None or not isinstance(order, Query):
+            return self._arrival.dwell_s or 0.0
+        sampling_s = float(self._cost.sampling_s(order.site[None], order.level)[0])
+        return max(0.0, sampling_s - self._arrival.settle_s) if math.isfinite(sampling_s) else 0.0
+
+    # -- routes ----------------------------------------------------------------------------------------
+
+    @property
+    def route_is_known(self) -> bool:
+        """Whether a safe route is known: among obstacles, only from a known position."""
+        return self.located or self._domain.clear
+
+    def points(self, order: Order, here: Array) -> Array:
+        """Return the points (k, d) to pass from `here` (d,) to an order's site, which is the last one.
+
+        The order's own route if that begins here, else the cheapest one from here; (0, d) if variables are
+        left free.
+        """
+        assert order.site is not None
+        site = order.site
+        if np.isnan(site).any():
+            return np.empty((0, len(site)))
+        if len(order.route) and (self._domain.clear or np.array_equal(here, order.route[0])):
+            return order.route[1:]
+        return site[None] if self._domain.clear else self._cost.path(here, site)[1:]
+
+    def is_free(self, a: Array, b: Array) -> bool:
+        """Return True if the straight leg from `a` to `b` (d,) is free."""
+        return self._domain.clear or len(self._cost.path(a, b)) == 2
+
+    def _return_route(self, site: Array) -> Array:
+        """Return the points (k, d) that the robot passes from a site if it is to go home by itself."""
+        if self._watch.when_planner_silent != "home":
+            return np.empty((0, len(site)))
+        assert self._home is not None
+        return self._home[None] if np.isnan(site).any() else self._cost.path(site, self._home)[1:]
