@@ -107,7 +107,7 @@ WRONG = {
         polygon("[[0, 0], [nan, 1], [2, 0]]"),
         ("corners[1][0] = nan", "a finite number", ".corners[1][0]"),
     ),
-    "too far away": (polygon("[[0, 0], [1e300, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
+    "too far away": (polygon("[[0, 0], [1e30, 1], [2, 0]]"), ("or too far away", "up to 1e+15")),
     "three coordinates": (
         polygon([[0, 0, 1], [1, 1, 1], [2, 0, 1]]),
         ("has 3 coordinates", "two, one per axis"),

@@ -80,6 +80,10 @@ origin = {{ latitude = 47.31, longitude = 8.58, altitude = 406 }}
 bearing = 120
 along = "east"
 left = "north"
+[battery]
+full = 1e6
+[arrival]
+within = 0.1
 """
 FRAME = Frame(Origin(47.31, 8.58, 406.0), bearing=120, along="east", left="north")
 

@@ -39,7 +39,9 @@ class WorldContract(ABC):
         return np.asarray(sites[index])
 
     def _evaluated(self, world: World, site: Array, position: Array, number: int = 0) -> Observation:
-        return world.evaluate(Query(site, id=f"run/{number}"), position, 5.0, stream(11, "sensor", number))
+        route = world.cost.path(position, site)
+        query = Query(site, id=f"run/{number}", route=route if len(route) > 2 else np.empty((0, len(site))))
+        return world.evaluate(query, position, 5.0, stream(11, "sensor", number))
 
     def test_it_is_a_frozen_value(self) -> None:
         """The field of a mission can't be replaced."""

@@ -31,9 +31,16 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
         What the robot's battery reports mean is unknown, the mission's battery is larger than the vehicle's,
         or the robot would count as arrived at the wrong site or inside an obstacle's clearance.
     """
+    warnings = _check_battery(file, mission, number)
     if not file.link.reports:
         _check_arrival(file.settings.arrival.within, mission)
-    return _check_battery(file, mission, number)
+    domain = mission.world.domain
+    if not domain.clear and domain.clearance == 0:
+        warnings.append(
+            "routes touch obstacles and outline, and no robot drives without error: set clearance in [domain] "
+            "of the world"
+        )
+    return warnings
 
 
 def battery_of(file: LoadedVehicleFile, mission: Mission) -> Battery:
