@@ -37,8 +37,8 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(
-            "routes touch obstacles and outline, and no robot drives without error: set clearance in [domain] "
-            "of the world"
+            "routes touch obstacles and outline, and no robot drives without error: set clearance in "
+            "[domain] of the world"
         )
     return warnings
 
