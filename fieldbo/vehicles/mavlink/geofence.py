@@ -145,6 +145,18 @@ class GeoFence:
             return f"the path to {place} leads out of the fence"
         return None
 
+    def objection_on(self, route: Array, start: Array | None = None) -> str | None:
+        """Return why the vehicle must not pass the places of a route (k, 3) in turn; None if it may.
+
+        Parameters
+        ----------
+        route : (k, 3) array
+        start : (3,) array, optional
+            Where the vehicle is. A vehicle outside may come in.
+        """
+        reasons = (self.objection(end, begin) for begin, end in pairwise([start, *route]))
+        return next((why for why in reasons if why is not None), None)
+
     def difference(self, zones: Sequence[Zone]) -> str | None:
         """Return in words how a vehicle's zones differ from this fence; None if they do not.
 
@@ -354,7 +366,7 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
         for name, place in (("start", spec.start), ("home", spec.home)):
             if place is not None and (why := fence.objection(ground.geodetic(place)[0])) is not None:
                 raise _contradiction(f"the {name} {place.tolist()} is not allowed: {why}", name)
-        if spec.home is not None and (why := _objection_on(fence, world.cost.path(spec.start, spec.home))):
+        if (why := _objection_home(fence, mission, spec.start, spec.home)) is not None:
             raise _contradiction(f"the fence allows no trip home from the start: {why}", "trip home")
     sites = world.domain.sites
     inside = fence.holds(ground.geodetic(sites))
@@ -370,7 +382,7 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
         site
         for site in some
         for spec in mission.vehicles
-        if spec.home is not None and _objection_on(fence, world.cost.path(site, spec.home))
+        if _objection_home(fence, mission, site, spec.home) is not None
     ]
     if cut_off:
         warnings.append(f"the trip home leaves the fence from some sites, such as {cut_off[0].tolist()}")
@@ -386,11 +398,12 @@ def _contradiction(problem: str, what: str) -> InputError:
     )
 
 
-def _objection_on(fence: GeoFence, route: Array) -> str | None:
-    """Return why a route (k, d) must not be taken; None if it may."""
-    places = fence.ground.geodetic(route)
-    found = (fence.objection(end, begin) for begin, end in pairwise(places))
-    return next((why for why in found if why is not None), None)
+def _objection_home(fence: GeoFence, mission: Mission, site: Array, home: Array | None) -> str | None:
+    """Return why the trip home from a site (d,) must not be taken; None if it may, or there is no home."""
+    if home is None:
+        return None
+    places = fence.ground.geodetic(mission.world.cost.path(site, home))
+    return fence.objection_on(places[1:], places[0])
 
 
 def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[str]:
