@@ -653,3 +653,27 @@ def test_a_robot_that_another_planner_has_claimed_is_an_error_with_a_fix():
 
     with pytest.raises(VehicleError, match="run b is not s\n  fix:      stop it"):
         remote(link=Claimed).connect()
+
+
+# -- where the robot is at first -------------------------------------------------------------------------
+
+
+def test_a_robot_far_outside_of_the_domain_is_an_error_before_anything_is_sent():
+    vehicle = remote(link=Streaming)
+    vehicle.link.robot.position = np.array([-40.0, 2.0])
+
+    with pytest.raises(VehicleError, match=r"reports to be at .*far outside of the domain") as error:
+        vehicle.connect()
+
+    assert "[frame]" in str(error.value)
+    assert vehicle.link.robot._count == 0
+
+
+def test_a_robot_beside_the_domain_is_waited_for(monkeypatch):
+    vehicle = remote(link=Streaming)
+    robot = vehicle.link.robot
+    at_first, robot.position = robot.position, np.array([-40.0, 2.0])
+    threading.Timer(0.2, lambda: setattr(robot, "position", at_first)).start()
+
+    with vehicle:
+        assert vehicle.events(0.0) is not None

@@ -88,13 +88,14 @@ def _check_arrival(within: float, mission: Mission) -> None:
     domain = mission.world.domain
     spacing, axis = min(zip(domain.spacing, domain.axes, strict=True), key=lambda pair: pair[0])
     limits = [(float(spacing), f"the spacing of the sites along {axis.name}")]
-    if domain.clearance > 0:
-        limits.append((domain.clearance, "the clearance"))
+    if not domain.clear:
+        limits.append((domain.clearance / 2.0, "half of the clearance from obstacles and outline"))
     limit, what = min(limits)
     if math.isfinite(limit) and within > limit and not np.isclose(within, limit):
         raise InputError(
             f"within = {within:g}, wider than {what}, {limit:g} {axis.unit}".rstrip(),
             expected=f"an arrival tolerance of at most {limit:g}",
             where="arrival.within",
-            fix="lower within in [arrival] of the vehicle file",
+            fix="lower within in [arrival] of the vehicle file"
+            + ("" if domain.clear else ", or raise clearance in [domain] of the world"),
         )

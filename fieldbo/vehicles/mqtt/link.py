@@ -63,7 +63,8 @@ Messages to the robot
       from the planner for this many seconds, by your own clock. An empty ``return_route`` means: stay in
       place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
       which your battery covers together with the trip home, then pass these points in turn, from the goal's
-      site; the last one is home. The latest goal decides; ``hold`` ends it.
+      site; the last one is home. If the goal did not end at its site, stay in place: the points do not lead
+      there from elsewhere. The latest goal decides; ``hold`` ends it.
 
     The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
     it, continue; if you have finished it, send its result again. A goal with another id replaces the one
