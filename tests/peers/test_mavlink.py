@@ -546,15 +546,6 @@ class TestFaults(FaultTable):
             assert [one.order for one in ran.visits] == [order for order in asked if order not in refused]
             assert ran.summary["home"]
 
-    def test_a_reading_far_from_its_site_counts_where_it_was_taken(self, trial):
-        """What stops elsewhere never arrives: it is given up."""
-        trial.robot("astray:3:7")
-
-        ran = trial.run()
-
-        trial.check(ran)
-        self._cut_short_and_gone_on(ran, 3)
-
     def test_a_result_after_its_order_was_given_up_still_counts_once(self, trial):
         """A reading has no order's name: one that comes later belongs to none."""
         trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
