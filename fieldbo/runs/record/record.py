@@ -394,8 +394,19 @@ class Record:
 
     def event(self, event: Event) -> None:
         """Write an event, before the agent gets it."""
-        order, part = getattr(event, "order", None), getattr(event, "part", None)
-        self._append([(kind_of(event), order, part, {"message": to_plain(event)})])
+        self.events([event])
+
+    def events(self, events: Iterable[Event]) -> None:
+        """Write events that belong together, each as `event` does, in one transaction."""
+        self._append(
+            (
+                kind_of(event),
+                getattr(event, "order", None),
+                getattr(event, "part", None),
+                {"message": to_plain(event)},
+            )
+            for event in events
+        )
 
     def stop(
         self, vehicle: int, reason: EndReason, memory: Any = None, why: Mapping[str, Any] | None = None
