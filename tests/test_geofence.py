@@ -279,7 +279,7 @@ def test_a_plan_carries_speed_type_heading_and_photos_of_the_vehicle_file():
     route = [Waypoint(47.31, 8.58, 406.0, 4.0), Waypoint(47.32, 8.58, 406.0, is_site=False)]
     keys = {"firmware": "ardupilot", "vehicle": "copter", "speed": 2.5, "yaw": 30, "camera": True}
     link = validated(MavlinkSettings, keys, "drone.toml: link")
-    plan = json.loads(plan_file(route, fence, link))["mission"]
+    plan = json.loads(plan_file(route, fence, link, np.array([0.0, 0.0])))["mission"]
 
     assert (plan["firmwareType"], plan["vehicleType"]) == (3, 2)
     assert (plan["cruiseSpeed"], plan["hoverSpeed"]) == (2.5, 2.5)
