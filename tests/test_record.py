@@ -386,6 +386,19 @@ def test_a_copy_and_its_original_continue_under_different_sessions(tmp_path):
         assert again.vehicles[0]["session"] == "abc"
 
 
+def test_a_copy_of_a_run_with_a_new_vehicle_continues_under_its_session(tmp_path):
+    original = vehicle_record(tmp_path / "run")
+    original.continue_with(
+        [{"link": {"kind": "mqtt"}, "frame": {}, "session": "abc.def"}, {"kind": "by-hand"}]
+    )
+    assert [vehicle.get("session") for vehicle in original.vehicles] == ["abc.def", None]
+    original.close()
+    with Record(copied(tmp_path / "run", tmp_path / "copy")) as copy:
+        copy.claim()
+        assert copy.vehicles[0]["session"].startswith("abc.def.")
+        assert copy.vehicles[1] == {"kind": "by-hand"}
+
+
 def test_a_copy_without_its_log_says_what_it_lacks(tmp_path):
     original = vehicle_record(tmp_path / "run")
     with Record(copied(tmp_path / "run", tmp_path / "copy", "run.sqlite", "run.count")) as copy:

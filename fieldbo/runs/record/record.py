@@ -48,7 +48,7 @@ _READABLE = (_WITHOUT_COUNTER, FORMAT)
 ORDERS = ("query", "go-home")
 """Kinds of rows that are orders."""
 
-WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session")
+WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session", "vehicles")
 """Kinds of rows that are neither orders nor events."""
 
 _SCHEMA = f"""
@@ -88,12 +88,14 @@ class Row:
     time_utc : str
     kind : str
         From `fieldbo.messages.kind_of`, or ``"stop"`` (a vehicle), ``"end"`` (of the run), ``"reopened"``
-        (after such an end), ``"note"`` (on what was ignored), or ``"session"`` (of a copy, or after a loss).
+        (after such an end), ``"note"`` (on what was ignored), ``"session"`` (of a copy, or after a loss), or
+        ``"vehicles"`` (with which the run continues).
     order : str or None
         Id of the order that the row belongs to.
     body : dict
         The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
-        ``reason``, ``memory`` and ``why``, a note ``text``, and a session ``session`` and ``why``.
+        ``reason``, ``memory`` and ``why``, a note ``text``, a session ``session`` and ``why``, and vehicles
+        ``vehicles``, their settings.
     """
 
     seq: int
@@ -315,13 +317,15 @@ class Record:
 
     @property
     def vehicles(self) -> list[dict[str, Any]]:
-        """Settings of the vehicles with which the run began, with the sessions that it has now."""
-        rows = self._all("SELECT body FROM log WHERE kind = 'session' ORDER BY seq DESC LIMIT 1")
-        vehicles = [dict(vehicle) for vehicle in self.description.get("vehicles", [])]
-        for vehicle in vehicles:
-            if rows and "session" in vehicle:
-                vehicle["session"] += "." + json.loads(rows[0][0])["session"]
-        return vehicles
+        """Settings of the vehicles with which the run continues, with the sessions that it has now."""
+        rows = self._all("SELECT kind, body FROM log WHERE kind IN ('session', 'vehicles') ORDER BY seq")
+        vehicles, session = self.description.get("vehicles", []), ""
+        for kind, body in rows:
+            if kind == "vehicles":
+                vehicles, session = json.loads(body)["vehicles"], ""  # its sessions are whole
+            else:
+                session = "." + json.loads(body)["session"]
+        return [{**v, "session": v["session"] + session} if "session" in v else dict(v) for v in vehicles]
 
     def _write_from_now_on(self, lock: BaseFileLock) -> None:
         connection = sqlite3.connect(self.file, isolation_level=None)
@@ -426,6 +430,10 @@ class Record:
     def reopen(self) -> None:
         """Write that the run continues, although it had ended because its vehicles were lost."""
         self._append([("reopened", None, None, {})])
+
+    def continue_with(self, vehicles: Sequence[Mapping[str, Any]]) -> None:
+        """Write the settings of the vehicles with which the run continues, in place of earlier ones."""
+        self._append([("vehicles", None, None, {"vehicles": [dict(vehicle) for vehicle in vehicles]})])
 
     def close(self) -> None:
         """Close the record for good, and release the right to write."""
