@@ -243,9 +243,11 @@ class Trial:
         assert ran.summary["readings"] == sum(len(one.values) for one in ran.visits)
         told = [one.remaining for one in ran.of(Telemetry) if one.remaining is not None]
         if told:
-            levels = pairwise([BATTERY_S, *told])  # a robot that is started again begins with a full battery
+            levels = list(pairwise([BATTERY_S, *told]))
             used = sum(max(0.0, before - after) for before, after in levels)
-            assert ran.summary["cost"] == pytest.approx(used, abs=0.02 * BATTERY_S)
+            # A robot that is started again has a full battery, and what it used before is not known.
+            unknown = 0.1 if any(after > before for before, after in levels) else 0.02
+            assert -0.02 * BATTERY_S <= ran.summary["cost"] - used <= unknown * BATTERY_S
 
     def _readings_are_where_they_were_taken(self, ran: Ran) -> None:
         """The field has these values at these sites."""
