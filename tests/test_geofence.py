@@ -193,8 +193,8 @@ def test_check_describes_the_fence_of_a_mission_with_a_vehicle(command):
     assert "inclusion of 17729 m2" in line
     assert line.endswith("uploaded before the first order")
     bay(SHORE.format(clearance=0))
-    _, out, _ = command("check", "sweep.toml", "--vehicle", "boat.toml")
-    assert "warning: without a clearance" in out
+    code, _, err = command("check", "sweep.toml", "--vehicle", "boat.toml")
+    assert (code, "wider than half of the clearance" in err) == (2, True)
     code, _, err = command("check", "boat.toml", "--vehicle", "boat.toml")
     assert (code, "--vehicle boat.toml does not apply to a vehicle" in err) == (2, True)
 
