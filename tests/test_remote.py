@@ -677,3 +677,33 @@ def test_a_robot_beside_the_domain_is_waited_for(monkeypatch):
 
     with vehicle:
         assert vehicle.events(0.0) is not None
+
+
+# -- parts that arrive late ------------------------------------------------------------------------------
+
+
+def test_a_part_that_arrives_after_the_last_one_still_counts_once():
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        part(vehicle, 0, [2.0, 1.0], part=1, last=True, cost=1.0)
+        for _ in range(2):
+            part(vehicle, 0, [1.0, 0.0], part=0, last=False, cost=10.0)
+        part(vehicle, 0, [1.5, 0.5], part=2, last=True, cost=2.0)
+        seen = [
+            e for e in until_settled(vehicle, "run/0") + vehicle.events(0.2) if isinstance(e, Observation)
+        ]
+        position = vehicle._filter.position
+    assert [(e.part, e.cost, e.last) for e in seen] == [(1, 1.0, True), (0, 10.0, False), (2, 2.0, False)]
+    assert position.tolist() == [2.0, 1.0]
+    assert all(e.time_s <= seen[0].time_s for e in seen)
+
+
+def test_a_late_part_of_unknown_cost_charges_no_more_than_the_order_was_declared_at():
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        part(vehicle, 0, [2.0, 1.0], part=1, last=True)
+        part(vehicle, 0, [1.0, 0.0], part=0, last=False)
+        seen = [
+            e for e in until_settled(vehicle, "run/0") + vehicle.events(0.2) if isinstance(e, Observation)
+        ]
+    assert [e.cost for e in seen] == pytest.approx([np.hypot(2.0, 1.0) + 1.0, 0.0])
