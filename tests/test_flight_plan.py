@@ -378,7 +378,10 @@ def test_an_unknown_sampling_time_becomes_a_stay_of_5_s(boat, command, monkeypat
     ("arguments", "warning"),
     [
         (("--stay", "600"), "more than the battery of 6,000 s"),
-        (("--stay", "600", "--set", "agent.reserve=500"), "of 6,000 s less the reserve of 500 s"),
+        (
+            ("--set", "agent.max_steps=3", "--set", "agent.reserve=5900", "--stay", "200"),
+            "less the reserve of 5,900 s",
+        ),
         (("--stay", "60", "--set", "agent.time_limit_s=900"), "more than the time limit of 900 s"),
     ],
 )
