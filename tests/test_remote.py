@@ -779,3 +779,25 @@ def test_a_cancelled_goal_is_not_sent_again_after_a_break():
         settled(vehicle, "run/0")
 
     assert len(sent) == 1
+
+
+def test_what_was_used_without_a_planner_counts_although_the_link_opens_before_the_resume():
+    """The first battery report arrives before the new process knows the run."""
+    battery = small_mission().vehicles[0].battery
+    vehicle = remote(battery=Battery(full=2 * battery))
+    vehicle.link.robot.battery, vehicle.link.robot.remaining = 2 * battery, 1.5 * battery
+    done = Observation("run/0", [[2.0, 1.0]], [1.0], [0.01], [5.0], [2.0, 1.0], 0.3 * battery, time_s=5.0)
+    events = [
+        Telemetry(0, [0.0, 0.0], battery, 0.0, pack=2 * battery, measured_s=0.0),
+        done,
+        Telemetry(0, [2.0, 1.0], 0.7 * battery, 6.0, pack=1.7 * battery, measured_s=6.0),
+    ]
+    with vehicle:
+        time.sleep(0.2)
+        vehicle.events(0.1)
+        vehicle.resume([QUERY], events)
+        time.sleep(0.2)
+        vehicle.events(0.1)
+        remaining = vehicle._filter.telemetry().remaining
+
+    assert remaining == pytest.approx(0.5 * battery)
