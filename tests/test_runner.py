@@ -12,6 +12,7 @@ import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
+from fieldbo.cli.terminal import stopped_by_signals
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import (
     EndReason,
@@ -442,6 +443,33 @@ def test_ctrl_c_is_delayed_to_the_end_of_an_unbroken_block():
     assert done == ["the block's end"]
 
 
+def test_a_signal_that_is_ignored_or_ends_the_process_is_left_so_in_an_unbroken_block():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with unbroken():
+            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_sigterm_is_delayed_to_the_end_of_the_outermost_unbroken_block():
+    done = []
+
+    def block():
+        with stopped_by_signals() as signals, unbroken():
+            with unbroken():
+                signal.raise_signal(signal.SIGTERM)
+                done.append("inner")
+            done.append("outer")
+            assert signals == []
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 def test_ctrl_c_during_an_event_is_raised_after_the_event_is_scored(record):
     def press(step):
         if step.step == 3:
@@ -639,18 +667,24 @@ def test_telemetry_of_an_unknown_vehicle_is_noted_and_ignored(record):
     assert result.cost == run(mission).cost
 
 
-def test_a_part_after_the_last_one_is_noted_and_counts_for_nothing(record):
+def test_a_part_after_the_last_one_is_charged_and_learned_from_but_is_no_step(record):
     mission = small_mission()
     vehicle = Scripted(
-        mission, lambda n, event: [event, bent(event, part=1), bent(event, part=2, last=False)]
+        mission,
+        lambda n, event: (
+            [bent(event, part=1), bent(event, part=0, last=False), bent(event, part=0)] if n == 0 else [event]
+        ),
     )
     result = run(mission, [vehicle], record)
 
-    alone = run(mission)
-    assert result.cost == alone.cost
-    assert [o.part for o in result.observations] == [0] * len(alone.observations)
-    kinds = [row.kind for row in record.rows()]
-    assert kinds.count("note") == 2 * kinds.count("observation")
+    first, late, *rest = result.observations
+    assert (first.part, late.part) == (1, 0)
+    assert [o.part for o in rest] == [0] * len(rest)
+    assert result.cost == pytest.approx(sum(o.cost for o in result.observations))
+    assert result.summary()["steps"] == len({o.order for o in result.observations}) - 1  # the trip home
+    state = RunState(mission, "run")
+    state.replay(record.rows())
+    assert state.result().cost == result.cost
 
 
 def test_an_observation_of_a_rejected_order_is_late_data_and_no_step():
@@ -662,7 +696,7 @@ def test_an_observation_of_a_rejected_order_is_late_data_and_no_step():
     agent.tell(late)
     agent.tell(bent(late, part=1))
 
-    assert (agent.steps, agent.readings, agent.spent) == (0, 1, 2.0)
+    assert (agent.steps, agent.readings, agent.spent) == (0, 2, 4.0)
 
 
 def test_a_lost_order_counts_once_when_its_observation_arrives():
@@ -673,4 +707,4 @@ def test_a_lost_order_counts_once_when_its_observation_arrives():
     for event in (bent(late, last=False), late, bent(late, part=1), bent(late, part=2)):
         agent.tell(event)
 
-    assert (agent.steps, agent.readings, agent.spent) == (1, 2, 4.0)
+    assert (agent.steps, agent.readings, agent.spent) == (1, 4, 8.0)

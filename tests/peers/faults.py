@@ -247,7 +247,7 @@ class Trial:
         assert ran.summary["readings"] == sum(len(one.values) for one in ran.visits)
         told = [one.remaining for one in ran.of(Telemetry) if one.remaining is not None]
         if told:
-            levels = pairwise([BATTERY_S, *told])  # a robot that is started again begins with a full battery
+            levels = list(pairwise([BATTERY_S, *told]))
             used = sum(max(0.0, before - after) for before, after in levels)
             guessed = sum(
                 max(0.0, event.cost - expected[event.order]) for event in ran.told if event.estimated

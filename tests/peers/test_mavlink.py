@@ -861,7 +861,9 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     ):
         station.add_any_connection(link.connection.replace(":", "://", 1))
         boat = station.first_autopilot(timeout_s=30.0)
-        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, fence, link))
+        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(
+            plan_file(way, fence, link, points[0])
+        )
 
     items = read.mission_items[-len(way) :]  # of a boat of ArduPilot's modes, home comes first
     assert [(one.x, one.y) for one in items] == [
