@@ -3,6 +3,7 @@
 import json
 import math
 import tomllib
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
 from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, declared, plan_file, track, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
@@ -266,6 +268,28 @@ def test_of_several_limits_a_plan_holds_one_inclusion_because_autopilots_disagre
     assert "outside" in str(fence.objection([47.295, 8.58, 0.0]))
 
 
+class Wire:
+    """Keeps the items of an uploaded mission."""
+
+    def __init__(self, autopilot):
+        self.autopilot = lambda: autopilot
+
+    def upload(self, items):
+        self.items = items
+
+
+@pytest.mark.parametrize(("autopilot", "places"), [(3, [30.0, 0.0, 100.0]), (12, [0.0, 100.0])])
+def test_ardupilot_gets_the_missions_home_as_item_0(monkeypatch, autopilot, places):
+    wire = Wire(autopilot)
+    monkeypatch.setattr(flight_plan, "_open", lambda link: nullcontext(wire))
+    monkeypatch.setattr(flight_plan, "settle_fence", lambda *_: [])
+    route = waypoints(way([9, 0], [0, 0], [100, 5]), GeoFence(GROUND))
+    flight_plan.upload(route, GeoFence(GROUND), Mavlink(), HOME)
+
+    got = [GROUND.from_geodetic([item.x, item.y, item.z])[0, 0] for item in wire.items]
+    assert got == pytest.approx(places, abs=1e-3)
+
+
 # -- the command -----------------------------------------------------------------------------------------
 
 BOAT = """format = 1
@@ -378,7 +402,10 @@ def test_an_unknown_sampling_time_becomes_a_stay_of_5_s(boat, command, monkeypat
     ("arguments", "warning"),
     [
         (("--stay", "600"), "more than the battery of 6,000 s"),
-        (("--stay", "600", "--set", "agent.reserve=500"), "of 6,000 s less the reserve of 500 s"),
+        (
+            ("--set", "agent.max_steps=3", "--set", "agent.reserve=5900", "--stay", "200"),
+            "less the reserve of 5,900 s",
+        ),
         (("--stay", "60", "--set", "agent.time_limit_s=900"), "more than the time limit of 900 s"),
     ],
 )

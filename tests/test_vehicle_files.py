@@ -266,3 +266,21 @@ def test_the_error_for_a_missing_full_battery_names_the_file_or_how_to_write_one
     assert "fieldbo new vehicle" not in str(error.value)
     with pytest.raises(InputError, match="fieldbo new vehicle NAME --link mavlink"):
         check_new(for_new_run("mavlink"), mission)
+
+
+def test_check_describes_battery_arrival_and_speed_of_a_vehicle(tmp_path, command):
+    text = "format = 1\n[link]\nkind = 'mavlink'\nspeed = 1.5\n[arrival]\nwithin = 0.3\n[battery]\n"
+    write(tmp_path / "boat.toml", text + "full = '2.5 h'")
+    code, out, _ = command("check", str(tmp_path / "boat.toml"))
+    assert code == 0
+    assert "  battery   full: 2.5 h; reports accurate to 1 %\n" in out
+    assert "  arrival   within 0.3 of the site on each axis; stays for the world's sampling time\n" in out
+    assert "  speed     1.5 m/s in plans\n" in out
+    assert "set full" not in out
+
+
+@pytest.mark.parametrize(("kind", "warns"), [("mavlink", True), ("mqtt", False)])
+def test_check_of_a_vehicle_alone_warns_if_percentages_mean_nothing(kind, warns, tmp_path, command):
+    write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = '{kind}'")
+    _, out, _ = command("check", str(tmp_path / "boat.toml"))
+    assert ("set full in [battery] before you use this vehicle" in " ".join(out.split())) == warns

@@ -149,7 +149,7 @@ def _total(mission: Mission, declared: tuple[float, float], waypoints: int) -> t
     limits = []
     if cost > spec.battery - spec.reserve:
         verb, amount = ("take", needs) if in_seconds else ("cost", f"{_about(cost)} {unit}")
-        reserve = f" less the reserve of {_about(spec.reserve)} {unit}" if spec.reserve else ""
+        reserve = f" less the reserve of {_about(spec.reserve)} {unit}" if cost <= spec.battery else ""
         battery = f"the battery of {_about(spec.battery)} {unit}{reserve}"
         limits.append(f"{waypoints} waypoints {verb} about {amount}, more than {battery}")
     if spec.time_limit_s is not None and seconds > spec.time_limit_s:

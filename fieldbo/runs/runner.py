@@ -425,9 +425,7 @@ class _Loop:
         agent, order = self.state.agent, getattr(event, "order", None)
         try:
             agent.check(event)
-            if not agent.is_late(event):
-                return event
-            problem = "a part that came after the last one"
+            return event
         except InputError as error:
             problem = str(error)
         if self.record is not None:

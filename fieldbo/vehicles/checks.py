@@ -118,7 +118,7 @@ def _check_tolerance(
         np.broadcast_to(given, domain.dimension).tolist(), domain.spacing.tolist(), domain.axes, strict=True
     ):
         limits = [(spacing, f"the spacing of the sites along {axis.name}")]
-        if not domain.clear:
+        if not domain.clear and (domain.clearance > 0 or key == "within"):  # else a warning says so
             limits.append((domain.clearance / 2.0, "half of the clearance from obstacles and outline"))
         limit, name = min(limits)
         if math.isfinite(limit) and value > limit and not np.isclose(value, limit):

@@ -448,13 +448,16 @@ class Remote(Vehicle):
         if order_id is not None and result.corrects:
             self._correct(order_id, result)
             return
-        if order_id is None or not self._is_pending(order_id):
+        if order_id is None or not self._filter.has_begun(order_id):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
-        if result.part not in known:
+        late = order_id in self._settled
+        if result.part in known or (late and not known):  # a repetition, or of an order that was rejected
+            return
+        if not late:
             self._goals.lose()
             self._goals.located = self._filter.is_plausible(result.position)
-            self._settle(self._filter.observation(self._orders[order_id], result))
+        self._settle(self._filter.observation(self._orders[order_id], result))
 
     def _correct(self, order_id: str, result: GoalResult) -> None:
         """Report the right readings of a part that was reported before, unless they are known."""
@@ -541,6 +544,8 @@ class Remote(Vehicle):
             self._settled.add(event.order)
         if isinstance(event, Rejected):
             self._filter.drop(event.order)
+        elif isinstance(event, Lost):
+            self._filter.lose(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
         self._telemetry_s = time.monotonic()
