@@ -1,5 +1,6 @@
 """What a bad link may not cost: unknown positions, old and impossible reports, and time without a planner."""
 
+import math
 import sys
 import time
 from dataclasses import replace
@@ -8,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from faults.bad_link import check
-from test_remote import QUICK, part, remote, until_settled_whole
+from test_remote import QUICK, SETTINGS, part, remote, until_settled_whole
 from test_remote_missions import mission
 
 from fieldbo.agent.agent import Agent
@@ -28,10 +29,11 @@ from fieldbo.results.result import Result
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import Interrupted, resume, run
 from fieldbo.testing import small_mission
+from fieldbo.vehicles.mqtt.link import Codec
 from fieldbo.vehicles.remote import reports
-from fieldbo.vehicles.remote.link import BatteryReport
+from fieldbo.vehicles.remote.link import BatteryReport, GoalResult, Heartbeat, Link
 from fieldbo.vehicles.remote.remote import Remote
-from fieldbo.vehicles.remote.settings import Battery
+from fieldbo.vehicles.remote.settings import Battery, Watch
 from fieldbo.vehicles.simulated import Simulated
 
 
@@ -179,7 +181,8 @@ def test_an_impossible_cost_is_reported_and_counted_as_the_larger_of_declared_an
     assert seen.cost == pytest.approx(10.0)
     assert seen.estimated
     (doubt,) = seen.doubts
-    assert "impossible; 10 s were charged" in doubt
+    assert ("no number" if math.isinf(cost) else "impossible") in doubt
+    assert "; 10 s were charged" in doubt
 
 
 def test_a_cost_that_the_robot_does_not_know_is_declared_and_no_reason_for_doubt():
@@ -199,14 +202,14 @@ def test_an_impossible_battery_level_is_reported_once():
     assert filter_.telemetry().doubts == ()
 
 
-def test_a_battery_level_that_rises_is_reported_and_counts_once_it_is_confirmed():
+def test_a_battery_level_that_rises_is_reported_and_gives_nothing_back():
     filter_ = remote()._filter
     told = []
-    for amount in (20.0, 28.0, 19.0, 28.0, 28.0):
+    for amount in (20.0, 28.0, 19.0, 28.0, 28.0, 25.0):
         filter_.take_battery(BatteryReport(amount=amount))
         told.append(filter_.telemetry())
-    assert [t.remaining for t in told] == [20.0, 20.0, 19.0, 19.0, 28.0]
-    assert [len(t.doubts) for t in told] == [0, 1, 0, 0, 0]
+    assert [t.remaining for t in told] == [20.0, 20.0, 19.0, 19.0, 19.0, 16.0]
+    assert [len(t.doubts) for t in told] == [0, 1, 0, 0, 0, 0]
     assert "rose from 20 to 28 s by itself" in told[1].doubts[0]
 
 
@@ -215,6 +218,188 @@ def test_doubts_survive_a_record_and_are_noted():
     told = Telemetry(0, [0.0, 0.0], None, 1.0, doubts=("a battery level of -5 s is impossible",))
     agent.tell(from_plain(to_plain(told)))
     assert told.doubts[0] in Result.of(agent).notes
+
+
+class Wired(Link):
+    """A robot that does what the test says."""
+
+    address = "here"
+
+    def __init__(self):
+        self.goals, self.hear = [], None
+
+    def open(self, mission, ground, on_report):
+        self.hear = on_report
+        on_report(Heartbeat())
+        return self
+
+    def go(self, goal):
+        self.goals.append(goal)
+
+    def cancel(self, goal): ...
+    def hold(self): ...
+    def ask(self, goal): ...
+    def close(self): ...
+    def claim(self, session, mission): ...
+    def unsent(self):
+        return ""
+
+    claimed = True
+
+
+class Drive:
+    """An agent and a robot that reports no costs, on a clock that the test advances."""
+
+    def __init__(self, monkeypatch, battery, full, delay_s=5.0):
+        self.clock_s, self.spent, self.full = 1000.0, 0.0, full
+        monkeypatch.setattr(reports, "clock_s", lambda: self.clock_s)
+        made = small_mission(battery=battery, home=True, initial=0)
+        margin = replace(made.vehicles[0], margin=0.1)
+        self.agent = Agent(replace(made, vehicles=(margin,)), "run")
+        settings = SETTINGS.model_copy(
+            update={"battery": Battery(full=full, delay_s=delay_s), "watch": Watch(silence_s=60.0)}
+        )
+        self.vehicle = Remote(self.agent.mission, 0, Wired(), settings, "s")
+        self.vehicle.connect()
+        self.base, self.position = 0.0, np.zeros(2)
+
+    @property
+    def left(self):
+        return self.agent.vehicles[0].ledger.left
+
+    def tell(self):
+        for event in self.vehicle.events(0.0):
+            self.agent.tell(event)
+
+    def send(self, site):
+        order = issued(self.agent, *site)
+        self.vehicle.send(order)
+        return order
+
+    def use(self, amount, seconds=10.0):
+        self.spent += amount
+        self.clock_s += seconds
+
+    def battery(self, times=3):
+        """Report the battery, whose counter began with `base`; and say what is left."""
+        for _ in range(times):
+            self.clock_s += 1.0
+            self.vehicle.link.hear(BatteryReport(amount=self.full - (self.spent - self.base)))
+            self.tell()
+        self.vehicle.catch_up(0.0)
+        self.tell()
+
+    def finish(self, order, **result):
+        goal = self.vehicle.link.goals[-1]
+        site = order.site
+        self.vehicle.link.hear(
+            GoalResult(goal.id, site, site[None], np.array([1.0]), np.array([math.nan]), **result)
+        )
+        self.tell()
+
+
+@pytest.mark.parametrize("when", ["idle", "under way"])
+def test_a_battery_counter_that_begins_anew_gives_nothing_back(monkeypatch, when):
+    drive = Drive(monkeypatch, battery=60.0, full=60.0)
+    drive.battery()
+    for k in range(4):
+        order = drive.send([5.0, 0.0] if k % 2 == 0 else [0.0, 0.0])
+        drive.use(3.0)
+        if k == 1 and when == "under way":
+            drive.base = drive.spent
+            drive.battery()
+        drive.use(3.0)
+        if when == "under way":
+            drive.battery()
+        drive.finish(order)
+        if k == 1 and when == "idle":
+            drive.base = drive.spent
+        drive.use(0.0)
+        drive.battery()
+        assert drive.left <= 60.0 - drive.spent + 0.6
+    assert drive.left >= 60.0 - drive.spent - 1.5
+    assert sum("gives nothing back" in note for note in Result.of(drive.agent).notes) == 1
+
+
+def test_a_counter_that_begins_anew_while_the_planner_is_dead_gives_nothing_back():
+    vehicle = remote()
+    vehicle._filter.take_battery(BatteryReport(amount=12.0))
+    last = vehicle._filter.telemetry()
+    again = Remote(vehicle.mission, 0, vehicle.link, vehicle._filter.settings, "s")._filter
+    again.resume([], [last])
+    for amount in (30.0, 30.0, 28.0):
+        again.take_battery(BatteryReport(amount=amount))
+    assert again.telemetry().remaining == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_larger_pack_that_is_first_heard_of_after_an_order_counts_what_was_charged(monkeypatch, resumed):
+    drive = Drive(monkeypatch, battery=60.0, full=100.0)
+    for site in ([5.0, 0.0], [0.0, 0.0]):
+        order = drive.send(site)
+        drive.use(6.0)
+        drive.finish(order)
+    if resumed:
+        orders = [issue.order for issue in drive.agent.issued.values()]
+        drive.vehicle = Remote(drive.agent.mission, 0, Wired(), drive.vehicle._filter.settings, "s")
+        drive.vehicle.connect()
+        drive.vehicle.resume(orders, drive.agent.history)
+    drive.use(0.0)
+    drive.battery()
+    assert 60.0 - drive.spent - 2.0 <= drive.left <= 60.0 - drive.spent
+    drive.use(4.0)
+    drive.battery()
+    assert 60.0 - drive.spent - 2.0 <= drive.left <= 60.0 - drive.spent
+
+
+def test_a_larger_pack_that_is_first_heard_of_after_a_lost_order_counts_that_order(monkeypatch):
+    drive = Drive(monkeypatch, battery=60.0, full=100.0)
+    order = drive.send([5.0, 0.0])
+    drive.vehicle._settle(Lost(order.id, "silence"))
+    drive.tell()
+    drive.use(6.0)
+    drive.battery()
+    assert drive.vehicle._filter.telemetry().remaining <= 54.0
+
+
+@pytest.mark.parametrize("duration_s", [0.0, 1.0])
+def test_a_wrong_duration_does_not_make_an_old_battery_report_new(monkeypatch, duration_s):
+    drive = Drive(monkeypatch, battery=60.0, full=60.0)
+    drive.battery()
+    order = drive.send([5.0, 0.0])
+    drive.use(3.0, seconds=60.0)
+    drive.battery(1)
+    drive.use(3.0, seconds=70.0)
+    drive.finish(order, duration_s=duration_s)
+    drive.vehicle._add_telemetry()
+    drive.tell()
+    assert drive.left == pytest.approx(54.0)
+    assert any("a duration of" in note for note in Result.of(drive.agent).notes)
+
+
+@pytest.mark.parametrize("cost", ["45.0", 1e999, None, True, [45]])
+def test_a_cost_that_is_no_number_is_doubted_and_what_the_battery_lost_is_charged(monkeypatch, cost):
+    drive = Drive(monkeypatch, battery=60.0, full=60.0)
+    codec = Codec(drive.agent.domain.axes)
+    order = drive.send([5.0, 0.0])
+    for amount in (60.0, 15.0):
+        for report in codec.reports("telemetry", {"battery": amount}):
+            drive.vehicle.link.hear(report)
+    (result,) = codec.reports("result", {"id": f"{order.id}#s", "cost": cost})
+    drive.vehicle.link.hear(result)
+    drive.tell()
+    (seen,) = [event for event in drive.agent.history if isinstance(event, Observation)]
+    assert (seen.cost, seen.estimated) == (45.0, True)
+    assert len(seen.doubts) == (cost is not None)
+
+
+@pytest.mark.parametrize("key", ["battery", "battery_share"])
+@pytest.mark.parametrize("level", ["0.5", True, 1e999, [0.5]])
+def test_a_battery_level_that_is_no_number_is_doubted(key, level):
+    vehicle = remote()
+    *_, report = Codec(vehicle.mission.world.domain.axes).reports("telemetry", {key: level})
+    vehicle._filter.take_battery(report)
+    assert vehicle._filter.telemetry().doubts == ("a battery level that is not a number was ignored",)
 
 
 # -- while the planner was away --------------------------------------------------------------------------

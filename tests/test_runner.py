@@ -667,18 +667,24 @@ def test_telemetry_of_an_unknown_vehicle_is_noted_and_ignored(record):
     assert result.cost == run(mission).cost
 
 
-def test_a_part_after_the_last_one_is_noted_and_counts_for_nothing(record):
+def test_a_part_after_the_last_one_is_charged_and_learned_from_but_is_no_step(record):
     mission = small_mission()
     vehicle = Scripted(
-        mission, lambda n, event: [event, bent(event, part=1), bent(event, part=2, last=False)]
+        mission,
+        lambda n, event: (
+            [bent(event, part=1), bent(event, part=0, last=False), bent(event, part=0)] if n == 0 else [event]
+        ),
     )
     result = run(mission, [vehicle], record)
 
-    alone = run(mission)
-    assert result.cost == alone.cost
-    assert [o.part for o in result.observations] == [0] * len(alone.observations)
-    kinds = [row.kind for row in record.rows()]
-    assert kinds.count("note") == 2 * kinds.count("observation")
+    first, late, *rest = result.observations
+    assert (first.part, late.part) == (1, 0)
+    assert [o.part for o in rest] == [0] * len(rest)
+    assert result.cost == pytest.approx(sum(o.cost for o in result.observations))
+    assert result.summary()["steps"] == len({o.order for o in result.observations}) - 1  # the trip home
+    state = RunState(mission, "run")
+    state.replay(record.rows())
+    assert state.result().cost == result.cost
 
 
 def test_an_observation_of_a_rejected_order_is_late_data_and_no_step():
@@ -690,7 +696,7 @@ def test_an_observation_of_a_rejected_order_is_late_data_and_no_step():
     agent.tell(late)
     agent.tell(bent(late, part=1))
 
-    assert (agent.steps, agent.readings, agent.spent) == (0, 1, 2.0)
+    assert (agent.steps, agent.readings, agent.spent) == (0, 2, 4.0)
 
 
 def test_a_lost_order_counts_once_when_its_observation_arrives():
@@ -701,4 +707,4 @@ def test_a_lost_order_counts_once_when_its_observation_arrives():
     for event in (bent(late, last=False), late, bent(late, part=1), bent(late, part=2)):
         agent.tell(event)
 
-    assert (agent.steps, agent.readings, agent.spent) == (1, 2, 4.0)
+    assert (agent.steps, agent.readings, agent.spent) == (1, 4, 8.0)

@@ -436,9 +436,9 @@ class Agent:
     def tell(self, event: Event) -> None:
         """Take in what happened.
 
-        A part of an observation that was received before is ignored, a correction that changes nothing, and
-        anything else after an order was settled, except the late observation of a lost or rejected one. That
-        of a rejected one is no step.
+        A part of an observation that was received before is ignored, and so is a correction that changes
+        nothing. Another part that comes after its order was settled, or rejected, is late data: its cost is
+        charged and its readings count, but it is no step.
 
         Raises
         ------
@@ -449,7 +449,7 @@ class Agent:
         vehicle = self._vehicle_of(event)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
-            if (event.order, event.part) in self._parts_seen or self.is_late(event):
+            if (event.order, event.part) in self._parts_seen:
                 return
             self._observed(event)
         elif isinstance(event, Rejected | Lost):
@@ -478,12 +478,6 @@ class Agent:
             As for `tell`.
         """
         self._vehicle_of(event)
-
-    def is_late(self, event: Event) -> bool:
-        """Return True for a new part of an observation whose last part was received before."""
-        if not isinstance(event, Observation) or (event.order, event.part) in self._parts_seen:
-            return False
-        return self._settled.get(event.order) is Observation
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
         """Take back a wrong reading: the belief becomes the one that the right reading would have given.

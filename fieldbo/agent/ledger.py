@@ -187,6 +187,8 @@ class Ledger:
         if uncertain is not None:
             self.returnable += cost - advanced
             self.uncertain += uncertain
+        if not entry.outstanding:  # a part that came after the last one
+            self.latest.append((0.0, cost - advanced))
         if settles:
             self.release(order)
 

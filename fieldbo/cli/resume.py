@@ -69,6 +69,8 @@ def resume(
     out_to = console()
     with Record(record_file(run)) as record:
         mission, folder = mission_of(record), record.file.parent
+        if accept_loss:
+            record.claim(accept_loss=True)  # so that a run that has ended can be corrected again, too
         if record.end_reason not in (None, EndReason.VEHICLE_LOST):
             _complete(mission, record, out_to)
             return

@@ -212,7 +212,11 @@ def resume(
         record.claim()
     state = RunState(mission, record.name)
     state.replay(record.rows())
-    return state.result() if ended else _finish(state, vehicles, record, on_step, on_event)
+    if not ended:
+        return _finish(state, vehicles, record, on_step, on_event)
+    if repeated := state.repeat_fits():  # the process that corrected a reading died before them
+        record.events(repeated)
+    return state.result()
 
 
 def _mission(mission: object) -> Mission:
@@ -270,6 +274,7 @@ class _Loop:
         try:
             if state.end_reason is not None:
                 self._reopen()
+            self._repeat_fits()
             if state.agent.issued:
                 self._reconnect()
             for number in state.idle:  # an idle vehicle may report its position and battery
@@ -402,10 +407,15 @@ class _Loop:
             self.on_event(event)
         settled = self.state.tell(event)
         if isinstance(event, Correction):
-            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
-                self._tell(fitted)
+            self._repeat_fits()
         if settled or isinstance(event, Correction):
             self._report_step()
+
+    def _repeat_fits(self) -> None:
+        """Repeat the fits that had seen a reading which was corrected since."""
+        with unbroken():
+            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
+                self._tell(fitted)
 
     def _usable(self, event: Event) -> Event | None:
         """Return an event that the agent can take in; note others, which must not be replayed for ever.
@@ -415,9 +425,7 @@ class _Loop:
         agent, order = self.state.agent, getattr(event, "order", None)
         try:
             agent.check(event)
-            if not agent.is_late(event):
-                return event
-            problem = "a part that came after the last one"
+            return event
         except InputError as error:
             problem = str(error)
         if self.record is not None:

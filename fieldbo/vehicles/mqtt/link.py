@@ -20,7 +20,8 @@ topic                 QoS        when it is sent                         what it
 ====================  =========  ======================================  ===================================
 
 Every payload is a JSON object in UTF-8. Numbers are finite; ``null`` means unknown. Both sides ignore keys
-that they do not know, and messages that they cannot understand. Only ``status`` and ``planner`` are retained;
+that they do not know, and messages that they cannot understand. A cost or a battery level that is anything
+but a number, such as ``"45.0"``, is reported as a doubt. Only ``status`` and ``planner`` are retained;
 ignore any retained message, since it is stale. Connect with a clean session, so that the broker stores
 nothing for you.
 
@@ -116,7 +117,8 @@ Messages from the robot
     - ``duration_s`` (number): how long it took, in seconds.
     - ``complete`` (true or false, by default true): false if the goal was cut short.
     - ``part`` (integer from 0, at most a million) and ``last`` (true or false): a long goal may report in
-      parts 0, 1, ..., all but the final one with ``"last": false``. By default part 0, which is the last.
+      parts 0, 1, ..., all but the final one with ``"last": false``. By default part 0, which is the last. A
+      part that arrives after the last one still counts; the same part again does not.
     - ``corrects`` (true or false, by default false): true if you reported this part before, with wrong
       values. Send all of its ``readings`` again, in the same order; only their values count, ``null`` for one
       that failed. Anything else stays as it was reported.
@@ -206,10 +208,10 @@ class Mqtt(Broker, Link):
 
 
 class _Connection(Connection):
-    """After robot or broker were away, reports it, repeats the last message, and asks about goals.
+    """After robot or broker were away, reports it, asks about goals, and repeats a cancel or a hold.
 
-    Without a claim it only listens and sends. With one, it sends nothing, and reports nothing of the robot,
-    until the claim is held.
+    Without a claim it only listens and sends. With one, it sends nothing until the claim is held, and while
+    the robot may obey another planner it reports only what concerns goals of its own session.
     """
 
     def __init__(self, link: Mqtt, codec: Codec, on_report: OnReport) -> None:
@@ -288,7 +290,10 @@ class _Connection(Connection):
         self._send("hold", {})
 
     def ask(self, goal: str) -> bool:
-        self._send("ask", {"id": goal})
+        """Ask now and after each break; the goal under way stays the last message, to be sent again."""
+        if goal not in self._unanswered:
+            self._unanswered.append(goal)
+        self._publish("ask", {"id": goal})
         return True
 
     def unsent(self) -> str:
@@ -319,10 +324,12 @@ class _Connection(Connection):
             self._last_sent = self._client.publish(name, body)
 
     def _repeat(self) -> None:
+        """Ask about all goals: before the one under way is sent again, its new route has to be known."""
+        if not self._may_send:
+            return  # it follows when the claim is held
         last = self._last_message
         for goal in list(self._unanswered):
-            if last is None or last[0] != "goal" or last[1]["id"] != goal:
-                self._publish("ask", {"id": goal})
+            self._publish("ask", {"id": goal})
         if last is not None and last[0] == "goal":
             self._on_report(Reconnected())
         elif last is not None:
@@ -339,7 +346,7 @@ class _Connection(Connection):
         for report in self._codec.reports(name, body):
             if name == "status":
                 self._robot_away = isinstance(report, Unreachable)
-            if not isinstance(report, Unreachable) and (retained or not self._may_send):
+            if not isinstance(report, Unreachable) and (retained or self._is_doubtful(report)):
                 continue
             if isinstance(report, GoalRejected):
                 self._forget(report.goal)
@@ -348,6 +355,13 @@ class _Connection(Connection):
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
             self._on_report(report)
+
+    def _is_doubtful(self, report: Report) -> bool:
+        """Return True if a report may be about what the robot does for another planner."""
+        if self._claim is None or not self._claim.doubtful:
+            return False
+        ours = f"#{self._claim.session}"
+        return not (isinstance(report, GoalResult | GoalRejected) and report.goal.endswith(ours))
 
     def _forget(self, goal: str) -> None:
         """Stop repeating messages about a goal that is settled."""
@@ -468,7 +482,7 @@ class Codec:
             reports.append(PositionReport(self.site(body["position"])))
         battery = {"share": body.get("battery_share"), "amount": body.get("battery")}
         if any(value is not None for value in battery.values()):
-            given = {key: None if value is None else number(value) for key, value in battery.items()}
+            given = {key: number_if_given(value) for key, value in battery.items()}
             reports.append(BatteryReport(**given))
         return reports
 
@@ -488,7 +502,7 @@ class Codec:
             ),
             values=np.array([number(reading.get("value")) for reading in readings]),
             seconds=np.array([number(reading.get("seconds")) for reading in readings]),
-            cost=number(body.get("cost")),
+            cost=number_if_given(body.get("cost")),
             duration_s=number(body.get("duration_s")),
             part=whole(body, "part"),
             last=flag(body, "last", True),
@@ -554,6 +568,20 @@ def number(given: Any) -> float:
     """
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     return float(given) if is_number and abs(given) <= sys.float_info.max else math.nan
+
+
+def number_if_given(given: Any) -> float:
+    """Return a number of a message that may lack it: NaN if it does, infinity for anything else.
+
+    What is given but cannot be used thus differs from what is unknown: it is doubted.
+
+    Examples
+    --------
+    >>> number_if_given(3), number_if_given(None), number_if_given("3"), number_if_given(10**400)
+    (3.0, nan, inf, inf)
+    """
+    value = number(given)
+    return math.inf if given is not None and math.isnan(value) else value
 
 
 def or_null(value: float) -> float | None:

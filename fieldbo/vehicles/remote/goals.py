@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import replace
 
 import numpy as np
+import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
@@ -19,6 +20,9 @@ from fieldbo.vehicles.remote.settings import Arrival, Watch
 
 _SLACK = 0.02
 """A robot is where it is expected within this fraction of the domain's longest extent: robots drift."""
+
+_BESIDE = 0.05
+"""A robot may be this far outside of the domain at first, as a fraction of its extent: at a jetty, say."""
 
 _AGREEING = 3
 """How many reports of another position must agree."""
@@ -126,6 +130,19 @@ class Goals:
         self._fixes.append(position)
         agree = len(self._fixes) == _AGREEING and self._near(np.array(self._fixes), position)
         self.located = agree or self._near(position[None], expected)
+
+    def is_beside_domain(self, position: Array) -> bool:
+        """Return True if a reported place lies far outside of the domain: no route from there is safe."""
+        domain = self._domain
+        if np.shape(position) != (domain.dimension,) or not np.issubdtype(
+            np.asarray(position).dtype, np.number
+        ):
+            return False
+        slack = _BESIDE * domain.extent
+        if ((position < domain.low - slack) | (position > domain.high + slack)).any():
+            return True
+        outline = domain.outline
+        return outline is not None and bool(shapely.distance(outline, shapely.Point(position)) > slack.max())
 
     def lose(self) -> None:
         """Forget where the robot is."""

@@ -120,7 +120,10 @@ class PositionReport:
 
 @dataclass(frozen=True)
 class BatteryReport:
-    """What is left in the robot's battery: a fraction of full (0 to 1), or in the world's cost unit."""
+    """What is left in the robot's battery: a fraction of full (0 to 1), or in the world's cost unit.
+
+    None or NaN if it is not known; infinity if the robot gave something that is not a number.
+    """
 
     share: float | None = None
     amount: float | None = None
@@ -158,7 +161,8 @@ class GoalResult:
     seconds : (k,) array
         When each was taken: seconds since the goal began, by the robot's clock.
     cost : float
-        What this part cost, in the world's cost unit; NaN if the robot does not know.
+        What this part cost, in the world's cost unit; NaN if the robot does not know, infinity if it gave
+        something that is not a number.
     duration_s : float
         How long this part took; NaN if the robot does not know.
     part : int

@@ -43,6 +43,9 @@ from fieldbo.vehicles.remote.settings import VehicleFile
 _TELEMETRY_S = 5.0
 """Interval of telemetry events while an order is under way."""
 
+_DOUBT_S = 2.0
+"""How long a robot must report to be outside of the domain before that is believed."""
+
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
 
@@ -109,6 +112,8 @@ class Remote(Vehicle):
         self._unreachable = ""
         self._waits_since_s, self._asked_s, self._resend = math.inf, -math.inf, False
         self._taken: Taken | None = None
+        self._beside: Array | None = None
+        self._beside_s = -math.inf
         self.unheld, self._hold_s = "", -math.inf
 
     # -- the link ------------------------------------------------------------------------------------
@@ -134,7 +139,7 @@ class Remote(Vehicle):
             self._connection.claim(self.session, self.mission.name)
             end = time.monotonic() + self.watch.connect_s
             while self._taken is None and time.monotonic() < end:
-                if self._heard_s >= 0 and self._connection.claimed:
+                if self._heard_s >= 0 and self._connection.claimed and self._place_is_plain:
                     break
                 self._listen(_POLL_S)
         except BaseException:
@@ -149,6 +154,17 @@ class Remote(Vehicle):
                 f"the robot at {self.link.address} is taken: {self._unreachable or 'another planner has it'}"
                 "\n  fix:      let the other planner end first; if it has died, try again in a minute"
             )
+        if self._heard_s >= 0 and self._beside is not None:
+            self.close()
+            domain = self.mission.world.domain
+            place = ", ".join(
+                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
+                for axis, x in zip(domain.axes, self._beside.tolist(), strict=True)
+            )
+            raise VehicleError(
+                f"the robot at {self.link.address} reports to be at {place}, far outside of the domain\n"
+                "  fix:      check origin and bearing in [frame], or bring the robot to the start"
+            )
         if self._heard_s < 0:
             self.close()
             raise VehicleError(
@@ -156,6 +172,13 @@ class Remote(Vehicle):
                 + (f"; {self._unreachable}" if self._unreachable else "")
                 + "\n  fix:      start the robot's program, or a simulated one: fieldbo robot --help"
             )
+
+    @property
+    def _place_is_plain(self) -> bool:
+        """Whether the robot is in the domain, or for long enough not; a robot that reports need not say."""
+        if self._beside is None:
+            return self.link.reports or self._filter.reports_positions
+        return time.monotonic() > self._beside_s + _DOUBT_S
 
     def __enter__(self) -> Remote:
         self.connect()
@@ -367,8 +390,10 @@ class Remote(Vehicle):
             return
         back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
         self._heard_s = now_s
-        if isinstance(report, PositionReport) and not self._filter.is_plausible(report.position):
-            return  # a glitch
+        if isinstance(report, PositionReport):
+            self._check_place(report.position, now_s)
+            if not self._filter.is_plausible(report.position):
+                return  # a glitch
         if self._detector is not None:
             target = self._detector.target
             report = self._detector.process(report, now_s)
@@ -377,6 +402,14 @@ class Remote(Vehicle):
         back |= self._take(report)
         if back or now_s >= self._telemetry_s + _TELEMETRY_S:
             self._add_telemetry()
+
+    def _check_place(self, position: Array, now_s: float) -> None:
+        """Note a position far outside of the domain, until there is one that is not."""
+        if self._goals.is_beside_domain(position):
+            self._beside_s = now_s if self._beside is None else self._beside_s
+            self._beside = position
+        elif self._filter.is_plausible(position):
+            self._beside = None
 
     def _take(self, report: Report) -> bool:
         """Take a plausible report; return True if it makes the battery known again."""
@@ -415,13 +448,16 @@ class Remote(Vehicle):
         if order_id is not None and result.corrects:
             self._correct(order_id, result)
             return
-        if order_id is None or not self._is_pending(order_id):
+        if order_id is None or not self._filter.has_begun(order_id):
             return
         known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
-        if result.part not in known:
+        late = order_id in self._settled
+        if result.part in known or (late and not known):  # a repetition, or of an order that was rejected
+            return
+        if not late:
             self._goals.lose()
             self._goals.located = self._filter.is_plausible(result.position)
-            self._settle(self._filter.observation(self._orders[order_id], result))
+        self._settle(self._filter.observation(self._orders[order_id], result))
 
     def _correct(self, order_id: str, result: GoalResult) -> None:
         """Report the right readings of a part that was reported before, unless they are known."""
@@ -508,6 +544,8 @@ class Remote(Vehicle):
             self._settled.add(event.order)
         if isinstance(event, Rejected):
             self._filter.drop(event.order)
+        elif isinstance(event, Lost):
+            self._filter.lose(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
         self._telemetry_s = time.monotonic()

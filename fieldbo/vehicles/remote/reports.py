@@ -3,7 +3,7 @@
 A robot's numbers may be anything. A position far from the domain is a glitch: the last plausible one stands.
 A reading that is not a number, or outside the bounds in the vehicle file, has failed. A cost or a duration
 that is missing or impossible is computed here instead: a cost as the larger of the declared one and what the
-battery lost. Costs and battery levels that are not believed are reported as doubts, with the next event.
+battery lost. What is not believed is reported as a doubt, with the next event.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.messages import Event, GoHome, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark, number
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
 
-_ROUNDING = 1e-6
+_HURRIED = 0.1
+"""A duration of less than this fraction of the time that passed is not believed."""
 
 
 @dataclass
@@ -35,17 +37,30 @@ class _Leg:
         How many orders were sent before it.
     began_s, since_s : float
         When the order was sent, and when its current part began, in seconds since the start of the run.
-    remaining : float or None
+    battery : Mark
         Battery at `since_s`.
     site : (d,) array or None
-        Where the order ends.
+        Where the order ends; None if the robot rejected it.
+    at_most : float
+        What it may cost, margin included.
+    charged : float
+        What its parts cost so far.
+    lost, settled : bool
+        Whether it was given up, and whether its last part has arrived.
+    counted : bool
+        Whether what it took is known, from its result or from the battery.
     """
 
     number: int
     began_s: float
     since_s: float
-    remaining: float | None
+    battery: Mark
     site: Array | None
+    at_most: float
+    charged: float = 0.0
+    lost: bool = False
+    settled: bool = False
+    counted: bool = False
 
 
 def clock_s() -> float:
@@ -80,14 +95,12 @@ class ReportFilter:
         self.position: Array = self.spec.start
         self._reported: Array | None = None
         self._reported_s = 0.0
-        self._pack: float | None = None
-        self._higher: float | None = None
-        self._left = self.spec.battery
-        self._battery_s = -math.inf
-        self._offset: float | None = None
+        self._gauge = BatteryGauge(mission, number, settings.battery, settings.watch.silence_s, self._doubt)
         self._legs: dict[str, _Leg] = {}
+        self._latest: _Leg | None = None
         self._newest = -1
         self._ahead_s = -clock_s()
+        self._settled_s = -math.inf
         self._doubts: list[str] = []
         self._doubted: set[str] = set()
 
@@ -102,23 +115,41 @@ class ReportFilter:
         """Advance the clock to a time that has passed, unless it is ahead of it."""
         self._ahead_s += max(0.0, to_s - self.now_s)
 
-    def _took_s(self, reported: float, order: Order, leg: _Leg) -> float:
+    def _took_s(self, order: Order, result: GoalResult, leg: _Leg) -> float:
         """Return how long a part took: as reported if plausible, else by this machine's clock."""
-        passed = max(0.0, self.now_s - leg.since_s)
-        return reported if 0.0 <= reported <= passed + self.allowed_s(order) else passed
+        passed, reported = max(0.0, self.now_s - leg.since_s), number(result.duration_s)
+        if not 0.0 <= reported <= passed + self.allowed_s(order):
+            return passed
+        late_s = passed - reported
+        hurried = reported < _HURRIED * passed and late_s > self.settings.watch.silence_s
+        if hurried and result.complete and not leg.lost:  # the answer of a lost order may come at any time
+            self._doubts.append(f"{order.id}: a duration of {reported:.6g} s, when {passed:.6g} s passed")
+            return passed
+        return reported
 
     # -- orders ----------------------------------------------------------------------------------------
 
     def begin(self, order: Order) -> None:
         """Note that an order is sent now; sending it again restarts its clock."""
         known, now_s = self._legs.get(str(order.id)), self.now_s
-        number = len(self._legs) if known is None else known.number
-        self._legs[str(order.id)] = _Leg(number, now_s, now_s, self._remaining_now, order.site)
+        count, charged = (len(self._legs), 0.0) if known is None else (known.number, known.charged)
+        price = self._price(order, count, order.site, whole=True)
+        at_most = (1.0 + self.spec.margin) * price
+        mark = self._gauge.mark(clock_s())
+        self._latest = _Leg(count, now_s, now_s, mark, order.site, at_most, charged)
+        self._legs[str(order.id)] = self._latest
 
     def drop(self, order: str) -> None:
         """Note that an order was rejected: the robot did not go there."""
         if order in self._legs:
-            self._legs[order].site = None
+            self._legs[order].site, self._legs[order].counted = None, True
+
+    def lose(self, order: str) -> None:
+        """Note that an order was lost: its result may come at any time, or never."""
+        if (leg := self._legs.get(order)) is not None:
+            leg.lost = True
+            self._latest = None if leg is self._latest else self._latest
+            self._gauge.lose(leg.battery, self._unknown_cost(None))
 
     def has_begun(self, order: str) -> bool:
         """Return True if the order was sent."""
@@ -131,18 +162,26 @@ class ReportFilter:
             if isinstance(event, Observation):
                 if numbers[event.order] >= self._newest:
                     self._newest, self.position = numbers[event.order], event.position
-                self.catch_up(max([event.time_s or 0.0, *event.times_s]))
+                self._settled_s = max([self._settled_s, event.time_s or 0.0, *event.times_s])
+                self.catch_up(self._settled_s)
+                self._gauge.charge(self._at_most(event), None, 0.0)
             elif isinstance(event, Telemetry):
                 self.catch_up(event.time_s)
-                if event.remaining is not None:
-                    self._left = event.remaining
-                    if event.pack is not None and self._offset is None:
-                        self._offset = max(0.0, event.pack - event.remaining)
+                measured_s = event.time_s if event.measured_s is None else event.measured_s
+                self._gauge.recall(event, fresh=measured_s > self._settled_s)
         for order in orders:
             self.begin(order)
+        self._latest = None
         for event in events:
             if isinstance(event, Rejected):
                 self.drop(event.order)
+            elif isinstance(event, Lost):
+                self.lose(event.order)
+            elif isinstance(event, Observation):
+                leg = self._legs[event.order]
+                leg.charged += event.cost
+                leg.settled |= event.last
+                leg.counted |= event.last
 
     def declared_s(self, order: Order) -> float:
         """Return the declared duration of an order from here, in seconds; NaN if none is declared."""
@@ -166,86 +205,52 @@ class ReportFilter:
         if self.is_plausible(position):
             self._reported, self._reported_s = np.asarray(position, dtype=float), clock_s()
 
-    @property
-    def _full(self) -> float:
-        """What a full battery holds, in the world's cost unit."""
-        return float(self.settings.battery.full or self.spec.battery)
-
-    @property
-    def _accuracy(self) -> float:
-        """The accuracy of the battery reports, in the world's cost unit."""
-        accuracy = self.settings.battery.accuracy
-        return 0.01 * self._full if accuracy is None else float(accuracy)
-
     def take_battery(self, report: BatteryReport) -> bool:
-        """Take what is left in the battery; return True if that was unknown before.
+        """Take what is left in the battery; return True if that was unknown before."""
+        news, leg = self._gauge.take(report, clock_s(), self._unknown_cost(self._latest)), self._latest
+        if news and leg is not None and leg.battery.remaining is None:
+            leg.battery = replace(leg.battery, remaining=self._gauge.remaining(clock_s()))
+        if self._gauge.is_fresh:
+            for other in self._legs.values():
+                other.counted |= other.number < self._newest
+        return news
 
-        If the battery holds more than the mission may use, only what was used of it counts. A level that
-        rises beyond the reports' accuracy is believed once the next report confirms it.
-        """
-        before, amount = self._remaining_now, self._amount(report)
-        if amount is None or not self._is_believed(amount):
-            return False
-        if self._offset is None:
-            self._offset = max(0.0, amount - self._left) if self._full > self.spec.battery else 0.0
-        self._pack, self._battery_s = amount, clock_s()
-        return before is None
-
-    def _amount(self, report: BatteryReport) -> float | None:
-        """Return what is left in the whole battery; None if the report does not say, or is impossible."""
-        share, amount = _number(report.share), _number(report.amount)
-        if math.isnan(amount):
-            amount = share * self._full
-        if math.isnan(amount):
-            return None
-        if 0.0 <= amount <= self._full * (1.0 + _ROUNDING):
-            return amount
-        level = f"{amount:.6g} {self.mission.world.cost_unit}"
-        if math.isnan(_number(report.amount)):
-            level = f"{100.0 * share:.6g}%"
-        self._doubt("level", f"a battery level of {level} is impossible and was ignored")
-        return None
-
-    def _is_believed(self, amount: float) -> bool:
-        """Return True unless a level is higher than the last one, and this is the first report of it."""
-        last, higher, tolerance = self._pack, self._higher, self._accuracy + _ROUNDING * self._full
-        self._higher = None
-        if last is None or amount <= last + tolerance:
-            return True
-        if higher is not None and abs(amount - higher) <= tolerance:
-            return True
-        self._higher = amount
-        unit = self.mission.world.cost_unit
-        self._doubt("rise", f"the battery level rose from {last:.6g} to {amount:.6g} {unit} by itself")
-        return False
-
-    @property
-    def _remaining_now(self) -> float | None:
-        """What is left for the mission; None if the last report is too old."""
-        if self._pack is None or clock_s() > self._battery_s + self.settings.watch.silence_s:
-            return None
-        return min(self._pack, max(0.0, self._pack - (self._offset or 0.0)), self.spec.battery)
+    def _unknown_cost(self, leg: _Leg | None) -> float:
+        """Return what all orders but one may have taken whose cost is not known."""
+        return math.fsum(
+            max(0.0, other.at_most - other.charged)
+            for other in self._legs.values()
+            if other is not leg and not other.counted
+        )
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
         """Return the robot's position and battery.
 
         A position within the reports' accuracy of `target`, by default the last position, counts as it.
         """
-        known, remaining, now_s = self._reported, self._remaining_now, self.now_s
+        known, remaining, now_s = self._reported, self._gauge.remaining(clock_s()), self.now_s
         at = self.position if target is None else target
         return Telemetry(
             vehicle=self.number,
             position=self.position if known is None else self._snapped(known, at),
             remaining=remaining,
             time_s=now_s,
-            accuracy=self._accuracy,
+            accuracy=self._gauge.accuracy,
             located_s=0.0 if known is None else min(now_s, self._ahead_s + self._reported_s),
-            measured_s=None
-            if remaining is None
-            else self._ahead_s + self._battery_s - self.settings.battery.delay_s,
-            pack=None if remaining is None else self._pack,
+            measured_s=None if remaining is None else self._measured_s,
+            pack=None if remaining is None else self._gauge.pack,
             doubts=self._new_doubts(),
         )
+
+    @property
+    def _measured_s(self) -> float:
+        """When the battery was measured at the latest, in seconds since the start of the run.
+
+        Whether that was after the latest result is for this machine's clock to say: the robot's times are
+        as good as its clock.
+        """
+        measured_s = self._ahead_s + self._gauge.measured_s - self.settings.battery.delay_s
+        return measured_s if self._gauge.is_fresh else min(measured_s, self._settled_s)
 
     def _doubt(self, kind: str, doubt: str) -> None:
         """Note what is not believed, once of each kind."""
@@ -259,12 +264,15 @@ class ReportFilter:
         return doubts
 
     def observation(self, order: Order, result: GoalResult) -> Observation:
-        """Return the observation that a result of an order, or of a part of it, amounts to."""
+        """Return the observation that a result of an order, or of a part of it, amounts to.
+
+        A part that arrives after the last one belongs to the past, and settles nothing.
+        """
         leg = self._legs[str(order.id)]
-        known = self.is_plausible(result.position)
+        late, known = leg.settled, self.is_plausible(result.position)
         position = self._snapped(result.position, order.site) if known else self.last_known
         sites, values = self._readings(order, result, position)
-        ended_s = leg.since_s + self._took_s(_number(result.duration_s), order, leg)
+        ended_s = leg.since_s + (0.0 if late else self._took_s(order, result, leg))
         level = order.level if isinstance(order, Query) else 0
         cost, estimated = self._cost(order, result, leg, position)
         observation = Observation(
@@ -272,11 +280,13 @@ class ReportFilter:
             sites=sites,
             values=values,
             noise_variances=self._noise_variances(sites, level, result),
-            times_s=_between(leg.began_s + _row(result.seconds, len(values)), leg.since_s, ended_s),
+            times_s=_between(
+                leg.began_s + _row(result.seconds, len(values)), leg.began_s if late else leg.since_s, ended_s
+            ),
             position=position,
             cost=cost,
             part=result.part,
-            last=result.last,
+            last=result.last and not late,
             complete=result.complete and known and len(values) == np.size(result.values),
             channels={name: _row(read, len(values)) for name, read in (result.channels or {}).items()}
             or None,
@@ -284,13 +294,35 @@ class ReportFilter:
             estimated=estimated,
             doubts=self._new_doubts(),
         )
-        self.catch_up(ended_s)
-        leg.since_s, leg.remaining = ended_s, self._remaining_now
-        if leg.number >= self._newest:  # a late result reports a position of the past
-            self._newest, self.position = leg.number, position
-            if known:
-                self._reported, self._reported_s = np.asarray(result.position, dtype=float), clock_s()
+        self._charge(leg, observation)
+        if not late:
+            self._pass(leg, observation, reported=result.position if known else None)
         return observation
+
+    def _at_most(self, observation: Observation) -> float:
+        """Return what a part cost at most: an estimate knows of no overrun."""
+        return observation.cost * (1.0 + self.spec.margin * observation.estimated)
+
+    def _charge(self, leg: _Leg, observation: Observation) -> None:
+        """Take the cost of a part into account."""
+        since = leg.battery if leg is self._latest and not leg.settled else None
+        self._gauge.charge(self._at_most(observation), since, self._unknown_cost(leg))
+        leg.charged += observation.cost
+        leg.settled |= observation.last
+        leg.counted |= observation.last
+
+    def _pass(self, leg: _Leg, observation: Observation, reported: Array | None) -> None:
+        """Move on to the end of a part, in time and place; a late result reports a place of the past."""
+        assert observation.time_s is not None
+        self.catch_up(observation.time_s)
+        leg.since_s, leg.battery = observation.time_s, self._gauge.mark(clock_s())
+        if observation.last:
+            self._settled_s = max(self._settled_s, observation.time_s)
+            self._gauge.settled_s = clock_s()
+        if leg.number >= self._newest:
+            self._newest, self.position = leg.number, observation.position
+            if reported is not None:
+                self._reported, self._reported_s = np.asarray(reported, dtype=float), clock_s()
 
     def _noise_variances(self, sites: Array, level: int, result: GoalResult) -> Array:
         """Return the variance of each reading's noise (k,): the sensor's, or the reported one if larger."""
@@ -362,44 +394,52 @@ class ReportFilter:
 
         As reported if plausible; otherwise the larger of the declared cost and what the battery lost.
         """
-        cost, before, now = _number(result.cost), leg.remaining, self._remaining_now
+        cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
             return cost, False
-        drained = math.nan if before is None or now is None else max(0.0, before - now)
-        declared = self._declared(order, result, leg, position)
+        estimate = self._estimate(order, result, leg, position)
         if not math.isnan(cost):
-            estimate = max(declared, 0.0 if math.isnan(drained) else drained)
             unit = self.mission.world.cost_unit
-            self._doubts.append(
-                f"{order.id}: a cost of {cost:.6g} {unit} is impossible; {estimate:.6g} {unit} were charged"
+            problem = (
+                f"a cost of {cost:.6g} {unit} is impossible"
+                if math.isfinite(cost)
+                else "its cost is no number"
             )
-            return estimate, True
-        if self.mission.declared_cost is None and not math.isnan(drained):
-            return drained, True
-        return declared, True
+            self._doubts.append(f"{order.id}: {problem}; {estimate:.6g} {unit} were charged")
+        return estimate, True
 
-    def _declared(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
-        """Return the declared cost of a part, from the worst of the places where the robot may have begun."""
+    def _estimate(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
+        """Return what a part cost: the larger of the declared cost and what the battery lost."""
+        if leg.settled:  # a part that came after the last one
+            return max(0.0, leg.at_most / (1.0 + self.spec.margin) - leg.charged)
+        before, now = leg.battery.remaining, self._gauge.remaining(clock_s())
+        drained = math.nan if before is None or now is None else max(0.0, before - now)
+        if self.mission.declared_cost is None and not math.isnan(drained):
+            return drained
+        whole = isinstance(order, Query) and result.complete
+        declared = self._price(order, leg.number, position, whole=whole)
+        return declared if math.isnan(drained) else max(declared, drained)
+
+    def _price(self, order: Order, count: int, end: Array | None, *, whole: bool) -> float:
+        """Return the declared cost of an order up to `end`, with its sample if `whole`.
+
+        It counts from the worst of the places where the robot may have begun. `count` is how many orders
+        were sent before.
+        """
         cost, expected = self.mission.declared_cost, order.expected_cost or 0.0
-        if cost is None or leg.number < self._newest:  # where the robot came from is no longer known
+        if cost is None or end is None or not np.isfinite(end).all():
             return expected
-        lost = (other.site for other in self._legs.values() if self._newest < other.number < leg.number)
+        if count < self._newest:  # where it came from is no longer known
+            return expected
+        lost = (other.site for other in self._legs.values() if self._newest < other.number < count)
         starts = [self.position, *(site for site in lost if site is not None and np.isfinite(site).all())]
         prices = list[float]()
         for start in starts:
-            if isinstance(order, Query) and result.complete:
-                prices.append(float(cost.to(start, position[None], order.controls, order.level)[0]))
+            if isinstance(order, Query) and whole:
+                prices.append(float(cost.to(start, end[None], order.controls, order.level)[0]))
             else:
-                prices.append(float(cost.travel(start, position[None])[0]))
+                prices.append(float(cost.travel(start, end[None])[0]))
         return max(prices) if np.isfinite(prices).all() else expected
-
-
-def _number(reported: object) -> float:
-    """Return a reported number; NaN if it is not a number."""
-    try:
-        return float(reported)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _row(reported: object, length: int) -> Array:

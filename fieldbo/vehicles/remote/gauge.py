@@ -1,0 +1,220 @@
+"""What is left in a robot's battery for the mission, by its reports and by what its orders cost.
+
+A robot reports what is left in its whole battery, of which the mission may use only a part; and some robots
+count from full whenever they start. Reports therefore show only what is used from one to the next: a level
+that rises by more than the reports' accuracy gives nothing back. Where counting begins, the costs so far say
+what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fieldbo.messages import Telemetry
+from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.remote.link import BatteryReport
+from fieldbo.vehicles.remote.settings import Battery
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The state of a `BatteryGauge` when an order, or a part of one, began.
+
+    Attributes
+    ----------
+    remaining : float or None
+        What was left by the reports; None if unknown.
+    left : float
+        What was left by reports and costs.
+    charged : float
+        Sum of all costs until then.
+    counts : int
+        How often counting had begun.
+    """
+
+    remaining: float | None
+    left: float
+    charged: float
+    counts: int
+
+
+class BatteryGauge:
+    """Works out what is left of a mission's battery.
+
+    All times are of this machine's clock, in seconds; all amounts are in the world's cost unit.
+
+    Parameters
+    ----------
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission.
+    settings : Battery
+    silence_s : float
+        After how many seconds a report says nothing about the present.
+    doubt : Callable
+        Takes the kind of a doubt, and the doubt.
+
+    Attributes
+    ----------
+    accuracy : float
+        Accuracy of the reports.
+    pack : float or None
+        What is left in the whole battery, as last reported.
+    left : float
+        What is left of the mission's battery at least, by reports and costs.
+    measured_s : float
+        When the latest report arrived.
+    settled_s : float
+        When the latest result of an order arrived.
+    """
+
+    def __init__(
+        self,
+        mission: Mission,
+        number: int,
+        settings: Battery,
+        silence_s: float,
+        doubt: Callable[[str, str], object],
+    ) -> None:
+        self._battery, self._unit = mission.vehicles[number].battery, mission.world.cost_unit
+        self._full = float(settings.full or self._battery)
+        self.accuracy = 0.01 * self._full if settings.accuracy is None else float(settings.accuracy)
+        self._delay_s, self._silence_s, self._doubt = settings.delay_s, silence_s, doubt
+        self.pack: float | None = None
+        self.left = self._battery
+        self.measured_s = self.settled_s = -math.inf
+        self._lowest: float | None = None
+        self._higher: float | None = None
+        self._offset = self._charged = 0.0
+        self._counts = 0
+
+    # -- what is left ----------------------------------------------------------------------------------
+
+    def remaining(self, now_s: float) -> float | None:
+        """Return what is left by the reports; None if the latest one is too old."""
+        if self.pack is None or now_s > self.measured_s + self._silence_s:
+            return None
+        return min(max(0.0, self.pack - self._offset), self._battery)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the latest report was measured after the latest result arrived."""
+        return self.measured_s - self._delay_s > self.settled_s
+
+    def mark(self, now_s: float) -> Mark:
+        """Return the present state."""
+        return Mark(self.remaining(now_s), self.left, self._charged, self._counts)
+
+    # -- costs -----------------------------------------------------------------------------------------
+
+    def charge(self, cost: float, since: Mark | None, unknown: float) -> None:
+        """Take in what a part of an order cost at most.
+
+        Parameters
+        ----------
+        cost : float
+        since : Mark or None
+            The state when the part began; None if the robot has done something else since.
+        unknown : float
+            What other orders may have taken whose cost is not known.
+        """
+        self._charged += cost
+        if since is None:
+            self.left -= cost
+            return
+        self.left = min(self.left, since.left - (self._charged - since.charged))
+        self.lose(since, unknown)
+
+    def lose(self, since: Mark, unknown: float) -> None:
+        """Begin to count anew if counting began during a part: what it took before was not counted."""
+        if self._counts != since.counts and self.pack is not None:
+            self._count_from(self.pack, unknown)
+
+    # -- reports ---------------------------------------------------------------------------------------
+
+    def take(self, report: BatteryReport, now_s: float, unknown: float) -> bool:
+        """Take what is left in the whole battery; return True if that was unknown before.
+
+        A level that rises beyond the reports' accuracy is believed once the next report confirms it.
+        """
+        before, amount = self.remaining(now_s), self._amount(report)
+        if amount is None or not self._is_believed(amount, unknown):
+            return False
+        self.pack, self.measured_s = amount, now_s
+        remaining = min(max(0.0, amount - self._offset), self._battery)
+        self.left = remaining if self.is_fresh else min(self.left, remaining)
+        return before is None
+
+    def recall(self, telemetry: Telemetry, *, fresh: bool) -> None:
+        """Take in telemetry of before a restart; records of old versions lack what the whole battery held."""
+        remaining, pack = telemetry.remaining, telemetry.pack
+        if remaining is None:
+            return
+        self.left = remaining if fresh else min(self.left, remaining)
+        if pack is None and self._full <= self._battery:
+            pack = remaining
+        if pack is not None:
+            self.pack = self._lowest = pack
+            self._offset = max(self._offset, pack - remaining)
+
+    def _is_believed(self, amount: float, unknown: float) -> bool:
+        """Return True unless a level is higher than before, and this is the first report of it."""
+        lowest, higher, tolerance = self._lowest, self._higher, self.accuracy + _ROUNDING * self._full
+        self._higher = None
+        if lowest is not None and amount <= lowest + tolerance:
+            self._lowest = min(lowest, amount)
+            return True
+        if lowest is not None:
+            self._doubt(
+                "rise",
+                f"the battery level rose from {lowest:.6g} to {amount:.6g} {self._unit} by itself, "
+                "which gives nothing back",
+            )
+            if higher is None or amount > higher + tolerance:
+                self._higher = amount
+                return False
+        if lowest is not None or self._full > self._battery:
+            self._count_from(amount, unknown)
+        self._lowest = amount
+        return True
+
+    def _count_from(self, amount: float, unknown: float) -> None:
+        """Count what is used from now on, where `amount` is left in the whole battery."""
+        self._offset = max(self._offset, amount - (self.left - unknown))
+        self._counts += 1
+
+    def _amount(self, report: BatteryReport) -> float | None:
+        """Return what is left in the whole battery; None if the report does not say, or is impossible."""
+        share, amount = number(report.share), number(report.amount)
+        if math.isinf(share) or math.isinf(amount):
+            self._doubt("number", "a battery level that is not a number was ignored")
+        in_percent = not math.isfinite(amount)
+        if in_percent:
+            amount = share * self._full
+        if not math.isfinite(amount):
+            return None
+        if 0.0 <= amount <= self._full * (1.0 + _ROUNDING):
+            return amount
+        level = f"{100.0 * share:.6g}%" if in_percent else f"{amount:.6g} {self._unit}"
+        self._doubt("level", f"a battery level of {level} is impossible and was ignored")
+        return None
+
+
+def number(reported: object) -> float:
+    """Return a reported number: NaN if none was given, infinity for what is not a number.
+
+    Examples
+    --------
+    >>> number(3), number(None), number("much"), number(True)
+    (3.0, nan, inf, inf)
+    """
+    if reported is None:
+        return math.nan
+    try:
+        return math.inf if isinstance(reported, bool) else float(reported)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.inf
