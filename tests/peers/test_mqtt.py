@@ -185,7 +185,7 @@ def test_a_goal_that_cannot_be_understood_is_an_error(body):
 
 
 @pytest.mark.parametrize("odd", [10**400, -(10**400), 1e999, math.nan, "3", True, [3], {"x": 3}, None])
-def test_anything_but_a_finite_number_is_read_as_nan(odd):
+def test_anything_but_a_finite_number_is_read_as_nan_and_as_an_infinite_cost(odd):
     reading = {
         "value": odd,
         "seconds": odd,
@@ -199,7 +199,8 @@ def test_anything_but_a_finite_number_is_read_as_nan(odd):
 
     assert done.channels is not None
     told = [done.position, done.sites[0], done.values, done.seconds, done.channels["turbid"], at.position]
-    assert np.isnan([done.cost, done.duration_s, *np.concatenate(told)]).all()
+    assert np.isnan([done.duration_s, *np.concatenate(told)]).all()
+    assert math.isnan(done.cost) if odd is None else done.cost == math.inf
 
 
 @pytest.mark.parametrize(("latitude", "longitude"), [(1e9, 8), (47, 1e300), (-90.1, 8), (47, None)])
