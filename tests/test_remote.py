@@ -801,3 +801,19 @@ def test_what_was_used_without_a_planner_counts_although_the_link_opens_before_t
         remaining = vehicle._filter.telemetry().remaining
 
     assert remaining == pytest.approx(0.5 * battery)
+
+
+def test_a_result_that_arrives_before_the_resume_counts():
+    vehicle = remote()
+    with vehicle:
+        wire = vehicle.link.wires[0]
+        values = np.array([7.0])
+        wire.hear(
+            GoalResult("run/0#s", np.array([2.0, 1.0]), np.array([[2.0, 1.0]]), values, values, cost=3.0)
+        )
+        vehicle.events(0.1)
+        vehicle.resume([QUERY], [])
+        seen = settled(vehicle, "run/0")
+
+    assert seen.values.tolist() == [7.0]
+    assert seen.cost == 3.0

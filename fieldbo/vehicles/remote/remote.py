@@ -104,6 +104,7 @@ class Remote(Vehicle):
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
         self._outcomes: dict[str, list[Event]] = {}
+        self._early: list[GoalResult] = []
         self._settled: set[str] = set()
         self._events: list[Event] = []
         self._queue: deque[Order] = deque()
@@ -244,6 +245,9 @@ class Remote(Vehicle):
             if isinstance(event, Observation | Rejected | Lost | Correction) and event.order in self._orders:
                 self._note(event)
         self._filter.resume(orders, events)
+        early, self._early = self._early, []
+        for result in early:
+            self._take_result(result)
         if self._connection is not None:
             for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
                 self._connection.ask(self._goals.id_of(order_id))
@@ -445,6 +449,8 @@ class Remote(Vehicle):
     def _take_result(self, result: GoalResult) -> None:
         """Report each part of a result once, even of an order that was lost."""
         order_id = self._order_id(result.goal)
+        if order_id is None and self._goals.order_of(result.goal) is not None and not self._orders:
+            self._early.append(result)  # it arrived before `resume`
         if order_id is not None and result.corrects:
             self._correct(order_id, result)
             return
