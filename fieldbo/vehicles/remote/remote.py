@@ -19,7 +19,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import VehicleError
-from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Rejected
+from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
@@ -105,6 +105,7 @@ class Remote(Vehicle):
         self._orders: dict[str, Order] = {}
         self._outcomes: dict[str, list[Event]] = {}
         self._early: list[GoalResult] = []
+        self._charge: BatteryReport | None = None
         self._settled: set[str] = set()
         self._events: list[Event] = []
         self._queue: deque[Order] = deque()
@@ -245,6 +246,10 @@ class Remote(Vehicle):
             if isinstance(event, Observation | Rejected | Lost | Correction) and event.order in self._orders:
                 self._note(event)
         self._filter.resume(orders, events)
+        # What was heard since the link opened is newer than the record, but was told by another clock.
+        self._events = [event for event in self._events if not isinstance(event, Telemetry)]
+        if self._charge is not None:
+            self._filter.take_battery(self._charge)
         early, self._early = self._early, []
         for result in early:
             self._take_result(result)
@@ -424,6 +429,7 @@ class Remote(Vehicle):
                     self._goals.locate(report.position, self._filter.position)
                 self._send_again_if_due()
             case BatteryReport():
+                self._charge = report
                 return self._filter.take_battery(report)
             case GoalRejected():
                 order_id = self._order_id(report.goal)
