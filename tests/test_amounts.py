@@ -31,8 +31,9 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def boat(kind="mavlink", battery="full = 6000", within=0.3):
-    write("boat.toml", BOAT.format(kind=kind, battery=battery, within=within))
+def boat(kind="mavlink", battery="full = 6000", within=0.3, axis="depth"):
+    text = BOAT.format(kind=kind, battery=battery, within=within)
+    write("boat.toml", text.replace("depth", axis))
     return for_new_run("boat.toml")
 
 
@@ -125,10 +126,10 @@ def test_an_arrival_tolerance_wider_than_the_spacing_or_the_clearance_is_rejecte
     with pytest.raises(InputError, match="spacing of the sites along depth"):
         check_new(boat(kind, within=0.4), fieldbo.load_mission(LAKE))
     wall = fieldbo.load_mission("wall-damage-map")
-    file = boat(kind, battery="full = 100", within=0.35)
+    file = boat(kind, battery="full = 100", within=0.2, axis="height")
     with pytest.raises(InputError, match="clearance"):
         check_new(file, wall)
-    assert check_new(boat(kind, battery="full = 100", within=0.29), wall) == []
+    assert check_new(boat(kind, battery="full = 100", within=0.15, axis="height"), wall) == []
     boat(kind, within=0.4)
     for verb in ("check", "run"):
         code, _, err = command(verb, LAKE, "--vehicle", "boat.toml")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -592,7 +594,7 @@ def test_by_hand_keeps_typed_values_when_the_input_ends(world):
     assert hand.returncode == 130
     assert "Traceback" not in err
     text = " ".join(out.split())
-    assert "r/0: go to along 2.5 m, depth 1 m (about 8 s)" in text
+    assert "r/0: go by (2.5, 0) to along 2.5 m, depth 1 m (about 8 s)" in text
     assert text.count("try again") == 4
     assert "[99.0, 99.0] is outside the domain (along, depth); type it again to confirm" in text
     assert "'abc' is not a number" in text
@@ -639,6 +641,68 @@ def test_ctrl_c_keeps_every_observation():
     assert [[float(r["along"]), float(r["depth"])] for r in rows] == sites
     with Record(Path("r/run.sqlite")) as record:
         assert record.end_reason is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP, and a terminated process just ends")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("mission", ["gp-lake-maximum-variance", "m.toml"])
+def test_a_signal_stops_a_run_in_the_background_whose_ctrl_c_is_ignored(mission, number):
+    arguments = ["--by-hand"] if mission == "m.toml" else ["--battery", "10000000"]
+    ignoring = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # as a script does for `... &`
+    running = subprocess.Popen(
+        [*ignoring, sys.executable, "-m", "fieldbo", "run", mission, *arguments, "--out", "r"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        if mission == "m.toml":
+            running.stdin.write("\n0.5\n\n")
+            running.stdin.flush()
+        assert_soon(lambda: enough("r", 1))
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        assert running.poll() is None, "Ctrl-C stays ignored"
+        running.send_signal(number)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 128 + number
+    assert "Traceback" not in err
+    assert f"Stopped by {number.name}. The run folder is complete up to the" in " ".join(out.split())
+    assert json.loads(Path("r/summary.json").read_text())["end_reason"] is None
+    with Record(Path("r/run.sqlite")) as record:
+        assert record.end_reason is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP, and a terminated process just ends")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_robot_writes_its_track_when_a_signal_switches_it_off(number):
+    pytest.importorskip("pymavlink")
+    boat = (Path(__file__).parents[1] / "vehicles" / "boat-mavlink.toml").read_text()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    Path("boat.toml").write_text(boat.replace("14550", str(port)))
+    running = process("robot", "boat.toml", "--world", "lake-transect", "--track", "t.csv")
+    try:
+        assert "stop it with Ctrl-C" in running.stdout.readline()
+        assert "ready" in running.stdout.readline()
+        running.send_signal(number)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert (running.returncode, err) == (0, "")
+    assert "switched off" in out
+    assert Path("t.csv").read_text().splitlines()[0] == "along,depth"
+
+
+def assert_soon(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def enough(folder, least):

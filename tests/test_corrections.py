@@ -16,6 +16,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import Correction, Fitted, Lost, Observation, Query, Rejected, from_plain, to_plain
 from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.runs.correction import correct_run
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
 from fieldbo.runs.record.record import Record
@@ -406,6 +407,8 @@ def test_the_record_keeps_the_wrong_reading_and_appends_the_correction(command):
         (("99", "1"), "order 99 of m-1 has no reading"),
         (("2", "1", "--reading", "1"), "order 2 has no reading 1"),
         (("2", "inf"), "'inf' is not a finite number"),
+        (("2", "1e300"), "values has 1e+300"),
+        (("9" * 5000, "1"), "has no reading"),
     ],
 )
 def test_an_impossible_correction_is_an_error_that_writes_nothing(args, problem, command):
@@ -417,6 +420,65 @@ def test_an_impossible_correction_is_an_error_that_writes_nothing(args, problem,
     assert code == 2
     assert problem in err
     assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+
+
+def killed_after_the_correction(folder, order, value):
+    """Record a correction alone, as a process that dies before it repeats the fits."""
+    state = load_run(folder)
+    with Record(folder / "run.sqlite") as record:
+        record.event(state.agent.correction(order, value))
+
+
+def test_a_correction_and_its_fits_are_recorded_together_or_not_at_all(monkeypatch):
+    folder, _ = finished(None, {2})
+    before = kinds(folder)
+
+    def die(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Agent, "refit", die)
+        with suppress(KeyboardInterrupt):
+            correct_run(folder, 2, 0.5)
+    assert kinds(folder) == before
+
+    correct_run(folder, 2, 0.5)
+    added = kinds(folder)[len(before) :]
+    assert added[0] == "correction"
+    assert set(added[1:]) == {"fitted"}
+
+
+def test_fits_that_are_left_to_repeat_are_repeated_when_an_ended_run_is_resumed():
+    _, right = finished()
+    folder, _ = finished(None, {2})
+    killed_after_the_correction(folder, 2, float(right.observations[2].values[0]))
+    assert load_run(folder).agent.online_model.to_repeat
+
+    same_map(resume(folder), right)
+
+    assert not load_run(folder).agent.online_model.to_repeat
+    same_map(load_run(folder).result(), right)
+
+
+def test_fits_that_are_left_to_repeat_are_repeated_before_a_run_ends(monkeypatch):
+    _, right = finished()
+    loaded = mission()
+    folder, record = begin(loaded)
+
+    def die(self, reason):
+        raise OSError
+
+    with monkeypatch.context() as patch, record:
+        patch.setattr(Record, "end", die)
+        with suppress(OSError):
+            run(loaded, [Clumsy(loaded, {2})], record)
+    killed_after_the_correction(folder, 2, float(right.observations[2].values[0]))
+
+    with Record(folder / "run.sqlite") as record:
+        result = resume(loaded, record, [Simulated(loaded)])
+
+    assert not load_run(folder).agent.online_model.to_repeat
+    same_map(result, right)
 
 
 def test_a_run_in_progress_is_not_corrected_from_elsewhere(command):

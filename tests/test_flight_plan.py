@@ -3,6 +3,7 @@
 import json
 import math
 import tomllib
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import shapely
 from shapely.geometry import Polygon
 from working_folder import write
 
+from fieldbo.costs.transect import Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, VehicleError
@@ -21,8 +23,9 @@ from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
 from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.fence import Fence
-from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, plan_file, track, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, declared, plan_file, track, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import located
@@ -30,6 +33,7 @@ from fieldbo.vehicles.mavlink.settings import located
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
 PLACE = [47.0, 8.0, 400.0]
+HOME = np.array([30.0, 0.0])
 HOOK = (
     (46.9, 7.9),
     (47.1, 7.9),
@@ -192,8 +196,8 @@ def test_where_a_route_only_bends_the_vehicle_does_not_stay():
 
 def test_a_plan_has_everything_that_its_format_requires():
     fence = GeoFence(GROUND)
-    route = waypoints(way([9, 0], [0, 0], [100, 5]), fence, stay_s=4.0)
-    plan = json.loads(plan_file(route, fence, Mavlink()))
+    route = waypoints(way([9, 0], [0, 0], [100, 5]), fence, stay_s=4.0, within=0.3)
+    plan = json.loads(plan_file(route, fence, Mavlink(), HOME))
 
     assert (plan["fileType"], plan["version"], plan["groundStation"]) == ("Plan", 1, "fieldbo")
     mission = plan["mission"]
@@ -207,12 +211,13 @@ def test_a_plan_has_everything_that_its_format_requires():
     ]
     assert {*required, "items", "plannedHomePosition"} <= mission.keys()
     assert mission["version"] == 2
-    assert mission["plannedHomePosition"] == [47.31, 8.58, 406.0]
+    assert mission["plannedHomePosition"] == GROUND.geodetic(HOME)[0].tolist() != [47.31, 8.58, 406.0]
     assert plan["rallyPoints"] == {"points": [], "version": 2}
     assert plan["geoFence"] == {"circles": [], "polygons": [], "version": 2}
     for number, (waypoint, item) in enumerate(zip(route, mission["items"], strict=True), start=1):
         assert (item["type"], item["command"], item["doJumpId"]) == ("SimpleItem", 16, number)
-        assert item["params"] == [4.0, 0, 0, None, waypoint.latitude, waypoint.longitude, waypoint.altitude]
+        place = [waypoint.latitude, waypoint.longitude, waypoint.altitude]
+        assert item["params"] == [4.0, 0.3, 0, None, *place]
         assert (item["frame"], item["AltitudeMode"], item["Altitude"]) == (0, 2, waypoint.altitude)
         assert item["autoContinue"] is True
 
@@ -220,7 +225,7 @@ def test_a_plan_has_everything_that_its_format_requires():
 def test_altitudes_above_home_use_the_relative_frame():
     above_home = Mavlink(altitude="relative")
     route = waypoints(way([9, 0], [0, 0]), GeoFence(GROUND))
-    plan = json.loads(plan_file(route, GeoFence(GROUND), above_home))
+    plan = json.loads(plan_file(route, GeoFence(GROUND), above_home, HOME))
 
     (item,) = plan["mission"]["items"]
     assert (item["frame"], item["AltitudeMode"]) == (3, 1)
@@ -229,7 +234,7 @@ def test_altitudes_above_home_use_the_relative_frame():
 def written(fence):
     """Return the geofence of a plan."""
     route = [Waypoint(47.31, 8.58, 406.0)]
-    return json.loads(plan_file(route, fence, Mavlink()))["geoFence"]
+    return json.loads(plan_file(route, fence, Mavlink(), HOME))["geoFence"]
 
 
 @pytest.mark.parametrize("turn", [1, -1])
@@ -263,6 +268,28 @@ def test_of_several_limits_a_plan_holds_one_inclusion_because_autopilots_disagre
     assert "outside" in str(fence.objection([47.295, 8.58, 0.0]))
 
 
+class Wire:
+    """Keeps the items of an uploaded mission."""
+
+    def __init__(self, autopilot):
+        self.autopilot = lambda: autopilot
+
+    def upload(self, items):
+        self.items = items
+
+
+@pytest.mark.parametrize(("autopilot", "places"), [(3, [30.0, 0.0, 100.0]), (12, [0.0, 100.0])])
+def test_ardupilot_gets_the_missions_home_as_item_0(monkeypatch, autopilot, places):
+    wire = Wire(autopilot)
+    monkeypatch.setattr(flight_plan, "_open", lambda link: nullcontext(wire))
+    monkeypatch.setattr(flight_plan, "settle_fence", lambda *_: [])
+    route = waypoints(way([9, 0], [0, 0], [100, 5]), GeoFence(GROUND))
+    flight_plan.upload(route, GeoFence(GROUND), Mavlink(), HOME)
+
+    got = [GROUND.from_geodetic([item.x, item.y, item.z])[0, 0] for item in wire.items]
+    assert got == pytest.approx(places, abs=1e-3)
+
+
 # -- the command -----------------------------------------------------------------------------------------
 
 BOAT = """format = 1
@@ -272,6 +299,10 @@ kind = "mavlink"
 origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }
 along = "along"
 depth = "depth"
+[battery]
+full = "2 h"
+[arrival]
+within = 0.3
 """
 
 
@@ -338,6 +369,106 @@ def test_only_a_mavlink_vehicle_takes_a_plan(boat, command, tmp_path):
     assert 'a link of kind "mavlink"' in err
 
 
+def plan_of(file):
+    """Return the mission in a plan, and the parameters of its waypoints."""
+    mission = json.loads(Path(file).read_text())["mission"]
+    return mission, [item["params"] for item in mission["items"] if item["command"] == 16]
+
+
+def test_by_default_the_vehicle_stays_as_long_as_the_worlds_sampling_takes(boat, command):
+    code, out, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+
+    mission = load_mission("lake-lawnmower")
+    result = simulate(mission)
+    sites = np.array(once_in_a_row(result.sites))
+    stays = [params[0] for params in plan_of("lake-lawnmower.plan")[1] if params[0] > 0]
+    assert (code, err) == (0, "")
+    assert stays == mission.world.cost.sampling_s(sites).tolist()
+    (line,) = [line for line in out.splitlines() if line.startswith("travel and stays take about ")]
+    twice = mission.world.cost.sampling_s(result.sites).sum() - sum(stays)  # at once, in a plan
+    assert line == f"travel and stays take about {result.cost - twice:,.0f} s"
+
+
+def test_an_unknown_sampling_time_becomes_a_stay_of_5_s(boat, command, monkeypatch):
+    command("run", "lake-level-set", "--battery", "200", "--out", "once")
+    monkeypatch.setattr(Transect, "sampling_s", lambda self, sites, *_: np.full(len(sites), np.inf))
+    code, _, _ = command("plan", "once", "--vehicle", boat)
+
+    assert code == 0
+    assert {params[0] for params in plan_of("once.plan")[1]} == {0.0, 5.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warning"),
+    [
+        (("--stay", "600"), "more than the battery of 6,000 s"),
+        (
+            ("--set", "agent.max_steps=3", "--set", "agent.reserve=5900", "--stay", "200"),
+            "less the reserve of 5,900 s",
+        ),
+        (("--stay", "60", "--set", "agent.time_limit_s=900"), "more than the time limit of 900 s"),
+    ],
+)
+def test_a_plan_that_exceeds_a_limit_of_the_mission_warns(boat, command, arguments, warning):
+    code, out, err = command("plan", "lake-lawnmower", "--vehicle", boat, *arguments)
+
+    number = len(plan_of("lake-lawnmower.plan")[1])
+    assert code == 0
+    assert warning in (text := " ".join(err.split()))
+    assert f"warning: {number} waypoints take about " in text
+    assert "travel and stays take about" in out
+
+
+def test_the_cost_of_a_stay_is_that_of_sampling_for_as_long(tmp_path):
+    wall = load_mission("wall-damage-map")
+    cost, path = wall.world.cost, track(wall, [(np.array([7.0, 4.0]), np.empty((0, 2)))])
+
+    travel, travel_s = cost.along(path.points)
+    assert declared(wall, path, 8.0) == pytest.approx((travel + 8.0 * 150.0 / 3600.0, travel_s + 8.0))
+    assert declared(wall, path, 0.0) == (travel, travel_s)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "home"),
+    [(("--set", "agent.home=[200, 0]"), [200.0, 0.0]), (("--set", "agent.start=[100, 0]"), [100.0, 0.0])],
+)
+def test_the_planned_home_is_the_missions_home_or_else_its_start(boat, command, pairs, home):
+    code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat, *pairs)
+
+    assert code == 0
+    assert plan_of("lake-lawnmower.plan")[0]["plannedHomePosition"] == GROUND.geodetic(home)[0].tolist()
+
+
+def test_each_waypoint_carries_the_arrival_tolerance_as_its_acceptance_radius(boat, command):
+    command("plan", "lake-lawnmower", "--vehicle", boat)
+    assert {params[1] for params in plan_of("lake-lawnmower.plan")[1]} == {0.3}
+
+
+def test_a_plan_with_a_tolerance_wider_than_the_spacing_is_an_error(boat, command, tmp_path):
+    write(tmp_path / boat, BOAT.replace("within = 0.3", "within = 3"))
+    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+    assert (code, "arrival.within" in err) == (2, True)
+
+
+def test_only_a_plan_that_fieldbo_wrote_is_overwritten(boat, command, tmp_path):
+    for content in ("notes on the lake", '{"groundStation": "QGroundControl"}', "[]"):
+        (tmp_path / "lake-lawnmower.plan").write_text(content)
+        code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+        assert (code, "is not a plan that fieldbo wrote" in " ".join(err.split())) == (2, True)
+        assert (tmp_path / "lake-lawnmower.plan").read_text() == content
+    (tmp_path / "lake-lawnmower.plan").write_text('{"groundStation": "fieldbo"}')
+    code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
+    assert code == 0
+    assert len(plan_of("lake-lawnmower.plan")[1]) > 2
+
+
+def test_a_plan_warns_of_a_speed_that_the_costs_do_not_imply(boat, command, tmp_path):
+    write(tmp_path / boat, BOAT.replace('kind = "mavlink"', 'kind = "mavlink"\nspeed = 1.5'))
+    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+    assert code == 0
+    assert "but the world's costs imply 4 m/s" in " ".join(err.split())
+
+
 # -- obstacles -------------------------------------------------------------------------------------------
 
 FACADE = """format = 1
@@ -349,6 +480,8 @@ origin = { latitude = 47.38, longitude = 8.54 }
 bearing = 30
 along = "along"
 height = "height"
+[arrival]
+within = 0.1
 """
 WITH_OBSTACLES = [
     name

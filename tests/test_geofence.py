@@ -189,12 +189,14 @@ def test_check_describes_the_fence_of_a_mission_with_a_vehicle(command):
     code, out, err = command("check", "sweep.toml", "--vehicle", "boat.toml")
     assert (code, err) == (0, "")
     (line,) = [line for line in out.splitlines() if line.startswith("  fence")]
-    assert "3 exclusions, 2 m from routes, which keep a clearance of 4 m, altitudes from 380 m" in line
+    assert "3 exclusions (hole 1, island, pier), 2 m from routes, which keep a clearance of 4 m" in line
+    assert "altitudes from 380 m" in line
+    assert "  outline   7 corners, 1 hole\n  obstacles 2: island, pier\n  clearance 4 m\n" in out
     assert "inclusion of 17729 m2" in line
     assert line.endswith("uploaded before the first order")
     bay(SHORE.format(clearance=0))
-    _, out, _ = command("check", "sweep.toml", "--vehicle", "boat.toml")
-    assert "warning: without a clearance" in out
+    code, _, err = command("check", "sweep.toml", "--vehicle", "boat.toml")
+    assert (code, "wider than half of the clearance" in err) == (2, True)
     code, _, err = command("check", "boat.toml", "--vehicle", "boat.toml")
     assert (code, "--vehicle boat.toml does not apply to a vehicle" in err) == (2, True)
 
@@ -279,7 +281,7 @@ def test_a_plan_carries_speed_type_heading_and_photos_of_the_vehicle_file():
     route = [Waypoint(47.31, 8.58, 406.0, 4.0), Waypoint(47.32, 8.58, 406.0, is_site=False)]
     keys = {"firmware": "ardupilot", "vehicle": "copter", "speed": 2.5, "yaw": 30, "camera": True}
     link = validated(MavlinkSettings, keys, "drone.toml: link")
-    plan = json.loads(plan_file(route, fence, link))["mission"]
+    plan = json.loads(plan_file(route, fence, link, np.array([0.0, 0.0])))["mission"]
 
     assert (plan["firmwareType"], plan["vehicleType"]) == (3, 2)
     assert (plan["cruiseSpeed"], plan["hoverSpeed"]) == (2.5, 2.5)

@@ -29,7 +29,7 @@ from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
-from fieldbo.results.plot.surfaces import laid_out
+from fieldbo.results.plot.surfaces import frame, laid_out
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World
 
@@ -252,6 +252,36 @@ def test_obstacles_are_hatched_on_every_map_above_the_values_and_below_the_path(
     assert legend.count("obstacle") == 1
 
 
+def test_obstacles_have_their_real_size_in_a_light_band_of_the_clearance():
+    figure = plot.path_picture(fieldbo.run(small_mission("obstacles")))
+    ax = figure.axes[0]
+    pond, well = obstacles_on(ax)[1:]
+    assert shapely.Polygon(pond.get_path().vertices).equals(OBSTACLES[1].polygon)
+    assert shapely.Polygon(well.get_path().vertices).equals(OBSTACLES[2].polygon)
+    [band] = [a for a in ax.get_children() if a.get_label() == "clearance"]
+    rings = [shapely.Polygon(ring) for ring in band.get_path().to_polygons()]
+    around = sum(ring.contains(shapely.Point(79.5, 31)) for ring in rings)
+    assert [sum(r.contains(shapely.Point(x, 31)) for r in rings) - around for x in (78, 81)] == [-1, 1]
+    legend = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert legend.count("clearance") == 1
+    without = plot.path_picture(fieldbo.run(small_mission("continuous, obstacles")))
+    assert "clearance" not in [t.get_text() for t in without.legends[0].get_texts()]
+
+
+def test_a_vertical_name_is_centred_in_its_obstacle():
+    tall = Obstacle("scaffold", (50, 10), (54, 50))
+    domain = Domain.grid(AXES, (26, 16), obstacles=[tall])
+    figure = plot.world_picture(live(fieldbo.run(small_mission())).mission.world)
+    ax = figure.axes[0]
+    frame(ax, domain, named=True)
+    png(figure)
+    [text] = ax.texts
+    box = text.get_window_extent().transformed(ax.transData.inverted())
+    assert text.get_rotation() == 90
+    assert tall.polygon.contains(shapely.box(box.x0, box.y0, box.x1, box.y1))
+    assert (box.y0 + box.y1) / 2 == pytest.approx(30, abs=1.5)
+
+
 def test_an_obstacle_beyond_the_domain_does_not_widen_the_picture():
     with_them = plot.world_picture(small_mission("obstacles").world).axes[0]
     without = plot.world_picture(small_mission("outline").world).axes[0]
@@ -266,7 +296,7 @@ def test_obstacles_are_named_where_the_name_fits():
     assert set(texts) == {"a wall across", "pond"}
     for one in OBSTACLES[:2]:
         box = texts[one.name].get_window_extent().transformed(figure.axes[0].transData.inverted())
-        assert one.grown(1.0).polygon.contains(shapely.box(box.x0, box.y0, box.x1, box.y1))
+        assert one.polygon.contains(shapely.box(box.x0, box.y0, box.x1, box.y1))
     assert not plot.map_picture(fieldbo.run(small_mission("obstacles"))).axes[0].texts
 
 

@@ -386,6 +386,19 @@ def test_a_copy_and_its_original_continue_under_different_sessions(tmp_path):
         assert again.vehicles[0]["session"] == "abc"
 
 
+def test_a_copy_of_a_run_with_a_new_vehicle_continues_under_its_session(tmp_path):
+    original = vehicle_record(tmp_path / "run")
+    original.continue_with(
+        [{"link": {"kind": "mqtt"}, "frame": {}, "session": "abc.def"}, {"kind": "by-hand"}]
+    )
+    assert [vehicle.get("session") for vehicle in original.vehicles] == ["abc.def", None]
+    original.close()
+    with Record(copied(tmp_path / "run", tmp_path / "copy")) as copy:
+        copy.claim()
+        assert copy.vehicles[0]["session"].startswith("abc.def.")
+        assert copy.vehicles[1] == {"kind": "by-hand"}
+
+
 def test_a_copy_without_its_log_says_what_it_lacks(tmp_path):
     original = vehicle_record(tmp_path / "run")
     with Record(copied(tmp_path / "run", tmp_path / "copy", "run.sqlite", "run.count")) as copy:
@@ -394,7 +407,10 @@ def test_a_copy_without_its_log_says_what_it_lacks(tmp_path):
             copy.claim()
     with Record(copied(tmp_path / "run", tmp_path / "bare", "run.sqlite")) as copy:
         assert copy.copied
-        copy.claim()
+        assert "run.count" in copy.loss
+        with pytest.raises(RecordError, match="--accept-loss"):
+            copy.claim()
+        copy.claim(accept_loss=True)
         assert copy.vehicles[0]["session"] != "abc"
     original.close()
 
@@ -409,13 +425,25 @@ def test_a_moved_run_folder_is_no_copy(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"[1]", b'{"rows": 99, "digest": "", "place": "", "check": ""}']
 )
-def test_a_counter_that_can_not_be_read_makes_a_copy_and_no_error(tmp_path, content):
+def test_without_a_valid_counter_rows_may_be_missing(tmp_path, content):
     vehicle_record(tmp_path / "run").close()
     (tmp_path / "run" / "run.count").write_bytes(content)
     with Record(tmp_path / "run" / "run.sqlite") as record:
+        assert len(record.rows()) == 5
         assert record.copied
-        record.claim()
+        with pytest.raises(RecordError, match="rows may be missing at the end"):
+            record.claim()
+        record.claim(accept_loss=True)
         assert record.vehicles[0]["session"] != "abc"
+
+
+def test_an_empty_counter_does_not_hide_that_the_log_is_gone(died):
+    deleted(died.with_name("run.sqlite-wal"))
+    died.with_suffix(".count").write_bytes(b"")
+    with Record(died) as record:
+        assert record.empty
+        with pytest.raises(RecordError, match="rows may be missing at the end"):
+            record.order(Query([20.0], id="run/20"))
 
 
 def test_an_old_record_without_a_counter_continues_under_its_session(tmp_path):
@@ -494,6 +522,20 @@ def test_a_record_is_created_completely_or_not_at_all(tmp_path, monkeypatch):
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         assert record.empty
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.count", "run.sqlite"]
+
+
+def test_a_record_has_its_counter_before_it_has_its_name(tmp_path, monkeypatch):
+    class Died(BaseException):
+        pass
+
+    def die(self, lock):
+        raise Died
+
+    monkeypatch.setattr(Record, "_write_from_now_on", die)
+    with pytest.raises(Died):
+        Record.create(tmp_path / "run.sqlite", "run", {})
+    with Record(tmp_path / "run.sqlite") as record:
+        assert (record.loss, record.copied, record.empty) == ("", False, True)
 
 
 def test_only_one_process_may_write_at_a_time(tmp_path):
@@ -590,13 +632,12 @@ def test_a_record_is_not_written_if_its_rows_differ_from_those_read(died, monkey
     without_log = died.with_name("alone.sqlite")
     without_log.write_bytes(died.read_bytes())
     before = Record(died).rows()
-    died.with_suffix(".count").unlink()
     with monkeypatch.context() as patch:
         patch.setattr(record_module, "snapshot", lambda file: snapshot(without_log))
         with Record(died) as record:
             assert len(record.rows()) < len(before)
             with pytest.raises(RecordError, match="its last row differs from the one that was read"):
-                record.order(Query([20.0], id="run/20"))
+                record.claim(accept_loss=True)
     assert not died.with_suffix(".lock").exists()
     assert Record(died).rows() == before
 

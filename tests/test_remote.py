@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
@@ -21,6 +25,7 @@ from fieldbo.vehicles.remote.link import (
     Link,
     PositionReport,
     Reading,
+    Reconnected,
     Taken,
     Unreachable,
 )
@@ -655,6 +660,33 @@ def test_a_robot_that_another_planner_has_claimed_is_an_error_with_a_fix():
         remote(link=Claimed).connect()
 
 
+# -- where the robot is at first -------------------------------------------------------------------------
+
+
+def test_a_robot_far_outside_of_the_domain_is_an_error_before_anything_is_sent():
+    vehicle = remote(link=Streaming)
+    vehicle.link.robot.position = np.array([-40.0, 2.0])
+
+    with pytest.raises(VehicleError, match=r"reports to be at .*far outside of the domain") as error:
+        vehicle.connect()
+
+    assert "[frame]" in str(error.value)
+    assert vehicle.link.robot._count == 0
+
+
+def test_a_robot_beside_the_domain_is_waited_for(monkeypatch):
+    vehicle = remote(link=Streaming)
+    robot = vehicle.link.robot
+    at_first, robot.position = robot.position, np.array([-40.0, 2.0])
+    threading.Timer(0.2, lambda: setattr(robot, "position", at_first)).start()
+
+    with vehicle:
+        assert vehicle.events(0.0) is not None
+
+
+# -- parts that arrive late ------------------------------------------------------------------------------
+
+
 def test_a_part_that_arrives_after_the_last_one_still_counts_once():
     with remote("stuck:0") as vehicle:
         vehicle.send(QUERY)
@@ -680,3 +712,108 @@ def test_a_late_part_of_unknown_cost_charges_no_more_than_the_order_was_declared
             e for e in until_settled(vehicle, "run/0") + vehicle.events(0.2) if isinstance(e, Observation)
         ]
     assert [e.cost for e in seen] == pytest.approx([np.hypot(2.0, 1.0) + 1.0, 0.0])
+
+
+# -- among obstacles -------------------------------------------------------------------------------------
+
+
+def among_obstacles():
+    pillar = Obstacle("pillar", (1.5, -1.0), (2.5, 3.0))
+    axes = [Axis("x", "m", 0, 4), Axis("y", "m", 0, 4)]
+    domain = Domain.grid(axes, (5, 5), obstacles=[pillar])
+    world = replace(small_world(), domain=domain, start=np.zeros(2), cost=Euclidean(sampling=0.5))
+    return small_mission(world=world)
+
+
+def test_a_robot_without_positions_is_asked_where_a_lost_order_ended():
+    there, back = Query([4.0, 0.0], id="run/0"), Query([0.0, 1.0], id="run/1")
+    watch = replace(QUICK, least_s=2.0)
+    vehicle = remote("silent:0:0.6", mission=among_obstacles(), watch=watch)
+    sent = []
+    with vehicle:
+        wire = vehicle.link.wires[0]
+        hear, go = wire.hear, wire.go
+        wire.hear = lambda report: None if isinstance(report, PositionReport) else hear(report)
+        wire.go = lambda goal: (sent.append(goal), go(goal))
+        vehicle._filter._reported = None
+        vehicle.send(there)
+        lost = settled(vehicle, "run/0")
+        vehicle.send(back)
+        seen = settled(vehicle, "run/1")
+
+    assert isinstance(lost, Lost)
+    assert isinstance(seen, Observation)
+    route = np.vstack([[4.0, 0.0], sent[-1].route])
+    assert [p.tolist() for p in route] == [[4.0, 0.0], [2.5, 3.0], [1.5, 3.0], [0.0, 1.0]]
+
+
+def test_one_bad_fix_does_not_bend_the_next_route_through_an_obstacle():
+    vehicle = remote(link=Streaming, mission=among_obstacles())
+    sent = []
+    with vehicle:
+        wire = vehicle.link.wires[0]
+        go = wire.go
+        wire.go = lambda goal: (sent.append(goal.route.tolist()), go(goal))
+        vehicle.send(Query([1.0, 0.0], id="run/0"))
+        settled(vehicle, "run/0")
+        wire.hear(PositionReport(np.array([4.0, 0.0])))
+        vehicle.send(Query([4.0, 1.0], id="run/1"))
+        settled(vehicle, "run/1")
+
+    assert sent == [[[1.0, 0.0]], [[1.5, 3.0], [2.5, 3.0], [4.0, 1.0]]]
+
+
+def test_a_cancelled_goal_is_not_sent_again_after_a_break():
+    vehicle = remote("stuck:0", mission=among_obstacles())
+    sent = []
+    with vehicle:
+        wire = vehicle.link.wires[0]
+        go = wire.go
+        wire.go = lambda goal: (sent.append(goal.id), go(goal))
+        vehicle.send(Query([4.0, 0.0], id="run/0"))
+        end = time.monotonic() + 5.0
+        while not sent and time.monotonic() < end:
+            vehicle.events(0.05)
+        wire.hear(Reconnected())
+        vehicle.cancel("run/0")
+        settled(vehicle, "run/0")
+
+    assert len(sent) == 1
+
+
+def test_what_was_used_without_a_planner_counts_although_the_link_opens_before_the_resume():
+    """The first battery report arrives before the new process knows the run."""
+    battery = small_mission().vehicles[0].battery
+    vehicle = remote(battery=Battery(full=2 * battery))
+    vehicle.link.robot.battery, vehicle.link.robot.remaining = 2 * battery, 1.5 * battery
+    done = Observation("run/0", [[2.0, 1.0]], [1.0], [0.01], [5.0], [2.0, 1.0], 0.3 * battery, time_s=5.0)
+    events = [
+        Telemetry(0, [0.0, 0.0], battery, 0.0, pack=2 * battery, measured_s=0.0),
+        done,
+        Telemetry(0, [2.0, 1.0], 0.7 * battery, 6.0, pack=1.7 * battery, measured_s=6.0),
+    ]
+    with vehicle:
+        time.sleep(0.2)
+        vehicle.events(0.1)
+        vehicle.resume([QUERY], events)
+        time.sleep(0.2)
+        vehicle.events(0.1)
+        remaining = vehicle._filter.telemetry().remaining
+
+    assert remaining == pytest.approx(0.5 * battery)
+
+
+def test_a_result_that_arrives_before_the_resume_counts():
+    vehicle = remote()
+    with vehicle:
+        wire = vehicle.link.wires[0]
+        values = np.array([7.0])
+        wire.hear(
+            GoalResult("run/0#s", np.array([2.0, 1.0]), np.array([[2.0, 1.0]]), values, values, cost=3.0)
+        )
+        vehicle.events(0.1)
+        vehicle.resume([QUERY], [])
+        seen = settled(vehicle, "run/0")
+
+    assert seen.values.tolist() == [7.0]
+    assert seen.cost == 3.0

@@ -310,7 +310,7 @@ def test_without_an_outlier_test_no_outliers_are_reported(results, tmp_path):
 def test_only_a_run_without_queries_notes_that_the_battery_was_too_small_for_a_reading():
     agent = told_to(LevelSet(2.0), [np.nan])
     (note,) = Result.of(agent, reason=EndReason.BATTERY_SPENT).notes
-    assert "1 readings could not be modelled" in note
+    assert "1 reading could not be modelled" in note
     nothing = fieldbo.run(mission(LevelSet(2.0), battery=0.5))
     assert nothing.end_reason is EndReason.BATTERY_SPENT
     assert "not enough battery for a single reading" in nothing.notes

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 
 import fieldbo
 from fieldbo.belief.model import Model
-from fieldbo.cli.resume import vehicles_of
+from fieldbo.cli.resume import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
 from fieldbo.policies.baselines import Lawnmower, Random
@@ -661,7 +662,7 @@ def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
     again = hand("resume", "h", typed="\n0.75\n\n")
     assert (again.returncode, "Traceback" in again.stderr) == (130, False)
     assert "Resuming h after 3 orders" in again.stdout
-    assert "h/2: go to" in again.stdout
+    assert "h/2: go by (742.857, 0) to along 1400 m, depth 0 m" in again.stdout
     with Record(Path("h/run.sqlite")) as record:
         assert record.description["vehicles"] == [{"kind": "by-hand"}]
         values = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]
@@ -780,9 +781,41 @@ def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
 def test_another_robot_continues_the_session_of_the_run(folder):
     mission = fieldbo.load_mission("lake-straddle")
     [begun] = [for_new_run("mqtt")]
-    [same] = vehicles_of(mission, [begun], [])
-    [other] = vehicles_of(mission, [begun], ["mqtt"])
-    assert same.session == other.session == begun["session"]
+    [same] = continuing(mission, [begun], [])
+    [other] = continuing(mission, [begun], ["mqtt"])
+    assert same["session"] == other["session"] == begun["session"]
+
+
+def test_as_many_vehicles_continue_a_run_as_began_it():
+    with pytest.raises(InputError, match="2 vehicles for a run with 1"):
+        continuing(fieldbo.load_mission("lake-straddle"), [for_new_run("mqtt")], ["mqtt", "mqtt"])
+
+
+def test_a_resumed_run_stays_with_its_new_vehicle(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", StringIO())  # the end of the input is a Ctrl-C
+    boat = Path(__file__).parents[1] / "vehicles" / "boat-mqtt.toml"
+    begun = for_new_run(str(boat))
+    place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[begun])
+    record.close()
+
+    assert command("resume", place, "--vehicle", "by-hand")[0] == 130
+    assert command("resume", place)[0] == 130
+    with Record(place / "run.sqlite") as record:
+        assert record.vehicles == [{"kind": "by-hand"}]
+        assert record.description["vehicles"] == [begun]
+        assert [row.kind for row in record.rows()].count("vehicles") == 1
+    assert load_run(place).agent.issued
+
+
+def test_a_vehicle_that_does_not_answer_does_not_replace_the_one_of_a_run(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Path("deaf.toml").write_text('format = 1\n[link]\nkind = "mqtt"\nport = 1\n[watch]\nconnect_s = 0.2\n')
+    place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[for_new_run("by-hand")])
+    record.close()
+    assert command("resume", place, "--vehicle", "deaf.toml")[0] == 2
+    with Record(place / "run.sqlite") as record:
+        assert record.vehicles == [{"kind": "by-hand"}]
 
 
 def test_a_vehicle_that_fails_to_hold_does_not_lose_the_result(tmp_path):

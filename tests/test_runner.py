@@ -12,6 +12,7 @@ import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
+from fieldbo.cli.terminal import stopped_by_signals
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import (
     EndReason,
@@ -440,6 +441,33 @@ def test_ctrl_c_is_delayed_to_the_end_of_an_unbroken_block():
     with pytest.raises(KeyboardInterrupt):
         block()
     assert done == ["the block's end"]
+
+
+def test_a_signal_that_is_ignored_or_ends_the_process_is_left_so_in_an_unbroken_block():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with unbroken():
+            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_sigterm_is_delayed_to_the_end_of_the_outermost_unbroken_block():
+    done = []
+
+    def block():
+        with stopped_by_signals() as signals, unbroken():
+            with unbroken():
+                signal.raise_signal(signal.SIGTERM)
+                done.append("inner")
+            done.append("outer")
+            assert signals == []
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_ctrl_c_during_an_event_is_raised_after_the_event_is_scored(record):

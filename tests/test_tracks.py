@@ -53,6 +53,15 @@ def test_no_robot_drives_where_it_is_not_free(first, tmp_path):
     assert {seed: legs for seed, legs in wrong.items() if legs} == {}
 
 
+def test_a_robot_that_stops_short_of_each_point_keeps_half_of_the_clearance(tmp_path, monkeypatch):
+    monkeypatch.setattr("fieldbo.vehicles.remote.arrival._LINGER_S", 0.05)
+    near = {seed: tracks.near_misses(seed, tmp_path) for seed in range(100, 140)}
+    driven = {seed: distances for seed, distances in near.items() if distances is not None}
+
+    assert len(driven) >= 3
+    assert {seed: min(d) for seed, d in driven.items() if min(d) < 0.5 - 1e-6} == {}
+
+
 def test_a_robot_that_is_sent_only_a_site_drives_straight_through_the_obstacle(mission):
     world = mission.world
     straight, _ = world.takes(GoHome(0, "run/0", np.array([10.0, 10.0])), np.zeros(2), 0.0)

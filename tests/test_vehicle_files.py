@@ -10,7 +10,7 @@ from working_folder import write
 import fieldbo
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.vehicles.kinds import LINKS
-from fieldbo.vehicles.load import LoadedVehicleFile, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.load import LoadedVehicleFile, check_new, for_new_run, load_vehicle, vehicle_of
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import vehicle_schema
 from fieldbo.vehicles.remote.template import template
@@ -178,3 +178,109 @@ def test_to_go_home_when_the_planner_is_silent_the_vehicle_needs_a_home(tmp_path
         load_vehicle(str(tmp_path / "boat.toml"), fieldbo.load_mission("lake-level-set"))
     with_home = fieldbo.load_mission("lake-level-set", {"agent": {"home": [0, 0]}})
     load_vehicle(str(tmp_path / "boat.toml"), with_home)
+
+
+# -- does a file fit a mission -----------------------------------------------------------------------------
+
+
+def fits(tmp_path, mission, *tables):
+    """Return the warnings of the check of a MAVLink vehicle file with these tables against a mission."""
+    text = "\n".join(["format = 1", "[link]\nkind = 'mavlink'", *tables, "[battery]\nfull = 100000"])
+    write(tmp_path / "boat.toml", text)
+    return check_new(for_new_run(str(tmp_path / "boat.toml")), mission)
+
+
+NEAR = "[arrival]\nwithin = 0.1"
+
+
+@pytest.mark.parametrize(
+    ("mission", "accuracy", "message"),
+    [
+        ("lake-level-set", "0.3", None),
+        ("lake-level-set", "0.5", "accuracy = 0.5, wider than the spacing of the sites along depth"),
+        ("lake-level-set", "[5, 0.3]", None),
+        ("lake-level-set", "[5, 0.5]", "the spacing of the sites along depth"),
+        ("lake-level-set", "[0.1, 0.1, 0.1]", "accuracy has 3 numbers"),
+        ("wall-damage-map", "0.15", None),
+        ("wall-damage-map", "[0.1, 0.2]", "half of the clearance from obstacles and outline, 0.15 m"),
+    ],
+)
+def test_positions_no_more_accurate_than_the_spacing_or_half_the_clearance_are_an_error(
+    mission, accuracy, message, tmp_path
+):
+    mission = fieldbo.load_mission(mission)
+    tables = (NEAR, f"[reports]\naccuracy = {accuracy}")
+    if message is None:
+        fits(tmp_path, mission, *tables)
+        return
+    with pytest.raises(InputError, match=r"reports\.accuracy") as error:
+        fits(tmp_path, mission, *tables)
+    assert message in str(error.value)
+
+
+LAKE = "[frame]\nalong = 'along'\ndepth = 'depth'\norigin = {{ latitude = 47, longitude = 8, altitude = {} }}"
+
+
+@pytest.mark.parametrize(("speed", "warns"), [(4.0, False), (3.7, False), (1.5, True), (5.0, True)])
+def test_a_speed_other_than_the_costs_imply_is_a_warning(speed, warns, tmp_path):
+    mission = fieldbo.load_mission("lake-level-set")
+    warnings = fits(tmp_path, mission, f"speed = {speed}", LAKE.format(406), NEAR)
+    message = f"speed = {speed:g} m/s in [link], but the world's costs imply 4 m/s"
+    assert any(message in warning for warning in warnings) == warns
+
+
+def test_the_speed_that_a_flights_costs_imply_is_its_cruising_speed(tmp_path):
+    wall = fieldbo.load_mission("wall-damage-map")
+    assert not any("speed" in warning for warning in fits(tmp_path, wall, "speed = 1.5", NEAR))
+    assert any("imply 1.5 m/s" in warning for warning in fits(tmp_path, wall, "speed = 3", NEAR))
+
+
+def test_costs_that_imply_no_speed_are_not_compared(tmp_path, monkeypatch):
+    mission = fieldbo.load_mission("lake-level-set")
+    for seconds in (0.0, float("inf"), float("nan")):
+        monkeypatch.setattr(type(mission.world.cost), "travel_s", lambda *_, s=seconds: [s])
+        assert fits(tmp_path, mission, "speed = 9", NEAR) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "altitude", "warns"),
+    [
+        ("altitude = 'absolute'", 406, False),
+        ("altitude = 'relative'", 406, True),
+        ("altitude = 'relative'", 60, False),
+        ("altitude = 'relative'\nvehicle = 'boat'", 60, True),
+        ("altitude = 'relative'\nvehicle = 'boat'", 0, False),
+    ],
+)
+def test_a_high_origin_of_altitudes_above_the_arming_place_is_a_warning(link, altitude, warns, tmp_path):
+    mission = fieldbo.load_mission("lake-level-set")
+    warnings = fits(tmp_path, mission, link, LAKE.format(altitude), NEAR)
+    assert any(f"has an altitude of {altitude} m" in warning for warning in warnings) == warns
+
+
+def test_the_error_for_a_missing_full_battery_names_the_file_or_how_to_write_one(tmp_path):
+    mission = fieldbo.load_mission("lake-level-set")
+    write(tmp_path / "boat.toml", "format = 1\n[link]\nkind = 'mavlink'\n" + NEAR)
+    with pytest.raises(InputError, match=r"set full in \[battery\] of the vehicle file") as error:
+        check_new(for_new_run(str(tmp_path / "boat.toml")), mission)
+    assert "fieldbo new vehicle" not in str(error.value)
+    with pytest.raises(InputError, match="fieldbo new vehicle NAME --link mavlink"):
+        check_new(for_new_run("mavlink"), mission)
+
+
+def test_check_describes_battery_arrival_and_speed_of_a_vehicle(tmp_path, command):
+    text = "format = 1\n[link]\nkind = 'mavlink'\nspeed = 1.5\n[arrival]\nwithin = 0.3\n[battery]\n"
+    write(tmp_path / "boat.toml", text + "full = '2.5 h'")
+    code, out, _ = command("check", str(tmp_path / "boat.toml"))
+    assert code == 0
+    assert "  battery   full: 2.5 h; reports accurate to 1 %\n" in out
+    assert "  arrival   within 0.3 of the site on each axis; stays for the world's sampling time\n" in out
+    assert "  speed     1.5 m/s in plans\n" in out
+    assert "set full" not in out
+
+
+@pytest.mark.parametrize(("kind", "warns"), [("mavlink", True), ("mqtt", False)])
+def test_check_of_a_vehicle_alone_warns_if_percentages_mean_nothing(kind, warns, tmp_path, command):
+    write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = '{kind}'")
+    _, out, _ = command("check", str(tmp_path / "boat.toml"))
+    assert ("set full in [battery] before you use this vehicle" in " ".join(out.split())) == warns

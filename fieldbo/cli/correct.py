@@ -22,6 +22,9 @@ all files are those of the right reading; the route, the costs and the reason wh
 A run in progress is corrected at its own prompt.
 """
 
+_DIGITS = 18
+"""Most digits of an order's number; Python reads no more than some thousands."""
+
 
 def correct(
     run: Annotated[
@@ -53,9 +56,10 @@ def correct(
     from fieldbo.vehicles.dialogue import number_in
 
     number = math.nan if value.lower() == "failed" else number_in(value)
+    is_number = order.isdecimal() and len(order) <= _DIGITS
     folder, out_to = record_file(run).parent, console()
     with when_compiling(says_compiling(out_to)), unbroken():
-        result = correct_run(run, int(order) if order.isdecimal() else order, number, reading)
+        result = correct_run(run, int(order) if is_number else order, number, reading)
         with saving(folder):
             result.save(folder)
     out_to.print(f"{result.run}: order {order} corrected to {value}", markup=False)

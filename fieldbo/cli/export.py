@@ -23,7 +23,8 @@ progresses
 
 `netcdf` - map.nc, and trajectory.nc with the readings along the path; CF names and units
 
-`geojson` - path.geojson, readings.geojson, map.geojson: longitude, latitude, altitude; needs a frame
+`geojson` - path.geojson, routes.geojson, readings.geojson, map.geojson: longitude, latitude, altitude;
+needs a frame
 
 `mcap` - run.mcap: poses, orders, readings, battery and belief over time; needs *fieldbo\\[mcap]*
 

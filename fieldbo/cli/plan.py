@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fieldbo.messages import Query
     from fieldbo.mission.mission import Mission
     from fieldbo.vehicles.mavlink.flight_plan import Track
 
@@ -25,6 +29,8 @@ The vehicle file states where the domain lies (*[frame]*) and how to reach the v
 is checked against the fence, which the world's outline and obstacles and the link's own limits form, and
 includes it. Taking off, landing and starting the plan are up to the pilot.
 """
+
+_USUAL_STAY_S = 5.0
 
 _NEEDS_NO_READINGS = ("lawnmower", "random")
 """Policies whose route does not depend on the readings."""
@@ -44,7 +50,12 @@ def plan(
         Path | None,
         typer.Option(help="File to write; by default *NAME.plan* in this folder.", metavar="FILE"),
     ] = None,
-    stay: Annotated[float, typer.Option(help="Seconds to stay at each site.")] = 5.0,
+    stay: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to stay at each site; by default the world's sampling time, or 5 if it is unknown."
+        ),
+    ] = None,
     upload: Annotated[
         bool, typer.Option("--upload", help="Upload the plan to the vehicle, replacing its mission.")
     ] = False,
@@ -57,14 +68,17 @@ def plan(
 
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
+    import numpy as np
+
     from fieldbo.errors import InputError
+    from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.geofence import check_geofence, geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
     from fieldbo.vehicles.mavlink.settings import located
 
-    if not 0 <= stay < float("inf"):
+    if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
     loaded = LoadedVehicleFile.read(str(vehicle))
     link = loaded.link
@@ -72,56 +86,122 @@ def plan(
         raise InputError(
             f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
         )
-    mission, way = _track(source, set_ or [], loaded.settings.battery.full)
+    file = out or Path(f"{Path(source).stem}.plan")
+    _check_free(file)
+    mission, way, sampling_s = _track(source, set_ or [], loaded.settings.battery.full)
+    check_tolerances(loaded, mission)
     axes, frame = mission.world.domain.axes, loaded.settings.frame
     ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
     fence = geofence(mission, ground, link.fence)
-    warnings = check_geofence(fence, mission)
-    route = flight_plan.waypoints(way, fence, stay)
-    file = out or Path(f"{Path(source).stem}.plan")
+    stays = np.zeros(len(way.points))
+    stays[way.is_site] = sampling_s if stay is None else stay
+    route = flight_plan.waypoints(way, fence, stays, loaded.settings.arrival.within)
+    home = mission.vehicles[0].start if mission.vehicles[0].home is None else mission.vehicles[0].home
+    total, over = _total(mission, flight_plan.declared(mission, way, stays), len(route))
+    warnings = [*check_geofence(fence, mission), *doubts(loaded, mission), *over]
     try:
-        file.write_text(flight_plan.plan_file(route, fence, link), encoding="utf-8")
+        file.write_text(flight_plan.plan_file(route, fence, link, home), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
     sites = sum(waypoint.is_site for waypoint in route)
     typer.echo(f"wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
+    if total:
+        typer.echo(f"travel and stays take about {total}")
     if upload:
-        for note in flight_plan.upload(route, fence, link):
+        for note in flight_plan.upload(route, fence, link, home):
             typer.echo(note)
         typer.echo(f"uploaded {len(route)} waypoints to the vehicle at {link.address}")
 
 
-def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track]:
-    """Return a mission, and the track of its route or run, with home at the end."""
+def _check_free(file: Path) -> None:
+    """Raise an `InputError` if a file exists that fieldbo did not write."""
+    import json
+
     from fieldbo.errors import InputError
-    from fieldbo.messages import Observation
+
+    if not file.is_file():
+        return
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("groundStation") != "fieldbo":
+        raise InputError(
+            f"{file} exists, and is not a plan that fieldbo wrote",
+            expected="a new file, or a plan of fieldbo to replace",
+            where="--out",
+            fix="choose another name with --out, or move the file away",
+        )
+
+
+def _total(mission: Mission, declared: tuple[float, float], waypoints: int) -> tuple[str, list[str]]:
+    """Return a plan's duration and cost in words, empty if unknown, and warnings if it exceeds a limit."""
+    spec, unit, (cost, seconds) = mission.vehicles[0], mission.world.cost_unit, declared
+    if not math.isfinite(cost) or not math.isfinite(seconds):
+        return "", []
+    needs = f"{_about(seconds)} s"
+    if in_seconds := unit == "s" and math.isclose(cost, seconds):
+        total = needs
+    else:
+        total = f"{needs} and {_about(cost)} {unit}"
+    limits = []
+    if cost > spec.battery - spec.reserve:
+        verb, amount = ("take", needs) if in_seconds else ("cost", f"{_about(cost)} {unit}")
+        reserve = f" less the reserve of {_about(spec.reserve)} {unit}" if cost <= spec.battery else ""
+        battery = f"the battery of {_about(spec.battery)} {unit}{reserve}"
+        limits.append(f"{waypoints} waypoints {verb} about {amount}, more than {battery}")
+    if spec.time_limit_s is not None and seconds > spec.time_limit_s:
+        limit = f"the time limit of {_about(spec.time_limit_s)} s"
+        limits.append(f"{waypoints} waypoints take about {needs}, more than {limit}")
+    return total, limits
+
+
+def _about(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track, list[float]]:
+    """Return a mission, the track of its route or run with home at the end, and the sampling times."""
+    from fieldbo.errors import InputError
+    from fieldbo.messages import Observation, Query
     from fieldbo.mission.catalogue import list_missions
     from fieldbo.runs.load import load_run
     from fieldbo.vehicles.mavlink.flight_plan import track
 
     if source.endswith(".toml") or source in list_missions():
-        return _planned(source, pairs, full)
+        mission, queries = _planned(source, pairs, full)
+        stops = [(query.site, query.route) for query in queries]
+        return mission, track(mission, stops), _sampling_s(mission, queries)
     if pairs:
         raise InputError(
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
         )
     agent = load_run(source).agent
-    observed = [event for event in agent.history if isinstance(event, Observation)]
     orders = {number: issued.order for number, issued in agent.issued.items()}
-    stops = [(site, orders[event.order].route) for event in observed for site in event.sites]
-    return agent.mission, track(agent.mission, stops)
+    stops, queries = [], []
+    for event in agent.history:
+        if isinstance(event, Observation) and isinstance(query := orders[event.order], Query):
+            stops += [(site, query.route) for site in event.sites]
+            queries += [query] * len(event.sites)
+    return agent.mission, track(agent.mission, stops), _sampling_s(agent.mission, queries)
 
 
-def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track]:
-    """Return a mission and its track, asked for in advance with readings of 0: its policy ignores them."""
+def _sampling_s(mission: Mission, queries: Sequence[Query]) -> list[float]:
+    """Return how long the world's sampling takes at the site of each query, in seconds."""
+    cost = mission.world.cost
+    times = [float(cost.sampling_s(query.site[None], query.level)[0]) for query in queries]
+    return [time if math.isfinite(time) else _USUAL_STAY_S for time in times]
+
+
+def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, list[Query]]:
+    """Return a mission and its queries, asked for in advance with readings of 0: its policy ignores them."""
     from fieldbo.agent.agent import Agent
     from fieldbo.cli.settings import overrides
     from fieldbo.errors import InputError
     from fieldbo.messages import Query, Stop
     from fieldbo.mission.load import load_mission
-    from fieldbo.vehicles.mavlink.flight_plan import track
 
     mission = load_mission(source, overrides(pairs), full)
     if mission.policy_kind not in _NEEDS_NO_READINGS:
@@ -131,11 +211,11 @@ def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[M
             where="policy.kind",
             fix="add --set policy.kind=lawnmower, or run the mission and plan the run",
         )
-    agent, stops = Agent(mission), []
+    agent, queries = Agent(mission), []
     while not isinstance(order := agent.ask(), Stop):
         if isinstance(order, Query):
-            stops.append((order.site, order.route))
+            queries.append(order)
             agent.tell(order.observed(0.0, noise_variance=1.0))
         else:
             agent.tell(order.observed())
-    return mission, track(mission, stops)
+    return mission, queries

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
     from fieldbo.mission.mission import Mission
     from fieldbo.runs.record.record import Record
-    from fieldbo.vehicles.base import Vehicle
 
 EXAMPLES = """
 **Examples**
 
 `fieldbo resume runs/lake-level-set-1` - or just *lake-level-set-1*, if it is in runs/
 
-`fieldbo resume boat-3 --vehicle other-boat.toml` - with another boat
+`fieldbo resume boat-3 --vehicle boat.toml` - with another boat, or a vehicle file that has changed
 
 Ctrl-C, a power cut and a killed process all leave a run that can be resumed: every order is on disk before it
 is sent, and every reading before it is used. Outstanding orders are sent again under the same id, or closed
@@ -46,8 +45,9 @@ def resume(
     vehicle: Annotated[
         list[str] | None,
         typer.Option(
-            help="Vehicle file to use from now on; repeat it for each vehicle. By default, the vehicles with "
-            "which the run started.",
+            help="Vehicle file to use from now on, in this and every later *resume*; repeat it for each "
+            "vehicle. By default, the vehicles that the run had last. The run keeps a copy: if you edit the "
+            "file, give it again.",
             metavar="FILE",
         ),
     ] = None,
@@ -64,10 +64,13 @@ def resume(
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import ORDERS, Record
     from fieldbo.runs.runner import resume as resume_mission
+    from fieldbo.vehicles.load import vehicle_of
 
     out_to = console()
     with Record(record_file(run)) as record:
         mission, folder = mission_of(record), record.file.parent
+        if accept_loss:
+            record.claim(accept_loss=True)  # so that a run that has ended can be corrected again, too
         if record.end_reason not in (None, EndReason.VEHICLE_LOST):
             _complete(mission, record, out_to)
             return
@@ -76,9 +79,12 @@ def resume(
         out_to.print(f"Resuming {record.name} after {orders}", markup=False)
         for note in notes(record):
             out_to.print(f"note: {note}", style="yellow", markup=False)
-        vehicles = vehicles_of(mission, record.vehicles, vehicle or [])
+        recorded = continuing(mission, record.vehicles, vehicle or [])
+        vehicles = [vehicle_of(settings, mission, number) for number, settings in enumerate(recorded)]
         with ExitStack() as links:
             connect(vehicles, links, out_to)
+            if vehicle:  # from now on: the next resume must not return to the old fence
+                record.continue_with(recorded)
             carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to)
 
 
@@ -97,24 +103,32 @@ def _complete(mission: Mission, record: Record, console: Console) -> None:
         console.print(f"  missing files written: {', '.join(written)}", soft_wrap=True, markup=False)
 
 
-def vehicles_of(
-    mission: Mission, started_with: Sequence[Mapping[str, Any]], files: Sequence[str]
-) -> list[Vehicle]:
-    """Return the vehicles that continue a run: those of `files`, or those it started with."""
-    from fieldbo.errors import InputError
-    from fieldbo.vehicles.load import check_new, for_new_run, vehicle_of
+def continuing(
+    mission: Mission, recorded: Sequence[Mapping[str, Any]], files: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the settings of the vehicles that continue a run: those of `files`, or the recorded ones."""
+    from fieldbo.errors import InputError, counted
+    from fieldbo.vehicles.load import check_new, for_new_run
 
-    if files and not started_with:
+    if not files:
+        return [dict(settings) for settings in recorded]
+    if not recorded:
         raise InputError(
             f"--vehicle {files[0]} was given for a simulated run",
             expected="no vehicle: a run that starts in simulation ends in simulation",
             fix="start a new run: fieldbo run MISSION --vehicle FILE",
         )
-    recorded = started_with
-    if files:  # keep the session: a robot may remember outstanding orders by it
-        sessions = [settings.get("session") for settings in started_with] + [None] * len(files)
-        new = zip([for_new_run(name) for name in files], sessions, strict=False)
-        recorded = [{**s, "session": session} if session and "session" in s else s for s, session in new]
-        for number, settings in enumerate(recorded):
-            check_new(settings, mission, number)
-    return [vehicle_of(settings, mission, number) for number, settings in enumerate(recorded)]
+    if len(files) != len(recorded):
+        raise InputError(
+            f"{counted(len(files), 'vehicle')} for a run with {len(recorded)}",
+            expected="as many as the run began with",
+            fix="give --vehicle once for each vehicle, in the order of the mission",
+        )
+    new = []
+    for number, (name, before) in enumerate(zip(files, recorded, strict=True)):
+        settings = for_new_run(name)
+        if "session" in settings and "session" in before:
+            settings["session"] = before["session"]  # a robot may remember outstanding orders by it
+        check_new(settings, mission, number)
+        new.append(settings)
+    return new

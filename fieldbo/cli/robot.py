@@ -116,11 +116,16 @@ def robot(
         list[str] | None, typer.Option(help="Fault to inject; repeatable.", metavar="KIND:N[:X]")
     ] = None,
 ) -> None:
-    """Simulate a robot: take goals over a link, travel and sample in a simulated world, until Ctrl-C."""
+    """Simulate a robot: take goals over a link, travel and sample in a simulated world, until Ctrl-C.
+
+    SIGTERM and SIGHUP switch the robot off like Ctrl-C; either way, its track is written.
+    """
     import math
 
+    from fieldbo.cli.terminal import stopped_by_signals
     from fieldbo.errors import InputError
     from fieldbo.mission.load import load_world
+    from fieldbo.runs.runner import unbroken
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
 
@@ -142,13 +147,15 @@ def robot(
     )
     ground = loaded.settings.ground(place.domain.axes)
     typer.echo(f"{loaded.kind} robot in {place.name} at {loaded.link.address}; stop it with Ctrl-C")
-    try:
-        ROBOTS.get(loaded.kind)(simulated, loaded.link, ground, typer.echo)
-    except KeyboardInterrupt:
-        typer.echo("the robot is switched off")
-    finally:
-        if track is not None:
-            _write_track(track, [axis.name for axis in place.domain.axes], simulated.track)
+    with stopped_by_signals():
+        try:
+            ROBOTS.get(loaded.kind)(simulated, loaded.link, ground, typer.echo)
+        except KeyboardInterrupt:
+            typer.echo("the robot is switched off")
+        finally:
+            if track is not None:
+                with unbroken():
+                    _write_track(track, [axis.name for axis in place.domain.axes], simulated.track)
 
 
 def _write_track(file: Path, axes: list[str], track: Array) -> None:

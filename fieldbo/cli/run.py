@@ -29,8 +29,8 @@ EXAMPLES = """
 `observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
 
 **Exit codes** 0: done; 1: stopped by an error, all readings are kept; 2: invalid input, nothing was started;
-130: stopped by Ctrl-C, the run folder is complete up to the last observation. *fieldbo resume* continues a
-run that did not finish.
+130: stopped by Ctrl-C (143: SIGTERM, 129: SIGHUP), the run folder is complete up to the last observation.
+*fieldbo resume* continues a run that did not finish.
 """
 
 

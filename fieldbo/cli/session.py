@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
+    from signal import Signals
 
     from rich.console import Console
 
@@ -52,18 +52,35 @@ def carry_out(
     Raises
     ------
     typer.Exit
-        Always: 0 if the run ended, 1 after an error, 130 after Ctrl-C.
+        Always: 0 if the run ended, 1 after an error, 128 + n after signal n: 130 after Ctrl-C.
     """
+    from fieldbo.cli.terminal import stopped_by_signals
+
+    with stopped_by_signals() as signals:
+        code = _carried_out(go, mission, vehicles, folder, console, signals)
+    raise typer.Exit(code)
+
+
+def _carried_out(
+    go: Callable[..., Result],
+    mission: Mission,
+    vehicles: Sequence[Vehicle],
+    folder: Path,
+    console: Console,
+    signals: Sequence[Signals],
+) -> int:
+    """Run a mission, write its files, print its report, and return the exit code."""
     from fieldbo.runs.runner import BrokenOffError, Interrupted, unbroken
 
     code, stopped = 0, "Stopped by you."
-    _treat_as_ctrl_c("SIGTERM", "SIGHUP")
     try:
         result = (
             _with_vehicles(go, mission, vehicles, console) if vehicles else _simulated(go, mission, console)
         )
     except Interrupted as stop:
         code, result = 130, stop.result
+        if signals:
+            code, stopped = 128 + signals[0], f"Stopped by {signals[0].name}."
     except BrokenOffError as stop:
         code, stopped, result = 1, "Stopped by an error.", stop.result
         typer.echo(f"fieldbo: the run stopped: {stop}\nIts record is in {folder}.", err=True)
@@ -77,7 +94,7 @@ def carry_out(
                 typer.secho(
                     f"fieldbo: the robot at {at} was NOT told to hold: {why}", fg="red", bold=True, err=True
                 )
-    raise typer.Exit(code)
+    return code
 
 
 @contextmanager
@@ -95,14 +112,6 @@ def saving(folder: Path) -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(1) from None
-
-
-def _treat_as_ctrl_c(*names: str) -> None:
-    """Let a closed terminal or a shutdown stop a run like Ctrl-C."""
-    for name in names:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
-            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _simulated(go: Callable[..., Result], mission: Mission, console: Console) -> Result:

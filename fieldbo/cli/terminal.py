@@ -1,8 +1,10 @@
-"""The console on which commands print."""
+"""The console on which commands print, and the signals that stop them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 
@@ -23,3 +25,33 @@ def says_compiling(out: Console) -> Callable[[], None]:
             out.print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
 
     return say
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[list[signal.Signals]]:
+    """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block, as Ctrl-C does.
+
+    They do so even in a command that a script runs in the background, to which the shell leaves Ctrl-C
+    ignored. Only a SIGHUP that ``nohup`` has the command ignore stays ignored.
+
+    Yields
+    ------
+    list of Signals
+        Grows by each signal received; Ctrl-C is not among them.
+    """
+    received: list[signal.Signals] = []
+
+    def stop(number: int, _: object) -> None:
+        received.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and (name == "SIGTERM" or signal.getsignal(number) is not signal.SIG_IGN):
+            before[number] = signal.signal(number, stop)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import shapely
 
 from fieldbo._numerics.arrays import Mask
 from fieldbo.costs.chain import Modular
 from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.distributions import Distribution, TruncatedNormal
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
 from fieldbo.world.world import World
 
@@ -63,15 +66,30 @@ def describe_world(world: World) -> list[str]:
         *describe_parts_of_cost(world),
         f"  sensor    {_sensor(world)}",
     ]
-    if domain.obstacles:
-        names = ", ".join(o.name for o in domain.obstacles[:_MOST_NAMES])
-        more = len(domain.obstacles) - _MOST_NAMES
-        lines.append(f"  obstacles {len(domain.obstacles)}: {names}{f' and {more} more' if more > 0 else ''}")
+    lines += _edges(domain)
     if world.field is None:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
     return lines + [f"  note      {note}" for note in world.field.notes]
+
+
+def _edges(domain: Domain) -> list[str]:
+    """Return lines on outline, obstacles and clearance; none for a domain that is a plain box."""
+    lines = []
+    if domain.outline is not None:
+        parts = [p for p in shapely.get_parts(domain.outline) if isinstance(p, shapely.Polygon)]
+        corners = sum(len(part.exterior.coords) - 1 for part in parts)
+        holes = sum(len(part.interiors) for part in parts)
+        lines.append(f"  outline   {counted(corners, 'corner')}, {counted(holes, 'hole')}")
+    if domain.solid:
+        names = ", ".join(o.name for o in domain.solid[:_MOST_NAMES])
+        more = len(domain.solid) - _MOST_NAMES
+        lines.append(f"  obstacles {len(domain.solid)}: {names}{f' and {more} more' if more > 0 else ''}")
+    if lines:
+        away = f"{domain.clearance:g} {domain.axes[0].unit}".rstrip() if domain.clearance else "none"
+        lines.append(f"  clearance {away}")
+    return lines
 
 
 def _cost(world: World) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.question import Optimum
+from fieldbo.errors import counted
 from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected
 from fieldbo.results.answers import answer_of
 from fieldbo.results.formatting import rounded
@@ -59,7 +60,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings were classified as outliers and left out"
     if agent.left_out:
-        yield f"{agent.left_out} readings could not be modelled (not finite, or not above 0 under a log)"
+        count = counted(agent.left_out, "reading")
+        yield f"{count} could not be modelled (not finite, or not above 0 under a log)"
 
 
 def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:

@@ -142,8 +142,20 @@ def _against_plan(numbers: dict[str, Any]) -> str:
     if abs(cost - planned) <= _SAME * planned:
         return spent
     side = "more" if cost > planned else "less"
-    share = f"{100 * abs(cost / planned - 1):.2g}% {side}" if planned else side
+    share = f"{_percent(abs(cost / planned - 1))} {side}" if planned else side
     return f"{spent}, {share} than the {rounded(planned, battery)} planned"
+
+
+def _percent(share: float) -> str:
+    """Return a fraction as a percentage of two digits, without an exponent.
+
+    Examples
+    --------
+    >>> _percent(0.0312), _percent(1.6), _percent(12.344), _percent(0.00042)
+    ('3.1%', '160%', '1,234%', '0.042%')
+    """
+    percent = 100 * share
+    return f"{percent:,.0f}%" if percent >= 10 else f"{percent:.2g}%"
 
 
 def _cell_runs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

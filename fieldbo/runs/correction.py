@@ -14,7 +14,8 @@ from fieldbo.runs.state import RunState
 def correct_run(run: Path | str, order: str | int, value: float | None, reading: int | None = None) -> Result:
     """Append a correction to the record of a run that no other process is writing, ended or not.
 
-    The fits of the model that had seen the wrong reading are repeated, and recorded, too.
+    The fits of the model that had seen the wrong reading are repeated, and recorded with the correction in
+    one transaction.
 
     Parameters
     ----------
@@ -35,7 +36,8 @@ def correct_run(run: Path | str, order: str | int, value: float | None, reading:
     Raises
     ------
     InputError
-        There is no such run, order or reading, or the mission has changed since the run began.
+        There is no such run, order or reading, the value can't be used, or the mission has changed since the
+        run began. Nothing is recorded.
     RecordError
         The record is damaged, or another process is writing to it.
     """
@@ -44,9 +46,6 @@ def correct_run(run: Path | str, order: str | int, value: float | None, reading:
         state = RunState(mission_of(record), record.name)
         state.replay(record.rows())
         event = state.agent.correction(order, value, reading)
-        record.event(event)
         state.tell(event)
-        while state.agent.online_model.to_repeat and (fitted := state.agent.refit()) is not None:
-            record.event(fitted)
-            state.tell(fitted)
+        record.events([event, *state.repeat_fits()])
         return state.result()

@@ -42,11 +42,14 @@ _WAIT_S = 0.2
 _RECALL_S = 10.0
 """How long to ask vehicles what became of lost orders."""
 
+_STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that stop a run; Windows lacks the last one."""
+
 _log = logging.getLogger(__name__)
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; `result` is complete up to the last observation."""
+    """Ctrl-C, or a signal like it, during a run; `result` is complete up to the last observation."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")
@@ -63,22 +66,29 @@ class BrokenOffError(FieldboError):
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """Delay Ctrl-C until the block is done, so that no update stays half finished."""
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the block is done, so that no update stays half finished.
+
+    Only signals that Python handles are delayed: others end the process at once, or are ignored.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signals: list[int] = []
+    numbers = [getattr(signal, name) for name in _STOPPING if hasattr(signal, name)]
+    handlers = {n: handler for n in numbers if callable(handler := signal.getsignal(n))}
+    received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        signals.append(number)
+        received.append(number)
 
-    before = signal.signal(signal.SIGINT, note)
     try:
-        yield
+        with ExitStack() as restored:  # each one, even if a signal arrives in between
+            for number, handler in handlers.items():
+                restored.callback(signal.signal, number, handler)
+                signal.signal(number, note)
+            yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if signals:
-            raise KeyboardInterrupt
+        for number in received:
+            handlers[number](number, None)
 
 
 def run(
@@ -202,7 +212,11 @@ def resume(
         record.claim()
     state = RunState(mission, record.name)
     state.replay(record.rows())
-    return state.result() if ended else _finish(state, vehicles, record, on_step, on_event)
+    if not ended:
+        return _finish(state, vehicles, record, on_step, on_event)
+    if repeated := state.repeat_fits():  # the process that corrected a reading died before them
+        record.events(repeated)
+    return state.result()
 
 
 def _mission(mission: object) -> Mission:
@@ -260,6 +274,7 @@ class _Loop:
         try:
             if state.end_reason is not None:
                 self._reopen()
+            self._repeat_fits()
             if state.agent.issued:
                 self._reconnect()
             for number in state.idle:  # an idle vehicle may report its position and battery
@@ -392,10 +407,15 @@ class _Loop:
             self.on_event(event)
         settled = self.state.tell(event)
         if isinstance(event, Correction):
-            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
-                self._tell(fitted)
+            self._repeat_fits()
         if settled or isinstance(event, Correction):
             self._report_step()
+
+    def _repeat_fits(self) -> None:
+        """Repeat the fits that had seen a reading which was corrected since."""
+        with unbroken():
+            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
+                self._tell(fitted)
 
     def _usable(self, event: Event) -> Event | None:
         """Return an event that the agent can take in; note others, which must not be replayed for ever.

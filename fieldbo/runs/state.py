@@ -106,6 +106,15 @@ class RunState:
         return True
 
     @on_one_blas_thread
+    def repeat_fits(self) -> list[Fitted]:
+        """Repeat the fits that had seen a reading which was corrected since; return them."""
+        repeated = list[Fitted]()
+        while self.agent.online_model.to_repeat and (fitted := self.agent.refit()) is not None:
+            self.tell(fitted)
+            repeated.append(fitted)
+        return repeated
+
+    @on_one_blas_thread
     def replay(self, rows: Iterable[Row]) -> None:
         """Apply the next rows of a record."""
         for row in rows:

@@ -13,7 +13,9 @@ from .remote.link import Link as Link
 from .remote.link import OnReport as OnReport
 from .remote.link import PositionReport as PositionReport
 from .remote.link import Reading as Reading
+from .remote.link import Reconnected as Reconnected
 from .remote.link import Report as Report
+from .remote.link import Taken as Taken
 from .remote.link import Unreachable as Unreachable
 from .remote.remote import Remote as Remote
 from .remote.settings import VehicleFile as VehicleFile

@@ -18,6 +18,7 @@ from fieldbo.messages import Correction, Event, Fitted, GoHome, Observation, Ord
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
+from fieldbo.vehicles.remote.goals import Goals
 
 _RESOLUTION = 1e-5
 """Precision of the printed settings, as a fraction of the axis' length."""
@@ -28,6 +29,8 @@ _OVERDRAWN = 10
 
 class ByHand(Vehicle):
     """Prints where to go, and reads position, value and cost from the keyboard.
+
+    If the way bends, it prints the points to pass, from where you really are.
 
     In a factory cell, it prints which variables to set, which to keep or leave free, and which modules to
     run; then it asks for the values that the free variables took. It prints a setting to a few digits but
@@ -64,6 +67,7 @@ class ByHand(Vehicle):
         self.position: Array = self.spec.start
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
         self._moved = False
+        self._goals = Goals(mission, number)
         self._talk, self._write = Dialogue(read, write), write
         self._began = time.monotonic()
         self._stopping = False
@@ -105,12 +109,26 @@ class ByHand(Vehicle):
 
     def _announce(self, order: Order) -> None:
         if isinstance(order, GoHome):
-            verb = "return to" if self._cell else "go home to"
-            self._write(f"\n{order.id}: {verb} {self._place(self.spec.home)}")
+            home = self._place(self.spec.home)
+            bends = self._bends(replace(order, site=self.spec.home))
+            self._write(f"\n{order.id}: {'return' if self._cell else 'go home'}{bends} to {home}")
         else:
             price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
-            task = self._settings(order) if self._cell else f"go to {self._place(order.site)}"
+            task = (
+                self._settings(order)
+                if self._cell
+                else f"go{self._bends(order)} to {self._place(order.site)}"
+            )
             self._write(f"\n{order.id}: {task}{self._level(order)}{price}")
+
+    def _bends(self, order: Order) -> str:
+        """Return the points to pass before the site; nothing if the route is straight, or in a cell."""
+        if self._cell:
+            return ""
+        axes = self.world.domain.axes
+        *bends, _ = self._goals.points(order, self.position)
+        points = [", ".join(map(self._digits, axes, point.tolist())) for point in bends]
+        return f" by {', '.join(f'({point})' for point in points)}" if points else ""
 
     def _settings(self, query: Query) -> str:
         """Return which variables to set, to keep and not to set, and which modules to run."""

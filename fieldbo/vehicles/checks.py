@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.remote.settings import Battery
 
 if TYPE_CHECKING:
     from fieldbo.vehicles.load import LoadedVehicleFile
+
+_SPEEDS_DIFFER = 0.1
+_HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}
+_HIGHEST_IN_AIR_M = 120.0  # above which few are allowed to fly
 
 
 def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) -> list[str]:
@@ -29,11 +34,10 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
     ------
     InputError
         What the robot's battery reports mean is unknown, the mission's battery is larger than the vehicle's,
-        or the robot would count as arrived at the wrong site or inside an obstacle's clearance.
+        or a tolerance is too wide: see `check_tolerances`.
     """
-    warnings = _check_battery(file, mission, number)
-    if not file.link.reports:
-        _check_arrival(file.settings.arrival.within, mission)
+    warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
+    check_tolerances(file, mission)
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(
@@ -75,7 +79,9 @@ def _check_battery(file: LoadedVehicleFile, mission: Mission, number: int) -> li
             f"a robot on a link of kind {file.kind} reports its battery in percent, but nothing says of what",
             expected=needed,
             where="battery.full",
-            fix="write a vehicle file with that key: fieldbo new vehicle NAME --link " + file.kind,
+            fix="write a vehicle file with that key: fieldbo new vehicle NAME --link " + file.kind
+            if file.bare
+            else "set full in [battery] of the vehicle file",
         )
     return [
         f"if the robot reports its battery in percent, 100 % counts as the mission's battery of {battery:g} "
@@ -83,18 +89,88 @@ def _check_battery(file: LoadedVehicleFile, mission: Mission, number: int) -> li
     ]
 
 
-def _check_arrival(within: float, mission: Mission) -> None:
-    """Check the arrival tolerance: the robot must reach the site that was asked for, and stay clear."""
+def check_tolerances(file: LoadedVehicleFile, mission: Mission) -> None:
+    """Check how far from a site a vehicle may be to count as there.
+
+    Raises
+    ------
+    InputError
+        The robot would count as at the wrong site, or inside an obstacle's clearance.
+    """
+    if not file.link.reports:
+        _check_tolerance("arrival", "within", "an arrival tolerance", file.settings.arrival.within, mission)
+    accuracy = file.settings.reports.accuracy
+    _check_tolerance("reports", "accuracy", "an accuracy of positions", accuracy, mission)
+
+
+def _check_tolerance(
+    table: str, key: str, what: str, given: float | tuple[float, ...], mission: Mission
+) -> None:
+    """Check a tolerance, one number or one per axis: the spacing of sites and the clearance limit it."""
     domain = mission.world.domain
-    spacing, axis = min(zip(domain.spacing, domain.axes, strict=True), key=lambda pair: pair[0])
-    limits = [(float(spacing), f"the spacing of the sites along {axis.name}")]
-    if domain.clearance > 0:
-        limits.append((domain.clearance, "the clearance"))
-    limit, what = min(limits)
-    if math.isfinite(limit) and within > limit and not np.isclose(within, limit):
+    if np.ndim(given) and len(np.atleast_1d(given)) != domain.dimension:
         raise InputError(
-            f"within = {within:g}, wider than {what}, {limit:g} {axis.unit}".rstrip(),
-            expected=f"an arrival tolerance of at most {limit:g}",
-            where="arrival.within",
-            fix="lower within in [arrival] of the vehicle file",
+            f"{key} has {counted(len(np.atleast_1d(given)), 'number')}",
+            expected=f"one number, or one for each of {', '.join(axis.name for axis in domain.axes)}",
+            where=f"{table}.{key}",
         )
+    for value, spacing, axis in zip(
+        np.broadcast_to(given, domain.dimension).tolist(), domain.spacing.tolist(), domain.axes, strict=True
+    ):
+        limits = [(spacing, f"the spacing of the sites along {axis.name}")]
+        if not domain.clear and (domain.clearance > 0 or key == "within"):  # else a warning says so
+            limits.append((domain.clearance / 2.0, "half of the clearance from obstacles and outline"))
+        limit, name = min(limits)
+        if math.isfinite(limit) and value > limit and not np.isclose(value, limit):
+            raise InputError(
+                f"{key} = {value:g}, wider than {name}, {limit:g} {axis.unit}".rstrip(),
+                expected=f"{what} of at most {limit:g}",
+                where=f"{table}.{key}",
+                fix=f"lower {key} in [{table}] of the vehicle file"
+                + ("" if domain.clear else ", or raise clearance in [domain] of the world"),
+            )
+
+
+# -- what is unlikely to be meant --------------------------------------------------------------------------
+
+
+def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
+    """Return warnings of settings of a MAVLink vehicle that contradict the world or the frame."""
+    link, frame = file.link, file.settings.frame
+    if not isinstance(link, MavlinkSettings):
+        return []
+    warnings = []
+    implied = _speed_of(file, mission)
+    if link.speed is not None and implied is not None and abs(link.speed / implied - 1.0) > _SPEEDS_DIFFER:
+        warnings.append(
+            f"speed = {link.speed:g} m/s in [link], but the world's costs imply {implied:.3g} m/s: correct "
+            "one of them, or times and battery will not be as declared"
+        )
+    altitude = 0.0 if frame is None or frame.origin is None else frame.origin.altitude
+    highest = _HIGHEST_M.get(link.vehicle or "", _HIGHEST_IN_AIR_M)
+    if link.altitude == "relative" and abs(altitude) > highest:
+        warnings.append(
+            f'altitude = "relative" in [link], but the origin in [frame] has an altitude of {altitude:g} m: '
+            "the vehicle would go that high above the place where it is armed; set the origin's altitude "
+            'to 0, or altitude = "absolute"'
+        )
+    return warnings
+
+
+def _speed_of(file: LoadedVehicleFile, mission: Mission) -> float | None:
+    """Return the horizontal speed in m/s that the world's costs imply; None if they imply none.
+
+    The time for the second half of a long leg excludes accelerating and slowing down.
+    """
+    domain, cost = mission.world.domain, mission.world.cost
+    ground = file.settings.ground(domain.axes)
+    flat = [] if ground is None else [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
+    if not flat or not cost.known:
+        return None
+    longest = max(flat, key=lambda j: float(domain.extent[j]))
+    starts, ends = domain.low.copy(), domain.low.copy()
+    ends[longest] = domain.high[longest]
+    _, whole_s = cost.along(np.stack([starts, ends]))
+    _, half_s = cost.along(np.stack([starts, (starts + ends) / 2.0]))
+    took_s = whole_s - half_s
+    return float(domain.extent[longest]) / 2.0 / took_s if math.isfinite(took_s) and took_s > 0 else None

@@ -23,11 +23,43 @@ def describe_vehicle(name: str) -> list[str]:
         f"  lost      after {watch.silence_s:g} s of silence",
         f"  given up  an order after {watch.patience:g} times its declared duration, and at least "
         f"{watch.least_s:g} s",
+        f"  battery   {_battery(file)}",
+        *_arrival(file),
         f"  reports   a position within {reports.accuracy} of the site counts as the site; {valid}",
     ]
+    if file.link.battery_in == "percent" and file.settings.battery.full is None:
+        lines.append(
+            "warning: the robot reports its battery in percent, but nothing says of what: set full in "
+            "[battery] before you use this vehicle"
+        )
     if file.link.needs_origin and origin is None:
         lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
     return [*lines, *(f"warning: {warning}" for warning in file.link.warnings)]
+
+
+def _battery(file: LoadedVehicleFile) -> str:
+    """Return what a full battery holds, and how accurate its reports are."""
+    full, accuracy = file.settings.battery.full, file.settings.battery.accuracy
+    holds = (
+        "unknown"
+        if full is None
+        else f"{full:g} in the world's cost unit"
+        if isinstance(full, float | int)
+        else full
+    )
+    return f"full: {holds}; reports accurate to {'1 %' if accuracy is None else accuracy}"
+
+
+def _arrival(file: LoadedVehicleFile) -> list[str]:
+    """Return lines on when a robot that streams has arrived, and on the speed of plans."""
+    lines, speed = [], getattr(file.link, "speed", None)
+    if not file.link.reports:
+        arrival = file.settings.arrival
+        dwell = "the world's sampling time" if arrival.dwell_s is None else f"{arrival.dwell_s:g} s"
+        lines.append(f"  arrival   within {arrival.within:g} of the site on each axis; stays for {dwell}")
+    if speed is not None:
+        lines.append(f"  speed     {speed:g} m/s in plans")
+    return lines
 
 
 def _frame(file: LoadedVehicleFile) -> str:

@@ -47,6 +47,11 @@ class LoadedVehicleFile:
         link = made(LINKS, settings.link, f"{where}: link")
         return cls(content, settings, str(settings.link["kind"]), link)
 
+    @property
+    def bare(self) -> bool:
+        """Whether only the kind of link is given, as by ``--vehicle mqtt``."""
+        return dict(self.content) == {"format": 1, "link": {"kind": self.kind}}
+
     @classmethod
     def read(cls, name: str) -> LoadedVehicleFile:
         """Read a vehicle file; the name of a kind of link stands for that link with its defaults.

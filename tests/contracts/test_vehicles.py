@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Level, Sensor
-from fieldbo.messages import Query
+from fieldbo.messages import GoHome, Query
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.testing import VehicleContract, small_mission, small_world
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.kinds import VEHICLES
@@ -53,6 +57,40 @@ def test_an_order_by_hand_names_the_setting_if_the_sensor_has_several(sensor, le
         vehicle.send(Query([2.0, 1.0], level=level, expected_cost=3.0, id="run/0"))
     assert instruction in lines[-1]
     assert ("setting" in lines[-1]) == (sensor.settings > 1)
+
+
+@pytest.fixture
+def walled():
+    """A mission in a field of 21 x 21 m with a wall between x = 9 m and x = 11 m, open above y = 15 m."""
+    world = small_world((21, 21))
+    wall = Obstacle("wall", (9, -1), (11, 15))
+    domain = Domain.grid(world.domain.axes, (21, 21), obstacles=[wall])
+    spec = VehicleSpec(100.0, start=np.zeros(2), home=np.zeros(2))
+    return replace(small_mission(world=replace(world, domain=domain)), vehicles=(spec,))
+
+
+def test_an_order_by_hand_names_the_points_to_pass(walled):
+    lines = []
+    with ByHand(walled, read=typist(), write=lines.append) as vehicle:
+        vehicle.send(Query([20.0, 0.0], expected_cost=41.0, id="run/0"))
+        assert "run/0: go by (9, 15), (11, 15) to x 20 m, y 0 m  (about 41 s)" in lines[-1]
+        vehicle.events(0.0)
+        vehicle.send(GoHome(0, "run/1"))
+        assert lines[-1] == "\nrun/1: go home by (11, 15), (9, 15) to x 0 m, y 0 m"
+
+
+def test_an_order_by_hand_names_its_own_route_unless_you_are_elsewhere(walled):
+    route = [[0.0, 0.0], [8.5, 17.25], [20.0, 0.0]]
+    order = Query([20.0, 0.0], route=route, expected_cost=41.0, id="run/1")
+    lines, answers = [], iter(["2.5, 0", "1.5", ""])
+    with ByHand(walled, read=typist(), write=lines.append) as vehicle:
+        vehicle.send(order)
+    assert "go by (8.5, 17.25) to x 20 m" in lines[-1]
+    with ByHand(walled, read=lambda prompt: next(answers), write=lines.append) as vehicle:
+        vehicle.send(Query([0.0, 0.0], expected_cost=1.0, id="run/0"))
+        vehicle.send(order)
+        vehicle.events(0.0)
+    assert "go by (9, 15), (11, 15) to x 20 m" in lines[-1]
 
 
 def test_every_registered_vehicle_is_tested():

@@ -32,6 +32,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,7 @@ from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.runs import runner
 from fieldbo.runs.record import record as record_module
+from fieldbo.runs.record.counter import Counter
 from fieldbo.runs.record.record import Record
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
@@ -436,6 +438,8 @@ class Drill:
         copy.parent.mkdir()
         shutil.copyfile(file, copy)
         copy.with_name("run.sqlite-wal").write_bytes(log)
+        with Record(copy) as record, closing(Counter(copy)) as counter:
+            counter.write(record._rows, record._digest)
         kept = entries(copy)
         self.count.torn += 1
         assert in_a_child(lambda: live(name, copy, None, Board()))

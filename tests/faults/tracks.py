@@ -24,6 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import shapely
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -49,8 +50,9 @@ FAULTS = ("refuse", "stuck", "twice", "late", "silent")
 class Wire(Connection):
     """A robot in its own thread, connected directly; a streaming one receives places and sends readings."""
 
-    def __init__(self, robot: Robot, on_report, streams: bool) -> None:
+    def __init__(self, robot: Robot, on_report, streams: bool, short: float) -> None:
         self.robot, self.on_report, self.streams, self.count = robot, on_report, streams, 0
+        self.short = short
         self._lock, self._open = threading.Lock(), True
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -69,9 +71,15 @@ class Wire(Connection):
         with self._lock:
             if self.streams:
                 self.count += 1
-                self.robot.go_to(f"target {self.count}", goal.site, 1e-9)
+                self.robot.go_to(f"target {self.count}", self._reached(goal.site), 1e-9)
             else:
                 self.robot.go(goal)
+
+    def _reached(self, target):
+        """Return where a robot stops that is content to be near."""
+        gap = target - self.robot.position
+        length = np.linalg.norm(gap)
+        return target - gap * min(1.0, self.short / length) if length > 0 else target
 
     def cancel(self, goal):
         with self._lock:
@@ -96,10 +104,11 @@ class Near(Link):
     """A robot in this process that reports."""
 
     robot: Robot
+    short: float = 0.0
     address = "here"
 
     def open(self, mission, ground, on_report):
-        return Wire(self.robot, on_report, not self.reports)
+        return Wire(self.robot, on_report, not self.reports, self.short)
 
 
 class Streaming(Near):
@@ -120,15 +129,18 @@ def mission_of(seed: int) -> Mission | None:
     return replace(mission, **changes, max_steps=int(rng.integers(3, 7)), batch=int(rng.choice([1, 1, 3])))
 
 
-def drive(mission: Mission, seed: int, folder: Path) -> np.ndarray:
-    """Carry out a mission with a robot; return the robot's track (k, d)."""
+def drive(mission: Mission, seed: int, folder: Path, short: float = 0.0) -> np.ndarray:
+    """Carry out a mission with a robot; return the robot's track (k, d).
+
+    A robot stops by `short` before each point that it is sent; only streaming ones do.
+    """
     rng = np.random.default_rng([seed, 1])
     number = int(rng.integers(0, 3))
     amounts = {"late": 0.05, "silent": 0.4}
     kinds = [str(kind) for kind in rng.choice(FAULTS, number, replace=False)]
     faults = [Fault(kind, int(rng.integers(0, 5)), amounts.get(kind, math.nan)) for kind in kinds]
     robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=SPEEDUP, faults=faults)
-    link = (Near if seed % 2 else Streaming)(robot)
+    link = Near(robot) if seed % 2 and not short else Streaming(robot, short)
     settings = VehicleFile.model_construct(
         format=1,
         title="",
@@ -137,7 +149,7 @@ def drive(mission: Mission, seed: int, folder: Path) -> np.ndarray:
         watch=Watch(silence_s=0.25, connect_s=5.0, patience=1e-3, least_s=0.3),
         battery=Battery(),
         reports=Reports(),
-        arrival=Arrival(1e-6, dwell_s=0.0, reading_s=0.2),
+        arrival=Arrival(short + 1e-6, dwell_s=0.0, reading_s=0.2),
     )
     with Record.create(folder / f"{seed}.sqlite", "run", {}) as record:
         run(mission, [Remote(mission, 0, link, settings, "s")], record)
@@ -150,6 +162,19 @@ def wrong(seed: int, folder: Path) -> list[str] | None:
     return (
         None if mission is None else many_worlds.crossings(mission.world.domain, drive(mission, seed, folder))
     )
+
+
+def near_misses(seed: int, folder: Path) -> list[float] | None:
+    """Return how near a robot that stops short, by half of the clearance, comes to each obstacle.
+
+    As fractions of the clearance; None if the mission has no clearance, or more than two axes.
+    """
+    mission = mission_of(seed)
+    if mission is None or mission.world.domain.clearance == 0 or mission.world.domain.dimension != 2:
+        return None
+    domain = mission.world.domain
+    track = shapely.LineString(drive(mission, seed, folder, 0.5 * domain.clearance))
+    return [track.distance(obstacle.polygon) / domain.clearance for obstacle in domain.solid]
 
 
 def tried(seed: int) -> tuple[int, list[str] | None]:

@@ -19,7 +19,7 @@ from mavsdk.plugins.telemetry_server import Battery, Heading, Position, Telemetr
 
 from fieldbo.mission.load import load_world
 from fieldbo.vehicles.load import LoadedVehicleFile
-from fieldbo.vehicles.remote.link import BatteryReport, Goal, GoalResult, PositionReport
+from fieldbo.vehicles.remote.link import BatteryReport, GoalResult, PositionReport
 from fieldbo.vehicles.simulators import Robot
 from fieldbo.vehicles.simulators.mavlink import mirrored
 
@@ -78,10 +78,8 @@ class Vehicle:
             return  # known, or overtaken by a later one
         self.target, self.reading = target, None
         _, latitude, longitude, altitude = target
-        told = self.ground.from_geodetic([latitude / 1e7, longitude / 1e7, altitude])[0]
-        domain = self.robot.world.domain
-        near = domain.sites[domain.nearest(told)]
-        self.robot.go(Goal(f"{self.count}#target", near if abs(near - told).max() < 0.05 else told))
+        place = self.ground.from_geodetic([latitude / 1e7, longitude / 1e7, altitude])[0]
+        self.robot.go_to(f"target {self.count}", place, 0.05)
         self.count += 1
 
     def tell(self, signal):
@@ -93,7 +91,7 @@ class Vehicle:
                 self.send("NAMED_VALUE_FLOAT", time_boot_ms=0, name=self.link.reading, value=self.reading)
         elif isinstance(signal, BatteryReport) and signal.share is not None:
             self.telemetry.publish_battery(Battery(12.6, signal.share))
-        elif isinstance(signal, GoalResult) and signal.complete:
+        elif isinstance(signal, GoalResult) and signal.complete and len(signal.values):
             self.reading = float(signal.values[-1])
 
     def send(self, kind, **fields):

@@ -29,10 +29,19 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import for_new_run, vehicle_of
+from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.remote.link import Goal, GoalRejected, GoalResult, Heartbeat, PositionReport, Reading
+from fieldbo.vehicles.remote.link import (
+    Goal,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
+    PositionReport,
+    Reading,
+    Reconnected,
+)
 
 HERE = Path(__file__).parent
 
@@ -79,11 +88,17 @@ def drone(folder, router, frame=POND, *more, arrival=ARRIVAL):
 
 
 @pytest.fixture
-def on_the_air(tmp_path):
+def link_fence():
+    """The fence in the vehicle file."""
+
+
+@pytest.fixture
+def on_the_air(tmp_path, link_fence):
     """What fieldbo hears of a vehicle, and a wire on which the test speaks as that vehicle."""
     from pymavlink import mavutil
 
-    mission, link = pond_mission(tmp_path), Mavlink(f"udpin:127.0.0.1:{free_port(socket.SOCK_DGRAM)}", "temp")
+    mission, port = pond_mission(tmp_path), free_port(socket.SOCK_DGRAM)
+    link = Mavlink(f"udpin:127.0.0.1:{port}", "temp", fence=link_fence)
     ground = Frame(Origin(47.31, 8.58, 406.0), along="x", left="y").over(mission.world.domain.axes)
     heard = []
     connection = link.open(mission, ground, heard.append)
@@ -188,14 +203,24 @@ def test_a_value_that_is_sent_again_is_not_a_new_reading(on_the_air):
     assert [one.value for one in heard if isinstance(one, Reading)] == [14.5, 14.5, 15.0, 15.0, 15.0]
 
 
+def received(wire, seconds):
+    """Yield what the ground station sends within so many seconds; the vehicle supports no fences."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        message = wire.recv_match(blocking=True, timeout=0.05)
+        if message is not None and message.get_type() == "MISSION_REQUEST_LIST":
+            wire.mav.mission_ack_send(255, 190, 3, 1)  # MAV_MISSION_UNSUPPORTED
+        elif message is not None:
+            yield message
+
+
 def targets(wire, seconds):
     """Return how far east the targets lie that are sent within so many seconds, in metres."""
-    end, easts = time.monotonic() + seconds, []
-    while time.monotonic() < end:
-        message = wire.recv_match(type="SET_POSITION_TARGET_GLOBAL_INT", blocking=True, timeout=0.1)
-        if message is not None:
-            easts.append((message.lon_int / 1e7 - 8.58) * 111_195 * math.cos(math.radians(47.31)))
-    return easts
+    return [
+        (message.lon_int / 1e7 - 8.58) * 111_195 * math.cos(math.radians(47.31))
+        for message in received(wire, seconds)
+        if message.get_type() == "SET_POSITION_TARGET_GLOBAL_INT"
+    ]
 
 
 @pytest.mark.parametrize("bad_m", [190_000.0, 45.0], ids=["far away", "inside the domain"])
@@ -205,7 +230,7 @@ def test_after_a_bad_fix_the_vehicle_holds_where_it_was(bad_m, on_the_air):
     for k in range(10):
         heartbeat(wire, GUIDED)
         place(wire, 200 * k, east_m=0.2 * k)
-        time.sleep(0.2)
+        targets(wire, 0.2)
     place(wire, 2000, east_m=bad_m)
     time.sleep(0.2)
     targets(wire, 0.3)
@@ -223,7 +248,7 @@ def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_ai
     for k in range(5):
         heartbeat(wire, GUIDED)
         place(wire, 200 * k, east_m=190_000.0)
-        time.sleep(0.1)
+        targets(wire, 0.1)
     connection.hold()
 
     until(lambda: "no plausible position" in connection.unsent())
@@ -278,14 +303,12 @@ def test_a_second_planner_on_the_same_port_is_refused_at_once(tmp_path):
 
 def commands(wire, seconds):
     """Return what the ground station sends within so many seconds: names, or the mode that is asked for."""
-    end, names = time.monotonic() + seconds, []
-    while time.monotonic() < end:
-        message = wire.recv_match(blocking=True, timeout=0.1)
-        if message is not None and message.get_type() == "COMMAND_LONG" and message.command == 176:
-            names.append(f"mode {message.param2:g}")
-        elif message is not None:
-            names.append(message.get_type())
-    return names
+    return [
+        f"mode {message.param2:g}"
+        if message.get_type() == "COMMAND_LONG" and message.command == 176
+        else message.get_type()
+        for message in received(wire, seconds)
+    ]
 
 
 @pytest.mark.parametrize(("autopilot", "mode", "often"), [(ARDUPILOT, GUIDED, False), (PX4, OFFBOARD, True)])
@@ -325,6 +348,128 @@ def test_the_guided_mode_is_requested_again_after_a_restart_but_not_from_a_pilot
     connection.go(Goal("run/1#a", np.array([60.0, 0.0])))
     assert sent(HOLD, 108_000) == set()
     assert "mode 15" in sent(HOLD, 3_000)  # after a new start
+
+
+def guided(wire, seconds, *, mode=GUIDED, autopilot=ARDUPILOT, armed=True, east_m=0.0):
+    """Be in a mode at a place for so many seconds; return how far east the targets that come lie."""
+    easts, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        wire.mav.heartbeat_send(11, autopilot, 129 if armed else 1, mode, 4)
+        place(wire, round(1000 * time.monotonic()) + 100_000, east_m)
+        easts += targets(wire, 0.2)
+    return easts
+
+
+def goal(number, east_m, *route, home=False):
+    """Return a goal at so many metres east, on a route through some more points."""
+    points = np.array([[float(x), 0.0] for x in (east_m, *route)])
+    return Goal(f"run/{number}#a", points[0], home=home, route=points)
+
+
+@pytest.mark.parametrize(("autopilot", "mode"), [(ARDUPILOT, GUIDED), (PX4, OFFBOARD)])
+def test_after_a_pilot_moved_the_vehicle_no_target_from_before_is_sent(autopilot, mode, on_the_air):
+    wire, heard, connection = on_the_air
+    connection.go(goal(0, 60))
+    guided(wire, 1.5, mode=mode, autopilot=autopilot)
+    guided(wire, 0.5, mode=HOLD, autopilot=autopilot)
+    assert waited(heard, GoalResult).complete is False
+    connection.go(goal(1, 50))
+    assert guided(wire, 1.0, mode=HOLD, autopilot=autopilot, east_m=20.0) == []
+    heard.clear()
+
+    stays = guided(wire, 1.5, mode=mode, autopilot=autopilot, east_m=30.0)
+
+    assert isinstance(heard[1], Reconnected), heard[:3]  # with the heartbeat that shows the mode
+    assert bool(stays) == (autopilot == PX4)  # it needs a target
+    assert max(stays, default=0.0) < 31.0
+    connection.go(goal(1, 40))
+    easts = guided(wire, 1.0, mode=mode, autopilot=autopilot, east_m=30.0)
+    assert {round(east) for east in easts} == {40}
+
+
+def test_a_goal_from_long_before_the_vehicle_is_armed_is_asked_for_again(on_the_air):
+    wire, heard, connection = on_the_air
+    connection.go(goal(0, 60))
+    assert guided(wire, 2.5, mode=HOLD, armed=False) == []
+    assert guided(wire, 1.0, mode=HOLD, east_m=30.0) == []
+    assert not [report for report in heard if isinstance(report, Reconnected)]
+    assert guided(wire, 1.0, east_m=30.0) == []
+    assert len([report for report in heard if isinstance(report, Reconnected)]) == 1
+    connection.go(goal(0, 50))
+    assert guided(wire, 1.0, east_m=30.0)
+    assert len([report for report in heard if isinstance(report, Reconnected)]) == 1
+
+
+def test_after_a_restart_of_the_vehicle_its_goal_is_asked_for_again(on_the_air):
+    wire, heard, connection = on_the_air
+    connection.go(goal(0, 60))
+    assert guided(wire, 1.5)
+    heartbeat(wire)
+    place(wire, 10, east_m=20.0)
+    waited(heard, Reconnected)
+    assert targets(wire, 1.0) == []
+
+
+class TestFence:
+    """The vehicle file fences the vehicle within 45 m."""
+
+    @pytest.fixture
+    def link_fence(self):
+        return Fence(radius=45.0)
+
+    def test_a_route_that_leaves_the_fence_later_is_rejected_before_anything_moves(self, on_the_air):
+        wire, heard, connection = on_the_air
+        guided(wire, 0.5)
+        connection.go(goal(0, 20, 30, 60))
+        assert "outside the fence" in waited(heard, GoalRejected).reason
+        assert guided(wire, 1.0) == []
+
+    def test_a_later_point_of_an_accepted_route_is_never_rejected(self, on_the_air):
+        wire, heard, connection = on_the_air
+        guided(wire, 0.5)
+        connection.go(goal(0, 20, 30))
+        assert guided(wire, 1.5)
+        connection.go(goal(0, 60))
+        assert guided(wire, 1.0, east_m=20.0)
+        assert not [report for report in heard if isinstance(report, GoalRejected | GoalResult)]
+
+    def test_a_route_from_where_a_pilot_left_the_vehicle_is_cut_short(self, on_the_air):
+        wire, heard, connection = on_the_air
+        guided(wire, 0.5)
+        connection.go(goal(0, 20, 30))
+        guided(wire, 1.5)
+        guided(wire, 0.5, mode=HOLD)
+        connection.go(goal(1, 20, 30))
+        guided(wire, 0.5, mode=HOLD)
+        guided(wire, 0.5, east_m=10.0)
+        waited(heard, Reconnected)
+        heard.clear()
+        connection.go(goal(1, 20, 60))
+        assert waited(heard, GoalResult).complete is False
+        assert not [report for report in heard if isinstance(report, GoalRejected)]
+        assert max(guided(wire, 1.0, east_m=10.0)) < 11.0  # where it is
+
+    def test_no_fence_forbids_the_trip_home(self, on_the_air):
+        wire, _, connection = on_the_air
+        guided(wire, 0.5)
+        connection.go(goal(0, 60, home=True))
+        assert {round(east) for east in guided(wire, 1.0)} == {60}
+
+
+def test_the_trip_home_waits_for_no_fence(on_the_air):
+    wire, heard, connection = on_the_air
+    object.__setattr__(connection._link, "upload_fence", True)
+    connection.go(goal(0, 20))
+    heartbeat(wire)
+    until(lambda: wire.recv_match(type="MISSION_REQUEST_LIST"))  # which nobody answers
+    connection.go(goal(1, 60, home=True))
+    began_s, easts = time.monotonic(), []
+    while not easts and time.monotonic() < began_s + 2.5:
+        heartbeat(wire, GUIDED)
+        message = wire.recv_match(type="SET_POSITION_TARGET_GLOBAL_INT", blocking=True, timeout=0.2)
+        easts += [] if message is None else [message.lon_int]
+    assert easts
+    assert not [report for report in heard if isinstance(report, GoalRejected)]
 
 
 class TestContract(VehicleContract):
@@ -401,15 +546,6 @@ class TestFaults(FaultTable):
             assert [one.order for one in ran.visits] == [order for order in asked if order not in refused]
             assert ran.summary["home"]
 
-    def test_a_reading_far_from_its_site_counts_where_it_was_taken(self, trial):
-        """What stops elsewhere never arrives: it is given up."""
-        trial.robot("astray:3:7")
-
-        ran = trial.run()
-
-        trial.check(ran)
-        self._cut_short_and_gone_on(ran, 3)
-
     def test_a_result_after_its_order_was_given_up_still_counts_once(self, trial):
         """A reading has no order's name: one that comes later belongs to none."""
         trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
@@ -435,7 +571,7 @@ bearing = 90
 along = "along"
 depth = "depth"
 """
-BATTERY_S = 400
+BATTERY_S, LAKE_NOISE_SD = 400, 0.05
 POOR = ("--loss", 0.25, "--double", 0.2, "--late", 0.3, "--late-s", 0.4)
 
 
@@ -465,12 +601,19 @@ def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubl
             with fieldbo("run", "lake-level-set", *files) as run:
                 assert run.wait(120.0) == 0, run.output
 
-    planned = simulate(load_mission("lake-level-set", {"agent": {"battery": BATTERY_S}}))
-    ran = Ran(0, "", out)
-    assert [one.site.tolist() for one in ran.of(Query)] == [one.site.tolist() for one in planned.queries]
-    assert [one.sites.tolist() for one in ran.visits] == [one.sites.tolist() for one in planned.observations]
-    values = [one.values[-1] for one in ran.visits]
-    assert values == pytest.approx([one.values[-1] for one in planned.observations], abs=1e-6)
+    mission, ran = load_mission("lake-level-set", {"agent": {"battery": BATTERY_S}}), Ran(0, "", out)
+    queries, visits = ran.of(Query), ran.visits
+    assert [(visit.order, visit.sites.tolist()) for visit in visits] == [
+        (query.id, [query.site.tolist()]) for query in queries
+    ]
+    gaps = [visit.values[-1] - mission.world.truth(visit.sites)[-1] for visit in visits]
+    assert np.abs(gaps).max() < 6 * LAKE_NOISE_SD
+    if troubles:  # where the next target is late, the robot samples on the way, and draws other noise
+        return
+    planned = simulate(mission)
+    assert [query.site.tolist() for query in queries] == [query.site.tolist() for query in planned.queries]
+    values = [visit.values[-1] for visit in visits]
+    assert values == pytest.approx([visit.values[-1] for visit in planned.observations], abs=1e-6)
     assert ran.summary["cost"] == pytest.approx(planned.cost)
 
 
@@ -718,7 +861,9 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
     ):
         station.add_any_connection(link.connection.replace(":", "://", 1))
         boat = station.first_autopilot(timeout_s=30.0)
-        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(plan_file(way, fence, link))
+        read = MissionRaw(boat).import_qgroundcontrol_mission_from_string(
+            plan_file(way, fence, link, points[0])
+        )
 
     items = read.mission_items[-len(way) :]  # of a boat of ArduPilot's modes, home comes first
     assert [(one.x, one.y) for one in items] == [

@@ -36,6 +36,7 @@ from fieldbo.vehicles.remote.link import (
     GoalResult,
     Heartbeat,
     PositionReport,
+    Reconnected,
     Unreachable,
 )
 from fieldbo.vehicles.simulators.mqtt import goal_of
@@ -184,7 +185,7 @@ def test_a_goal_that_cannot_be_understood_is_an_error(body):
 
 
 @pytest.mark.parametrize("odd", [10**400, -(10**400), 1e999, math.nan, "3", True, [3], {"x": 3}, None])
-def test_anything_but_a_finite_number_is_read_as_nan(odd):
+def test_anything_but_a_finite_number_is_read_as_nan_and_as_an_infinite_cost(odd):
     reading = {
         "value": odd,
         "seconds": odd,
@@ -198,7 +199,8 @@ def test_anything_but_a_finite_number_is_read_as_nan(odd):
 
     assert done.channels is not None
     told = [done.position, done.sites[0], done.values, done.seconds, done.channels["turbid"], at.position]
-    assert np.isnan([done.cost, done.duration_s, *np.concatenate(told)]).all()
+    assert np.isnan([done.duration_s, *np.concatenate(told)]).all()
+    assert math.isnan(done.cost) if odd is None else done.cost == math.inf
 
 
 @pytest.mark.parametrize(("latitude", "longitude"), [(1e9, 8), (47, 1e300), (-90.1, 8), (47, None)])
@@ -273,6 +275,22 @@ def heard(file, mission):
         yield connection, signals
     finally:
         connection.close()
+
+
+def until_done(connection, signals, *goals):
+    """Wait for the results of goals; send the last one again when the link asks for it, as `Remote` does."""
+    answered = 0
+
+    def results():
+        nonlocal answered
+        back = sum(isinstance(one, Reconnected) for one in signals)
+        if back > answered:
+            answered = back
+            connection.go(goals[-1])
+        found = {one.goal: one for one in signals if isinstance(one, GoalResult)}
+        return found if found.keys() == {goal.id for goal in goals} else None
+
+    return until(results)
 
 
 @contextmanager
@@ -363,46 +381,118 @@ def test_the_last_will_reports_a_robot_that_dies_before_the_watchdog_does(tmp_pa
 
 def test_a_goal_sent_before_the_robot_is_there_reaches_it(tmp_path, boat):
     mission, world = pond_of(tmp_path)
+    goal = Goal("pond/0#a", np.array([10.0, 0.0]))
     with heard(boat, mission) as (connection, signals):
-        connection.go(Goal("pond/0#a", np.array([10.0, 0.0])))
+        connection.go(goal)
         with robot(boat, world, "--speedup", SPEEDUP):
-            done = until(lambda: [one for one in signals if isinstance(one, GoalResult)])
-    assert [(one.goal, one.complete) for one in done] == [("pond/0#a", True)]
-    assert done[0].position.tolist() == [10.0, 0.0]
+            (done,) = until_done(connection, signals, goal).values()
+    assert done.complete
+    assert done.position.tolist() == [10.0, 0.0]
 
 
 def test_a_robot_repeats_the_result_of_a_goal_of_an_earlier_connection(tmp_path, boat):
     mission, world = pond_of(tmp_path)
+    goal = Goal("pond/0#a", np.array([10.0, 0.0]))
     with robot(boat, world, "--speedup", SPEEDUP):
-        told = []
-        for ask in (False, True):
-            with heard(boat, mission) as (connection, signals):
-                if ask:
-                    assert connection.ask("pond/0#a")
-                else:
-                    connection.go(Goal("pond/0#a", np.array([10.0, 0.0])))
-                told.append(until(lambda: [one for one in signals if isinstance(one, GoalResult)])[0])
-    assert told[0].values == told[1].values
-    assert told[0].cost == told[1].cost
+        with heard(boat, mission) as (connection, signals):
+            connection.go(goal)
+            (first,) = until_done(connection, signals, goal).values()
+        with heard(boat, mission) as (connection, signals):
+            assert connection.ask("pond/0#a")
+            again = until(lambda: [one for one in signals if isinstance(one, GoalResult)])[0]
+    assert again.values == first.values
+    assert again.cost == first.cost
 
 
 def test_results_that_the_broker_missed_arrive_when_it_is_back(tmp_path):
     mission, world = pond_of(tmp_path)
+    first, second = (Goal(f"pond/{k}#a", np.array([60.0, 10.0 * k])) for k in range(2))
     with Broker(tmp_path) as broker:
         file = vehicle_file(tmp_path, broker.port)
         with robot(file, world, "--speedup", SPEEDUP), heard(file, mission) as (connection, signals):
             until(lambda: any(isinstance(one, PositionReport) for one in signals))
-            connection.go(Goal("pond/0#a", np.array([60.0, 0.0])))
+            connection.go(first)
             until(lambda: any(isinstance(one, PositionReport) and one.position[0] > 0 for one in signals))
             broker.stop()
             time.sleep(2.0)
-            connection.go(Goal("pond/1#a", np.array([60.0, 10.0])))
+            connection.go(second)
             broker.start()
-            both = {"pond/0#a", "pond/1#a"}
-            until(lambda: {one.goal for one in signals if isinstance(one, GoalResult)} == both)
-    told = {one.goal: one for one in signals if isinstance(one, GoalResult)}
-    assert told["pond/1#a"].complete
-    assert told["pond/1#a"].position.tolist() == [60.0, 10.0]
+            done = until_done(connection, signals, first, second)
+    assert done["pond/1#a"].complete
+    assert done["pond/1#a"].position.tolist() == [60.0, 10.0]
+
+
+class Recorder:
+    """Stands in for the client, with a broker that is always there."""
+
+    ready = True
+
+    def __init__(self, *settings, **more):
+        self.sent = []
+
+    def publish(self, name, body, **how):
+        self.sent.append((name, body.get("id")))
+
+    def announce(self, body):
+        self.sent.append(("planner", None))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def planner(tmp_path, monkeypatch):
+    """Yield a connection that holds its claim and works on run/0, and the list of its reports."""
+    monkeypatch.setattr("fieldbo.vehicles.mqtt.link.MqttClient", Recorder)
+    signals = []
+    connection = Mqtt().open(pond_mission(tmp_path), None, signals.append)
+    connection.claim("a", "pond")
+    connection._claim.listen(time.monotonic())
+    until(lambda: connection.claimed)
+    connection.go(Goal("run/0#a", np.array([10.0, 0.0])))
+    yield connection, signals
+    connection.close()
+
+
+def receive(connection, name, body):
+    connection._receive(name, json.dumps(body).encode(), False)
+
+
+def test_nothing_of_our_robot_is_dropped_while_the_claim_is_made_again(planner):
+    connection, signals = planner
+    connection._claim.listen(time.monotonic())  # the broker is back
+
+    receive(connection, "telemetry", {"battery_share": 0.5})
+    receive(connection, "result", {"id": "run/0#a", "cost": 10.0, "last": False})
+    receive(connection, "result", {"id": "run/0#a", "corrects": True, "readings": [{"value": 2.0}]})
+
+    assert not connection.claimed
+    assert [type(one) for one in signals] == [Heartbeat, BatteryReport, GoalResult, GoalResult]
+    assert [one.corrects for one in signals[2:]] == [False, True]
+
+
+def test_while_another_planner_has_the_robot_only_our_own_goals_count(planner):
+    connection, signals = planner
+    receive(connection, "planner", {"online": True, "session": "b", "since_s": 0.0})
+    signals.clear()
+
+    receive(connection, "telemetry", {"position": {"x": 1, "y": 1}})
+    receive(connection, "refused", {"id": "run/0#b", "reason": "reeds"})
+    receive(connection, "refused", {"id": "run/0#a", "reason": "reeds"})
+
+    assert signals == [GoalRejected("run/0#a", "reeds")]
+
+
+def test_after_a_break_the_robot_is_asked_about_all_goals_and_the_one_under_way_is_sent_again(planner):
+    connection, signals = planner
+    connection.ask("run/lost#a")
+    connection._claim.listen(time.monotonic())
+    connection._client.sent.clear()
+    until(lambda: connection.claimed and signals)
+
+    assert signals == [Reconnected()]
+    asked = [goal for name, goal in connection._client.sent if name == "ask"]
+    assert asked == ["run/0#a", "run/lost#a"]
 
 
 def test_stale_retained_messages_are_neither_obeyed_nor_believed(tmp_path, boat):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.free_space import shrunk
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.results.plot.figures import Look
 
@@ -27,6 +29,7 @@ _CASED: list[AbstractPathEffect] = [
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=3.0, foreground="0.9")]
 _LETTER = 8.0  # font size of an obstacle's name, in points
 _SOLID: Look = {"facecolor": "0.84", "edgecolor": "0.55", "hatch": "////", "linewidth": 0.0, "zorder": 1.5}
+_BAND: Look = {"facecolor": "0.97", "edgecolor": "0.55", "linewidth": 0.5, "zorder": 1.45}
 _SHADOW: Look = {"fill": False, "edgecolor": "0.4", "linestyle": "--", "linewidth": 0.9, "zorder": 1.5}
 
 
@@ -137,39 +140,68 @@ def edge(
         ax.plot([], [], style, color=color, linewidth=1.6, path_effects=cased, label=label)
 
 
-def frame(ax: Axes, domain: Domain, *, named: bool = False) -> None:
-    """Set labels, directions and aspect of the first two axes, and draw the outline and obstacles.
+def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obstacle] | None = None) -> None:
+    """Set labels, directions and aspect of the first two axes, and draw outline, obstacles and clearance.
 
-    Obstacles are hatched, and `named` where their names fit. With more than two axes only their outlines are
-    drawn, because a path may lead over them.
+    Obstacles are hatched, and `named` where their names fit; the clearance from them and from the outline is
+    a light band. With more than two axes only the outlines of obstacles are drawn, because a path may lead
+    over them. The obstacles drawn are `solid`, by default those of the domain.
     """
     across, up = domain.axes[:2]
     ax.set(xlabel=across.label, ylabel=up.label, facecolor="0.93")
     ax.xaxis.set_inverted(across.positive == "down")
     ax.yaxis.set_inverted(up.positive == "down")
     ax.set_aspect("equal" if alike(domain) else "auto")
+    solid = domain.solid if solid is None else solid
     if domain.region is not None:
-        for line in shapely.get_parts(_edges(domain)):
+        for line in shapely.get_parts(_edges(domain, solid)):
             ax.plot(*shapely.get_coordinates(line).T, color="0.25", linewidth=1.0)
-    if domain.obstacles:
-        _obstacles(ax, domain, named)
+    if domain.clearance > 0 and domain.dimension == 2:
+        _clearance(ax, domain, solid)
+    if solid:
+        _obstacles(ax, domain, solid, named)
 
 
-def _edges(domain: Domain) -> shapely.Geometry:
-    """Return the edges of a domain's region, without those along the ends of the axes."""
-    (left, bottom), (right, top) = domain.low, domain.high
-    ends = shapely.box(left, bottom, right, top).boundary.buffer(1e-6 * float(domain.extent.min()))
-    edges: shapely.Geometry = shapely.difference(shapely.boundary(domain.region), ends)
+def _edges(domain: Domain, solid: Sequence[Obstacle]) -> shapely.Geometry:
+    """Return the edges of the outline and of obstacles, without those along the ends of the axes."""
+    box = shapely.box(*domain.low, *domain.high)
+    ground: shapely.Geometry | None = domain.region
+    if domain.clearance > 0:
+        whole = box if domain.outline is None else domain.outline
+        ground = shapely.difference(whole, shapely.union_all([o.polygon for o in solid]))
+    ends = box.boundary.buffer(1e-6 * float(domain.extent.min()))
+    lines: Any = shapely.boundary(ground)  # None only of None
+    edges: shapely.Geometry = shapely.difference(lines, ends)
     return shapely.line_merge(edges)
 
 
-def _obstacles(ax: Axes, domain: Domain, named: bool) -> None:
+def _clearance(ax: Axes, domain: Domain, solid: Sequence[Obstacle]) -> None:
+    """Draw the band that the clearance keeps free, around obstacles and along the outline."""
+    near = shapely.union_all([shapely.Polygon(_drawn(o, domain)) for o in domain.obstacles])
+    if domain.outline is not None:
+        near = shapely.intersection(near, domain.outline)
+        shore = shapely.difference(domain.outline, shrunk(domain.outline, domain.clearance))
+        near = shapely.union(near, shore)
+    band = shapely.difference(near, shapely.union_all([shapely.Polygon(_drawn(o, domain)) for o in solid]))
+    parts = [p for p in shapely.get_parts(band) if isinstance(p, shapely.Polygon)]
+    rings = [Path(shapely.get_coordinates(r), closed=True) for p in parts for r in _rings(p)]
+    if rings:
+        ax.add_artist(PathPatch(Path.make_compound_path(*rings), label="clearance", **_BAND))
+
+
+def _rings(polygon: shapely.Polygon) -> list[shapely.LinearRing]:
+    """Return the edge of a polygon and of its holes, which run the other way round."""
+    turned = shapely.geometry.polygon.orient(polygon)
+    return [turned.exterior, *turned.interiors]
+
+
+def _obstacles(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
     """Draw obstacles."""
     flat = domain.dimension == 2
     along = domain.axes[2].name if domain.dimension == 3 else "the other axes"
     look, label = (_SOLID, "obstacle") if flat else (_SHADOW, f"obstacle, seen along {along}")
     box = shapely.box(domain.low[0], domain.low[1], domain.high[0], domain.high[1])
-    for number, obstacle in enumerate(domain.obstacles):
+    for number, obstacle in enumerate(solid):
         path = Path(_drawn(obstacle, domain), closed=True)
         ax.add_artist(PathPatch(path, label="" if number else label, **look))  # does not change the limits
         if named:
@@ -197,5 +229,6 @@ def _named(ax: Axes, domain: Domain, shape: shapely.Geometry, name: str) -> None
         w, h = np.array([height, length] if turned else [length, height]) * per_inch / 2
         if shapely.contains(shape, shapely.box(x - w, y - h, x + w, y + h)):
             look: Look = {"fontsize": _LETTER, "color": "0.15", "path_effects": _HALO, "zorder": 2.5}
-            ax.text(x, y, name, rotation=turned, ha="center", va="center_baseline", clip_on=True, **look)
+            look |= {"ha": "center", "va": "center_baseline", "rotation_mode": "anchor"}
+            ax.text(x, y, name, rotation=turned, clip_on=True, **look)
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -104,7 +106,7 @@ def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
     for k, value in enumerate(values):
         ax = figure.add_subplot(rows, columns, k + 1)
         flat, here = _slice(domain, value)
-        frame(ax, flat)
+        frame(ax, flat, solid=_in_slice(domain.solid, domain, value))
         label = world.quantity.label if k % columns == columns - 1 or k == len(values) - 1 else ""
         field(ax, flat, truth[here], label, look)
         if threshold is not None:
@@ -122,14 +124,20 @@ def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
 def _slice(domain: Domain, value: float) -> tuple[Domain, Mask]:
     """Return the domain of the first two axes at a value of the third, and the mask (N,) of its sites."""
     here: Mask = domain.sites[:, 2] == value
-    obstacles = tuple(
+    obstacles, clearance = _in_slice(domain.obstacles, domain, value), domain.clearance
+    axes, sites = domain.axes[:2], domain.sites[here, :2]
+    if domain.shape is None or domain.grid_index is None:
+        return Domain(axes, sites, obstacles=obstacles, clearance=clearance), here
+    in_slice = domain.grid_index[here] // domain.shape[2]
+    flat = Domain(axes, sites, domain.shape[:2], in_slice, obstacles=obstacles, clearance=clearance)
+    return flat, here
+
+
+def _in_slice(obstacles: Sequence[Obstacle], domain: Domain, value: float) -> tuple[Obstacle, ...]:
+    """Return the obstacles over the first two axes that a value of the third cuts."""
+    return tuple(
         Obstacle(o.name, o.low[:2], o.high[:2])
-        for o in domain.obstacles
+        for o in obstacles
         if (o.low[2] < value or o.low[2] <= domain.low[2])
         and (value < o.high[2] or o.high[2] >= domain.high[2])
     )
-    axes, sites = domain.axes[:2], domain.sites[here, :2]
-    if domain.shape is None or domain.grid_index is None:
-        return Domain(axes, sites, obstacles=obstacles), here
-    in_slice = domain.grid_index[here] // domain.shape[2]
-    return Domain(axes, sites, domain.shape[:2], in_slice, obstacles=obstacles), here

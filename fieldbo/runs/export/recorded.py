@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -102,7 +102,7 @@ def read_run(run: Path | str, frame: Path | None = None) -> Recorded:
             name=record.name,
             began=datetime.fromisoformat(record.begun_utc),
             rows=tuple(rows),
-            frame=_vehicle_frame(record.description) if frame is None else _read_frame(frame, domain),
+            frame=_vehicle_frame(record.vehicles) if frame is None else _read_frame(frame, domain),
         )
 
 
@@ -119,9 +119,9 @@ def _read_frame(file: Path, domain: Domain) -> Frame:
     return validated(Frame, content["frame"], f"{file}: frame")
 
 
-def _vehicle_frame(description: Mapping[str, Any]) -> Frame | None:
-    """Return the frame of the first vehicle in a run's description that has one."""
-    for vehicle in description.get("vehicles") or ():
+def _vehicle_frame(vehicles: Sequence[Mapping[str, Any]]) -> Frame | None:
+    """Return the frame of the first vehicle that has one, given their settings."""
+    for vehicle in vehicles:
         if "frame" in vehicle:
             return validated(Frame, vehicle["frame"], "vehicle: frame")
     return None

@@ -20,6 +20,9 @@ from typing import Self
 _SIZE = 512
 """Bytes of the file: a sector, which disks write as a whole."""
 
+_TRIES = 3
+"""How often to read it: another process may just be writing it."""
+
 _to_disk = getattr(os, "fdatasync", os.fsync)
 
 
@@ -44,11 +47,12 @@ class Count:
     @classmethod
     def of(cls, file: Path) -> Self | None:
         """Read the counter of a record; None if there is none, or it can't be read."""
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            content = json.loads(_counter(file).read_bytes())
-            count = cls(int(content["rows"]), str(content["digest"]), str(content["place"]))
-            if content["check"] == count._check:
-                return count
+        for _ in range(_TRIES):
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                content = json.loads(counter_file(file).read_bytes())
+                count = cls(int(content["rows"]), str(content["digest"]), str(content["place"]))
+                if count.rows >= 0 and content["check"] == count._check:
+                    return count
         return None
 
     @property
@@ -65,7 +69,7 @@ class Counter:
 
     def __init__(self, file: Path) -> None:
         self.place = place_of(file)
-        self._file = os.open(_counter(file), os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        self._file = os.open(counter_file(file), os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
 
     def write(self, rows: int, digest: str) -> None:
         """Write the number of rows and the digest of the last; on disk when this returns."""
@@ -91,5 +95,6 @@ def _machine() -> str:
     return str(uuid.getnode())
 
 
-def _counter(file: Path) -> Path:
+def counter_file(file: Path) -> Path:
+    """Return where the counter of a record is."""
     return file.with_suffix(".count")

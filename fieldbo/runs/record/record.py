@@ -9,9 +9,10 @@ Any process may read a record at any time: it reads a copy and never changes the
 write at a time; its lock, ``run.lock`` next to ``run.sqlite``, ends with the process. A symbolic link is
 followed: the write-ahead log, the lock and the counter lie next to the real file.
 
-``run.count`` counts the rows (see `fieldbo.runs.record.counter`). If rows are missing, the record can
-be read but not written, unless the loss is accepted. Such a record, and a copy of one, continues under a
-session of its own: a robot that remembers orders of the original does not take them for those of the copy.
+``run.count`` counts the rows (see `fieldbo.runs.record.counter`). If rows are missing, or the counter itself,
+the record can be read but not written, unless the loss is accepted. Such a record, and a copy of one,
+continues under a session of its own: a robot that remembers orders of the original does not take them for
+those of the copy.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError, counted
 from fieldbo.messages import EndReason, Event, Order, from_plain, kind_of, to_plain
-from fieldbo.runs.record.counter import Count, Counter, place_of
+from fieldbo.runs.record.counter import Count, Counter, counter_file, place_of
 from fieldbo.runs.record.lock import locked, unlock
 from fieldbo.runs.record.snapshot import identity, snapshot
 
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x46424F52  # "FBOR"
 FORMAT = 3
-_READABLE = (2, 3)
-"""Formats that can be read and continued; records of format 2 began without a counter."""
+_WITHOUT_COUNTER = 2
+_READABLE = (_WITHOUT_COUNTER, FORMAT)
+"""Formats that can be read and continued; records of the older one began without a counter."""
 
 ORDERS = ("query", "go-home")
 """Kinds of rows that are orders."""
 
-WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session")
+WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session", "vehicles")
 """Kinds of rows that are neither orders nor events."""
 
 _SCHEMA = f"""
@@ -86,12 +88,14 @@ class Row:
     time_utc : str
     kind : str
         From `fieldbo.messages.kind_of`, or ``"stop"`` (a vehicle), ``"end"`` (of the run), ``"reopened"``
-        (after such an end), ``"note"`` (on what was ignored), or ``"session"`` (of a copy, or after a loss).
+        (after such an end), ``"note"`` (on what was ignored), ``"session"`` (of a copy, or after a loss), or
+        ``"vehicles"`` (with which the run continues).
     order : str or None
         Id of the order that the row belongs to.
     body : dict
         The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
-        ``reason``, ``memory`` and ``why``, a note ``text``, and a session ``session`` and ``why``.
+        ``reason``, ``memory`` and ``why``, a note ``text``, a session ``session`` and ``why``, and vehicles
+        ``vehicles``, their settings.
     """
 
     seq: int
@@ -128,7 +132,7 @@ class Record:
     description : dict
         The mission as it was understood, and versions.
     loss : str
-        Which rows are missing at the end, in words; empty if none are.
+        Which rows are missing at the end, in words, or why that is unknown; empty if none are.
     copied : bool
         Whether the file is a copy of the one that was written last.
 
@@ -213,12 +217,19 @@ class Record:
         digests = [run[-1], *(row[-1] for row in rows)]
         self._digest: str = digests[-1]
         self._rows = len(rows)
-        self.copied = header[1] != _READABLE[0] if count is None else count.place != place_of(self.file)
-        self.loss = "" if count is None else self._loss(count, digests)
+        never_counted = count is None and header[1] == _WITHOUT_COUNTER
+        self.copied = not never_counted and (count is None or count.place != place_of(self.file))
+        self.loss = "" if never_counted else self._loss(count, digests)
         return connection
 
-    def _loss(self, count: Count, digests: Sequence[str]) -> str:
+    def _loss(self, count: Count | None, digests: Sequence[str]) -> str:
         """Return which rows are missing, given the digests of the run and of all rows."""
+        if count is None:
+            return (
+                f"rows may be missing at the end of {self.file}: their number, in "
+                f"{counter_file(self.file).name} next to it, was deleted, damaged or not copied. "
+                f"{self._rows} rows are left"
+            )
         missing = count.rows - self._rows
         if missing <= 0 and digests[count.rows] == count.digest:
             return ""
@@ -292,8 +303,9 @@ class Record:
             if self.loss and not accept_loss:
                 raise RecordError(
                     f"{self.loss}. The robot may have carried out orders that are no longer recorded.\n"
-                    f"  fix:      restore the folder as a whole, with {self.file.name}-wal; or read what is "
-                    "left (fieldbo export, fieldbo.load_run); or continue without the missing rows: "
+                    f"  fix:      restore the folder as a whole, with {self.file.name}-wal and "
+                    f"{counter_file(self.file).name}; or read what is left (fieldbo export, "
+                    "fieldbo.load_run); or continue without the missing rows: "
                     f"fieldbo resume {self.file.parent} --accept-loss"
                 )
             self._write_from_now_on(lock)
@@ -305,13 +317,15 @@ class Record:
 
     @property
     def vehicles(self) -> list[dict[str, Any]]:
-        """Settings of the vehicles with which the run began, with the sessions that it has now."""
-        rows = self._all("SELECT body FROM log WHERE kind = 'session' ORDER BY seq DESC LIMIT 1")
-        vehicles = [dict(vehicle) for vehicle in self.description.get("vehicles", [])]
-        for vehicle in vehicles:
-            if rows and "session" in vehicle:
-                vehicle["session"] += "." + json.loads(rows[0][0])["session"]
-        return vehicles
+        """Settings of the vehicles with which the run continues, with the sessions that it has now."""
+        rows = self._all("SELECT kind, body FROM log WHERE kind IN ('session', 'vehicles') ORDER BY seq")
+        vehicles, session = self.description.get("vehicles", []), ""
+        for kind, body in rows:
+            if kind == "vehicles":
+                vehicles, session = json.loads(body)["vehicles"], ""  # its sessions are whole
+            else:
+                session = "." + json.loads(body)["session"]
+        return [{**v, "session": v["session"] + session} if "session" in v else dict(v) for v in vehicles]
 
     def _write_from_now_on(self, lock: BaseFileLock) -> None:
         connection = sqlite3.connect(self.file, isolation_level=None)
@@ -384,8 +398,19 @@ class Record:
 
     def event(self, event: Event) -> None:
         """Write an event, before the agent gets it."""
-        order, part = getattr(event, "order", None), getattr(event, "part", None)
-        self._append([(kind_of(event), order, part, {"message": to_plain(event)})])
+        self.events([event])
+
+    def events(self, events: Iterable[Event]) -> None:
+        """Write events that belong together, each as `event` does, in one transaction."""
+        self._append(
+            (
+                kind_of(event),
+                getattr(event, "order", None),
+                getattr(event, "part", None),
+                {"message": to_plain(event)},
+            )
+            for event in events
+        )
 
     def stop(
         self, vehicle: int, reason: EndReason, memory: Any = None, why: Mapping[str, Any] | None = None
@@ -405,6 +430,10 @@ class Record:
     def reopen(self) -> None:
         """Write that the run continues, although it had ended because its vehicles were lost."""
         self._append([("reopened", None, None, {})])
+
+    def continue_with(self, vehicles: Sequence[Mapping[str, Any]]) -> None:
+        """Write the settings of the vehicles with which the run continues, in place of earlier ones."""
+        self._append([("vehicles", None, None, {"vehicles": [dict(vehicle) for vehicle in vehicles]})])
 
     def close(self) -> None:
         """Close the record for good, and release the right to write."""
@@ -432,7 +461,7 @@ def _followed(file: Path) -> Path:
 
 
 def _make(file: Path, name: str, description: str) -> None:
-    """Make a record under a temporary name, and rename it once it is on disk."""
+    """Make a record and its counter under temporary names, and rename them once they are on disk."""
     part = file.with_name(f".{file.name}.part")
     for left in (part, part.with_name(f"{part.name}-wal"), part.with_name(f"{part.name}-shm")):
         left.unlink(missing_ok=True)  # left by a process that died here
@@ -445,6 +474,9 @@ def _make(file: Path, name: str, description: str) -> None:
         connection.execute("INSERT INTO run VALUES (1, ?, ?, ?, ?)", run)
         connection.commit()
     on_disk(part)
+    with closing(Counter(part)) as counter:
+        counter.write(0, run[-1])
+    counter_file(part).replace(counter_file(file))
     part.rename(file)
     on_disk(file.parent)
 

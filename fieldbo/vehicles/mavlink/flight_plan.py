@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError, VehicleError
@@ -46,6 +47,8 @@ class Waypoint:
         How long to stay there, in seconds.
     is_site : bool
         Whether a sample is taken there; at others, the route only bends.
+    within : float
+        Acceptance radius in metres; 0 leaves it to the autopilot.
     """
 
     latitude: float
@@ -53,6 +56,7 @@ class Waypoint:
     altitude: float
     stay_s: float = 0.0
     is_site: bool = True
+    within: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +117,59 @@ def track(mission: Mission, stops: Sequence[tuple[Array, Array]]) -> Track:
     return Track(np.array(points), np.array(is_site))
 
 
-def waypoints(way: Track, fence: GeoFence, stay_s: float = 0.0) -> list[Waypoint]:
+def declared(mission: Mission, way: Track, stay_s: ArrayLike) -> tuple[float, float]:
+    """Return the declared cost of a track with its stays, and the seconds that it takes.
+
+    Staying costs what sampling costs for as long; where sampling takes no time, what so many seconds of
+    travel cost.
+
+    Parameters
+    ----------
+    mission : Mission
+    way : Track
+    stay_s : float or (k,) array
+        How long to stay at each site, or at each point, in seconds. Consecutive repeats are one stay.
+
+    Returns
+    -------
+    cost : float
+        In the world's cost unit; not finite where the costs are unknown.
+    duration_s : float
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> lake = fieldbo.load_mission("lake-lawnmower")
+    >>> way = track(lake, [(np.array([100.0, 5.0]), np.empty((0, 2)))])
+    >>> declared(lake, way, 24.0)
+    (49.0, 49.0)
+    """
+    cost, first = mission.world.cost, _firsts(way)
+    at, stays = way.points[first], np.maximum.reduceat(np.where(way.is_site, stay_s, 0.0), first)
+    sampling_s, sampling = cost.sampling_s(at), cost.sampling_cost(at)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = np.where(sampling_s > 0, sampling / sampling_s, 1.0 / cost.seconds_per_unit)
+    travel, travel_s = cost.along(way.points)
+    return travel + float(np.where(stays > 0, stays * rates, 0.0).sum()), travel_s + float(stays.sum())
+
+
+def _firsts(way: Track) -> NDArray[np.int64]:
+    """Return the rows of a track's points without consecutive repeats."""
+    return np.flatnonzero(np.append(True, (np.diff(way.points, axis=0) != 0).any(axis=1)))
+
+
+def waypoints(way: Track, fence: GeoFence, stay_s: ArrayLike = 0.0, within: float = 0.0) -> list[Waypoint]:
     """Return waypoints for a track, without its start; consecutive repeats become one.
 
     Parameters
     ----------
     way : Track
     fence : GeoFence
-    stay_s : float
-        How long to stay at each site, in seconds.
+    stay_s : float or (k,) array
+        How long to stay at each site, or at each point, in seconds. Of consecutive repeats, the longest stay
+        counts.
+    within : float
+        Acceptance radius in metres.
 
     Raises
     ------
@@ -142,15 +190,14 @@ def waypoints(way: Track, fence: GeoFence, stay_s: float = 0.0) -> list[Waypoint
         why = fence.objection(places[k], places[k - 1])
         if why is not None:
             raise InputError(f"waypoint {k}: {why}", expected="a route within the fence", where="link.fence")
-    stop = np.cumsum(np.append(False, (np.diff(way.points, axis=0) != 0).any(axis=1)))
+    first = _firsts(way)
+    stays = np.maximum.reduceat(np.where(way.is_site, stay_s, 0.0), first).tolist()
+    sampled = np.logical_or.reduceat(way.is_site, first).tolist()
     found = []
-    for number in range(int(stop[-1]) + 1):
-        together = np.flatnonzero(stop == number)
-        is_site = bool(way.is_site[together].any())
-        if number > 0 or is_site:
-            latitude, longitude, altitude = places[together[0]]
-            stay = stay_s if is_site else 0.0
-            found.append(Waypoint(latitude, longitude, altitude, stay, is_site))
+    for row, stay, is_site in zip(first.tolist(), stays, sampled, strict=True):
+        if row > 0 or is_site:
+            latitude, longitude, altitude = places[row]
+            found.append(Waypoint(latitude, longitude, altitude, stay, is_site, within))
     return found
 
 
@@ -164,11 +211,17 @@ def items(route: Sequence[Waypoint], link: MavlinkSettings) -> list[Item]:
         found.append(Item(_YAW, _MISSION_FRAME, (yaw, 0.0, 0.0, 0.0)))
     frame = 5 if link.altitude == "absolute" else 6  # MAV_FRAME_GLOBAL_INT, _GLOBAL_RELATIVE_ALT_INT
     for point in route:
-        params = (point.stay_s, 0.0, 0.0, yaw)
+        params = (point.stay_s, point.within, 0.0, yaw)
         found.append(Item(_WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
         if link.camera and point.is_site:
             found.append(_photo(link))
     return found
+
+
+def _home(place: Sequence[float], link: MavlinkSettings) -> Item:
+    """Return the item of a home at latitude, longitude and altitude."""
+    latitude, longitude, altitude = place
+    return items([Waypoint(latitude, longitude, altitude, is_site=False)], link)[-1]
 
 
 def _photo(link: MavlinkSettings) -> Item:
@@ -181,18 +234,17 @@ def _photo(link: MavlinkSettings) -> Item:
 # -- QGroundControl ----------------------------------------------------------------------------------------
 
 
-def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings) -> str:
+def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, home: Array) -> str:
     """Return the text of a ``.plan`` file, including the fence.
 
     Parameters
     ----------
     route : sequence of Waypoint
     fence : GeoFence
-        The origin of its ground becomes the planned home.
     link : MavlinkSettings
+    home : (d,) array
+        The planned home, in the domain's axes.
     """
-    origin = fence.ground.origin
-    assert origin is not None
     speed = _USUAL_SPEED if link.speed is None else link.speed
     plan = {
         "fileType": "Plan",
@@ -205,7 +257,7 @@ def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings)
             "globalPlanAltitudeMode": _altitude_mode(link),
             "cruiseSpeed": speed,
             "hoverSpeed": speed,
-            "plannedHomePosition": [origin.latitude, origin.longitude, origin.altitude],
+            "plannedHomePosition": fence.ground.geodetic(home)[0].tolist(),
             "items": [_simple(number, item, link) for number, item in enumerate(items(route, link), start=1)],
         },
         "geoFence": _geofence(fence),
@@ -279,7 +331,7 @@ def _open(link: MavlinkSettings) -> Iterator[Transfer]:
         wire.close()
 
 
-def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings) -> list[str]:
+def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, home: Array) -> list[str]:
     """Upload the route to the vehicle, replacing its mission, and settle the fence; return what to report.
 
     The vehicle's own fence is compared with `fence`, and replaced only if the link's `upload_fence` says so.
@@ -289,13 +341,10 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings) ->
     VehicleError
         No vehicle answers, it does not accept the mission or the fence, or the link is too poor.
     """
-    origin = fence.ground.origin
-    assert origin is not None
     with _open(link) as wire:
         mission = items(route, link)
         if wire.autopilot() == _FIRMWARE["ardupilot"]:  # which overwrites item 0 with its home
-            home = Waypoint(origin.latitude, origin.longitude, origin.altitude, is_site=False)
-            mission = [items([home], link)[-1], *mission]
+            mission = [_home(fence.ground.geodetic(home)[0].tolist(), link), *mission]
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
         wire.upload(mission)
     return notes

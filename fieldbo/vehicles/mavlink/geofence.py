@@ -38,6 +38,7 @@ _ROUNDING_M = 0.05  # points this close to the fence are inside
 _STRAIGHT_M, _STRAIGHT_DEGREES = 1000.0, 0.01  # edges up to this long are straight in metres and in degrees
 _MOST_PIECES = 2000  # of a polygon's edge
 _MOST_TRIPS = 200  # home that are checked
+_MOST_NAMES = 3  # of exclusions that are listed
 _ARCS = 16  # straight pieces per quarter of a circle
 _AREA = "a fence from the world's outline and the vehicle file's [link] fence with one common area"
 
@@ -55,12 +56,15 @@ class Zone:
         Of a circle.
     radius : float
         Of a circle, in metres.
+    name : str
+        Of an exclusion, for people; a vehicle does not keep it.
     """
 
     inclusion: bool
     corners: tuple[tuple[float, float], ...] = ()
     centre: tuple[float, float] = (math.nan, math.nan)
     radius: float = 0.0
+    name: str = ""
 
     def shape(self, ground: Ground) -> BaseGeometry:
         """Return the zone in local metres: east, north."""
@@ -145,6 +149,18 @@ class GeoFence:
             return f"the path to {place} leads out of the fence"
         return None
 
+    def objection_on(self, route: Array, start: Array | None = None) -> str | None:
+        """Return why the vehicle must not pass the places of a route (k, 3) in turn; None if it may.
+
+        Parameters
+        ----------
+        route : (k, 3) array
+        start : (3,) array, optional
+            Where the vehicle is. A vehicle outside may come in.
+        """
+        reasons = (self.objection(end, begin) for begin, end in pairwise([start, *route]))
+        return next((why for why in reasons if why is not None), None)
+
     def difference(self, zones: Sequence[Zone]) -> str | None:
         """Return in words how a vehicle's zones differ from this fence; None if they do not.
 
@@ -218,7 +234,7 @@ def geofence(mission: Mission, ground: Ground, extra: Fence | None) -> GeoFence:
     flat = [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
     left_out = tuple(o.name for o in domain.solid)
     include: list[BaseGeometry] = []
-    exclude: list[BaseGeometry] = []
+    exclude: list[tuple[str, BaseGeometry]] = []
     if len(flat) == 2:
         world, exclude, left_out = _of_world(domain, ground, flat)
         include.append(world)
@@ -234,18 +250,19 @@ def geofence(mission: Mission, ground: Ground, extra: Fence | None) -> GeoFence:
     if not include:
         return GeoFence(ground, (), extra, left_out)
     inner = _one(shapely.intersection_all(include), mission, ground)
-    holes = [shapely.Polygon(ring) for ring in inner.interiors]
+    holes = [(f"hole {k}", shapely.Polygon(ring)) for k, ring in enumerate(inner.interiors, start=1)]
     outer = shapely.Polygon(inner.exterior)
     corners = _corners(outer, ground) if len(flat) == 2 or len(include) > 1 else _clockwise(extra.corners)
-    exclusions = [*holes, *(part for shape in exclude for part in _parts(shape) if outer.intersects(part))]
-    zones = (Zone(True, corners), *(Zone(False, _corners(part, ground)) for part in exclusions))
+    obstacles = ((name, part) for name, shape in exclude for part in _parts(shape) if outer.intersects(part))
+    exclusions = (Zone(False, _corners(part, ground), name=name) for name, part in (*holes, *obstacles))
+    zones = (Zone(True, corners), *exclusions)
     return GeoFence(ground, zones, extra, left_out)
 
 
 def _of_world(
     domain: Domain, ground: Ground, flat: list[int]
-) -> tuple[BaseGeometry, list[BaseGeometry], tuple[str, ...]]:
-    """Return the inclusion and the exclusions of a world in local metres, and what is left out."""
+) -> tuple[BaseGeometry, list[tuple[str, BaseGeometry]], tuple[str, ...]]:
+    """Return the inclusion and the named exclusions of a world in local metres, and what is left out."""
     room = max(domain.clearance / 2.0, ROOM_M)
     if domain.outline is None:
         whole = _grown(shapely.box(*domain.low[flat], *domain.high[flat]), room)
@@ -258,7 +275,8 @@ def _of_world(
             left_out.append(obstacle.name)
             continue
         larger = _grown(shape, domain.clearance - room)
-        exclude.append(_placed(shape if larger.is_empty else larger, ground, flat))
+        placed = _placed(shape if larger.is_empty else larger, ground, flat)
+        exclude.append((obstacle.name, placed))
     return _placed(whole, ground, flat), exclude, tuple(left_out)
 
 
@@ -354,7 +372,7 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
         for name, place in (("start", spec.start), ("home", spec.home)):
             if place is not None and (why := fence.objection(ground.geodetic(place)[0])) is not None:
                 raise _contradiction(f"the {name} {place.tolist()} is not allowed: {why}", name)
-        if spec.home is not None and (why := _objection_on(fence, world.cost.path(spec.start, spec.home))):
+        if (why := _objection_home(fence, mission, spec.start, spec.home)) is not None:
             raise _contradiction(f"the fence allows no trip home from the start: {why}", "trip home")
     sites = world.domain.sites
     inside = fence.holds(ground.geodetic(sites))
@@ -370,7 +388,7 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
         site
         for site in some
         for spec in mission.vehicles
-        if spec.home is not None and _objection_on(fence, world.cost.path(site, spec.home))
+        if _objection_home(fence, mission, site, spec.home) is not None
     ]
     if cut_off:
         warnings.append(f"the trip home leaves the fence from some sites, such as {cut_off[0].tolist()}")
@@ -386,21 +404,27 @@ def _contradiction(problem: str, what: str) -> InputError:
     )
 
 
-def _objection_on(fence: GeoFence, route: Array) -> str | None:
-    """Return why a route (k, d) must not be taken; None if it may."""
-    places = fence.ground.geodetic(route)
-    found = (fence.objection(end, begin) for begin, end in pairwise(places))
-    return next((why for why in found if why is not None), None)
+def _objection_home(fence: GeoFence, mission: Mission, site: Array, home: Array | None) -> str | None:
+    """Return why the trip home from a site (d,) must not be taken; None if it may, or there is no home."""
+    if home is None:
+        return None
+    places = fence.ground.geodetic(mission.world.cost.path(site, home))
+    return fence.objection_on(places[1:], places[0])
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
 
 
 def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[str]:
     """Return a fence in words, and warnings."""
     clearance, unit = mission.world.domain.clearance, mission.world.domain.axes[0].unit
-    exclusions = sum(not zone.inclusion for zone in fence.zones)
+    exclusions = [zone.name for zone in fence.zones if not zone.inclusion]
     parts = []
     if fence.inclusion is not None:
         parts.append(f"inclusion of {fence.inclusion.shape(fence.ground).area:.0f} m2")
-        parts.append(counted(exclusions, "exclusion"))
+        named = f" ({_few(exclusions)})" if exclusions else ""
+        parts.append(counted(len(exclusions), "exclusion") + named)
         room = max(clearance / 2, ROOM_M)
         parts.append(f"{room:g} {unit} from routes, which keep a clearance of {clearance:g} {unit}")
     limits = [
@@ -412,11 +436,8 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
     use = "uploaded before the first order" if upload else "only compared with the vehicle's own"
     lines = [f"  fence     {', '.join(parts) or 'none'}; {use}"]
     if fence.left_out:
-        names = ", ".join(fence.left_out[:3]) + (", ..." if len(fence.left_out) > 3 else "")
-        lines.append(
-            f"  fence     without {counted(len(fence.left_out), 'obstacle')} ({names}): a fence on the "
-            "ground cannot express them"
-        )
+        missing = f"{counted(len(fence.left_out), 'obstacle')} ({_few(fence.left_out)})"
+        lines.append(f"  fence     without {missing}: a fence on the ground cannot express them")
     warnings = check_geofence(fence, mission)
     if upload and clearance == 0.0 and fence.zones:
         warnings.append(

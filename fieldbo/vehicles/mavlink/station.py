@@ -7,6 +7,8 @@ Who has control of the vehicle:
 - Once in that mode, it never requests it again. Whoever switches the vehicle to another mode, or disarms it,
   has control: the goal under way ends there, cut short, and fieldbo sends nothing more. The next goal waits
   until someone returns control by selecting the guided mode. A restart of the vehicle resets all this.
+- The vehicle may have been moved while fieldbo had no control, or had to wait for it. A target from before
+  is no longer sent: `Reconnected` asks for the goal again, on a route from where the vehicle is now.
 - To hold, fieldbo sends the vehicle to where it plausibly is, and keeps the guided mode: in other modes, a
   boat drifts, or a drone obeys the sticks of a remote control that nobody holds.
 
@@ -47,6 +49,7 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     PositionReport,
     Reading,
+    Reconnected,
     Taken,
     Unreachable,
 )
@@ -57,11 +60,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TURN_S = 0.05
-_ARRIVED_M = 5.0  # an arrival tolerance; `Remote` decides what has arrived
 _HEARTBEAT_S = 1.0  # usual interval of ground stations and vehicles
 _TARGET_S = 0.5  # PX4 leaves OFFBOARD if it receives no target for a second
 _INSIST_S, _REMIND_S = 2.0, 5.0  # ArduPilot replans at each target: after _INSIST_S, send it every _REMIND_S
 _REQUEST_S = 1.0
+_SOON_S = 2.0  # a target is outdated if fieldbo gets control later than this
 _REOPEN_S = 1.0  # wait before reopening a broken link
 _STALE_S = 2.0  # request positions if none came for this long
 _OTHERS = 3  # heartbeats of another ground station after which it is reported
@@ -81,6 +84,10 @@ class _Control(Enum):
     REQUESTED = "fieldbo is requesting the guided mode"
     OURS = "fieldbo"
     PILOT = "a pilot, who took over"
+
+
+class _InterruptedError(Exception):
+    """Something else is to be done first."""
 
 
 @dataclass
@@ -118,8 +125,8 @@ class GroundStation(Connection):
         self._began_s = 0.0
         self._target: Array | None = None  # latitude, longitude, altitude
         self._to_stay = False  # at the next plausible position
-        self._target_ms = 0  # time of the target: tells two visits to the same place apart
-        self._opened_s = time.monotonic()
+        self._aimed_s = self._opened_s = time.monotonic()
+        self._is_outdated = False  # the goal, whose route began where the vehicle was
         self._position: Array | None = None
         self._position_s = -math.inf
         self._mode: tuple[int, int, int] | None = None  # the guided mode, as requested
@@ -225,9 +232,12 @@ class GroundStation(Connection):
         if not self._position_is_fresh and self._streams.due():
             for number, hertz in _STREAMS.items():
                 self._command(511, number, 1e6 / hertz)  # MAV_CMD_SET_MESSAGE_INTERVAL, in microseconds
+        if self._control is _Control.REQUESTED and time.monotonic() > self._aimed_s + _SOON_S:
+            self._is_outdated = True
+            self._drop_target()
         if self._mode is None or self._control not in (_Control.REQUESTED, _Control.OURS):
             return
-        if not self._fence_is_settled and self._goal is not None:
+        if not self._fence_is_settled and self._goal is not None and not self._goal.home:
             self._settle_fence()
             return
         if self._to_stay and self._position_is_fresh and (place := self._fixes.plausible()) is not None:
@@ -246,7 +256,7 @@ class GroundStation(Connection):
     def _send_target(self, target: Array) -> None:
         latitude, longitude, altitude = target.tolist()
         self._wire.mav.set_position_target_global_int_send(
-            self._target_ms,
+            int(1000 * (self._aimed_s - self._opened_s)),  # tells two visits to the same place apart
             self._link.system,
             self._link.component,
             _FRAMES[self._link.altitude],
@@ -268,39 +278,52 @@ class GroundStation(Connection):
     # -- goals -----------------------------------------------------------------------------------------
 
     def _go(self, goal: Goal) -> None:
-        target = self._ground.geodetic(goal.site)[0]
-        if not goal.home and (why := self._fence.objection(target, self._leaving)) is not None:
-            self._report(GoalRejected(goal.id, why))
+        under_way = self._goal is not None and self._goal.id == goal.id
+        accepted = under_way and self._target is not None  # this is a later point of its route
+        if not (accepted or goal.home) and (why := self._objection(goal)) is not None:
+            self._refuse(goal, why, under_way)
             return
-        self._goal, self._began_s = goal, time.monotonic()
-        self._aim(target)
+        self._began_s = self._began_s if under_way else time.monotonic()
+        self._goal, self._is_outdated = goal, False
+        self._aim(self._ground.geodetic(goal.site)[0])
         if self._control is _Control.FREE:
             self._control = _Control.REQUESTED
 
-    @property
-    def _leaving(self) -> Array | None:
-        """Where the next leg begins: at the last target if the vehicle is there within its tolerance.
+    def _objection(self, goal: Goal) -> str | None:
+        """Return why the fence forbids the route to a goal from where the vehicle is; None if it does not."""
+        route = goal.route if len(goal.route) else goal.site
+        return self._fence.objection_on(self._ground.geodetic(route), self._position)
 
-        From where it stopped short of a bend, the leg may lead across a corner of an obstacle.
-        """
-        if self._position is None or self._target is None:
-            return self._position
-        metres = self._ground.metres([self._position, self._target])
-        return self._target if math.dist(*metres) <= _ARRIVED_M else self._position
+    def _refuse(self, goal: Goal, why: str, under_way: bool) -> None:
+        """Reject a goal, or cut it short if the vehicle may have moved for it."""
+        if not under_way:
+            self._report(GoalRejected(goal.id, why))
+            return
+        _log.warning("%s: %s is cut short: %s", self._link.address, goal.id, why)
+        self._cut_short(why)
+        self._hold()
 
     def _settle_fence(self) -> None:
         """Compare the vehicle's own fence with ours, and upload ours if asked to, before the first target."""
         results = self._mavutil.mavlink.enums["MAV_MISSION_RESULT"]
-        transfer = Transfer(self._wire, self._link, results, self._take, self._beat)
+        transfer = Transfer(self._wire, self._link, results, self._take, self._beat_unless_interrupted)
         try:
             for note in settle_fence(transfer, self._fence, self._link.upload_fence):
                 _log.warning("%s: %s", self._link.address, note)
             self._fence_is_settled = True
+        except _InterruptedError:
+            return
         except VehicleError as error:
             goal = self._goal
             self._hold()
             if goal is not None:
                 self._report(GoalRejected(goal.id, f"the fence could not be uploaded: {error}"))
+
+    def _beat_unless_interrupted(self) -> None:
+        """Let no transfer delay what was put in meanwhile, such as the trip home."""
+        if self._closing.is_set() or not self._todo.empty():
+            raise _InterruptedError
+        self._beat()
 
     def _cancel(self, goal: str) -> None:
         if self._goal is not None and self._goal.id == goal:
@@ -316,7 +339,18 @@ class GroundStation(Connection):
         """Send this target from now on, and at once."""
         self._target, self._to_stay = target, False
         self._insist()
-        self._target_ms = int(1000 * (time.monotonic() - self._opened_s))
+        self._aimed_s = time.monotonic()
+
+    def _drop_target(self) -> None:
+        """Send no target until there is a new one; an autopilot that needs one stays where it is."""
+        self._target = None
+        self._to_stay |= not self._keeps_target
+
+    def _start_over(self) -> None:
+        """Ask for the goal again: the vehicle may have been moved away from where its route began."""
+        self._is_outdated = False
+        self._drop_target()
+        self._report(Reconnected())
 
     def _insist(self) -> None:
         self._sending.next_s, self._insist_until_s = 0.0, time.monotonic() + _INSIST_S
@@ -364,11 +398,13 @@ class GroundStation(Connection):
         self._mode = mode if armed else None  # request nothing of a disarmed vehicle
         if armed and heartbeat.custom_mode == guided:
             if self._control in (_Control.REQUESTED, _Control.PILOT):
+                if self._control is _Control.PILOT or self._is_outdated:
+                    self._start_over()
                 self._control = _Control.OURS
                 self._insist()
         elif self._control is _Control.OURS:
             self._control = _Control.PILOT
-            self._cut_short()
+            self._cut_short("a pilot took control of the vehicle")
 
     def _guided_mode(self, heartbeat: Any) -> tuple[tuple[int, int, int], int]:
         """Return the guided mode as it is requested, and as a heartbeat shows it."""
@@ -379,13 +415,13 @@ class GroundStation(Connection):
             return (custom, number, 0), number
         return (custom, _OFFBOARD, 0), _OFFBOARD << 16
 
-    def _cut_short(self) -> None:
+    def _cut_short(self, why: str) -> None:
         """End the goal under way where the vehicle is."""
         goal, self._goal, self._target = self._goal, None, None
         if goal is None:
             return
         if self._position is None:
-            self._report(GoalRejected(goal.id, "a pilot took control of the vehicle"))
+            self._report(GoalRejected(goal.id, why))
             return
         none = np.empty(0)
         self._report(
@@ -409,6 +445,7 @@ class GroundStation(Connection):
         known = (message.lat, message.lon) != (0, 0) and abs(latitude) <= 90 and abs(longitude) <= 180
         if message.time_boot_ms < min(self._boot_ms - _SET_BACK_MS, _FRESH_MS):
             self._control = _Control.FREE if self._goal is None else _Control.REQUESTED
+            self._start_over()
         self._boot_ms = message.time_boot_ms
         if not known:  # without a fix, the autopilot sends zeros
             return

@@ -64,7 +64,8 @@ Messages to the robot
       from the planner for this many seconds, by your own clock. An empty ``return_route`` means: stay in
       place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
       which your battery covers together with the trip home, then pass these points in turn, from the goal's
-      site; the last one is home. The latest goal decides; ``hold`` ends it.
+      site; the last one is home. If the goal did not end at its site, stay in place: the points do not lead
+      there from elsewhere. The latest goal decides; ``hold`` ends it.
 
     The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
     it, continue; if you have finished it, send its result again. A goal with another id replaces the one
@@ -207,10 +208,10 @@ class Mqtt(Broker, Link):
 
 
 class _Connection(Connection):
-    """After robot or broker were away, reports it, repeats the last message, and asks about goals.
+    """After robot or broker were away, reports it, asks about goals, and repeats a cancel or a hold.
 
-    Without a claim it only listens and sends. With one, it sends nothing, and reports nothing of the robot,
-    until the claim is held.
+    Without a claim it only listens and sends. With one, it sends nothing until the claim is held, and while
+    the robot may obey another planner it reports only what concerns goals of its own session.
     """
 
     def __init__(self, link: Mqtt, codec: Codec, on_report: OnReport) -> None:
@@ -289,7 +290,10 @@ class _Connection(Connection):
         self._send("hold", {})
 
     def ask(self, goal: str) -> bool:
-        self._send("ask", {"id": goal})
+        """Ask now and after each break; the goal under way stays the last message, to be sent again."""
+        if goal not in self._unanswered:
+            self._unanswered.append(goal)
+        self._publish("ask", {"id": goal})
         return True
 
     def unsent(self) -> str:
@@ -320,10 +324,12 @@ class _Connection(Connection):
             self._last_sent = self._client.publish(name, body)
 
     def _repeat(self) -> None:
+        """Ask about all goals: before the one under way is sent again, its new route has to be known."""
+        if not self._may_send:
+            return  # it follows when the claim is held
         last = self._last_message
         for goal in list(self._unanswered):
-            if last is None or last[0] != "goal" or last[1]["id"] != goal:
-                self._publish("ask", {"id": goal})
+            self._publish("ask", {"id": goal})
         if last is not None and last[0] == "goal":
             self._on_report(Reconnected())
         elif last is not None:
@@ -340,7 +346,7 @@ class _Connection(Connection):
         for report in self._codec.reports(name, body):
             if name == "status":
                 self._robot_away = isinstance(report, Unreachable)
-            if not isinstance(report, Unreachable) and (retained or not self._may_send):
+            if not isinstance(report, Unreachable) and (retained or self._is_doubtful(report)):
                 continue
             if isinstance(report, GoalRejected):
                 self._forget(report.goal)
@@ -349,6 +355,13 @@ class _Connection(Connection):
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
             self._on_report(report)
+
+    def _is_doubtful(self, report: Report) -> bool:
+        """Return True if a report may be about what the robot does for another planner."""
+        if self._claim is None or not self._claim.doubtful:
+            return False
+        ours = f"#{self._claim.session}"
+        return not (isinstance(report, GoalResult | GoalRejected) and report.goal.endswith(ours))
 
     def _forget(self, goal: str) -> None:
         """Stop repeating messages about a goal that is settled."""

@@ -42,6 +42,7 @@ class ArrivalDetector:
         self.arrival, self._follows_routes, self._is_free = arrival, follows_routes, is_free
         self._goal: Goal | None = None
         self._points: list[Array] = []
+        self._passed = False
         self._began_s = self._dwell_s = 0.0
         self._arrived_s: float | None = None
         self._closest, self._closest_s = math.inf, 0.0
@@ -53,9 +54,24 @@ class ArrivalDetector:
         """Start on a goal, or on none; average its readings for `dwell_s` seconds."""
         self._goal, self._began_s, self._arrived_s, self._dwell_s = goal, now_s, None, dwell_s
         self._closest, self._values, self._abandoned = math.inf, [], False
-        self._points = [] if goal is None else [goal.site]
-        if goal is not None and not self._follows_routes:
-            self._points = [*goal.route[:-1], goal.site]
+        self._points, self._passed = [], False
+        if goal is not None:
+            self.reroute(goal)
+
+    def reroute(self, goal: Goal) -> None:
+        """Continue with the same goal on another route."""
+        self._goal, self._arrived_s, self._closest, self._values = goal, None, math.inf, []
+        self._points = [*goal.route[:-1], goal.site] if not self._follows_routes else [goal.site]
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether a point of the route was passed."""
+        return self._passed
+
+    @property
+    def remaining(self) -> Array:
+        """The points (k, d) of the route that are still to be passed."""
+        return np.array(self._points)
 
     @property
     def target(self) -> Array | None:
@@ -108,7 +124,7 @@ class ArrivalDetector:
                 self._arrived_s = now_s
             elif self._may_leave(position, now_s):
                 self._points.pop(0)
-                self._closest = math.inf
+                self._closest, self._passed = math.inf, True
             else:
                 return
 

@@ -60,6 +60,7 @@ class Claim:
         about = {"mission": mission, "host": socket.gethostname(), "since_s": self._since_s}
         self._body = {"online": True, "session": session, **about}
         self._rivals_session, self._due_s, self._again = "", float("inf"), False
+        self._was_held = False
         self._lock = Lock()
 
     @property
@@ -71,6 +72,14 @@ class Claim:
     def withdrawn(self) -> dict[str, Any]:
         """The message that withdraws it."""
         return {"online": False, "session": self.session}
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the robot may obey another planner: one has claimed it, or ours was never held yet.
+
+        While our own claim is only made again, after a break, it stays ours.
+        """
+        return not self._was_held or bool(self.rival)
 
     def name(self, run: str) -> None:
         """Add the name of the run, once it is known."""
@@ -89,6 +98,7 @@ class Claim:
             if self.held or now_s < self._due_s:
                 return again
             self.held, self.rival, self._rivals_session = True, "", ""
+            self._was_held = True
             return True
 
     def take(self, body: Mapping[str, Any], *, retained: bool, now_s: float) -> Unreachable | None:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
+import shapely
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.legs import Legs
 from fieldbo.errors import InputError
 from fieldbo.messages import Order, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.remote.settings import Arrival, Watch
+
+_SLACK = 0.02
+"""A robot is where it is expected within this fraction of the domain's longest extent: robots drift."""
+
+_BESIDE = 0.05
+"""A robot may be this far outside of the domain at first, as a fraction of its extent: at a jetty, say."""
+
+_AGREEING = 3
+"""How many reports of another position must agree."""
 
 
 class Goals:
@@ -31,8 +44,7 @@ class Goals:
     Attributes
     ----------
     located : bool
-        Whether the robot's position is known: at the start of a run, and once the robot has reported it after
-        an order was lost or the robot was away.
+        Whether the robot's position is known, so that a route from there can be trusted.
 
     Raises
     ------
@@ -49,9 +61,12 @@ class Goals:
         arrival: Arrival = Arrival(),  # noqa: B008 - frozen
     ) -> None:
         self._domain, self._cost = mission.world.domain, mission.world.cost
+        self._straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
+        self._slack = _SLACK * float(np.max(self._domain.extent))
+        self._fixes: deque[Array] = deque(maxlen=_AGREEING)
         self._home, self._session = mission.vehicles[number].home, session
         self._watch, self._arrival = watch, arrival
-        self.located = True
+        self.located = False
         if watch.when_planner_silent == "home" and self._home is None:
             raise InputError(
                 'when_planner_silent = "home", but the vehicle has no home in this mission',
@@ -106,10 +121,41 @@ class Goals:
 
     # -- routes ----------------------------------------------------------------------------------------
 
+    def locate(self, position: Array, expected: Array) -> None:
+        """Take a reported position (d,) of a robot that has no order.
+
+        It is known if it is where the robot is expected to be. Elsewhere, several reports must agree: one may
+        be wrong, and a route from there lead through an obstacle.
+        """
+        self._fixes.append(position)
+        agree = len(self._fixes) == _AGREEING and self._near(np.array(self._fixes), position)
+        self.located = agree or self._near(position[None], expected)
+
+    def is_beside_domain(self, position: Array) -> bool:
+        """Return True if a reported place lies far outside of the domain: no route from there is safe."""
+        domain = self._domain
+        if np.shape(position) != (domain.dimension,) or not np.issubdtype(
+            np.asarray(position).dtype, np.number
+        ):
+            return False
+        slack = _BESIDE * domain.extent
+        if ((position < domain.low - slack) | (position > domain.high + slack)).any():
+            return True
+        outline = domain.outline
+        return outline is not None and bool(shapely.distance(outline, shapely.Point(position)) > slack.max())
+
+    def lose(self) -> None:
+        """Forget where the robot is."""
+        self.located = False
+        self._fixes.clear()
+
+    def _near(self, positions: Array, place: Array) -> bool:
+        return bool((np.linalg.norm(positions - place, axis=1) <= self._slack).all())
+
     @property
     def route_is_known(self) -> bool:
-        """Whether a safe route is known: among obstacles, only from a known position."""
-        return self.located or self._domain.clear
+        """Whether a safe route is known: unless all routes are straight, only from a known position."""
+        return self.located or self._straight
 
     def points(self, order: Order, here: Array) -> Array:
         """Return the points (k, d) to pass from `here` (d,) to an order's site, which is the last one.
@@ -121,9 +167,9 @@ class Goals:
         site = order.site
         if np.isnan(site).any():
             return np.empty((0, len(site)))
-        if len(order.route) and (self._domain.clear or np.array_equal(here, order.route[0])):
+        if len(order.route) and np.array_equal(here, order.route[0]):
             return order.route[1:]
-        return site[None] if self._domain.clear else self._cost.path(here, site)[1:]
+        return site[None] if self._straight else self._cost.path(here, site)[1:]
 
     def is_free(self, a: Array, b: Array) -> bool:
         """Return True if the straight leg from `a` to `b` (d,) is free."""

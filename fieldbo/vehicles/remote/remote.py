@@ -43,6 +43,9 @@ from fieldbo.vehicles.remote.settings import VehicleFile
 _TELEMETRY_S = 5.0
 """Interval of telemetry events while an order is under way."""
 
+_DOUBT_S = 2.0
+"""How long a robot must report to be outside of the domain before that is believed."""
+
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
 
@@ -101,14 +104,17 @@ class Remote(Vehicle):
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
         self._outcomes: dict[str, list[Event]] = {}
+        self._early: list[GoalResult] = []
         self._settled: set[str] = set()
         self._events: list[Event] = []
         self._queue: deque[Order] = deque()
         self._under_way: _UnderWay | None = None
         self._heard_s = self._telemetry_s = -math.inf
         self._unreachable = ""
-        self._waits_since_s, self._resend = math.inf, False
+        self._waits_since_s, self._asked_s, self._resend = math.inf, -math.inf, False
         self._taken: Taken | None = None
+        self._beside: Array | None = None
+        self._beside_s = -math.inf
         self.unheld, self._hold_s = "", -math.inf
 
     # -- the link ------------------------------------------------------------------------------------
@@ -134,7 +140,7 @@ class Remote(Vehicle):
             self._connection.claim(self.session, self.mission.name)
             end = time.monotonic() + self.watch.connect_s
             while self._taken is None and time.monotonic() < end:
-                if self._heard_s >= 0 and self._connection.claimed:
+                if self._heard_s >= 0 and self._connection.claimed and self._place_is_plain:
                     break
                 self._listen(_POLL_S)
         except BaseException:
@@ -149,6 +155,17 @@ class Remote(Vehicle):
                 f"the robot at {self.link.address} is taken: {self._unreachable or 'another planner has it'}"
                 "\n  fix:      let the other planner end first; if it has died, try again in a minute"
             )
+        if self._heard_s >= 0 and self._beside is not None:
+            self.close()
+            domain = self.mission.world.domain
+            place = ", ".join(
+                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
+                for axis, x in zip(domain.axes, self._beside.tolist(), strict=True)
+            )
+            raise VehicleError(
+                f"the robot at {self.link.address} reports to be at {place}, far outside of the domain\n"
+                "  fix:      check origin and bearing in [frame], or bring the robot to the start"
+            )
         if self._heard_s < 0:
             self.close()
             raise VehicleError(
@@ -156,6 +173,13 @@ class Remote(Vehicle):
                 + (f"; {self._unreachable}" if self._unreachable else "")
                 + "\n  fix:      start the robot's program, or a simulated one: fieldbo robot --help"
             )
+
+    @property
+    def _place_is_plain(self) -> bool:
+        """Whether the robot is in the domain, or for long enough not; a robot that reports need not say."""
+        if self._beside is None:
+            return self.link.reports or self._filter.reports_positions
+        return time.monotonic() > self._beside_s + _DOUBT_S
 
     def __enter__(self) -> Remote:
         self.connect()
@@ -213,13 +237,17 @@ class Remote(Vehicle):
 
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
         """Continue a run, given all its orders and events; ask the robot about orders that were lost."""
-        self._goals.located &= not orders
+        if orders:
+            self._goals.lose()
         for order in orders:
             self._orders[str(order.id)] = self._with_home(order)
         for event in events:
             if isinstance(event, Observation | Rejected | Lost | Correction) and event.order in self._orders:
                 self._note(event)
         self._filter.resume(orders, events)
+        early, self._early = self._early, []
+        for result in early:
+            self._take_result(result)
         if self._connection is not None:
             for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
                 self._connection.ask(self._goals.id_of(order_id))
@@ -273,19 +301,21 @@ class Remote(Vehicle):
         assert self._under_way is not None
         goal = self._under_way.goal
         if not self.link.follows_routes and self._detector is not None:
-            target = self._detector.target
-            assert target is not None
-            goal = replace(goal, site=target, route=target[None])
+            remaining = self._detector.remaining
+            goal = replace(goal, site=remaining[0], route=remaining)
         self._connection.go(goal)
 
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
         if not (self._resend and self._goals.route_is_known):
             return
-        self._resend = False
-        if self._under_way is not None:
-            self._under_way.goal = self._goal_of(self._under_way.order)
-            self._go_on()
+        self._resend, under_way = False, self._under_way
+        if under_way is None or under_way.given_up:
+            return
+        under_way.goal = self._goal_of(under_way.order)
+        if self._detector is not None:
+            self._detector.reroute(under_way.goal)
+        self._go_on()
 
     def _goal_of(self, order: Order) -> Goal:
         return self._goals.goal(order, self._filter.last_known, self._filter.declared_s(order))
@@ -358,13 +388,16 @@ class Remote(Vehicle):
                 self._settle(Lost(str(self._under_way.order.id), report.why))
             return
         if isinstance(report, Reconnected):
-            self._goals.located, self._resend = False, True
+            self._goals.lose()
+            self._resend = True
             self._send_again_if_due()
             return
         back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
         self._heard_s = now_s
-        if isinstance(report, PositionReport) and not self._filter.is_plausible(report.position):
-            return  # a glitch
+        if isinstance(report, PositionReport):
+            self._check_place(report.position, now_s)
+            if not self._filter.is_plausible(report.position):
+                return  # a glitch
         if self._detector is not None:
             target = self._detector.target
             report = self._detector.process(report, now_s)
@@ -374,22 +407,40 @@ class Remote(Vehicle):
         if back or now_s >= self._telemetry_s + _TELEMETRY_S:
             self._add_telemetry()
 
+    def _check_place(self, position: Array, now_s: float) -> None:
+        """Note a position far outside of the domain, until there is one that is not."""
+        if self._goals.is_beside_domain(position):
+            self._beside_s = now_s if self._beside is None else self._beside_s
+            self._beside = position
+        elif self._filter.is_plausible(position):
+            self._beside = None
+
     def _take(self, report: Report) -> bool:
         """Take a plausible report; return True if it makes the battery known again."""
         match report:
             case PositionReport():
                 self._filter.take_position(report.position)
-                self._goals.located = True
+                if self._under_way is None or self._resend:
+                    self._goals.locate(report.position, self._filter.position)
                 self._send_again_if_due()
             case BatteryReport():
                 return self._filter.take_battery(report)
             case GoalRejected():
                 order_id = self._order_id(report.goal)
                 if order_id is not None and self._is_pending(order_id):
-                    self._settle(Rejected(order_id, report.reason))
+                    self._take_rejection(order_id, report.reason)
             case GoalResult():
                 self._take_result(report)
         return False
+
+    def _take_rejection(self, order_id: str, reason: str) -> None:
+        """Settle a rejected order; one whose route was begun is cut short instead, since something moved."""
+        under_way = self._under_way
+        begun = self._detector is not None and self._detector.on_its_way
+        if begun and under_way is not None and under_way.order.id == order_id:
+            self._give_up(under_way, f"rejected on its way: {reason}")
+        else:
+            self._settle(Rejected(order_id, reason))
 
     def _is_pending(self, order_id: str) -> bool:
         """Return True if the order was sent and is not settled yet."""
@@ -398,6 +449,8 @@ class Remote(Vehicle):
     def _take_result(self, result: GoalResult) -> None:
         """Report each part of a result once, even of an order that was lost."""
         order_id = self._order_id(result.goal)
+        if order_id is None and self._goals.order_of(result.goal) is not None and not self._orders:
+            self._early.append(result)  # it arrived before `resume`
         if order_id is not None and result.corrects:
             self._correct(order_id, result)
             return
@@ -408,6 +461,7 @@ class Remote(Vehicle):
         if result.part in known or (late and not known):  # a repetition, or of an order that was rejected
             return
         if not late:
+            self._goals.lose()
             self._goals.located = self._filter.is_plausible(result.position)
         self._settle(self._filter.observation(self._orders[order_id], result))
 
@@ -446,10 +500,22 @@ class Remote(Vehicle):
             self._give_up(under_way, f"not done in {now_s - under_way.sent_s:.0f} s")
 
     def _check_waiting(self, now_s: float) -> None:
-        """Report the next order as lost if the robot's position, and so a safe route, stays unknown."""
+        """Report the next order as lost if the robot's position, and so a safe route, stays unknown.
+
+        A robot that sends no positions says where it is with the outcome of a goal. Before its first one, it
+        is where the mission starts.
+        """
         if not self._queue or self._goals.route_is_known:
             return
         silent_s, waited_s = now_s - max(self._heard_s, self._waits_since_s), now_s - self._waits_since_s
+        if waited_s > self.watch.silence_s and not self._outcomes and not self._filter.reports_positions:
+            self._goals.located = True
+            return
+        if silent_s <= self.watch.silence_s and now_s >= self._asked_s + self.watch.silence_s / 2:
+            self._asked_s = now_s
+            for order_id in [order_id for order_id in self._outcomes if order_id not in self._settled][-1:]:
+                if self._connection is not None:
+                    self._connection.ask(self._goals.id_of(order_id))
         if silent_s > self.watch.silence_s:
             why = f"no sign of life from the robot for {silent_s:.1f} s"
         elif waited_s > self.watch.least_s:
@@ -462,7 +528,8 @@ class Remote(Vehicle):
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
         under_way = self._under_way
-        self._goals.located &= not isinstance(event, Lost)
+        if isinstance(event, Lost):
+            self._goals.lose()
         self._note(event)
         self._events.append(event)
         if isinstance(event, Observation) and not event.last:

@@ -335,6 +335,11 @@ class ReportFilter:
         return np.where(np.isfinite(reported), np.maximum(variances, reported), variances)
 
     @property
+    def reports_positions(self) -> bool:
+        """Whether the robot has ever reported where it is."""
+        return self._reported is not None
+
+    @property
     def last_known(self) -> Array:
         """Where the robot is (d,), as it last reported, else where its latest order ended."""
         return self.position if self._reported is None else self._reported

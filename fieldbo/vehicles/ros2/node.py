@@ -186,6 +186,7 @@ class ActionGoals:
         self._node, self._name, self._report = node, name, on_report
         self._client = node.register(ros("rclpy.action").ActionClient(node.ros, kind, name))
         self._current: ActionGoal | None = None
+        self._forgotten = False
         self._sent_s = -math.inf
         self._servers: frozenset[bytes] = frozenset()
         self._unanswered = 0  # requests
@@ -193,12 +194,12 @@ class ActionGoals:
 
     @property
     def idle(self) -> bool:
-        """Whether no goal is outstanding."""
-        return self._current is None
+        """Whether no goal is outstanding, or the robot may have forgotten it."""
+        return self._current is None or self._forgotten
 
     def begin(self, goal: ActionGoal) -> None:
         """Send a goal as soon as there is a server; it replaces the current one."""
-        self._current = goal
+        self._current, self._forgotten = goal, False
         self._check()
 
     def send(self, goal: ActionGoal) -> None:
@@ -236,6 +237,7 @@ class ActionGoals:
         unanswered = goal.handle is None and time.monotonic() > self._sent_s + _ANSWER_S
         if goal.sent_to and not servers <= goal.sent_to:
             goal.sent_to |= servers
+            self._forgotten = True
             self._report(Reconnected())
         elif unanswered or not goal.sent_to:
             goal.sent_to, self._sent_s = servers, time.monotonic()

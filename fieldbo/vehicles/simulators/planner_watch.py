@@ -39,8 +39,8 @@ class PlannerWatch:
         goal, silent_s = self._goal, time.monotonic() - self._heard_s
         if goal is None or silent_s < goal.planner_silence_s:
             return None
-        if not len(goal.return_route):
-            self._goal = None
+        if not len(goal.return_route) or not (self._robot.busy or self._robot.has_finished(goal.id)):
+            self._goal = None  # the route home begins where the goal ends
             self._robot.hold()
             return f"no sign of life from the planner for {silent_s:.0f} s: holding"
         if self._robot.busy:

@@ -191,6 +191,12 @@ class Robot:
         """Return True if the goal was answered or is under way."""
         return goal in self._answers or (self._leg is not None and self._leg.goal.id == goal)
 
+    def has_finished(self, goal: str) -> bool:
+        """Return True if the goal was carried out to its end."""
+        return any(
+            isinstance(answer, GoalResult) and answer.complete for answer in self._answers.get(goal, [])
+        )
+
     def tick(self) -> list[Report]:
         """Advance, and return the reports to send; call it often."""
         leg, now = self._leg, time.monotonic()
