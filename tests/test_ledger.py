@@ -647,3 +647,14 @@ def test_a_reserve_that_was_used_is_reported():
         agent.tell(at(order, 1.0, position=[0.0]))
     notes = " ".join(Result.of(agent, reason=order.reason).summary()["notes"])
     assert "of a reserve of 3.0: orders cost more than the margin allows for" in notes
+
+
+def test_a_part_that_comes_after_the_last_one_counts_as_part_of_what_orders_really_take():
+    ledger = Ledger(100.0)
+    for number in range(3):
+        ledger.reserve(f"run/{number}", 10.0)
+        ledger.charge(f"run/{number}", 5.0, settles=True)
+        ledger.charge(f"run/{number}", 10.0, settles=False)
+    assert ledger.left == 55.0
+    assert ledger.held == 0.0
+    assert ledger.overrun == pytest.approx(0.5)

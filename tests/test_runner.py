@@ -672,7 +672,7 @@ def test_a_part_after_the_last_one_is_charged_and_learned_from_but_is_no_step(re
     vehicle = Scripted(
         mission,
         lambda n, event: (
-            [bent(event, part=1), bent(event, part=0, last=False), bent(event, part=0)] if n == 0 else [event]
+            [bent(event, part=1), bent(event, part=0), bent(event, part=0)] if n == 0 else [event]
         ),
     )
     result = run(mission, [vehicle], record)

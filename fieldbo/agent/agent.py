@@ -451,6 +451,8 @@ class Agent:
         if isinstance(event, Observation):
             if (event.order, event.part) in self._parts_seen:
                 return
+            if self._settled.get(event.order) is Observation:  # late data settles nothing again
+                event = replace(event, last=False)
             self._observed(event)
         elif isinstance(event, Rejected | Lost):
             if event.order not in self.vehicles[vehicle].ledger.reserved:
