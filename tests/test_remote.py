@@ -728,7 +728,7 @@ def among_obstacles():
 def test_a_robot_without_positions_is_asked_where_a_lost_order_ended():
     there, back = Query([4.0, 0.0], id="run/0"), Query([0.0, 1.0], id="run/1")
     watch = replace(QUICK, least_s=2.0)
-    vehicle = remote("silent:0:0.6", mission=among_obstacles(), watch=watch)
+    vehicle = remote("silent:0:0.45", mission=among_obstacles(), watch=watch)
     sent = []
     with vehicle:
         wire = vehicle.link.wires[0]

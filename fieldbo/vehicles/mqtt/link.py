@@ -481,8 +481,8 @@ class Codec:
         if body.get("position") is not None:
             reports.append(PositionReport(self.site(body["position"])))
         battery = {"share": body.get("battery_share"), "amount": body.get("battery")}
-        if any(value is not None for value in battery.values()):
-            given = {key: number_if_given(value) for key, value in battery.items()}
+        given = {key: number_if_given(value) for key, value in battery.items() if value is not None}
+        if given:
             reports.append(BatteryReport(**given))
         return reports
 

@@ -392,7 +392,7 @@ class ReportFilter:
     def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> tuple[float, bool]:
         """Return the cost, and whether it is an estimate.
 
-        As reported if plausible; otherwise the larger of the declared cost and what the battery lost.
+        As reported if plausible; otherwise the declared cost, or what the battery lost if that is clearly more.
         """
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
@@ -418,7 +418,8 @@ class ReportFilter:
             return drained
         whole = isinstance(order, Query) and result.complete
         declared = self._price(order, leg.number, position, whole=whole)
-        return declared if math.isnan(drained) else max(declared, drained)
+        # A difference within the accuracy of the reports shows nothing.
+        return drained if drained > declared + self._gauge.accuracy else declared
 
     def _price(self, order: Order, count: int, end: Array | None, *, whole: bool) -> float:
         """Return the declared cost of an order up to `end`, with its sample if `whole`.

@@ -33,7 +33,7 @@ from fieldbo.world.world import World, driven
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
 
-_NEXT_TARGET_S = 0.3
+_NEXT_TARGET_S = 0.8
 """How long a robot that streams waits for another target before it samples, by this machine's clock."""
 
 
