@@ -392,7 +392,7 @@ class ReportFilter:
     def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> tuple[float, bool]:
         """Return the cost, and whether it is an estimate.
 
-        As reported if plausible; otherwise the declared cost, or what the battery lost if that is clearly more.
+        As reported if plausible; otherwise the declared cost, or what the battery lost if clearly more.
         """
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
