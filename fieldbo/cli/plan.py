@@ -74,7 +74,8 @@ def plan(
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
-    from fieldbo.vehicles.mavlink.geofence import check_geofence, geofence
+    from fieldbo.vehicles.mavlink.fence_check import check_geofence
+    from fieldbo.vehicles.mavlink.geofence import geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
     from fieldbo.vehicles.mavlink.settings import located
 

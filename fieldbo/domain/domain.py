@@ -342,6 +342,22 @@ class Domain:
         """
         return self._space.beyond(points)
 
+    def around(self, points: ArrayLike, fraction: float) -> Mask:
+        """Return a mask (n,) of the points (n, d) in the domain's box, enlarged by a fraction of its extent.
+
+        Where all axes have one unit, the extent is that of the longest axis. NaN and infinity are outside.
+
+        Examples
+        --------
+        >>> river = Domain.box([Axis("x", "m", 0, 100), Axis("y", "m", 0, 2)], 8)
+        >>> river.around([[104.0, -3.0], [110.0, 1.0]], 0.05)
+        array([ True, False])
+        """
+        x = np.atleast_2d(np.asarray(points, dtype=float))
+        alike = len({axis.unit for axis in self.axes}) == 1
+        reach = fraction * (self.extent.max() if alike else np.where(self.extent > 0.0, self.extent, np.inf))
+        return np.asarray(((x >= self.low - reach) & (x <= self.high + reach)).all(axis=1))
+
     def clipped(self, points: Array) -> Array:
         """Return points (n, d) or a point (d,), clipped to the ends of the axes."""
         return np.clip(points, self.low, self.high)

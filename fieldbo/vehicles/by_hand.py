@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.chain import Modular
@@ -278,6 +279,8 @@ class ByHand(Vehicle):
         position = self._ask_settings(query) if self._cell else self._ask_position(query)
         if position is None:
             return Rejected(str(query.id), "skipped by hand")
+        if planned is not None and not np.array_equal(position, query.site, equal_nan=True):
+            planned = planned if self._cell else self._declared(query, position)
         value = self._talk.ask(f"  {self.world.quantity.label}", self._reading)
         if value is None:
             return Rejected(str(query.id), "skipped by hand")
@@ -296,6 +299,12 @@ class ByHand(Vehicle):
             cost=cost,
             position=position,
         )
+
+    def _declared(self, query: Query, position: Array) -> float | None:
+        """Return the declared cost of a query that was carried out elsewhere; None if there is no route."""
+        cost = self.world.cost
+        price = float(cost.to(self.position, position[None], query.controls, query.level)[0])
+        return price if math.isfinite(price) else None
 
     def _ask_position(self, query: Query) -> Array | None:
         """Ask for the position (d,); None for 'skip'."""
@@ -381,6 +390,10 @@ class ByHand(Vehicle):
         site = np.array([number_in(p) for p in parts_of(text, [a.name for a in domain.axes])])
         if domain.beyond(site).any():  # a position within an obstacle's clearance is plausible
             self._talk.doubt(f"{site.tolist()} is outside the domain ({names})")
+        elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
+            self._talk.doubt(f"{site.tolist()} is inside {solid.name}")
+        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site):
+            self._talk.doubt(f"{site.tolist()} is outside the outline, or in one of its holes")
         return site
 
 

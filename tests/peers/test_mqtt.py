@@ -753,7 +753,9 @@ def test_a_claim_of_a_planner_that_never_speaks_is_taken_over(tmp_path, boat):
         publish("planner", {"online": True, "session": "dead"}, retain=True)
         with load_vehicle(str(boat), mission) as vehicle:
             vehicle.send(Query([10.0, 0.0], id="run/0"))
-            until(lambda: any(isinstance(one, Observation) for one in vehicle.events(0.1)))
+            seen = until(lambda: [one for one in vehicle.events(0.1) if isinstance(one, Observation)])
+
+    assert [one.order for one in seen] == ["run/0"]
 
 
 def test_a_claim_survives_what_anyone_publishes_over_it(tmp_path, boat):

@@ -27,7 +27,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
 from fieldbo.domain.obstacles import MITRE, Obstacle
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.fence import Fence
 
@@ -37,8 +37,6 @@ ROOM_M = 0.05
 _ROUNDING_M = 0.05  # points this close to the fence are inside
 _STRAIGHT_M, _STRAIGHT_DEGREES = 1000.0, 0.01  # edges up to this long are straight in metres and in degrees
 _MOST_PIECES = 2000  # of a polygon's edge
-_MOST_TRIPS = 200  # home that are checked
-_MOST_NAMES = 3  # of exclusions that are listed
 _ARCS = 16  # straight pieces per quarter of a circle
 _AREA = "a fence from the world's outline and the vehicle file's [link] fence with one common area"
 
@@ -259,11 +257,16 @@ def geofence(mission: Mission, ground: Ground, extra: Fence | None) -> GeoFence:
     return GeoFence(ground, zones, extra, left_out)
 
 
+def room_m(domain: Domain) -> float:
+    """Return how far the fence is from routes along the edge of the clearance, in metres."""
+    return max(domain.clearance / 2.0, ROOM_M)
+
+
 def _of_world(
     domain: Domain, ground: Ground, flat: list[int]
 ) -> tuple[BaseGeometry, list[tuple[str, BaseGeometry]], tuple[str, ...]]:
     """Return the inclusion and the named exclusions of a world in local metres, and what is left out."""
-    room = max(domain.clearance / 2.0, ROOM_M)
+    room = room_m(domain)
     if domain.outline is None:
         whole = _grown(shapely.box(*domain.low[flat], *domain.high[flat]), room)
     else:
@@ -354,94 +357,3 @@ def _east_north(places: Any, ground: Ground) -> Array:
     """Return places (n, 2) of latitude and longitude in local metres (n, 2)."""
     rows = np.asarray(places, dtype=float).reshape(-1, 2)
     return ground.metres(np.column_stack([rows, np.zeros(len(rows))]))[:, :2]
-
-
-# -- contradictions ----------------------------------------------------------------------------------------
-
-
-def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
-    """Return warnings about sites that a fence excludes.
-
-    Raises
-    ------
-    InputError
-        The fence excludes a start, a home, all sites, or the trip from a start home.
-    """
-    ground, world = fence.ground, mission.world
-    for spec in mission.vehicles:
-        for name, place in (("start", spec.start), ("home", spec.home)):
-            if place is not None and (why := fence.objection(ground.geodetic(place)[0])) is not None:
-                raise _contradiction(f"the {name} {place.tolist()} is not allowed: {why}", name)
-        if (why := _objection_home(fence, mission, spec.start, spec.home)) is not None:
-            raise _contradiction(f"the fence allows no trip home from the start: {why}", "trip home")
-    sites = world.domain.sites
-    inside = fence.holds(ground.geodetic(sites))
-    if not inside.any():
-        raise _contradiction(f"the fence excludes all {counted(len(inside), 'site')}", "sites")
-    if inside.all():
-        return []
-    warnings = [
-        f"the fence excludes {int((~inside).sum())} of {len(inside)} sites: orders to them will be rejected"
-    ]
-    some = sites[inside][:: 1 + int(inside.sum()) // _MOST_TRIPS]
-    cut_off = [
-        site
-        for site in some
-        for spec in mission.vehicles
-        if _objection_home(fence, mission, site, spec.home) is not None
-    ]
-    if cut_off:
-        warnings.append(f"the trip home leaves the fence from some sites, such as {cut_off[0].tolist()}")
-    return warnings
-
-
-def _contradiction(problem: str, what: str) -> InputError:
-    return InputError(
-        problem,
-        expected=f"a fence around the {what}",
-        where="link.fence",
-        fix="enlarge the fence of the vehicle file, or correct the origin in [frame]",
-    )
-
-
-def _objection_home(fence: GeoFence, mission: Mission, site: Array, home: Array | None) -> str | None:
-    """Return why the trip home from a site (d,) must not be taken; None if it may, or there is no home."""
-    if home is None:
-        return None
-    places = fence.ground.geodetic(mission.world.cost.path(site, home))
-    return fence.objection_on(places[1:], places[0])
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
-
-
-def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[str]:
-    """Return a fence in words, and warnings."""
-    clearance, unit = mission.world.domain.clearance, mission.world.domain.axes[0].unit
-    exclusions = [zone.name for zone in fence.zones if not zone.inclusion]
-    parts = []
-    if fence.inclusion is not None:
-        parts.append(f"inclusion of {fence.inclusion.shape(fence.ground).area:.0f} m2")
-        named = f" ({_few(exclusions)})" if exclusions else ""
-        parts.append(counted(len(exclusions), "exclusion") + named)
-        room = max(clearance / 2, ROOM_M)
-        parts.append(f"{room:g} {unit} from routes, which keep a clearance of {clearance:g} {unit}")
-    limits = [
-        f"{word} {value:g} m"
-        for word, value in (("from", fence.limits.lowest), ("up to", fence.limits.highest))
-        if math.isfinite(value)
-    ]
-    parts += [f"altitudes {' '.join(limits)}"] if limits else []
-    use = "uploaded before the first order" if upload else "only compared with the vehicle's own"
-    lines = [f"  fence     {', '.join(parts) or 'none'}; {use}"]
-    if fence.left_out:
-        missing = f"{counted(len(fence.left_out), 'obstacle')} ({_few(fence.left_out)})"
-        lines.append(f"  fence     without {missing}: a fence on the ground cannot express them")
-    warnings = check_geofence(fence, mission)
-    if upload and clearance == 0.0 and fence.zones:
-        warnings.append(
-            "without a clearance, the smallest error of position on an edge of the world breaks the fence: "
-            "set clearance and outline in [domain]"
-        )
-    return lines + [f"warning: {warning}" for warning in warnings]

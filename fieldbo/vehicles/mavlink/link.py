@@ -13,7 +13,8 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
-from fieldbo.vehicles.mavlink.geofence import check_geofence, geofence
+from fieldbo.vehicles.mavlink.fence_check import check_geofence
+from fieldbo.vehicles.mavlink.geofence import geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Connection, Link, OnReport

@@ -149,6 +149,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mqtt.client import Broker, MqttClient, Presence
 from fieldbo.vehicles.remote.claim import BEAT_S, Claim
+from fieldbo.vehicles.remote.gauge import number as number_or_unusable
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,
@@ -481,7 +482,7 @@ class Codec:
         if body.get("position") is not None:
             reports.append(PositionReport(self.site(body["position"])))
         battery = {"share": body.get("battery_share"), "amount": body.get("battery")}
-        given = {key: number_if_given(value) for key, value in battery.items() if value is not None}
+        given = {key: number_or_unusable(value) for key, value in battery.items() if value is not None}
         if given:
             reports.append(BatteryReport(**given))
         return reports
@@ -502,7 +503,7 @@ class Codec:
             ),
             values=np.array([number(reading.get("value")) for reading in readings]),
             seconds=np.array([number(reading.get("seconds")) for reading in readings]),
-            cost=number_if_given(body.get("cost")),
+            cost=number_or_unusable(body.get("cost")),
             duration_s=number(body.get("duration_s")),
             part=whole(body, "part"),
             last=flag(body, "last", True),
@@ -568,20 +569,6 @@ def number(given: Any) -> float:
     """
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     return float(given) if is_number and abs(given) <= sys.float_info.max else math.nan
-
-
-def number_if_given(given: Any) -> float:
-    """Return a number of a message that may lack it: NaN if it does, infinity for anything else.
-
-    What is given but cannot be used thus differs from what is unknown: it is doubted.
-
-    Examples
-    --------
-    >>> number_if_given(3), number_if_given(None), number_if_given("3"), number_if_given(10**400)
-    (3.0, nan, inf, inf)
-    """
-    value = number(given)
-    return math.inf if given is not None and math.isnan(value) else value
 
 
 def or_null(value: float) -> float | None:

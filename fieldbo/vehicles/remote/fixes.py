@@ -51,11 +51,8 @@ class Fixes(Generic[Place]):
     """
 
     def __init__(self, mission: Mission) -> None:
-        domain = mission.world.domain
-        extent, alike = domain.extent, len({axis.unit for axis in domain.axes}) == 1
-        beside = _BESIDE * (extent.max() if alike else np.where(extent > 0.0, extent, np.inf))
-        self._low, self._high = domain.low - beside, domain.high + beside
-        self._scale = np.where(extent > 0.0, extent, np.inf)
+        self._domain = mission.world.domain
+        self._scale = np.where(self._domain.extent > 0.0, self._domain.extent, np.inf)
         self._speed = _FASTER * _top_speed(mission, self._scale)
         self._fixes: deque[tuple[float, Array, Place]] = deque(maxlen=_KEPT)
 
@@ -70,7 +67,7 @@ class Fixes(Generic[Place]):
         now_s : float, optional
             By default the monotonic clock.
         """
-        if not ((site >= self._low) & (site <= self._high)).all():  # NaN neither
+        if not self._domain.around(site, _BESIDE)[0]:
             return
         now_s = time.monotonic() if now_s is None else now_s
         self._fixes.append((now_s, site / self._scale, place))

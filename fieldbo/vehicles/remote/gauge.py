@@ -209,12 +209,12 @@ def number(reported: object) -> float:
 
     Examples
     --------
-    >>> number(3), number(None), number("much"), number(True)
-    (3.0, nan, inf, inf)
+    >>> number(3), number(None), number("3"), number(True), number(10**400)
+    (3.0, nan, inf, inf, inf)
     """
     if reported is None:
         return math.nan
     try:
-        return math.inf if isinstance(reported, bool) else float(reported)  # type: ignore[arg-type]
+        return math.inf if isinstance(reported, bool | str) else float(reported)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return math.inf

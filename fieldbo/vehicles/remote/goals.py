@@ -133,16 +133,13 @@ class Goals:
 
     def is_beside_domain(self, position: Array) -> bool:
         """Return True if a reported place lies far outside of the domain: no route from there is safe."""
-        domain = self._domain
-        if np.shape(position) != (domain.dimension,) or not np.issubdtype(
-            np.asarray(position).dtype, np.number
-        ):
+        domain, outline = self._domain, self._domain.outline
+        is_numeric = np.issubdtype(np.asarray(position).dtype, np.number)
+        if np.shape(position) != (domain.dimension,) or not is_numeric:
             return False
-        slack = _BESIDE * domain.extent
-        if ((position < domain.low - slack) | (position > domain.high + slack)).any():
-            return True
-        outline = domain.outline
-        return outline is not None and bool(shapely.distance(outline, shapely.Point(position)) > slack.max())
+        if outline is None:
+            return not domain.around(position, _BESIDE)[0]
+        return bool(shapely.distance(outline, shapely.Point(position)) > _BESIDE * domain.extent.max())
 
     def lose(self) -> None:
         """Forget where the robot is."""

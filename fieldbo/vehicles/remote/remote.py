@@ -126,12 +126,13 @@ class Remote(Vehicle):
         return self.link.address
 
     def connect(self) -> None:
-        """Open the link and wait for the robot's first sign of life.
+        """Open the link and wait for the robot's first sign of life, and of where it is if it streams that.
 
         Raises
         ------
         VehicleError
-            The middleware is not available, no robot answers, or another planner has claimed it.
+            The middleware is not available, no robot answers, its position is unknown or far outside of the
+            domain, or another planner has claimed it.
         """
         if self._connection is not None:
             return
@@ -166,6 +167,13 @@ class Remote(Vehicle):
             raise VehicleError(
                 f"the robot at {self.link.address} reports to be at {place}, far outside of the domain\n"
                 "  fix:      check origin and bearing in [frame], or bring the robot to the start"
+            )
+        if self._heard_s >= 0 and not (self.link.reports or self._filter.reports_positions):
+            self.close()
+            raise VehicleError(
+                f"the robot at {self.link.address} has not reported its position in "
+                f"{self.watch.connect_s:g} s\n"
+                "  fix:      wait until it has a position, or look at the names in [link]"
             )
         if self._heard_s < 0:
             self.close()
@@ -514,7 +522,8 @@ class Remote(Vehicle):
         if not self._queue or self._goals.route_is_known:
             return
         silent_s, waited_s = now_s - max(self._heard_s, self._waits_since_s), now_s - self._waits_since_s
-        if waited_s > self.watch.silence_s and not self._outcomes and not self._filter.reports_positions:
+        never_located = self._beside is None and not (self._outcomes or self._filter.reports_positions)
+        if never_located and self.link.reports and waited_s > self.watch.silence_s:
             self._goals.located = True
             return
         if silent_s <= self.watch.silence_s and now_s >= self._asked_s + self.watch.silence_s / 2:

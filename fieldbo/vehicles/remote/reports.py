@@ -2,8 +2,8 @@
 
 A robot's numbers may be anything. A position far from the domain is a glitch: the last plausible one stands.
 A reading that is not a number, or outside the bounds in the vehicle file, has failed. A cost or a duration
-that is missing or impossible is computed here instead: a cost as the larger of the declared one and what the
-battery lost. What is not believed is reported as a doubt, with the next event.
+that is missing or impossible is computed here instead: a cost as declared, or as what the battery lost if
+that is clearly more. What is not believed is reported as a doubt, with the next event.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark, number
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
+
+_REACH = 1.0
+"""A position may lie this far outside of the domain, as a fraction of its extent."""
 
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""
@@ -350,38 +353,32 @@ class ReportFilter:
             site = np.asarray(position, dtype=float)
         except (TypeError, ValueError):
             return False
-        if site.shape != (self.domain.dimension,) or not np.isfinite(site).all():
-            return False
-        extent, axes = self.domain.extent, self.domain.axes
-        alike = len({axis.unit for axis in axes}) == 1
-        reach = extent.max() if alike else np.where(extent > 0.0, extent, np.inf)
-        return bool(((site >= self.domain.low - reach) & (site <= self.domain.high + reach)).all())
+        return site.shape == (self.domain.dimension,) and bool(self._are_plausible(site[None])[0])
 
-    def _snapped(self, position: Array, target: Array | None) -> Array:
-        """Return the target if the position is within the reports' accuracy of it, else the position."""
-        site = np.asarray(position, dtype=float)
+    def _are_plausible(self, sites: Array) -> Mask:
+        return self.domain.around(sites, _REACH)
+
+    def _snapped(self, positions: Array, target: Array | None) -> Array:
+        """Return positions (..., d), or the target for those within the reports' accuracy of it."""
+        sites = np.asarray(positions, dtype=float)
         if target is None:
-            return site
-        requested = np.where(np.isnan(target), site, target)
-        near = np.abs(site - requested) <= np.asarray(self.settings.reports.accuracy)
-        return np.asarray(requested) if near.all() else site
+            return sites
+        requested = np.where(np.isnan(target), sites, target)
+        near = np.abs(sites - requested) <= np.asarray(self.settings.reports.accuracy)
+        return np.where(near.all(axis=-1, keepdims=True), requested, sites)
 
     def _readings(self, order: Order, result: GoalResult, position: Array) -> tuple[Array, Array]:
         """Return where readings were taken (k, d) and their values (k,), NaN where a reading is implausible.
 
         k = 0 if the numbers of sites and values differ.
         """
-        reports, dimension = self.settings.reports, self.domain.dimension
-        values = np.array(result.values, dtype=float).ravel()
+        dimension, values = self.domain.dimension, self.believable(result.values)
         if np.size(result.sites) != len(values) * dimension:
             values = np.empty(0)
         sites = np.array(result.sites, dtype=float).ravel()[: len(values) * dimension].reshape(-1, dimension)
-        for k, site in enumerate(sites):
-            plausible = self.is_plausible(site)
-            sites[k] = self._snapped(site, order.site) if plausible else position
-            if not (plausible and reports.low <= values[k] <= reports.high and math.isfinite(values[k])):
-                values[k] = math.nan
-        return sites, values
+        plausible = self._are_plausible(sites)
+        sites = np.where(plausible[:, None], self._snapped(sites, order.site), position)
+        return sites, np.where(plausible, values, math.nan)
 
     def believable(self, values: Array) -> Array:
         """Return reported readings (k,), NaN where one is implausible."""
@@ -409,7 +406,7 @@ class ReportFilter:
         return estimate, True
 
     def _estimate(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
-        """Return what a part cost: the larger of the declared cost and what the battery lost."""
+        """Return what a part cost: as declared, or what the battery lost if that is clearly more."""
         if leg.settled:  # a part that came after the last one
             return max(0.0, leg.at_most / (1.0 + self.spec.margin) - leg.charged)
         before, now = leg.battery.remaining, self._gauge.remaining(clock_s())
