@@ -14,10 +14,8 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import threading
-import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,6 +27,7 @@ import shapely
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import many_worlds
+from direct_link import Guided, Near
 
 from fieldbo.belief.question import LevelSet
 from fieldbo.costs.transect import Transect
@@ -36,7 +35,6 @@ from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
-from fieldbo.vehicles.remote.link import Connection, GoalResult, Link, Reading
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
 from fieldbo.vehicles.simulators import Fault, Robot
@@ -45,77 +43,6 @@ from fieldbo.vehicles.simulators import robot as robot_module
 SPEEDUP = 1e5
 TICK_S = 0.001
 FAULTS = ("refuse", "stuck", "twice", "late", "silent")
-
-
-class Wire(Connection):
-    """A robot in its own thread, connected directly; a streaming one receives places and sends readings."""
-
-    def __init__(self, robot: Robot, on_report, streams: bool, short: float) -> None:
-        self.robot, self.on_report, self.streams, self.count = robot, on_report, streams, 0
-        self.short = short
-        self._lock, self._open = threading.Lock(), True
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self):
-        while self._open:
-            with self._lock:
-                for report in self.robot.tick():
-                    if not (self.streams and isinstance(report, GoalResult)):
-                        self.on_report(report)
-                if self.streams and not math.isnan(self.robot.reading):
-                    self.on_report(Reading(self.robot.reading))
-            time.sleep(TICK_S)
-
-    def go(self, goal):
-        with self._lock:
-            if self.streams:
-                self.count += 1
-                self.robot.go_to(f"target {self.count}", self._reached(goal.site), 1e-9)
-            else:
-                self.robot.go(goal)
-
-    def _reached(self, target):
-        """Return where a robot stops that is content to be near."""
-        gap = target - self.robot.position
-        length = np.linalg.norm(gap)
-        return target - gap * min(1.0, self.short / length) if length > 0 else target
-
-    def cancel(self, goal):
-        with self._lock:
-            self.robot.hold() if self.streams else self.robot.cancel(goal)
-
-    def hold(self, *_):
-        with self._lock:
-            self.robot.hold()
-
-    def ask(self, goal):
-        with self._lock:
-            self.robot.ask(goal)
-        return not self.streams
-
-    def close(self):
-        self._open = False
-        self._thread.join()
-
-
-@dataclass(frozen=True)
-class Near(Link):
-    """A robot in this process that reports."""
-
-    robot: Robot
-    short: float = 0.0
-    address = "here"
-
-    def open(self, mission, ground, on_report):
-        return Wire(self.robot, on_report, not self.reports, self.short)
-
-
-class Streaming(Near):
-    """A robot in this process that streams, and receives one point at a time."""
-
-    reports = False
-    follows_routes = False
 
 
 def mission_of(seed: int) -> Mission | None:
@@ -140,7 +67,8 @@ def drive(mission: Mission, seed: int, folder: Path, short: float = 0.0) -> np.n
     kinds = [str(kind) for kind in rng.choice(FAULTS, number, replace=False)]
     faults = [Fault(kind, int(rng.integers(0, 5)), amounts.get(kind, math.nan)) for kind in kinds]
     robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=SPEEDUP, faults=faults)
-    link = Near(robot) if seed % 2 and not short else Streaming(robot, short)
+    kind = Near if seed % 2 and not short else Guided
+    link = kind(robot, TICK_S, short)
     settings = VehicleFile.model_construct(
         format=1,
         title="",
