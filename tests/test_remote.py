@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from direct_link import Near, Streaming, Wire
 
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
@@ -17,12 +18,10 @@ from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemet
 from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
-    Connection,
     Goal,
     GoalRejected,
     GoalResult,
     Heartbeat,
-    Link,
     PositionReport,
     Reading,
     Reconnected,
@@ -34,70 +33,6 @@ from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleF
 from fieldbo.vehicles.simulators import Fault, Robot
 
 QUICK = Watch(silence_s=0.3, connect_s=0.5, patience=3.0, least_s=0.6)
-
-
-class Wire(Connection):
-    """A robot in its own thread, connected directly."""
-
-    def __init__(self, robot, hear, streams=False):
-        self.robot, self.hear, self.streams = robot, hear, streams
-        self.cut = False
-        self._lock = threading.Lock()
-        self._open = True
-        self._thread = threading.Thread(target=self._tick, daemon=True)
-        self._thread.start()
-
-    def _tick(self):
-        while self._open:
-            with self._lock:
-                for signal in self.robot.tick():
-                    if not self.cut and not (self.streams and isinstance(signal, GoalResult)):
-                        self.hear(signal)
-                if self.streams and not self.cut and not math.isnan(self.robot.reading):
-                    self.hear(Reading(self.robot.reading))
-            time.sleep(0.005)
-
-    def _ordered(self, act, *args):
-        if not self.cut:
-            with self._lock:
-                act(*args)
-
-    def go(self, goal):
-        self._ordered(self.robot.go, goal)
-
-    def cancel(self, goal):
-        self._ordered(self.robot.cancel, goal)
-
-    def hold(self):
-        self._ordered(self.robot.hold)
-
-    def ask(self, goal):
-        self._ordered(self.robot.ask, goal)
-        return True
-
-    def close(self):
-        self._open = False
-        self._thread.join()
-
-
-@dataclass(frozen=True)
-class Near(Link):
-    """A robot in this process."""
-
-    robot: Robot
-    address = "here"
-
-    def open(self, mission, ground, hear):
-        self.wires.append(Wire(self.robot, hear, not self.reports))
-        return self.wires[-1]
-
-    @property
-    def wires(self):
-        return self.__dict__.setdefault("_wires", [])
-
-
-class Streaming(Near):
-    reports = False
 
 
 SETTINGS = VehicleFile.model_construct(
@@ -161,6 +96,16 @@ def test_an_observation_has_the_site_time_and_cost_of_the_simulation():
     assert seen.cost == pytest.approx(cost, rel=1e-12)
     assert seen.time_s == pytest.approx(seconds, abs=1.0)
     assert np.array_equal(seen.sites, [[2.0, 1.0]])
+
+
+def test_a_reading_from_before_an_order_is_no_answer_to_it():
+    with remote(link=Streaming) as vehicle:
+        values = []
+        for k in range(3):
+            vehicle.send(replace(QUERY, id=f"run/{k}"))
+            values += settled(vehicle, f"run/{k}").values.tolist()
+            time.sleep(0.2)  # the robot stays at the site and repeats its reading meanwhile
+    assert len(set(values)) == 3
 
 
 def test_telemetry_follows_each_observation():
@@ -600,7 +545,7 @@ class Mute(Wire):
 
 class Muted(Near):
     def open(self, mission, ground, hear):
-        self.wires.append(Mute(self.robot, hear))
+        self.wires.append(Mute(self, hear))
         return self.wires[-1]
 
 

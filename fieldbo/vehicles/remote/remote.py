@@ -100,7 +100,7 @@ class Remote(Vehicle):
         self._goals = Goals(mission, number, session, settings.watch, settings.arrival)
         detector = ArrivalDetector(settings.arrival, link.follows_routes, self._goals.is_free)
         self._detector = None if link.reports else detector
-        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[tuple[float, Report]] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
         self._outcomes: dict[str, list[Event]] = {}
@@ -137,7 +137,7 @@ class Remote(Vehicle):
         if self._connection is not None:
             return
         self._taken = None
-        self._connection = self.link.open(self.mission, self.ground, self._reports.put)
+        self._connection = self.link.open(self.mission, self.ground, self._hear)
         try:
             self._connection.claim(self.session, self.mission.name)
             end = time.monotonic() + self.watch.connect_s
@@ -279,6 +279,7 @@ class Remote(Vehicle):
             return
         self._orders[order_id] = self._with_home(order)
         self._queue.append(self._orders[order_id])
+        self._listen(0.0)  # what came before is no answer to this order
         self._send_next()
 
     @property
@@ -382,18 +383,22 @@ class Remote(Vehicle):
                 events, self._events = self._events, []
                 return events
 
+    def _hear(self, report: Report) -> None:
+        """Keep a report until it is processed; called from the link's thread."""
+        self._reports.put((time.monotonic(), report))
+
     def _listen(self, wait_s: float) -> None:
         """Process the reports that have arrived; wait for the first."""
         try:
-            report = self._reports.get(timeout=wait_s) if wait_s > 0 else self._reports.get_nowait()
+            heard = self._reports.get(timeout=wait_s) if wait_s > 0 else self._reports.get_nowait()
             while True:
-                self._process(report)
-                report = self._reports.get_nowait()
+                self._process(*heard)
+                heard = self._reports.get_nowait()
         except queue.Empty:
             return
 
-    def _process(self, report: Report) -> None:
-        now_s = time.monotonic()
+    def _process(self, now_s: float, report: Report) -> None:
+        """Process a report that arrived at `now_s`."""
         if isinstance(report, Unreachable):
             self._unreachable = report.why
             self._taken = report if isinstance(report, Taken) else self._taken
