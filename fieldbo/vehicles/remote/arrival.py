@@ -44,6 +44,7 @@ class ArrivalDetector:
         self._points: list[Array] = []
         self._passed = False
         self._began_s = self._dwell_s = 0.0
+        self._sent_s = -math.inf
         self._arrived_s: float | None = None
         self._closest, self._closest_s = math.inf, 0.0
         self._position: Array | None = None
@@ -62,6 +63,10 @@ class ArrivalDetector:
         """Continue with the same goal on another route."""
         self._goal, self._arrived_s, self._closest, self._values = goal, None, math.inf, []
         self._points = [*goal.route[:-1], goal.site] if not self._follows_routes else [goal.site]
+
+    def note_sent(self, now_s: float) -> None:
+        """Note that the target has been sent: what the robot reported before says nothing about its arrival."""
+        self._sent_s = now_s
 
     @property
     def on_its_way(self) -> bool:
@@ -83,6 +88,9 @@ class ArrivalDetector:
         goal = self._goal
         if isinstance(report, PositionReport):
             self._position = report.position
+        if now_s < self._sent_s:
+            return report
+        if isinstance(report, PositionReport):
             if goal is not None and self._abandoned:
                 return replace(self._result(goal, [], now_s), complete=False)
             if goal is not None and self._arrived_s is None:

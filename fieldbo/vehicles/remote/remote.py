@@ -279,7 +279,6 @@ class Remote(Vehicle):
             return
         self._orders[order_id] = self._with_home(order)
         self._queue.append(self._orders[order_id])
-        self._listen(0.0)  # what came before is no answer to this order
         self._send_next()
 
     @property
@@ -318,6 +317,8 @@ class Remote(Vehicle):
             remaining = self._detector.remaining
             goal = replace(goal, site=remaining[0], route=remaining)
         self._connection.go(goal)
+        if self._detector is not None:
+            self._detector.note_sent(time.monotonic())
 
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
