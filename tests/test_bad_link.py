@@ -29,7 +29,7 @@ from fieldbo.results.result import Result
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import Interrupted, resume, run
 from fieldbo.testing import small_mission
-from fieldbo.vehicles.mqtt.link import Codec
+from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote import reports
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult, Heartbeat, Link
 from fieldbo.vehicles.remote.remote import Remote

@@ -24,7 +24,7 @@ from fieldbo.runs.runner import Interrupted, resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import parts_of
-from fieldbo.vehicles.mqtt.link import Codec
+from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote.link import Connection, Goal, GoalResult, Heartbeat, Link, Unreachable
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch

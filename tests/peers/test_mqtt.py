@@ -28,7 +28,8 @@ from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import LoadedVehicleFile, for_new_run, load_vehicle, vehicle_of
 from fieldbo.vehicles.mqtt.client import MqttClient
-from fieldbo.vehicles.mqtt.link import Codec, Mqtt, json_object
+from fieldbo.vehicles.mqtt.link import Mqtt
+from fieldbo.vehicles.mqtt.protocol import Codec, json_object
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Goal,

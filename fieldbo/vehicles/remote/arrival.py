@@ -65,7 +65,7 @@ class ArrivalDetector:
         self._points = [*goal.route[:-1], goal.site] if not self._follows_routes else [goal.site]
 
     def note_sent(self, now_s: float) -> None:
-        """Note that the target has been sent: what the robot reported before says nothing about its arrival."""
+        """Note that the target was sent: what the robot reported before says nothing about arrival."""
         self._sent_s = now_s
 
     @property

@@ -1,4 +1,4 @@
-"""The simulated robot on MQTT; `fieldbo.vehicles.mqtt.link` describes the protocol."""
+"""The simulated robot on MQTT; `fieldbo.vehicles.mqtt.protocol` describes the protocol."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mqtt.client import MqttClient, Presence
-from fieldbo.vehicles.mqtt.link import (
+from fieldbo.vehicles.mqtt.link import Mqtt
+from fieldbo.vehicles.mqtt.protocol import (
     TO_ROBOT,
     Codec,
-    Mqtt,
     flag,
     goal_id,
     json_object,
