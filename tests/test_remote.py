@@ -662,8 +662,8 @@ def test_a_late_part_of_unknown_cost_charges_no_more_than_the_order_was_declared
 # -- among obstacles -------------------------------------------------------------------------------------
 
 
-def among_obstacles():
-    pillar = Obstacle("pillar", (1.5, -1.0), (2.5, 3.0))
+def among_obstacles(below=-1.0):
+    pillar = Obstacle("pillar", (1.5, below), (2.5, 3.0))
     axes = [Axis("x", "m", 0, 4), Axis("y", "m", 0, 4)]
     domain = Domain.grid(axes, (5, 5), obstacles=[pillar])
     world = replace(small_world(), domain=domain, start=np.zeros(2), cost=Euclidean(sampling=0.5))
@@ -690,6 +690,19 @@ def test_a_robot_without_positions_is_asked_where_a_lost_order_ended():
     assert isinstance(seen, Observation)
     route = np.vstack([[4.0, 0.0], sent[-1].route])
     assert [p.tolist() for p in route] == [[4.0, 0.0], [2.5, 3.0], [1.5, 3.0], [0.0, 1.0]]
+
+
+def test_a_robot_beside_the_domain_and_behind_an_obstacle_is_sent_nowhere():
+    vehicle, sent = remote(link=Streaming, mission=among_obstacles(below=-0.1)), []
+    vehicle.link.robot.position = np.array([2.0, -0.15])
+    with vehicle:
+        vehicle.link.wires[0].go = sent.append
+        vehicle.send(Query([1.0, 0.0], id="run/0"))
+        lost = settled(vehicle, "run/0")
+
+    why = "no safe route from where the robot is: pillar lies between the robot and the domain"
+    assert lost == Lost("run/0", why)
+    assert not sent
 
 
 def test_one_bad_fix_does_not_bend_the_next_route_through_an_obstacle():

@@ -105,6 +105,27 @@ class Obstacle:
             return np.asarray(shapely.contains_xy(self.polygon, x[:, 0], x[:, 1]))
         return np.asarray(np.all((x > self.low) & (x < self.high), axis=1))
 
+    def crosses(self, a: ArrayLike, b: ArrayLike) -> bool:
+        """Return True if the straight leg from `a` to `b` (d,) runs through the inside.
+
+        Examples
+        --------
+        >>> window = Obstacle("window 1", (2, 1), (3, 2.5))
+        >>> window.crosses([0, 2], [5, 2]), window.crosses([0, 1], [5, 1])
+        (True, False)
+        """
+        start, end = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+        if self.corners:
+            leg = shapely.LineString([start, end])
+            return bool(shapely.relate_pattern(leg, self.polygon, "T********"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = (np.array([self.low, self.high]) - start) / (end - start)  # where it meets the sides
+        still = start == end
+        if (still & ((start <= self.low) | (start >= self.high))).any():
+            return False
+        enter, leave = at.min(axis=0)[~still], at.max(axis=0)[~still]
+        return bool(max(0.0, *enter) < min(1.0, *leave)) if len(enter) else True
+
     def grown(self, clearance: float) -> Obstacle:
         """Return the obstacle with everything closer to it than `clearance`; corners stay sharp.
 

@@ -99,6 +99,11 @@ class Goals:
             Where the robot is.
         seconds : float
             Declared duration; NaN if unknown.
+
+        Raises
+        ------
+        InputError
+            There is no safe route from here.
         """
         assert order.site is not None
         goal = Goal(
@@ -159,6 +164,11 @@ class Goals:
 
         The order's own route if that begins here, else the cheapest one from here; (0, d) if variables are
         left free.
+
+        Raises
+        ------
+        InputError
+            There is no safe route from here.
         """
         assert order.site is not None
         site = order.site
@@ -166,11 +176,28 @@ class Goals:
             return np.empty((0, len(site)))
         if len(order.route) and np.array_equal(here, order.route[0]):
             return order.route[1:]
-        return site[None] if self._straight else self._cost.path(here, site)[1:]
+        if self._straight:
+            return site[None]
+        route = self._cost.path(here, site)
+        self._check_way_in(*route[:2])
+        return route[1:]
+
+    def _check_way_in(self, here: Array, point: Array) -> None:
+        """Raise an `InputError` if an obstacle lies between a robot outside the domain and a point."""
+        if self._domain.contains(here[None])[0]:
+            return
+        for obstacle in self._domain.solid:
+            if obstacle.crosses(here, point) and not obstacle.holds(here)[0]:
+                raise InputError(f"{obstacle.name} lies between the robot and the domain")
 
     def is_free(self, a: Array, b: Array) -> bool:
         """Return True if the straight leg from `a` to `b` (d,) is free."""
-        return self._domain.clear or len(self._cost.path(a, b)) == 2
+        if self._domain.clear:
+            return True
+        try:
+            return len(self._cost.path(a, b)) == 2
+        except InputError:
+            return False  # there is no route at all
 
     def _return_route(self, site: Array) -> Array:
         """Return the points (k, d) that the robot passes from a site if it is to go home by itself."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.errors import VehicleError
+from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
@@ -300,7 +300,11 @@ class Remote(Vehicle):
             return
         self._waits_since_s = math.inf
         order = self._queue.popleft()
-        goal = self._goal_of(order)
+        try:
+            goal = self._goal_of(order)
+        except InputError as error:
+            self._settle(Lost(str(order.id), f"no safe route from where the robot is: {error.problem}"))
+            return
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
         self._filter.begin(order)
         if self._detector is not None:
@@ -327,7 +331,11 @@ class Remote(Vehicle):
         self._resend, under_way = False, self._under_way
         if under_way is None or under_way.given_up:
             return
-        under_way.goal = self._goal_of(under_way.order)
+        try:
+            under_way.goal = self._goal_of(under_way.order)
+        except InputError as error:
+            self._give_up(under_way, f"no safe route from where the robot is: {error.problem}")
+            return
         if self._detector is not None:
             self._detector.reroute(under_way.goal)
         self._go_on()
