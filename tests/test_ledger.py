@@ -228,6 +228,24 @@ def test_whichever_queued_orders_are_rejected_the_others_and_the_trip_home_stay_
         assert vehicle_state.free >= float(vehicle_state.return_cost(vehicle_state.end[None])[0]) - 1e-9
 
 
+def test_orders_that_cost_what_they_cost_from_where_they_really_began_are_no_overrun():
+    """The second of four stops is rejected, and the way to the third is longer than planned."""
+    vehicle_state = wall_vehicle_state(4.077761186039532)
+    for n, site in enumerate([[6.8, 16.8], [0.0, 13.2], [1.2, 0.8], [10.0, 7.2]]):
+        vehicle_state.send(Query(np.array(site), id=f"books/{n}"))
+
+    def reach_next():
+        first = vehicle_state.queue[0]
+        cost = vehicle_state.price(first, vehicle_state.position)
+        vehicle_state.observed(at(first, cost), int(first.id[-1]))
+
+    reach_next()
+    vehicle_state.settle("books/1")
+    reach_next()
+    reach_next()
+    assert vehicle_state.ledger.overrun == 0.0
+
+
 def test_a_time_limit_below_the_trip_home_is_rejected_at_once():
     with pytest.raises(InputError, match="time_limit_s = 8, not enough") as error:
         mission(world(start=[8.0]), margin=0.25, time_limit_s=8.0)

@@ -51,6 +51,8 @@ class Entry:
         Whether something is set aside for it.
     advance : float
         The part of `spent` that the battery's reports showed before the order's own cost was known.
+    price : float
+        Its declared cost from where it now begins; `planned` at first.
     """
 
     planned: float
@@ -59,6 +61,7 @@ class Entry:
     left: float = math.nan
     outstanding: bool = True
     advance: float = field(default=0.0, repr=False)
+    price: float = field(default=math.nan, repr=False)
 
     @property
     def paid(self) -> float:
@@ -94,7 +97,7 @@ class Ledger:
     overruled : bool
         Whether telemetry has reported the remaining amount before.
     latest : list of (float, float)
-        Planned and real cost of settled orders, in order; unexplained charges have a planned cost of 0.
+        Declared and real cost of settled orders, in order; unexplained charges have a declared cost of 0.
 
     Examples
     --------
@@ -143,7 +146,7 @@ class Ledger:
 
     @property
     def overrun(self) -> float:
-        """Fraction by which the latest orders together cost more than planned; 0 if they did not."""
+        """Fraction by which the latest orders together cost more than declared; 0 if they did not."""
         planned, spent, orders = 0.0, 0.0, 0
         for plan, paid in reversed(self.latest):
             if orders == _LATEST and plan > 0:
@@ -159,11 +162,11 @@ class Ledger:
 
     def reserve(self, order: str, cost: float, held: float | None = None) -> None:
         """Set aside the declared cost of an order, or `held` if it may become more expensive."""
-        self.entries[order] = Entry(cost, cost if held is None else held)
+        self.entries[order] = Entry(cost, cost if held is None else held, price=cost)
 
-    def redeclare(self, order: str, held: float) -> None:
-        """Change the amount set aside for an outstanding order that now begins elsewhere."""
-        self.entries[order].declared = held
+    def redeclare(self, order: str, cost: float, held: float) -> None:
+        """Change the declared cost of an outstanding order that now begins elsewhere; set aside `held`."""
+        self.entries[order].price, self.entries[order].declared = cost, held
 
     def charge(self, order: str, cost: float, *, settles: bool, uncertain: float | None = None) -> None:
         """Charge the cost of an order, or of a part; ignored if telemetry has already settled it.
@@ -197,8 +200,8 @@ class Ledger:
         self.lost.discard(order)
         if (entry := self.entries[order]).outstanding:
             entry.outstanding, entry.left = False, self.left
-            if not math.isnan(entry.spent + entry.planned):
-                self.latest.append((entry.planned, entry.spent))
+            if not math.isnan(entry.spent + entry.price):
+                self.latest.append((entry.price, entry.spent))
 
     def lose(self, order: str) -> None:
         """Mark an order as lost, unless it is settled; what is set aside for it stays."""

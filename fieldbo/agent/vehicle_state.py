@@ -56,8 +56,7 @@ class VehicleState(Affordability):
         """Append an order to the queue, and set aside what it takes."""
         assert order.id is not None
         held, held_s = self.reserves(order)
-        unknown = self.cost is None and isinstance(order, Query) and order.expected_cost is None
-        self.ledger.reserve(order.id, math.nan if unknown else self.price(order), held)
+        self.ledger.reserve(order.id, self._known_price(order), held)
         self.time_ledger.reserve(order.id, self.seconds(order), held_s)
         self.queue.append(order)
 
@@ -86,9 +85,14 @@ class VehicleState(Affordability):
         for order in queue:
             if math.isnan(self.ledger.entries[str(order.id)].spent):  # it has not begun
                 held, held_s = self.reserves(order)
-                self.ledger.redeclare(str(order.id), held)
-                self.time_ledger.redeclare(str(order.id), held_s)
+                self.ledger.redeclare(str(order.id), self._known_price(order), held)
+                self.time_ledger.redeclare(str(order.id), self.seconds(order), held_s)
             self.queue.append(order)
+
+    def _known_price(self, order: Order) -> float:
+        """Return the declared or expected cost of an order at the end of the queue; NaN if unknown."""
+        unknown = self.cost is None and isinstance(order, Query) and order.expected_cost is None
+        return math.nan if unknown else self.price(order)
 
     # -- events ----------------------------------------------------------------------------------------
 
