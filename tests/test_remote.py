@@ -612,7 +612,7 @@ def test_a_robot_far_outside_of_the_domain_is_an_error_before_anything_is_sent()
     vehicle = remote(link=Streaming)
     vehicle.link.robot.position = np.array([-40.0, 2.0])
 
-    with pytest.raises(VehicleError, match=r"reports to be at .*far outside of the domain") as error:
+    with pytest.raises(VehicleError, match=r"reports its position as .*far outside the domain") as error:
         vehicle.connect()
 
     assert "[frame]" in str(error.value)
@@ -670,17 +670,22 @@ def among_obstacles(below=-1.0):
     return small_mission(world=world)
 
 
+class WithoutPositions(Near):
+    """A robot that never reports where it is, except in its results."""
+
+    def open(self, mission, ground, hear):
+        return super().open(mission, ground, lambda r: None if isinstance(r, PositionReport) else hear(r))
+
+
 def test_a_robot_without_positions_is_asked_where_a_lost_order_ended():
     there, back = Query([4.0, 0.0], id="run/0"), Query([0.0, 1.0], id="run/1")
     watch = replace(QUICK, least_s=2.0)
-    vehicle = remote("silent:0:0.45", mission=among_obstacles(), watch=watch)
+    vehicle = remote("silent:0:0.45", mission=among_obstacles(), watch=watch, link=WithoutPositions)
     sent = []
     with vehicle:
         wire = vehicle.link.wires[0]
-        hear, go = wire.hear, wire.go
-        wire.hear = lambda report: None if isinstance(report, PositionReport) else hear(report)
+        go = wire.go
         wire.go = lambda goal: (sent.append(goal), go(goal))
-        vehicle._filter._reported = None
         vehicle.send(there)
         lost = settled(vehicle, "run/0")
         vehicle.send(back)

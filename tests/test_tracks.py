@@ -131,12 +131,9 @@ def test_a_free_variable_has_no_route(mission):
     assert Goals(mission).points(Query([np.nan, 1.0], id="run/1"), np.zeros(2)).shape == (0, 2)
 
 
-def test_among_obstacles_no_route_is_known_from_an_unknown_position(mission):
-    goals, open_water = Goals(mission), Goals(small_mission())
-    goals.located = open_water.located = False
-
-    assert not goals.route_is_known
-    assert open_water.route_is_known
+def test_routes_are_straight_from_anywhere_only_without_obstacles(mission):
+    assert not Goals(mission).straight
+    assert Goals(small_mission()).straight
 
 
 def test_a_rejected_order_of_a_batch_does_not_bend_the_next_one_through_an_obstacle(mission):
@@ -166,6 +163,7 @@ def test_points_are_passed_in_turn_and_need_no_reading(mission):
     detector.begin(BENT, 0.0)
     targets = [detector.target.tolist()]
     for k, place in enumerate([(0, 5), (2, 2), (5, 2), (8, 2), (10, 5)]):
+        detector.process(at(*place), k - 0.1)
         detector.process(at(*place), float(k))
         targets.append(detector.target.tolist())
 
@@ -192,13 +190,22 @@ def test_a_robot_that_comes_no_closer_is_sent_on(mission):
     detector.process(at(1.8, 2.3), 0.0)
     detector.process(at(1.8, 2.3), 1.0)
     assert detector.target.tolist() == [2, 2]
-    detector.process(at(1.8, 2.3), 2.5)
+    detector.process(at(1.8, 2.3), 3.5)
     assert detector.target.tolist() == [8, 2]
+
+
+def test_one_report_near_a_site_is_no_arrival(mission):
+    detector = ArrivalDetector(Arrival(0.1))
+    detector.begin(replace(BENT, home=True, route=BENT.site[None]), 0.0)
+    places = [(0, 0), (10, 5), (0.1, 0), (10, 5), (10, 5)]
+    ends = [isinstance(detector.process(at(*place), float(k)), GoalResult) for k, place in enumerate(places)]
+    assert ends == [False, False, False, False, True]
 
 
 def test_readings_during_the_dwell_are_averaged_and_their_spread_is_their_noise():
     detector = ArrivalDetector(Arrival(0.1, settle_s=1.0))
     detector.begin(Goal("run/0#s", np.zeros(2), route=np.zeros((1, 2))), 0.0, dwell_s=3.0)
+    detector.process(at(0, 0), 9.9)
     detector.process(at(0, 0), 10.0)
     for k, value in enumerate([99.0, 1.0, 2.0, 3.0]):
         assert isinstance(detector.process(Reading(value), 10.5 + k), Reading)

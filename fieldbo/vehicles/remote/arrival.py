@@ -12,6 +12,9 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.vehicles.remote.link import Goal, GoalResult, PositionReport, Reading, Report
 from fieldbo.vehicles.remote.settings import Arrival
 
+_CONFIRMING = 2
+"""How many reports in a row must be near a point: one may be wrong."""
+
 _LINGER_S = 2.0
 """How long a robot near a point of its route may come no closer before it is sent to the next one."""
 
@@ -42,7 +45,7 @@ class ArrivalDetector:
         self.arrival, self._follows_routes, self._is_free = arrival, follows_routes, is_free
         self._goal: Goal | None = None
         self._points: list[Array] = []
-        self._passed = False
+        self._passed, self._near = False, 0
         self._began_s = self._dwell_s = 0.0
         self._sent_s = -math.inf
         self._arrived_s: float | None = None
@@ -61,7 +64,7 @@ class ArrivalDetector:
 
     def reroute(self, goal: Goal) -> None:
         """Continue with the same goal on another route."""
-        self._goal, self._arrived_s, self._closest, self._values = goal, None, math.inf, []
+        self._goal, self._arrived_s, self._closest, self._values, self._near = goal, None, math.inf, [], 0
         self._points = [*goal.route[:-1], goal.site] if not self._follows_routes else [goal.site]
 
     def note_sent(self, now_s: float) -> None:
@@ -127,6 +130,9 @@ class ArrivalDetector:
 
     def _advance(self, position: Array, now_s: float) -> None:
         """Pass the points of the route that the robot has reached."""
+        self._near = self._near + 1 if self._is_near(position, self._points[0]) else 0
+        if self._near < _CONFIRMING:
+            return
         while self._arrived_s is None and self._is_near(position, self._points[0]):
             if len(self._points) == 1:
                 self._arrived_s = now_s

@@ -53,7 +53,7 @@ class Fixes(Generic[Place]):
     def __init__(self, mission: Mission) -> None:
         self._domain = mission.world.domain
         self._scale = np.where(self._domain.extent > 0.0, self._domain.extent, np.inf)
-        self._speed = _FASTER * _top_speed(mission, self._scale)
+        self._speed = _FASTER * top_speed(mission, self._scale)
         self._fixes: deque[tuple[float, Array, Place]] = deque(maxlen=_KEPT)
 
     def take(self, site: Array, place: Place, now_s: float | None = None) -> None:
@@ -102,7 +102,7 @@ def _usual_speed(times: Array, sites: Array) -> float:
     return float(np.quantile(steps / np.maximum(seconds, 1e-3), _USUAL))
 
 
-def _top_speed(mission: Mission, scale: Array) -> float:
+def top_speed(mission: Mission, scale: Array) -> float:
     """Return the highest declared speed, in extents per second."""
     cost, domain = mission.declared_cost, mission.world.domain
     if cost is None:

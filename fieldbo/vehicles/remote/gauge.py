@@ -16,6 +16,7 @@ from fieldbo.messages import Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import BatteryReport
 from fieldbo.vehicles.remote.settings import Battery
+from fieldbo.vehicles.remote.usable import number
 
 _ROUNDING = 1e-6
 
@@ -202,19 +203,3 @@ class BatteryGauge:
         level = f"{100.0 * share:.6g}%" if in_percent else f"{amount:.6g} {self._unit}"
         self._doubt("level", f"a battery level of {level} is impossible and was ignored")
         return None
-
-
-def number(reported: object) -> float:
-    """Return a reported number: NaN if none was given, infinity for what is not a number.
-
-    Examples
-    --------
-    >>> number(3), number(None), number("3"), number(True), number(10**400)
-    (3.0, nan, inf, inf, inf)
-    """
-    if reported is None:
-        return math.nan
-    try:
-        return math.inf if isinstance(reported, bool | str) else float(reported)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.inf

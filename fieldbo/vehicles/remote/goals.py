@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -18,14 +17,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.remote.settings import Arrival, Watch
 
-_SLACK = 0.02
-"""A robot is where it is expected within this fraction of the domain's longest extent: robots drift."""
-
 _BESIDE = 0.05
 """A robot may be this far outside of the domain at first, as a fraction of its extent: at a jetty, say."""
-
-_AGREEING = 3
-"""How many reports of another position must agree."""
 
 
 class Goals:
@@ -43,8 +36,8 @@ class Goals:
 
     Attributes
     ----------
-    located : bool
-        Whether the robot's position is known, so that a route from there can be trusted.
+    straight : bool
+        Whether all routes are straight, so that they are safe from anywhere.
 
     Raises
     ------
@@ -61,12 +54,9 @@ class Goals:
         arrival: Arrival = Arrival(),  # noqa: B008 - frozen
     ) -> None:
         self._domain, self._cost = mission.world.domain, mission.world.cost
-        self._straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
-        self._slack = _SLACK * float(np.max(self._domain.extent))
-        self._fixes: deque[Array] = deque(maxlen=_AGREEING)
+        self.straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
         self._home, self._session = mission.vehicles[number].home, session
         self._watch, self._arrival = watch, arrival
-        self.located = False
         if watch.when_planner_silent == "home" and self._home is None:
             raise InputError(
                 'when_planner_silent = "home", but the vehicle has no home in this mission',
@@ -126,16 +116,6 @@ class Goals:
 
     # -- routes ----------------------------------------------------------------------------------------
 
-    def locate(self, position: Array, expected: Array) -> None:
-        """Take a reported position (d,) of a robot that has no order.
-
-        It is known if it is where the robot is expected to be. Elsewhere, several reports must agree: one may
-        be wrong, and a route from there lead through an obstacle.
-        """
-        self._fixes.append(position)
-        agree = len(self._fixes) == _AGREEING and self._near(np.array(self._fixes), position)
-        self.located = agree or self._near(position[None], expected)
-
     def is_beside_domain(self, position: Array) -> bool:
         """Return True if a reported place lies far outside of the domain: no route from there is safe."""
         domain, outline = self._domain, self._domain.outline
@@ -145,19 +125,6 @@ class Goals:
         if outline is None:
             return not domain.around(position, _BESIDE)[0]
         return bool(shapely.distance(outline, shapely.Point(position)) > _BESIDE * domain.extent.max())
-
-    def lose(self) -> None:
-        """Forget where the robot is."""
-        self.located = False
-        self._fixes.clear()
-
-    def _near(self, positions: Array, place: Array) -> bool:
-        return bool((np.linalg.norm(positions - place, axis=1) <= self._slack).all())
-
-    @property
-    def route_is_known(self) -> bool:
-        """Whether a safe route is known: unless all routes are straight, only from a known position."""
-        return self.located or self._straight
 
     def points(self, order: Order, here: Array) -> Array:
         """Return the points (k, d) to pass from `here` (d,) to an order's site, which is the last one.
@@ -176,7 +143,7 @@ class Goals:
             return np.empty((0, len(site)))
         if len(order.route) and np.array_equal(here, order.route[0]):
             return order.route[1:]
-        if self._straight:
+        if self.straight:
             return site[None]
         route = self._cost.path(here, site)
         self._check_way_in(*route[:2])

@@ -37,8 +37,10 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
+from fieldbo.vehicles.remote.positions import PositionFilter
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
+from fieldbo.vehicles.remote.usable import usable
 
 _TELEMETRY_S = 5.0
 """Interval of telemetry events while an order is under way."""
@@ -52,6 +54,9 @@ _POLL_S = 0.05
 _DELIVERY_S = 2.0
 """How long a hold may take to leave before it is reported as undelivered."""
 
+_HELD = 0.5
+"""How long a result waits for positions, as a fraction of the time after which silence is a loss."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +69,7 @@ class _UnderWay:
     sent_s: float
     until_s: float
     given_up: str = ""
+    broken: bool = False
 
 
 class Remote(Vehicle):
@@ -98,19 +104,22 @@ class Remote(Vehicle):
         self.ground = settings.ground(mission.world.domain.axes)
         self._filter = ReportFilter(mission, number, settings)
         self._goals = Goals(mission, number, session, settings.watch, settings.arrival)
+        self._positions = PositionFilter(mission, number)
         detector = ArrivalDetector(settings.arrival, link.follows_routes, self._goals.is_free)
         self._detector = None if link.reports else detector
         self._reports: queue.SimpleQueue[tuple[float, Report]] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._orders: dict[str, Order] = {}
         self._outcomes: dict[str, list[Event]] = {}
-        self._early: list[GoalResult] = []
+        self._newest, self._connected_s = "", math.inf
+        self._held: list[tuple[float, GoalResult]] = []
         self._charge: BatteryReport | None = None
         self._settled: set[str] = set()
         self._events: list[Event] = []
         self._queue: deque[Order] = deque()
         self._under_way: _UnderWay | None = None
         self._heard_s = self._telemetry_s = -math.inf
+        self._is_back = False
         self._unreachable = ""
         self._waits_since_s, self._asked_s, self._resend = math.inf, -math.inf, False
         self._taken: Taken | None = None
@@ -136,59 +145,78 @@ class Remote(Vehicle):
         """
         if self._connection is not None:
             return
-        self._taken = None
+        self._taken, self._connected_s = None, time.monotonic()
         self._connection = self.link.open(self.mission, self.ground, self._hear)
         try:
             self._connection.claim(self.session, self.mission.name)
             end = time.monotonic() + self.watch.connect_s
-            while self._taken is None and time.monotonic() < end:
-                if self._heard_s >= 0 and self._connection.claimed and self._place_is_plain:
-                    break
+            while self._taken is None and not self._is_ready and time.monotonic() < end:
                 self._listen(_POLL_S)
         except BaseException:
             self.close()
             raise
+        if problem := self._refusal():
+            self.close()
+            raise VehicleError(problem)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether the robot answers, is claimed, and has reported all that it has to."""
+        assert self._connection is not None
+        return self._heard_s >= 0 and self._connection.claimed and self._place_is_plain and not self._missing
+
+    @property
+    def _missing(self) -> str:
+        """What the robot has not reported, but has to."""
+        acts = self.watch.when_planner_silent == "home"
+        if not self._filter.reports_positions and (acts or not self.link.reports):
+            return "position"
+        return "battery" if acts and self._charge is None else ""
+
+    def _refusal(self) -> str:
+        """Return why no order can leave, and what to do about it; empty if one can."""
+        assert self._connection is not None
+        address = self.link.address
         if self._taken is not None:
-            self.close()
-            raise VehicleError(f"{self._taken.why}\n  fix:      {self._taken.fix}")
-        if self._heard_s >= 0 and not self._connection.claimed:
-            self.close()
-            raise VehicleError(
-                f"the robot at {self.link.address} is taken: {self._unreachable or 'another planner has it'}"
-                "\n  fix:      let the other planner end first; if it has died, try again in a minute"
-            )
-        if self._heard_s >= 0 and self._beside is not None:
-            self.close()
-            domain = self.mission.world.domain
-            place = ", ".join(
-                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
-                for axis, x in zip(domain.axes, self._beside.tolist(), strict=True)
-            )
-            raise VehicleError(
-                f"the robot at {self.link.address} reports to be at {place}, far outside of the domain\n"
-                "  fix:      check origin and bearing in [frame], or bring the robot to the start"
-            )
-        if self._heard_s >= 0 and not (self.link.reports or self._filter.reports_positions):
-            self.close()
-            raise VehicleError(
-                f"the robot at {self.link.address} has not reported its position in "
-                f"{self.watch.connect_s:g} s\n"
-                "  fix:      wait until it has a position, or look at the names in [link]"
-            )
+            return f"{self._taken.why}\n  fix:      {self._taken.fix}"
         if self._heard_s < 0:
-            self.close()
-            raise VehicleError(
-                f"no robot answers at {self.link.address}: no sign of life in {self.watch.connect_s:g} s"
+            return (
+                f"no robot answers at {address}: no sign of life in {self.watch.connect_s:g} s"
                 + (f"; {self._unreachable}" if self._unreachable else "")
                 + "\n  fix:      start the robot's program, or a simulated one: fieldbo robot --help"
             )
+        if not self._connection.claimed:
+            return (
+                f"the robot at {address} is taken: {self._unreachable or 'another planner has it'}"
+                "\n  fix:      let the other planner end first; if it has died, try again in a minute"
+            )
+        if self._beside is not None:
+            place = ", ".join(
+                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
+                for axis, x in zip(self.mission.world.domain.axes, self._beside.tolist(), strict=True)
+            )
+            return (
+                f"the robot at {address} reports its position as {place}, far outside the domain\n"
+                "  fix:      check origin and bearing in [frame], or bring the robot to the start"
+            )
+        return self._demand(self._missing) if self._missing else ""
+
+    def _demand(self, missing: str) -> str:
+        """Return what has to be reported, and what to do about it."""
+        what = (
+            f"the robot at {self.link.address} has not reported its {missing} in {self.watch.connect_s:g} s"
+        )
+        if self.watch.when_planner_silent == "home":
+            return (
+                f"{what}: a robot that goes home by itself has to\n"
+                f'  fix:      have it report its {missing}, or set when_planner_silent = "hold"'
+            )
+        return f"{what}\n  fix:      wait for a position fix, or check the names in [link]"
 
     @property
     def _place_is_plain(self) -> bool:
-        """Whether the robot is in the domain, or for long enough not; a robot that reports need not say."""
-        if self._beside is None:
-            return self.link.reports or self._filter.reports_positions
-        return time.monotonic() > self._beside_s + _DOUBT_S
+        """Whether the robot does not report to be outside the domain, or does for long enough."""
+        return self._beside is None or time.monotonic() > self._beside_s + _DOUBT_S
 
     def __enter__(self) -> Remote:
         self.connect()
@@ -247,7 +275,8 @@ class Remote(Vehicle):
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
         """Continue a run, given all its orders and events; ask the robot about orders that were lost."""
         if orders:
-            self._goals.lose()
+            self._positions.lose()
+            self._newest = str(orders[-1].id)
         for order in orders:
             self._orders[str(order.id)] = self._with_home(order)
         for event in events:
@@ -258,9 +287,7 @@ class Remote(Vehicle):
         self._events = [event for event in self._events if not isinstance(event, Telemetry)]
         if self._charge is not None:
             self._filter.take_battery(self._charge)
-        early, self._early = self._early, []
-        for result in early:
-            self._take_result(result)
+        self._release_held()
         if self._connection is not None:
             for order_id in (order_id for order_id in self._outcomes if order_id not in self._settled):
                 self._connection.ask(self._goals.id_of(order_id))
@@ -291,11 +318,16 @@ class Remote(Vehicle):
         return replace(order, site=self.spec.home) if isinstance(order, GoHome) else order
 
     def _send_next(self) -> None:
-        """Send the next order unless one is under way, or the way there is not known to be free."""
+        """Send the next order unless one is under way, or the way there is not known to be free.
+
+        What the previous one brought has to be collected first: it is recorded before the robot moves on.
+        """
         if self._under_way is not None or not self._queue or self._connection is None:
             return
+        if any(isinstance(event, Observation) for event in self._events):
+            return
         now_s = time.monotonic()
-        if not self._goals.route_is_known:
+        if not self._route_is_known:
             self._waits_since_s = min(self._waits_since_s, now_s)
             return
         self._waits_since_s = math.inf
@@ -306,6 +338,7 @@ class Remote(Vehicle):
             self._settle(Lost(str(order.id), f"no safe route from where the robot is: {error.problem}"))
             return
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
+        self._newest = str(order.id)
         self._filter.begin(order)
         if self._detector is not None:
             self._detector.begin(goal, now_s, self._goals.dwell_s(order))
@@ -326,7 +359,7 @@ class Remote(Vehicle):
 
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
-        if not (self._resend and self._goals.route_is_known):
+        if not (self._resend and self._route_is_known):
             return
         self._resend, under_way = False, self._under_way
         if under_way is None or under_way.given_up:
@@ -339,6 +372,11 @@ class Remote(Vehicle):
         if self._detector is not None:
             self._detector.reroute(under_way.goal)
         self._go_on()
+
+    @property
+    def _route_is_known(self) -> bool:
+        """Whether a safe route is known: unless all routes are straight, only from a known position."""
+        return self._positions.known or self._goals.straight
 
     def _goal_of(self, order: Order) -> Goal:
         return self._goals.goal(order, self._filter.last_known, self._filter.declared_s(order))
@@ -385,9 +423,9 @@ class Remote(Vehicle):
         end = time.monotonic() + timeout_s
         while True:
             left_s = end - time.monotonic()
+            self._send_next()
             self._listen(min(_POLL_S, max(0.0, left_s)))
             self._check_deadlines()
-            self._send_next()
             if self._events or left_s <= 0:
                 events, self._events = self._events, []
                 return events
@@ -404,7 +442,7 @@ class Remote(Vehicle):
                 self._process(*heard)
                 heard = self._reports.get_nowait()
         except queue.Empty:
-            return
+            self._release_held()
 
     def _process(self, now_s: float, report: Report) -> None:
         """Process a report that arrived at `now_s`."""
@@ -415,23 +453,39 @@ class Remote(Vehicle):
                 self._settle(Lost(str(self._under_way.order.id), report.why))
             return
         if isinstance(report, Reconnected):
-            self._goals.lose()
+            self._positions.lose()
             self._resend = True
+            if self._under_way is not None:
+                self._under_way.broken = True
             self._send_again_if_due()
             return
-        back = math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s
+        if math.isfinite(self._heard_s) and now_s > self._heard_s + self.watch.silence_s:
+            self._is_back = True
+            if self._positions.heard:
+                self._positions.lose()  # it may have acted by itself
         self._heard_s = now_s
-        if isinstance(report, PositionReport):
-            self._check_place(report.position, now_s)
-            if not self._filter.is_plausible(report.position):
-                return  # a glitch
+        usable_report, problem = usable(report, self.mission.world.domain.dimension)
+        if problem:
+            self._filter.doubt(problem, f"the robot sent what can't be used: {problem}")
+        if usable_report is not None and self._is_believed(usable_report, now_s):
+            self._detect(usable_report, now_s)
+
+    def _is_believed(self, report: Report, now_s: float) -> bool:
+        """Return False for a position that does not agree with others."""
+        if not isinstance(report, PositionReport):
+            return True
+        self._check_place(report.position, now_s)
+        return self._filter.is_plausible(report.position) and self._positions.take(report.position, now_s)
+
+    def _detect(self, report: Report, now_s: float) -> None:
+        """Take a report, or the result that it amounts to; add telemetry if that is due."""
         if self._detector is not None:
             target = self._detector.target
             report = self._detector.process(report, now_s)
             if self._detector.target is not target and not isinstance(report, GoalResult):
                 self._go_on()
-        back |= self._take(report)
-        if back or now_s >= self._telemetry_s + _TELEMETRY_S:
+        self._is_back |= self._take(report)
+        if self._is_back or now_s >= self._telemetry_s + _TELEMETRY_S:
             self._add_telemetry()
 
     def _check_place(self, position: Array, now_s: float) -> None:
@@ -447,8 +501,7 @@ class Remote(Vehicle):
         match report:
             case PositionReport():
                 self._filter.take_position(report.position)
-                if self._under_way is None or self._resend:
-                    self._goals.locate(report.position, self._filter.position)
+                self._release_held()
                 self._send_again_if_due()
             case BatteryReport():
                 self._charge = report
@@ -474,24 +527,58 @@ class Remote(Vehicle):
         """Return True if the order was sent and is not settled yet."""
         return order_id not in self._settled and self._filter.has_begun(order_id)
 
-    def _take_result(self, result: GoalResult) -> None:
-        """Report each part of a result once, even of an order that was lost."""
+    def _take_result(self, result: GoalResult, since_s: float | None = None) -> None:
+        """Report each part of a result once, even of an order that was lost; `since_s` is when it arrived."""
         order_id = self._order_id(result.goal)
+        since_s = time.monotonic() if since_s is None else since_s
         if order_id is None and self._goals.order_of(result.goal) is not None and not self._orders:
-            self._early.append(result)  # it arrived before `resume`
+            self._hold_back(result, since_s)  # it arrived before `resume`
         if order_id is not None and result.corrects:
             self._correct(order_id, result)
             return
         if order_id is None or not self._filter.has_begun(order_id):
             return
-        known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
-        late = order_id in self._settled
-        if result.part in known or (late and not known):  # a repetition, or of an order that was rejected
+        overdue = time.monotonic() > since_s + _HELD * self.watch.silence_s
+        is_there = self._is_there(order_id, overdue)
+        if order_id == self._newest and not (is_there or self._positions.known or overdue):
+            self._hold_back(result, since_s)
             return
-        if not late:
-            self._goals.lose()
-            self._goals.located = self._filter.is_plausible(result.position)
-        self._settle(self._filter.observation(self._orders[order_id], result))
+        known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
+        if is_there and order_id == self._newest:
+            self._locate(result.position)
+        if result.part in known or (order_id in self._settled and not known):
+            return  # a repetition, or of an order that was rejected
+        self._settle(self._filter.observation(self._orders[order_id], result, is_there=is_there))
+
+    def _is_there(self, order_id: str, overdue: bool) -> bool:
+        """Return True if the robot has not moved on since it finished an order, as far as is known.
+
+        After a break, a robot repeats an answer that may be old: it may have gone home by itself since. If it
+        reports positions, these say where it is.
+        """
+        under_way = self._under_way
+        if under_way is not None and under_way.order.id == order_id and not under_way.broken:
+            return True
+        listened_s = time.monotonic() - self._connected_s
+        return not self._positions.heard and (overdue or listened_s > self.watch.silence_s)
+
+    def _locate(self, position: Array) -> None:
+        """Take where a result says that the robot is."""
+        if self._filter.is_plausible(position):
+            self._positions.expect(position, time.monotonic())
+        else:
+            self._positions.lose()
+
+    def _hold_back(self, result: GoalResult, since_s: float) -> None:
+        """Keep a result, once, until positions tell whether the robot is still there."""
+        if all((result.goal, result.part) != (held.goal, held.part) for _, held in self._held):
+            self._held.append((since_s, result))
+
+    def _release_held(self) -> None:
+        """Take the results that were held back, if that is possible now."""
+        held, self._held = self._held, []
+        for since_s, result in held:
+            self._take_result(result, since_s)
 
     def _correct(self, order_id: str, result: GoalResult) -> None:
         """Report the right readings of a part that was reported before, unless they are known."""
@@ -533,18 +620,17 @@ class Remote(Vehicle):
         A robot that sends no positions says where it is with the outcome of a goal. Before its first one, it
         is where the mission starts.
         """
-        if not self._queue or self._goals.route_is_known:
+        if not self._queue or self._route_is_known:
             return
         silent_s, waited_s = now_s - max(self._heard_s, self._waits_since_s), now_s - self._waits_since_s
-        never_located = self._beside is None and not (self._outcomes or self._filter.reports_positions)
+        never_located = self._beside is None and not (self._newest or self._positions.heard)
         if never_located and self.link.reports and waited_s > self.watch.silence_s:
-            self._goals.located = True
+            self._locate(self.spec.start)
             return
         if silent_s <= self.watch.silence_s and now_s >= self._asked_s + self.watch.silence_s / 2:
             self._asked_s = now_s
-            for order_id in [order_id for order_id in self._outcomes if order_id not in self._settled][-1:]:
-                if self._connection is not None:
-                    self._connection.ask(self._goals.id_of(order_id))
+            if self._newest and self._connection is not None:
+                self._connection.ask(self._goals.id_of(self._newest))
         if silent_s > self.watch.silence_s:
             why = f"no sign of life from the robot for {silent_s:.1f} s"
         elif waited_s > self.watch.least_s:
@@ -558,7 +644,7 @@ class Remote(Vehicle):
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
         under_way = self._under_way
         if isinstance(event, Lost):
-            self._goals.lose()
+            self._positions.lose()
         self._note(event)
         self._events.append(event)
         if isinstance(event, Observation) and not event.last:
@@ -583,5 +669,5 @@ class Remote(Vehicle):
             self._filter.lose(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
-        self._telemetry_s = time.monotonic()
+        self._telemetry_s, self._is_back = time.monotonic(), False
         self._events.append(self._filter.telemetry(target))

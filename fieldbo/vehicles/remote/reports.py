@@ -19,9 +19,10 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark, number
+from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
+from fieldbo.vehicles.remote.usable import number
 
 _REACH = 1.0
 """A position may lie this far outside of the domain, as a fraction of its extent."""
@@ -98,7 +99,7 @@ class ReportFilter:
         self.position: Array = self.spec.start
         self._reported: Array | None = None
         self._reported_s = 0.0
-        self._gauge = BatteryGauge(mission, number, settings.battery, settings.watch.silence_s, self._doubt)
+        self._gauge = BatteryGauge(mission, number, settings.battery, settings.watch.silence_s, self.doubt)
         self._legs: dict[str, _Leg] = {}
         self._latest: _Leg | None = None
         self._newest = -1
@@ -255,7 +256,7 @@ class ReportFilter:
         measured_s = self._ahead_s + self._gauge.measured_s - self.settings.battery.delay_s
         return measured_s if self._gauge.is_fresh else min(measured_s, self._settled_s)
 
-    def _doubt(self, kind: str, doubt: str) -> None:
+    def doubt(self, kind: str, doubt: str) -> None:
         """Note what is not believed, once of each kind."""
         if kind not in self._doubted:
             self._doubted.add(kind)
@@ -266,10 +267,11 @@ class ReportFilter:
         doubts, self._doubts = tuple(self._doubts), []
         return doubts
 
-    def observation(self, order: Order, result: GoalResult) -> Observation:
+    def observation(self, order: Order, result: GoalResult, *, is_there: bool = True) -> Observation:
         """Return the observation that a result of an order, or of a part of it, amounts to.
 
-        A part that arrives after the last one belongs to the past, and settles nothing.
+        A part that arrives after the last one belongs to the past, and settles nothing. A robot that is not
+        there any more is where it last reported to be.
         """
         leg = self._legs[str(order.id)]
         late, known = leg.settled, self.is_plausible(result.position)
@@ -286,7 +288,7 @@ class ReportFilter:
             times_s=_between(
                 leg.began_s + _row(result.seconds, len(values)), leg.began_s if late else leg.since_s, ended_s
             ),
-            position=position,
+            position=position if is_there else self.last_known,
             cost=cost,
             part=result.part,
             last=result.last and not late,
@@ -299,7 +301,7 @@ class ReportFilter:
         )
         self._charge(leg, observation)
         if not late:
-            self._pass(leg, observation, reported=result.position if known else None)
+            self._pass(leg, observation, reported=result.position if known and is_there else None)
         return observation
 
     def _at_most(self, observation: Observation) -> float:

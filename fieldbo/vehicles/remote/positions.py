@@ -1,0 +1,89 @@
+"""Where a robot is: reported positions are believed only if they agree with each other.
+
+One report may be wrong: a receiver resets, a message arrives late. A route from there may lead through an
+obstacle, and a reading be taken for one of another place. A report is therefore believed at once only if the
+robot can have come there from its last known position; anywhere else, several reports must agree.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.remote.fixes import top_speed
+
+_SLACK = 0.02
+"""Positions agree within this fraction of the domain's extent: robots drift."""
+
+_FASTER = 3.0
+"""A robot may be this many times as fast as declared."""
+
+_AGREEING, _AGREEING_S = 3, 0.2
+"""How many reports of an unexpected position must agree, over how many seconds."""
+
+
+class PositionFilter:
+    """Tells which of a robot's reported positions to believe.
+
+    All times are in seconds on one clock, the caller's.
+
+    Parameters
+    ----------
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission, at whose start the robot is expected.
+
+    Attributes
+    ----------
+    known : bool
+        Whether the robot's position is known, so that a route from there can be trusted.
+    heard : bool
+        Whether the robot has reported any position.
+
+    Examples
+    --------
+    >>> from fieldbo.testing import small_mission
+    >>> positions = PositionFilter(small_mission())
+    >>> [positions.take(np.array([x, 0.0]), now_s) for now_s, x in enumerate([0.0, 0.1, 90.0, 0.2])]
+    [True, True, False, True]
+    """
+
+    def __init__(self, mission: Mission, number: int = 0) -> None:
+        domain = mission.world.domain
+        alike = len({axis.unit for axis in domain.axes}) == 1
+        extent = np.full(domain.dimension, domain.extent.max()) if alike else domain.extent
+        self._scale = np.where(extent > 0.0, extent, np.inf)
+        self._speed = _FASTER * top_speed(mission, self._scale)
+        self.known = self.heard = False
+        self._last: tuple[float, Array] | None = (math.inf, mission.vehicles[number].start)
+        self._doubtful: list[tuple[float, Array]] = []
+
+    def take(self, position: Array, now_s: float) -> bool:
+        """Take a report (d,) that arrived at `now_s`; return True if it is believed."""
+        self.heard, here = True, (now_s, position)
+        if self._last is None or not self._reaches(self._last, here):
+            if self._doubtful and not self._reaches(self._doubtful[-1], here):
+                self._doubtful.clear()
+            self._doubtful.append(here)
+            if len(self._doubtful) < _AGREEING or now_s < self._doubtful[0][0] + _AGREEING_S:
+                return False
+        self.expect(position, now_s)
+        return True
+
+    def expect(self, position: Array, now_s: float) -> None:
+        """Take a place (d,) at which the robot is known to be."""
+        self._last, self.known = (now_s, np.asarray(position, dtype=float)), True
+        self._doubtful.clear()
+
+    def lose(self) -> None:
+        """Forget where the robot is."""
+        self._last, self.known = None, False
+        self._doubtful.clear()
+
+    def _reaches(self, before: tuple[float, Array], after: tuple[float, Array]) -> bool:
+        """Return True if a robot can have come from one position to another in the time between them."""
+        apart = np.linalg.norm((after[1] - before[1]) / self._scale)
+        return bool(apart <= _SLACK + self._speed * max(0.0, after[0] - before[0]))

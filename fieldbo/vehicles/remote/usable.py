@@ -1,0 +1,117 @@
+"""Reports that can be used: a link passes on what it receives, which may be anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.vehicles.remote.link import GoalRejected, GoalResult, PositionReport, Reading, Report
+
+_MOST = 10**6
+"""Highest number of a part."""
+
+
+def usable(report: Report, dimension: int) -> tuple[Report | None, str]:  # noqa: PLR0911 - one per kind
+    """Return a report with numbers where numbers belong, and what was wrong with it.
+
+    Parameters
+    ----------
+    report : Report
+    dimension : int
+        Number of axes, d.
+
+    Returns
+    -------
+    Report or None
+        None if nothing of it can be used.
+    str
+        What was wrong; empty if nothing was.
+
+    Examples
+    --------
+    >>> usable(Reading("1.5"), 2)
+    (Reading(value=inf), '')
+    >>> usable(PositionReport([1.0, "two"]), 2)
+    (None, 'a position that is not a list of 2 numbers was ignored')
+    """
+    match report:
+        case PositionReport():
+            position = _floats(report.position)
+            if position is None or position.shape != (dimension,):
+                return None, f"a position that is not a list of {dimension} numbers was ignored"
+            return PositionReport(position), ""
+        case Reading():
+            return Reading(number(report.value)), ""
+        case GoalRejected():
+            if not isinstance(report.goal, str):
+                return None, "a rejection without the id of its goal was ignored"
+            return GoalRejected(report.goal, str(report.reason)), ""
+        case GoalResult():
+            return _result(report, dimension)
+    return report, ""
+
+
+def _result(result: GoalResult, dimension: int) -> tuple[GoalResult | None, str]:
+    """Return a result without what can't be used of it; one without its readings is cut short."""
+    part = result.part
+    if not isinstance(result.goal, str):
+        return None, "a result without the id of its goal was ignored"
+    if isinstance(part, bool) or not isinstance(part, int | np.integer) or not 0 <= part <= _MOST:
+        return None, f"a result whose part is not a whole number from 0 to {_MOST} was ignored"
+    position, sites, values = _floats(result.position), _floats(result.sites), _floats(result.values)
+    seconds, noise = _floats(result.seconds), _floats(result.noise_variances)
+    clean = replace(
+        result,
+        part=int(part),
+        position=np.full(dimension, math.nan) if position is None else position,
+        seconds=np.empty(0) if seconds is None else seconds,
+        noise_variances=None if result.noise_variances is None else noise,
+        channels=_channels(result.channels),
+        last=bool(result.last),
+        complete=bool(result.complete),
+        corrects=bool(result.corrects),
+    )
+    if sites is None or values is None:
+        if clean.corrects:
+            return None, "a correction whose values are not numbers was ignored"
+        clean = replace(clean, sites=np.empty((0, dimension)), values=np.empty(0), complete=False)
+        return clean, "readings that are not numbers were ignored"
+    return replace(clean, sites=sites, values=values), ""
+
+
+def _channels(channels: object) -> Mapping[str, Array] | None:
+    """Return the channels that have a name and numbers."""
+    if not isinstance(channels, Mapping):
+        return None
+    read = {name: _floats(values) for name, values in channels.items() if isinstance(name, str)}
+    return {name: values for name, values in read.items() if values is not None} or None
+
+
+def _floats(given: Any) -> Array | None:
+    """Return an array of numbers, NaN for None; None if there are other things in it."""
+    try:
+        array = np.asarray(given)
+        return array.astype(float) if array.dtype.kind in "fiubO" else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def number(reported: object) -> float:
+    """Return a reported number: NaN if none was given, infinity for what is not a number.
+
+    Examples
+    --------
+    >>> number(3), number(None), number("3"), number(True), number(10**400)
+    (3.0, nan, inf, inf, inf)
+    """
+    if reported is None:
+        return math.nan
+    try:
+        return math.inf if isinstance(reported, bool | str) else float(reported)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.inf
