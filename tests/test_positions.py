@@ -1,0 +1,426 @@
+"""Where a robot is: one wrong, old or repeated report never becomes the beginning of a route."""
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import shapely
+from test_remote import QUICK, SETTINGS
+
+from fieldbo.costs.euclidean import Euclidean
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.errors import VehicleError
+from fieldbo.messages import Correction, GoHome, Lost, Observation, Query, Rejected
+from fieldbo.policies.baselines import Random
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import resume, run
+from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    Connection,
+    GoalRejected,
+    GoalResult,
+    Heartbeat,
+    Link,
+    PositionReport,
+    Reading,
+    Reconnected,
+)
+from fieldbo.vehicles.remote.positions import PositionFilter
+from fieldbo.vehicles.remote.remote import Remote
+from fieldbo.vehicles.remote.settings import Arrival
+
+WALL = Obstacle("wall", (9.0, 0.0), (11.0, 16.0))
+WATCH = replace(QUICK, silence_s=0.4, connect_s=1.0, least_s=60.0)
+
+
+@pytest.fixture(scope="module")
+def mission():
+    axes = [Axis("x", "m", 0.0, 20.0), Axis("y", "m", 0.0, 20.0)]
+    domain = Domain.grid(axes, (11, 11), obstacles=[WALL], clearance=0.5)
+    world = replace(small_world(), domain=domain, start=np.zeros(2), cost=Euclidean(rate=1.0, sampling=1.0))
+    made = small_mission(world=world, battery=500.0)
+    home = replace(made.vehicles[0], start=np.zeros(2), home=np.zeros(2))
+    return replace(made, vehicles=(home,), policy=Random(), policy_kind="random", initial=0)
+
+
+class Scripted(Connection):
+    """A connection that keeps what it is sent, and hears what it is told."""
+
+    def __init__(self, link, hear):
+        self.hear, self.sent, self.asked, self.answers = hear, [], [], link.answers
+
+    def go(self, goal):
+        self.sent.append(goal)
+
+    def cancel(self, goal):
+        pass
+
+    def hold(self):
+        pass
+
+    def close(self):
+        pass
+
+    def ask(self, goal):
+        self.asked.append(goal)
+        for answer in self.answers:
+            self.hear(answer)
+        return True
+
+    def at(self, *place, times=1):
+        for _ in range(times):
+            self.hear(PositionReport(np.array(place, dtype=float)))
+            time.sleep(0.11 if times > 1 else 0.0)
+
+
+@dataclass(frozen=True)
+class Reports(Link):
+    """A robot that reports, and at first is at the start."""
+
+    first: tuple = (0.0, 0.0)
+    answers: tuple = ()
+    address = "here"
+
+    def open(self, mission, ground, hear):
+        self.__dict__["wire"] = Scripted(self, hear)
+        hear(Heartbeat())
+        if self.first:
+            hear(PositionReport(np.array(self.first)))
+        return self.wire
+
+
+class Streams(Reports):
+    reports = False
+
+
+class Guided(Streams):
+    follows_routes = False
+
+
+def vehicle_of(mission, link, **watch):
+    settings = SETTINGS.model_copy(
+        update={"watch": replace(WATCH, **watch), "arrival": Arrival(0.25, dwell_s=0.0)}
+    )
+    return Remote(mission, 0, link, settings, "s")
+
+
+def until(vehicle, done, seconds=2.0, meanwhile=lambda: None):
+    """Collect events until something is true, or for some seconds."""
+    events, end = [], time.monotonic() + seconds
+    while time.monotonic() < end and not done(events):
+        meanwhile()
+        events += vehicle.events(0.02)
+    return events
+
+
+def listen(vehicle, seconds=0.1):
+    return until(vehicle, lambda events: False, seconds)
+
+
+def answer(order, place, **changes):
+    place = np.array(place, dtype=float)
+    result = GoalResult(f"{order}#s", place, place[None], np.array([0.5]), np.array([1.0]), 1.0, 1.0)
+    return replace(result, **changes)
+
+
+def through_the_wall(goal, here):
+    """Return how many metres of the wall lie on the way of a robot that drives straight to each point."""
+    return shapely.LineString([here, *goal.route]).intersection(WALL.polygon).length
+
+
+def query(number, place):
+    return Query(np.array(place, dtype=float), id=f"run/{number}", expected_cost=10.0)
+
+
+EVERY_KIND = pytest.mark.parametrize("kind", [Reports, Streams, Guided])
+STREAMING = pytest.mark.parametrize("kind", [Streams, Guided])
+
+
+# -- the filter ------------------------------------------------------------------------------------------
+
+
+def test_a_burst_of_wrong_positions_is_not_believed_until_they_agree_for_some_time(mission):
+    positions = PositionFilter(mission)
+    assert positions.take(np.array([0.1, 0.0]), 0.0)
+    assert [positions.take(np.array([15.0, 5.0]), t) for t in (0.02, 0.04, 0.06)] == [False] * 3
+    assert positions.take(np.array([15.0, 5.0]), 0.3)
+
+
+def test_a_robot_that_is_lost_is_where_several_reports_agree(mission):
+    positions = PositionFilter(mission)
+    positions.take(np.zeros(2), 0.0)
+    positions.lose()
+    assert not positions.known
+    places = [[0.0, 0.0], [15.0, 5.0], [15.0, 5.1], [15.1, 5.1]]
+    assert [positions.take(np.array(p), 0.2 * t) for t, p in enumerate(places)] == [False, False, False, True]
+
+
+def test_a_robot_is_believed_wherever_it_can_have_come(mission):
+    positions = PositionFilter(mission)
+    assert all(positions.take(np.array([1.5 * t, 0.0]), float(t)) for t in range(6))
+    assert positions.take(np.array([17.5, 0.0]), 10.0)  # after a gap of five seconds
+
+
+# -- one bad fix -----------------------------------------------------------------------------------------
+
+
+@EVERY_KIND
+def test_one_bad_fix_before_a_rejection_does_not_move_the_robot(mission, kind):
+    with vehicle_of(mission, kind()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [4, 4]))
+        vehicle.send(query(1, [16, 0]))
+        listen(vehicle)
+        wire.at(15, 5)
+        wire.hear(GoalRejected("run/0#s", "no"))
+        events = until(vehicle, lambda events: len(wire.sent) == 2)
+    assert isinstance(events[0], Rejected)
+    assert through_the_wall(wire.sent[-1], [0, 0]) == 0.0
+
+
+@STREAMING
+def test_one_bad_fix_does_not_end_an_order_that_is_given_up(mission, kind):
+    with vehicle_of(mission, kind()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [4, 4]))
+        listen(vehicle)
+        wire.at(1, 1, times=3)
+        vehicle.cancel("run/0")
+        wire.at(15, 5)
+        wire.at(1, 1)
+        (cut_short,) = (e for e in until(vehicle, any) if isinstance(e, Observation))
+    assert cut_short.position.tolist() == [1.0, 1.0]
+
+
+@STREAMING
+def test_one_bad_fix_moves_neither_a_reading_nor_the_next_route(mission, kind):
+    with vehicle_of(mission, kind()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [4, 4]))
+        vehicle.send(query(1, [16, 0]))
+        listen(vehicle)
+        wire.at(4, 4, times=6)
+        wire.at(15, 5)
+        wire.hear(Reading(0.5))
+        events = until(vehicle, lambda events: len(wire.sent) == 2)
+    (seen,) = (e for e in events if isinstance(e, Observation))
+    assert seen.sites.tolist() == [[4.0, 4.0]]
+    assert through_the_wall(wire.sent[-1], [4, 4]) == 0.0
+
+
+@STREAMING
+def test_one_bad_fix_at_home_does_not_end_the_trip_home(mission, kind):
+    away = replace(mission, vehicles=(replace(mission.vehicles[0], start=np.array([14.0, 0.0])),))
+    with vehicle_of(away, kind((14.0, 0.0))) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(GoHome(0, "run/0"))
+        until(vehicle, lambda events: bool(wire.sent))
+        wire.at(14, 0.2, times=2)
+        wire.at(0, 0)
+        wire.at(14, 0.4, times=2)
+        events = listen(vehicle)
+    assert not [e for e in events if isinstance(e, Observation)]
+
+
+# -- old reports -----------------------------------------------------------------------------------------
+
+
+@EVERY_KIND
+def test_after_a_break_one_position_near_the_beginning_is_not_believed(mission, kind):
+    with vehicle_of(mission, kind()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [16, 0]))
+        listen(vehicle)
+        wire.at(13, 8, times=4)
+        listen(vehicle)
+        wire.hear(Reconnected())
+        before = len(wire.sent)
+        wire.at(0.1, 0)
+        listen(vehicle)
+        assert len(wire.sent) == before
+        wire.at(13, 8, times=4)
+        until(vehicle, lambda events: len(wire.sent) > before)
+    assert through_the_wall(wire.sent[-1], [13, 8]) == 0.0
+
+
+def test_the_late_answer_of_an_older_order_does_not_tell_where_the_robot_is(mission):
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [8, 10]))
+        assert until(vehicle, lambda events: any(isinstance(e, Lost) for e in events))
+        vehicle.send(query(1, [16, 0]))
+        until(vehicle, lambda events: len(wire.sent) == 2, meanwhile=lambda: wire.at(8, 10))
+        vehicle.send(query(2, [4, 4]))
+        assert until(vehicle, lambda events: any(isinstance(e, Lost) for e in events))
+        wire.at(13, 8)
+        wire.hear(answer("run/0", [8, 10]))
+        events = listen(vehicle, 0.2)
+        assert any(isinstance(e, Observation) for e in events)
+        assert len(wire.sent) == 2
+        until(vehicle, lambda events: len(wire.sent) == 3, meanwhile=lambda: wire.at(13, 8))
+    assert through_the_wall(wire.sent[-1], [13, 8]) == 0.0
+
+
+def test_an_answer_repeated_after_a_resume_does_not_tell_where_the_robot_is(mission):
+    """It went home by itself while the planner was dead."""
+    link = Reports(first=(), answers=(answer("run/0", [16, 0]),))
+    with vehicle_of(mission, link) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.resume([query(0, [16, 0])], [])
+        vehicle.send(query(1, [14, 16]))
+        events = listen(vehicle, 0.1)
+        assert not wire.sent
+        events += until(vehicle, lambda events: bool(wire.sent), meanwhile=lambda: wire.at(0, 0))
+    (seen,) = (e for e in events if isinstance(e, Observation))
+    assert seen.sites.tolist() == [[16.0, 0.0]]
+    assert seen.position.tolist() == [0.0, 0.0]
+    assert through_the_wall(wire.sent[-1], [0, 0]) == 0.0
+
+
+# -- robots that report no positions -----------------------------------------------------------------------
+
+
+def test_after_a_resume_a_robot_without_positions_is_where_its_last_order_ended(mission):
+    done = Observation("run/0", [[16.0, 0.0]], [0.5], [0.01], [1.0], [16.0, 0.0], 5.0, time_s=5.0)
+    link = Reports(first=(), answers=(answer("run/0", [16, 0]),))
+    with vehicle_of(mission, link) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.resume([query(0, [16, 0])], [done])
+        vehicle.send(query(1, [4, 4]))
+        until(vehicle, lambda events: bool(wire.sent), meanwhile=lambda: wire.hear(Heartbeat()))
+    assert wire.asked == ["run/0#s"]
+    assert through_the_wall(wire.sent[-1], [16, 0]) == 0.0
+
+
+def test_after_a_resume_a_robot_without_positions_is_not_taken_to_be_at_the_start(mission):
+    with vehicle_of(mission, Reports(first=()), least_s=1.0) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.resume([query(0, [16, 0])], [])
+        vehicle.send(query(0, [16, 0]))
+        events = until(
+            vehicle,
+            lambda events: any(isinstance(e, Lost) for e in events),
+            meanwhile=lambda: wire.hear(Heartbeat()),
+        )
+    assert not wire.sent
+    assert any(isinstance(e, Lost) and "no safe route is known" in e.reason for e in events)
+
+
+def test_a_robot_that_goes_home_by_itself_has_to_report_position_and_battery(mission):
+    acts = {"when_planner_silent": "home", "planner_silence_s": 5.0, "connect_s": 0.3}
+    with pytest.raises(VehicleError, match=r"has not reported its position .* goes home by itself"):
+        vehicle_of(mission, Reports(first=()), **acts).connect()
+    with pytest.raises(VehicleError, match=r"has not reported its battery .* goes home by itself"):
+        vehicle_of(mission, Reports(), **acts).connect()
+
+    class WithBattery(Reports):
+        def open(self, mission, ground, hear):
+            hear(BatteryReport(amount=500.0))
+            return super().open(mission, ground, hear)
+
+    with vehicle_of(mission, WithBattery(), **acts) as vehicle:
+        assert vehicle.events(0.0) is not None
+
+
+# -- readings and orders -----------------------------------------------------------------------------------
+
+
+class Prompt(Reports):
+    """A robot that is done at once, and looks into the record when it gets a goal."""
+
+    def open(self, mission, ground, hear):
+        wire = super().open(mission, ground, hear)
+        wire.go = lambda goal: (
+            self.seen.append([row.order for row in self.record.rows() if row.kind == "observation"]),
+            wire.sent.append(goal),
+            hear(answer(goal.id.removesuffix("#s"), goal.site, cost=2.0)),
+        )
+        return wire
+
+    @property
+    def seen(self):
+        return self.__dict__.setdefault("_seen", [])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_each_reading_is_on_disk_before_the_next_order_leaves(tmp_path, mission, batch):
+    short = replace(mission, batch=batch, max_steps=7)
+    link = Prompt()
+    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
+        link.__dict__["record"] = record
+        run(short, [vehicle_of(short, link)], record)
+    assert len(link.seen) > 7
+    assert [len(orders) for orders in link.seen] == list(range(len(link.seen)))
+
+
+ODD = {
+    "text": {"values": ["n/a"]},
+    "a huge number": {"values": [10**400]},
+    "complex numbers": {"values": np.array([1j])},
+    "ragged sites": {"sites": [[1.0, 2.0], [3.0]]},
+    "sites as text": {"sites": "here"},
+    "seconds as text": {"seconds": ["soon"]},
+    "noise as text": {"noise_variances": ["low"]},
+    "odd channels": {"channels": {3: [1.0], "depth": ["deep"]}},
+    "a part of another type": {"part": np.int64(0)},
+    "an impossible part": {"part": 2**70},
+    "a position of another shape": {"position": np.zeros(3)},
+    "a position as text": {"position": ["there", "here"]},
+    "a correction as text": {"values": ["n/a"], "corrects": True},
+    "no goal": {"goal": None},
+}
+
+
+class Odd(Reports):
+    """A robot whose first answer is odd; it repeats it when asked."""
+
+    def open(self, mission, ground, hear):
+        wire = super().open(mission, ground, hear)
+
+        def go(goal):
+            wire.sent.append(goal)
+            order = goal.id.removesuffix("#s")
+            hear(answer(order, goal.site, cost=2.0, **(self.odd if order.endswith("/0") else {})))
+            hear(answer(order, goal.site, cost=2.0))
+
+        def report():
+            while not over.wait(0.05):
+                hear(PositionReport(wire.sent[-1].site if wire.sent else np.zeros(2)))
+
+        over, wire.go = threading.Event(), go
+        wire.close = over.set
+        threading.Thread(target=report, daemon=True).start()
+        return wire
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_odd_values_end_no_run_and_none_that_is_resumed(tmp_path, mission, odd):
+    short, path = replace(mission, max_steps=3), tmp_path / "run.sqlite"
+    link = Odd()
+    link.__dict__["odd"] = odd
+    with Record.create(path, "run", {"vehicles": [{}]}) as record:
+        result = run(short, [vehicle_of(short, link)], record)
+    assert len(result.observations) >= 3
+    with Record(path) as record:
+        again = resume(short, record, [vehicle_of(short, link)])
+    assert again.path.tolist() == result.path.tolist()
+
+
+@pytest.mark.parametrize(
+    "report",
+    [Reading(None), Reading("x"), PositionReport([[1.0], [2.0, 3.0]]), PositionReport(["a", "b"]),
+     PositionReport(np.zeros(3)), GoalRejected("run/0#s", None), GoalRejected(None, "no")],
+    ids=repr,
+)  # fmt: skip
+def test_an_odd_report_is_survived(mission, report):
+    with vehicle_of(mission, Streams()) as vehicle:
+        vehicle.send(query(0, [4, 4]))
+        listen(vehicle)
+        vehicle.link.wire.hear(report)
+        events = listen(vehicle)
+    assert not [e for e in events if isinstance(e, Observation | Correction)]
