@@ -9,8 +9,9 @@ from working_folder import write
 
 import fieldbo
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.kinds import LINKS
-from fieldbo.vehicles.load import LoadedVehicleFile, check_new, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.load import check_new, for_new_run, load_vehicle, vehicle_of
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import vehicle_schema
 from fieldbo.vehicles.remote.template import template

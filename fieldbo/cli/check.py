@@ -95,7 +95,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
 
 def _fence(vehicle: str, mission: Mission) -> list[str]:
     """Return lines on the fence of a MAVLink vehicle; none for others."""
-    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink.fence_check import describe_geofence
     from fieldbo.vehicles.mavlink.geofence import geofence
     from fieldbo.vehicles.mavlink.link import Mavlink

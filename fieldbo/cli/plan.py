@@ -72,7 +72,7 @@ def plan(
 
     from fieldbo.errors import InputError
     from fieldbo.vehicles.checks import check_tolerances, doubts
-    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
     from fieldbo.vehicles.mavlink.geofence import geofence

@@ -126,7 +126,7 @@ def robot(
     from fieldbo.errors import InputError
     from fieldbo.mission.load import load_world
     from fieldbo.runs.runner import unbroken
-    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
 
     loaded = LoadedVehicleFile.read(link)

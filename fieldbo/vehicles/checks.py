@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.remote.settings import Battery
-
-if TYPE_CHECKING:
-    from fieldbo.vehicles.load import LoadedVehicleFile
 
 _SPEEDS_DIFFER = 0.1
 _HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.file import LoadedVehicleFile
 
 
 def describe_vehicle(name: str) -> list[str]:

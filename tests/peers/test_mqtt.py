@@ -26,7 +26,8 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.load import LoadedVehicleFile, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.file import LoadedVehicleFile
+from fieldbo.vehicles.load import for_new_run, load_vehicle, vehicle_of
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
