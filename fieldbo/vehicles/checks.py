@@ -33,8 +33,11 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
         What the robot's battery reports mean is unknown, the mission's battery is larger than the vehicle's,
         or a tolerance is too wide: see `check_tolerances`.
     """
-    warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
-    check_tolerances(file, mission)
+    try:
+        warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
+        check_tolerances(file, mission)
+    except InputError as error:
+        raise error.at("vehicle") from None
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(

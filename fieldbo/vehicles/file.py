@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fieldbo.errors import UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.toml import made, read_toml
 from fieldbo.validation import validated
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
@@ -62,6 +63,27 @@ class LoadedVehicleFile:
             names = [*LINKS.names(), *VEHICLES.names()]
             raise UnknownNameError.of("vehicle", name, names, where="or a vehicle file: NAME.toml")
         return cls.of(_with_absolute_files(read_toml(Path(name)), Path(name).resolve().parent), name)
+
+    @classmethod
+    def for_record(cls, name: str) -> LoadedVehicleFile:
+        """Read a vehicle file that a record is to hold.
+
+        Raises
+        ------
+        InputError
+            As for `read`, or the file has values that JSON cannot express.
+        """
+        file = cls.read(name)
+        try:
+            json.dumps(file.content, allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"the file holds a number or a date that no record can hold: {error}",
+                expected="finite numbers, text and tables",
+                where=name,
+                fix="omit bounds that are infinite, for example low and high in [reports]",
+            ) from None
+        return file
 
 
 def _with_absolute_files(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.checks import battery_of, check_vehicle
@@ -15,8 +13,8 @@ from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.kinds import VEHICLES
 
 
-def for_new_run(name: str) -> dict[str, Any]:
-    """Return the description of a vehicle to keep in a record, so that a resumed run gets the same one.
+def recorded_settings(name: str) -> dict[str, Any]:
+    """Return the settings of a vehicle as a record keeps them, so that a resumed run gets the same vehicle.
 
     Parameters
     ----------
@@ -26,25 +24,15 @@ def for_new_run(name: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        As for `LoadedVehicleFile.read`.
+        As for `LoadedVehicleFile.for_record`.
     """
     if name in VEHICLES.names():
         return {"kind": name}
-    content = LoadedVehicleFile.read(name).content
-    try:
-        json.dumps(content, allow_nan=False)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"the file holds a number or a date that no record can hold: {error}",
-            expected="finite numbers, text and tables",
-            where=name,
-            fix="omit bounds that are infinite, for example low and high in [reports]",
-        ) from None
-    return {**content, "session": uuid.uuid4().hex[:8]}
+    return {**LoadedVehicleFile.for_record(name).content, "session": uuid.uuid4().hex[:8]}
 
 
 def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> Vehicle:
-    """Return the vehicle that `for_new_run` described. Call `check_new` first for a new run.
+    """Return the vehicle with settings from `recorded_settings`. Call `check_new` first for a new run.
 
     Raises
     ------
@@ -62,19 +50,14 @@ def vehicle_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> V
 
 
 def check_new(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> list[str]:
-    """Check that a vehicle as `for_new_run` described it fits a mission, and return warnings.
+    """Check that a vehicle with settings from `recorded_settings` fits a mission, and return warnings.
 
     Raises
     ------
     InputError
         As for `check_vehicle`.
     """
-    if "kind" in plain:
-        return []
-    try:
-        return check_vehicle(_file_of(plain), mission, number)
-    except InputError as error:
-        raise error.at("vehicle") from None
+    return [] if "kind" in plain else check_vehicle(_file_of(plain), mission, number)
 
 
 def full_battery(vehicles: Sequence[Mapping[str, Any]]) -> float | str | None:
@@ -84,7 +67,7 @@ def full_battery(vehicles: Sequence[Mapping[str, Any]]) -> float | str | None:
 
 
 def _file_of(plain: Mapping[str, Any]) -> LoadedVehicleFile:
-    """Return the vehicle file behind the description of a vehicle."""
+    """Return the vehicle file behind the recorded settings of a vehicle."""
     content = {name: value for name, value in plain.items() if name != "session"}
     return LoadedVehicleFile.of(content, "vehicle")
 
@@ -114,6 +97,6 @@ def load_vehicle(name: str, mission: Mission, number: int = 0) -> Vehicle:
     ...     boat.events(timeout_s=1.0)[0].cost
     16.0
     """
-    plain = for_new_run(name)
+    plain = recorded_settings(name)
     check_new(plain, mission, number)
     return vehicle_of(plain, mission, number)
