@@ -104,16 +104,12 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
 def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     """Return lines on the fence of a MAVLink vehicle; none for others."""
     from fieldbo.vehicles.mavlink.fence_check import describe_geofence
-    from fieldbo.vehicles.mavlink.geofence import geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
-    from fieldbo.vehicles.mavlink.settings import located
 
-    axes = mission.world.domain.axes
-    link, frame = file.link, file.settings.frame
-    if not isinstance(link, Mavlink):
+    if not isinstance(file.link, Mavlink):
         return []
-    ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
-    return describe_geofence(geofence(mission, ground, link.fence), mission, link.upload_fence)
+    fence = file.link.geofence(mission, file.settings.ground(mission.world.domain.axes))
+    return describe_geofence(fence, mission, file.link.upload_fence)
 
 
 def _beyond_truth(mission: Mission) -> list[str]:
