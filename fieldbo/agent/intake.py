@@ -6,9 +6,7 @@ import numpy as np
 
 from fieldbo.errors import InputError
 from fieldbo.messages import Correction, Event, Observation, Telemetry
-
-LARGEST = 1e100
-"""Largest magnitude of a number from a vehicle: the squares and sums of smaller ones are finite."""
+from fieldbo.validation import LARGEST
 
 _NUMBERS: dict[type, tuple[str, ...]] = {
     Observation: ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s"),

@@ -96,8 +96,7 @@ def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[d
         "cost": query.expected_cost if vehicle.cost is None else vehicle.price(query),
     }
     for limit in vehicle.limits:
-        taken = limit.going(vehicle.end, query.site[None], query.controls, query.level)
-        chosen[LEFT[limit.name]] = max(0.0, limit.left - float((taken + limit.back(query.site[None]))[0]))
+        chosen[LEFT[limit.name]] = limit.after(vehicle.end, query.site, query.level, query.controls)
     if vehicle.cost is None:
         known = chosen["cost"] is not None
         chosen["left"] = max(0.0, vehicle.spendable - chosen["cost"]) if known else None
