@@ -30,9 +30,11 @@ from fieldbo.results import result as outcome
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run, mission_of, notes, record_file
+from fieldbo.runs.loop import BrokenOffError, Interrupted
 from fieldbo.runs.record.lock import is_being_written
-from fieldbo.runs.record.record import ORDERS, Record
-from fieldbo.runs.runner import BrokenOffError, Interrupted, resume, run
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import ORDERS
+from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission
 from fieldbo.vehicles.by_hand import ByHand

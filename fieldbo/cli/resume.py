@@ -62,7 +62,8 @@ def resume(
     from fieldbo.errors import counted
     from fieldbo.messages import EndReason
     from fieldbo.runs.load import mission_of, notes, record_file
-    from fieldbo.runs.record.record import ORDERS, Record
+    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.record.rows import ORDERS
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of
 

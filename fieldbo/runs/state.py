@@ -16,7 +16,7 @@ from fieldbo.messages import Correction, EndReason, Event, Fitted, GoHome, Obser
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
-from fieldbo.runs.record.record import WITHOUT_MESSAGE, Row
+from fieldbo.runs.record.rows import WITHOUT_MESSAGE, Row
 
 
 class RunState:

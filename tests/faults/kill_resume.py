@@ -201,7 +201,7 @@ def arm(death: Death | None, board: Board) -> None:
         return sqlite3.connect(*args, factory=Armed, **settings)
 
     record_module.sqlite3 = types.SimpleNamespace(**{**vars(sqlite3), "connect": connect})
-    append, make = Record._append, record_module._make
+    append, make = Record._append, record_module.make_file
 
     def acknowledged(self, rows):
         append(self, rows)
@@ -213,7 +213,7 @@ def arm(death: Death | None, board: Board) -> None:
             signal.setitimer(signal.ITIMER_REAL, death.delay_s)
         make(file, name, description)
 
-    Record._append, record_module._make = acknowledged, made
+    Record._append, record_module.make_file = acknowledged, made
 
 
 def live(name: str, file: Path, death: Death | None, board: Board) -> None:

@@ -15,7 +15,8 @@ from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query, Stop
 from fieldbo.runs.explanation.words import because, best_of, details, heading, place
 from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import ORDERS, Record
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.state import RunState
 
 
