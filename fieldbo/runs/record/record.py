@@ -162,9 +162,8 @@ class Record:
         """Return which rows are missing, given the digests of the run and of all rows."""
         if count is None:
             return (
-                f"rows may be missing at the end of {self.file}: their number, in "
-                f"{counter_file(self.file).name} next to it, was deleted, damaged or not copied. "
-                f"{self._rows} rows are left"
+                f"rows may be missing at the end of {self.file}: {counter_file(self.file).name}, which holds "
+                f"their number, was deleted, damaged or not copied. {self._rows} rows remain"
             )
         missing = count.rows - self._rows
         if missing <= 0 and digests[count.rows] == count.digest:
