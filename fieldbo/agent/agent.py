@@ -40,6 +40,7 @@ from fieldbo.messages import (
     Rejected,
     Stop,
     Telemetry,
+    order_number,
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Decision, Memory, State
@@ -549,7 +550,7 @@ class Agent:
         order = self.issued[event.order].order
         state = self.vehicles[order.vehicle]
         lost = event.order in state.ledger.lost
-        state.observed(event, int(event.order.rsplit("/", 1)[1]))
+        state.observed(event, order_number(event.order))
         self._parts_seen.add((event.order, event.part))
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self._settled

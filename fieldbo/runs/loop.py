@@ -20,6 +20,7 @@ from fieldbo.messages import (
     Rejected,
     Telemetry,
     kind_of,
+    settles,
 )
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
@@ -122,7 +123,7 @@ class Loop:
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in received]
             self.recalled.setdefault(number, []).extend(new)
-            if not any(_settles(event) for event in new):
+            if not any(settles(event) for event in new):
                 self.vehicles[number].send(agent.issued[order].order)
         self._recall_lost()
         self._report_step()
@@ -138,7 +139,7 @@ class Loop:
         """Ask the vehicles what became of the orders that were lost, for a while."""
         agent, end_s = self.state.agent, time.monotonic() + _RECALL_S
         outcomes = (event for event in agent.history if isinstance(event, Observation | Rejected))
-        settled = {event.order for event in outcomes if _settles(event)}
+        settled = {event.order for event in outcomes if settles(event)}
         lost = {event.order for event in agent.history if isinstance(event, Lost)} - settled
         received = {_part(event) for event in agent.history if isinstance(event, Observation)}
         for order in [order for order in agent.issued if order in lost]:
@@ -230,7 +231,7 @@ class Loop:
             problem = str(error)
         if self.record is not None:
             self.record.note(f"a {kind_of(event)} was ignored: {problem}", order)
-        if order in self.state.outstanding and _settles(event):
+        if order in self.state.outstanding and settles(event):
             return Lost(order, f"its {kind_of(event)} can't be used: {problem.splitlines()[0]}")
         return None
 
@@ -260,11 +261,6 @@ def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
             time_s, written = max([time_s, *(t for t in times if t is not None)]), row.time_utc
     passed_s = (datetime.now(UTC) - datetime.fromisoformat(written)).total_seconds()
     return time_s + max(0.0, passed_s)
-
-
-def _settles(event: Event) -> bool:
-    """Return True if this is the last event of an order."""
-    return isinstance(event, Rejected | Lost) or (isinstance(event, Observation) and event.last)
 
 
 def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:
