@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fieldbo
 from fieldbo.runs.folder import begin
-from fieldbo.runs.runner import Interrupted
+from fieldbo.runs.loop import Interrupted
 
 mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1500}})
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -589,3 +589,13 @@ def from_plain(plain: Mapping[str, Any]) -> Order | Event:
 def kind_of(message: Order | Event) -> str:
     """Return a message's kind as records name it, for example ``"observation"``."""
     return _NAMES[type(message)]
+
+
+def order_number(order: str | None) -> int:
+    """Return the number in the id of an order: 3 in ``"run/3"``."""
+    return int(str(order).rpartition("/")[2])
+
+
+def settles(event: Event) -> TypeGuard[Observation | Rejected | Lost]:
+    """Return True if an event is the last one of its order."""
+    return isinstance(event, Rejected | Lost) or (isinstance(event, Observation) and event.last)

@@ -155,7 +155,7 @@ def validated(shape: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 LARGEST = 1e100
-"""Largest magnitude of a finite number in a file: sums and squares of such numbers are finite, too."""
+"""Largest magnitude of a finite number from a file or a vehicle: its square is finite, and so are sums."""
 
 _DEEPEST, _LONGEST_TEXT, _LONGEST_KEY = 16, 1000, 100
 

@@ -38,7 +38,8 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import made
 from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.runs.runner import BrokenOffError, run
+from fieldbo.runs.loop import BrokenOffError
+from fieldbo.runs.runner import run
 from fieldbo.testing.small import Hills
 from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.world import Quantity, World

@@ -8,7 +8,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
-from fieldbo.vehicles.load import check_new, for_new_run, full_battery, load_vehicle, vehicle_of
+from fieldbo.vehicles.load import check_new, full_battery, load_vehicle, recorded_settings, vehicle_of
 
 BOAT = """format = 1
 [link]
@@ -34,7 +34,7 @@ def _folder(tmp_path, monkeypatch):
 def boat(kind="mavlink", battery="full = 6000", within=0.3, axis="depth"):
     text = BOAT.format(kind=kind, battery=battery, within=within)
     write("boat.toml", text.replace("depth", axis))
-    return for_new_run("boat.toml")
+    return recorded_settings("boat.toml")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from fieldbo.policies.choice import best_affordable, leading
 from fieldbo.policies.contract import State
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.folder import begin
-from fieldbo.runs.runner import Interrupted, run
+from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 

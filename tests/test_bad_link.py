@@ -26,8 +26,9 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.results.result import Result
+from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
-from fieldbo.runs.runner import Interrupted, resume, run
+from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote import reports
@@ -440,7 +441,7 @@ def test_a_run_is_resumed_at_the_time_of_the_wall_clock(tmp_path, monkeypatch):
         def now(cls, tz=UTC):
             return datetime.now(tz) + timedelta(hours=1)
 
-    monkeypatch.setattr("fieldbo.runs.runner.datetime", Later)
+    monkeypatch.setattr("fieldbo.runs.loop.datetime", Later)
     again = Remote(made, 0, vehicle.link, vehicle._filter.settings, "s")
     with Record(tmp_path / "run.sqlite") as record:
         resume(made, record, [again])

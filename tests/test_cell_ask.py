@@ -13,7 +13,8 @@ import fieldbo
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.folder import begin
-from fieldbo.runs.runner import Interrupted, run
+from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.runner import run
 
 SETS = """format = 1
 version = "1"

@@ -32,7 +32,8 @@ from fieldbo.results.curve import Step
 from fieldbo.results.expected_truth import ALPHA, expected_truth_of
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
 from fieldbo.results.result import Result
-from fieldbo.runs.comparison import compare, score_of, scores_at
+from fieldbo.runs.comparison import compare
+from fieldbo.runs.comparison_scores import score_of, scores_at
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 

@@ -13,16 +13,9 @@ import pytest
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import F1, REGRET
 from fieldbo.runs import comparison
-from fieldbo.runs.comparison import (
-    COLUMNS,
-    Case,
-    calibration,
-    compare,
-    prepared,
-    score_of,
-    scores_at,
-    targets,
-)
+from fieldbo.runs.comparison import Case, compare, prepared
+from fieldbo.runs.comparison_scores import calibration, score_of, scores_at, targets
+from fieldbo.runs.comparison_table import COLUMNS
 from fieldbo.runs.runner import run
 
 WORLD = """format = 1

@@ -19,8 +19,9 @@ from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.runs.correction import correct_run
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
+from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
-from fieldbo.runs.runner import Interrupted, resume, run
+from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import parts_of

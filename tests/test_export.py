@@ -33,7 +33,8 @@ from fieldbo.policies.baselines import Random
 from fieldbo.runs.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
 from fieldbo.runs.export.places import Places
 from fieldbo.runs.folder import begin
-from fieldbo.runs.record.record import ORDERS, Record
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated

@@ -22,7 +22,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
-from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, declared, plan_file, track, waypoints

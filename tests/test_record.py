@@ -22,6 +22,7 @@ from fieldbo.messages import (
     Telemetry,
     to_plain,
 )
+from fieldbo.runs.record import file as file_module
 from fieldbo.runs.record import record as record_module
 from fieldbo.runs.record.counter import Counter
 from fieldbo.runs.record.record import Record
@@ -157,7 +158,7 @@ def _other_format(own):
 def _never_begun(own):
     other = own.with_name("begun.sqlite")
     with closing(sqlite3.connect(other)) as connection:
-        connection.executescript(record_module._SCHEMA)
+        connection.executescript(file_module.SCHEMA)
     return other.read_bytes()
 
 
@@ -514,7 +515,7 @@ def test_a_record_is_created_completely_or_not_at_all(tmp_path, monkeypatch):
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(record_module, "on_disk", die)
+        patch.setattr(file_module, "on_disk", die)
         with pytest.raises(Died):
             Record.create(tmp_path / "run.sqlite", "run", {})
     assert not (tmp_path / "run.sqlite").exists()

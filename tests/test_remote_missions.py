@@ -10,8 +10,9 @@ from test_remote import QUICK, Near, Streaming, remote
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import EndReason, Lost, Observation, Rejected, Telemetry
 from fieldbo.mission.vehicle_spec import WhenLost
+from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
-from fieldbo.runs.runner import Interrupted, resume, run
+from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.remote.settings import Battery, Reports
 from fieldbo.vehicles.simulated import Simulated

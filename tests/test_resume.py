@@ -30,13 +30,15 @@ from fieldbo.results import result as outcome
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run, mission_of, notes, record_file
+from fieldbo.runs.loop import BrokenOffError, Interrupted
 from fieldbo.runs.record.lock import is_being_written
-from fieldbo.runs.record.record import ORDERS, Record
-from fieldbo.runs.runner import BrokenOffError, Interrupted, resume, run
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import ORDERS
+from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission
 from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.load import for_new_run
+from fieldbo.vehicles.load import recorded_settings
 from fieldbo.vehicles.simulated import Simulated
 
 
@@ -780,7 +782,7 @@ def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
 
 def test_another_robot_continues_the_session_of_the_run(folder):
     mission = fieldbo.load_mission("lake-straddle")
-    [begun] = [for_new_run("mqtt")]
+    [begun] = [recorded_settings("mqtt")]
     [same] = continuing(mission, [begun], [])
     [other] = continuing(mission, [begun], ["mqtt"])
     assert same["session"] == other["session"] == begun["session"]
@@ -788,14 +790,14 @@ def test_another_robot_continues_the_session_of_the_run(folder):
 
 def test_as_many_vehicles_continue_a_run_as_began_it():
     with pytest.raises(InputError, match="2 vehicles for a run with 1"):
-        continuing(fieldbo.load_mission("lake-straddle"), [for_new_run("mqtt")], ["mqtt", "mqtt"])
+        continuing(fieldbo.load_mission("lake-straddle"), [recorded_settings("mqtt")], ["mqtt", "mqtt"])
 
 
 def test_a_resumed_run_stays_with_its_new_vehicle(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", StringIO())  # the end of the input is a Ctrl-C
     boat = Path(__file__).parents[1] / "vehicles" / "boat-mqtt.toml"
-    begun = for_new_run(str(boat))
+    begun = recorded_settings(str(boat))
     place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[begun])
     record.close()
 
@@ -811,7 +813,7 @@ def test_a_resumed_run_stays_with_its_new_vehicle(tmp_path, monkeypatch, command
 def test_a_vehicle_that_does_not_answer_does_not_replace_the_one_of_a_run(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     Path("deaf.toml").write_text('format = 1\n[link]\nkind = "mqtt"\nport = 1\n[watch]\nconnect_s = 0.2\n')
-    place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[for_new_run("by-hand")])
+    place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[recorded_settings("by-hand")])
     record.close()
     assert command("resume", place, "--vehicle", "deaf.toml")[0] == 2
     with Record(place / "run.sqlite") as record:

@@ -31,8 +31,10 @@ from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.runs.folder import begin
+from fieldbo.runs.loop import BrokenOffError, Interrupted
 from fieldbo.runs.record.record import Record
-from fieldbo.runs.runner import BrokenOffError, Interrupted, run, unbroken
+from fieldbo.runs.runner import run
+from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated

@@ -9,8 +9,9 @@ from working_folder import write
 
 import fieldbo
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.kinds import LINKS
-from fieldbo.vehicles.load import LoadedVehicleFile, check_new, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.load import check_new, load_vehicle, recorded_settings, vehicle_of
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import vehicle_schema
 from fieldbo.vehicles.remote.template import template
@@ -107,7 +108,7 @@ def test_a_missing_file_is_an_error():
 
 
 def test_each_run_has_its_own_session_and_a_resumed_run_keeps_it():
-    first, second = for_new_run("mqtt"), for_new_run("mqtt")
+    first, second = recorded_settings("mqtt"), recorded_settings("mqtt")
     assert first["session"] != second["session"]
     mission = fieldbo.load_mission("lake-level-set")
     assert vehicle_of(json.loads(json.dumps(first)), mission).session == first["session"]
@@ -133,7 +134,7 @@ def test_files_in_a_link_are_relative_to_the_vehicle_file(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
 
     link = LoadedVehicleFile.read("boats/boat.toml").link
-    recorded = for_new_run("boats/boat.toml")["link"]
+    recorded = recorded_settings("boats/boat.toml")["link"]
 
     assert link.ca_file == recorded["ca_file"] == str(tmp_path / "boats" / "ca.pem")
     assert link.cert_file == str(tmp_path / "boats" / "keys" / "boat.pem")
@@ -187,7 +188,7 @@ def fits(tmp_path, mission, *tables):
     """Return the warnings of the check of a MAVLink vehicle file with these tables against a mission."""
     text = "\n".join(["format = 1", "[link]\nkind = 'mavlink'", *tables, "[battery]\nfull = 100000"])
     write(tmp_path / "boat.toml", text)
-    return check_new(for_new_run(str(tmp_path / "boat.toml")), mission)
+    return check_new(recorded_settings(str(tmp_path / "boat.toml")), mission)
 
 
 NEAR = "[arrival]\nwithin = 0.1"
@@ -262,10 +263,10 @@ def test_the_error_for_a_missing_full_battery_names_the_file_or_how_to_write_one
     mission = fieldbo.load_mission("lake-level-set")
     write(tmp_path / "boat.toml", "format = 1\n[link]\nkind = 'mavlink'\n" + NEAR)
     with pytest.raises(InputError, match=r"set full in \[battery\] of the vehicle file") as error:
-        check_new(for_new_run(str(tmp_path / "boat.toml")), mission)
+        check_new(recorded_settings(str(tmp_path / "boat.toml")), mission)
     assert "fieldbo new vehicle" not in str(error.value)
     with pytest.raises(InputError, match="fieldbo new vehicle NAME --link mavlink"):
-        check_new(for_new_run("mavlink"), mission)
+        check_new(recorded_settings("mavlink"), mission)
 
 
 def test_check_describes_battery_arrival_and_speed_of_a_vehicle(tmp_path, command):

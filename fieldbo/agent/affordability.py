@@ -225,15 +225,32 @@ class Affordability:
         """
         ends = np.atleast_2d(sites)
         able = np.full(len(ends), self.cost is not None or self.spendable > 0)
-        ledgers = (self.ledger, self.time_ledger)
-        for limit, ledger, before in zip(self.limits, ledgers, self._by_limit(spent), strict=False):
-
-            def going(start: Array, limit: Limit = limit) -> Array:
-                return limit.going(start, ends, controls, level)
-
-            taken = self._at_most(going, ledger) if position is None else going(position)
+        for limit, before in zip(self.limits, self._by_limit(spent), strict=False):
+            taken = self._taken(limit, ends, (controls,), level, position)
             able &= before + taken + limit.back(ends) <= limit.left
         return able
+
+    def _taken(
+        self,
+        limit: Limit,
+        ends: Array,
+        sets: Sequence[Mask | None],
+        level: int = 0,
+        position: Array | None = None,
+    ) -> Array:
+        """Return how much of a limit queries at `ends` (N, d) take (N,).
+
+        They start from `position` (d,), by default from the end of the queue, and each is priced with the
+        cheapest of the control `sets`.
+        """
+
+        def going(start: Array) -> Array:
+            prices = [limit.going(start, ends, controls, level) for controls in sets]
+            return np.asarray(np.minimum.reduce(prices))
+
+        if position is not None:
+            return going(position)
+        return self._at_most(going, self.time_ledger if limit.name == "time" else self.ledger)
 
     def _by_limit(self, spent: float | Sequence[float]) -> Sequence[float]:
         """Return how much of each limit a simulated path has spent; a single number is in the cost unit."""
@@ -247,23 +264,18 @@ class Affordability:
     def can_pay(self, queries: Sequence[Query]) -> bool:
         """Return True if all `queries` are affordable, one after the other from the end of the queue."""
         position: Array | None = None
-        limits, ledgers = self.limits, (self.ledger, self.time_ledger)
+        limits = self.limits
         spent = [0.0] * len(limits)
         for query in queries:
             site = query.site[None]
             if not self.affordable(site, query.controls, query.level, position, spent)[0]:
                 return False
             for k, limit in enumerate(limits):
-
-                def going(start: Array, limit: Limit = limit, query: Query = query) -> Array:
-                    return limit.going(start, query.site[None], query.controls, query.level)
-
-                taken = self._at_most(going, ledgers[k]) if position is None else going(position)
-                spent[k] += float(taken[0])
+                spent[k] += float(self._taken(limit, site, (query.controls,), query.level, position)[0])
             position = query.site
         return True
 
-    def short_of(self, sites: Array, sets: Sequence[Mask | None] = (None,), level: int = 0) -> str | None:
+    def short_of(self, sites: Array, sets: Sequence[Mask | None] = (None,)) -> str | None:
         """Return the limit that rules out most of `sites` (N, d), or None if none rules out any.
 
         Each site is priced with the cheapest of the control `sets`. Unreachable sites do not count, and the
@@ -272,13 +284,8 @@ class Affordability:
         if self.cost is None:
             return "battery"
         ruled_out: dict[str, int] = {}
-        for limit, ledger in zip(self.limits, (self.ledger, self.time_ledger), strict=False):
-
-            def going(start: Array, limit: Limit = limit) -> Array:
-                prices = [limit.going(start, sites, controls, level) for controls in sets]
-                return np.asarray(np.minimum.reduce(prices))
-
-            needed = self._at_most(going, ledger) + limit.back(sites)
+        for limit in self.limits:
+            needed = self._taken(limit, sites, sets) + limit.back(sites)
             ruled_out[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))
         most = max(ruled_out, key=lambda name: ruled_out[name])
         return most if ruled_out[most] else None

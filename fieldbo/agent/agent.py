@@ -19,14 +19,14 @@ from fieldbo._numerics.streams import stream
 from fieldbo.agent import warnings
 from fieldbo.agent.batches import next_batch
 from fieldbo.agent.corrections import corrected, correction, same_readings
-from fieldbo.agent.intake import check_magnitudes
+from fieldbo.agent.intake import belongs, check_event, vehicle_of
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.policy_view import view_at_event, view_when_asked
 from fieldbo.agent.proposals import Issued, check_proposal, expected_cost, initial_queries
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError
 from fieldbo.messages import (
     Correction,
     EndReason,
@@ -40,6 +40,7 @@ from fieldbo.messages import (
     Rejected,
     Stop,
     Telemetry,
+    order_number,
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Decision, Memory, State
@@ -446,7 +447,8 @@ class Agent:
             The event belongs to no order of this agent, its position has the wrong number of
             coordinates, or it corrects readings that were not reported. Nothing was taken in.
         """
-        vehicle = self._vehicle_of(event)
+        self.check(event)
+        vehicle = vehicle_of(event, self.issued)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
             if (event.order, event.part) in self._parts_seen:
@@ -479,7 +481,7 @@ class Agent:
         InputError
             As for `tell`.
         """
-        self._vehicle_of(event)
+        check_event(event, self.issued, self.history, self.domain, len(self.vehicles))
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
         """Take back a wrong reading: the belief becomes the one that the right reading would have given.
@@ -523,35 +525,7 @@ class Agent:
 
     def knows(self, event: Event) -> bool:
         """Return True if an event belongs to an order that this agent issued, or to no order at all."""
-        order = getattr(event, "order", None)
-        return order is None or order in self.issued
-
-    def _vehicle_of(self, event: Event) -> int:
-        """Return the number of an event's vehicle, after checking that the event can be taken in."""
-        if not self.knows(event):
-            raise InputError(
-                f"received an event for the unknown order {getattr(event, 'order', None)!r}",
-                expected="the id of an order that this agent issued",
-                fix="pass on the query's own id: Observation(order=query.id, ...)",
-            )
-        if isinstance(event, Observation | Telemetry) and len(event.position) != self.domain.dimension:
-            raise InputError(
-                f"position has {counted(len(event.position), 'coordinate')}",
-                expected=f"{self.domain.dimension}: {', '.join(a.name for a in self.domain.axes)}",
-            )
-        check_magnitudes(event)
-        if isinstance(event, Correction):
-            corrected(self.history, event)
-        if isinstance(event, Observation | Rejected | Lost | Correction):
-            return self.issued[event.order].order.vehicle
-        if not isinstance(event, Telemetry):
-            return 0
-        if event.vehicle not in range(len(self.vehicles)):
-            raise InputError(
-                f"received telemetry of vehicle {event.vehicle}, which the mission does not have",
-                expected=f"a vehicle of the mission, 0 to {len(self.vehicles) - 1}",
-            )
-        return event.vehicle
+        return belongs(event, self.issued)
 
     def _not_done(self, event: Rejected | Lost) -> None:
         order = self.issued[event.order].order
@@ -576,7 +550,7 @@ class Agent:
         order = self.issued[event.order].order
         state = self.vehicles[order.vehicle]
         lost = event.order in state.ledger.lost
-        state.observed(event, int(event.order.rsplit("/", 1)[1]))
+        state.observed(event, order_number(event.order))
         self._parts_seen.add((event.order, event.part))
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self._settled

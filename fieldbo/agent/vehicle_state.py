@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldbo.agent.affordability import Affordability
-from fieldbo.messages import EndReason, Observation, Order, Query, Telemetry
+from fieldbo.messages import EndReason, Observation, Order, Query, Telemetry, order_number
 
 
 @dataclass
@@ -108,7 +108,7 @@ class VehicleState(Affordability):
         if (number, event.part) >= self.latest:  # a late observation reports where the vehicle once was
             if at_s >= self.heard_s:
                 self.position = event.position
-            self.adrift = {key: order for key, order in self.adrift.items() if _number(key) >= number}
+            self.adrift = {key: order for key, order in self.adrift.items() if order_number(key) >= number}
             self.glimpsed = self.glimpsed if self.adrift.keys() - {event.order} else None
         self.latest = max(self.latest, (number, event.part))
         self.time_s = now
@@ -210,11 +210,6 @@ class VehicleState(Affordability):
         """Let a vehicle whose part ended because it was lost get orders again."""
         self._in_touch()
         self.ended, self.retry_home, self.home_rejected = None, False, False
-
-
-def _number(order: str) -> int:
-    """Return the number of an order."""
-    return int(order.rsplit("/", 1)[1])
 
 
 def _since(time_s: float | None, telemetry: Telemetry) -> float:

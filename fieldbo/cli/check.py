@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from fieldbo.mission.mission import Mission
+    from fieldbo.vehicles.file import LoadedVehicleFile
 
 
 def check(
@@ -33,6 +34,7 @@ def check(
     from fieldbo.mission.load import load_world
     from fieldbo.mission.toml import read_toml
     from fieldbo.vehicles.description import describe_vehicle
+    from fieldbo.vehicles.file import LoadedVehicleFile
 
     path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
     content = read_toml(path) if path.exists() or path.suffix == ".toml" else {}
@@ -58,7 +60,7 @@ def check(
         )
     name = path if path.exists() else file
     if kind == "vehicle":
-        lines = describe_vehicle(file)
+        lines = describe_vehicle(LoadedVehicleFile.read(file), file)
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
@@ -75,38 +77,39 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
+    from fieldbo.vehicles.checks import check_vehicle
     from fieldbo.vehicles.description import describe_vehicle
-    from fieldbo.vehicles.load import check_new, for_new_run, full_battery
+    from fieldbo.vehicles.file import LoadedVehicleFile
+    from fieldbo.vehicles.load import full_battery
 
-    files = [for_new_run(vehicle) for vehicle in vehicles]
-    mission = load_mission(name, overrides(pairs), full_battery(files))
-    fit = [warning for number, plain in enumerate(files) for warning in check_new(plain, mission, number)]
+    files = [LoadedVehicleFile.for_record(vehicle) for vehicle in vehicles]
+    mission = load_mission(name, overrides(pairs), full_battery([file.content for file in files]))
+    fit = [warning for number, file in enumerate(files) for warning in check_vehicle(file, mission, number)]
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
+    described = [
+        [*describe_vehicle(file, vehicle), *_fence(file, mission)]
+        for file, vehicle in zip(files, vehicles, strict=True)
+    ]
     return [
         *describe_mission(mission, question),
         *describe_world(mission.world),
-        *(line for vehicle in vehicles for line in [*describe_vehicle(vehicle), *_fence(vehicle, mission)]),
+        *(line for lines in described for line in lines),
         *(f"warning: {warning}" for warning in warnings),
     ]
 
 
-def _fence(vehicle: str, mission: Mission) -> list[str]:
+def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     """Return lines on the fence of a MAVLink vehicle; none for others."""
-    from fieldbo.vehicles.load import LoadedVehicleFile
     from fieldbo.vehicles.mavlink.fence_check import describe_geofence
-    from fieldbo.vehicles.mavlink.geofence import geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
-    from fieldbo.vehicles.mavlink.settings import located
 
-    file, axes = LoadedVehicleFile.read(vehicle), mission.world.domain.axes
-    link, frame = file.link, file.settings.frame
-    if not isinstance(link, Mavlink):
+    if not isinstance(file.link, Mavlink):
         return []
-    ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
-    return describe_geofence(geofence(mission, ground, link.fence), mission, link.upload_fence)
+    fence = file.link.geofence(mission, file.settings.ground(mission.world.domain.axes))
+    return describe_geofence(fence, mission, file.link.upload_fence)
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

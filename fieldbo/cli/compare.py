@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fieldbo.results.metrics import Score
-    from fieldbo.runs.comparison import Scores, Target
+    from fieldbo.runs.comparison_scores import Scores, Target
 
 EXAMPLES = """
 **Examples**
@@ -72,16 +72,17 @@ def compare(
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console
     from fieldbo.results import plot
-    from fieldbo.runs import comparison
+    from fieldbo.runs.comparison import compare as compare_missions
+    from fieldbo.runs.comparison_scores import calibration, score_of, scores_at, targets
 
     picture, replaced = out.with_suffix(".png"), overrides(set_ or [])
-    score = comparison.score_of(missions[0], replaced)
+    score = score_of(missions[0], replaced)
     _check(out, at or [], target or [], score)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out_to) as progress:
         line = progress.add_task("runs", total=None)
-        rows = comparison.compare(
+        rows = compare_missions(
             missions,
             starts,
             draws,
@@ -95,11 +96,11 @@ def compare(
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]
     better = "" if score.better == "larger" else " (smaller is better)"
     out_to.print(f"mean {score.name} at equal cost, ± one standard error{better}")
-    by_target = {t: comparison.targets(rows, t, score) for t in target or []}
-    scores = comparison.scores_at(rows, costs, score)
-    out_to.print(_table(scores, costs, unit, by_target, comparison.calibration(rows)))
+    by_target = {t: targets(rows, t, score) for t in target or []}
+    scores = scores_at(rows, costs, score)
+    out_to.print(_table(scores, costs, unit, by_target, calibration(rows)))
     grid = np.linspace(smallest / 60, smallest, 60)
-    curves = {m: (grid, s.mean, s.error) for m, s in comparison.scores_at(rows, grid.tolist(), score).items()}
+    curves = {m: (grid, s.mean, s.error) for m, s in scores_at(rows, grid.tolist(), score).items()}
     plot.save(plot.comparison_picture(curves, unit, score), picture)
     out_to.print(f"table: {out}, picture: {picture}", soft_wrap=True, markup=False)
 

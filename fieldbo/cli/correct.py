@@ -52,7 +52,7 @@ def correct(
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.runs.correction import correct_run
     from fieldbo.runs.load import record_file
-    from fieldbo.runs.runner import unbroken
+    from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
 
     number = math.nan if value.lower() == "failed" else number_in(value)

@@ -72,12 +72,10 @@ def plan(
 
     from fieldbo.errors import InputError
     from fieldbo.vehicles.checks import check_tolerances, doubts
-    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
-    from fieldbo.vehicles.mavlink.geofence import geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
-    from fieldbo.vehicles.mavlink.settings import located
 
     if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
@@ -91,9 +89,7 @@ def plan(
     _check_free(file)
     mission, way, sampling_s = _track(source, set_ or [], loaded.settings.battery.full)
     check_tolerances(loaded, mission)
-    axes, frame = mission.world.domain.axes, loaded.settings.frame
-    ground = located(None if frame is None else frame.over(axes), axes, link.stand_off)
-    fence = geofence(mission, ground, link.fence)
+    fence = link.geofence(mission, loaded.settings.ground(mission.world.domain.axes))
     stays = np.zeros(len(way.points))
     stays[way.is_site] = sampling_s if stay is None else stay
     route = flight_plan.waypoints(way, fence, stays, loaded.settings.arrival.within)

@@ -62,7 +62,8 @@ def resume(
     from fieldbo.errors import counted
     from fieldbo.messages import EndReason
     from fieldbo.runs.load import mission_of, notes, record_file
-    from fieldbo.runs.record.record import ORDERS, Record
+    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.record.rows import ORDERS
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of
 
@@ -108,7 +109,7 @@ def continuing(
 ) -> list[dict[str, Any]]:
     """Return the settings of the vehicles that continue a run: those of `files`, or the recorded ones."""
     from fieldbo.errors import InputError, counted
-    from fieldbo.vehicles.load import check_new, for_new_run
+    from fieldbo.vehicles.load import check_new, recorded_settings
 
     if not files:
         return [dict(settings) for settings in recorded]
@@ -126,7 +127,7 @@ def continuing(
         )
     new = []
     for number, (name, before) in enumerate(zip(files, recorded, strict=True)):
-        settings = for_new_run(name)
+        settings = recorded_settings(name)
         if "session" in settings and "session" in before:
             settings["session"] = before["session"]  # a robot may remember outstanding orders by it
         check_new(settings, mission, number)

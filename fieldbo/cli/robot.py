@@ -125,8 +125,8 @@ def robot(
     from fieldbo.cli.terminal import stopped_by_signals
     from fieldbo.errors import InputError
     from fieldbo.mission.load import load_world
-    from fieldbo.runs.runner import unbroken
-    from fieldbo.vehicles.load import LoadedVehicleFile
+    from fieldbo.runs.signals import unbroken
+    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
 
     loaded = LoadedVehicleFile.read(link)

@@ -105,7 +105,7 @@ def run(
 def _recorded(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
     """Return the settings of the vehicles as the record keeps them; none for a simulation."""
     from fieldbo.errors import InputError
-    from fieldbo.vehicles.load import for_new_run
+    from fieldbo.vehicles.load import recorded_settings
 
     if by_hand and vehicles:
         raise InputError(
@@ -113,4 +113,4 @@ def _recorded(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]
             expected="at most one of them",
             fix="leave out --by-hand if a robot takes the samples",
         )
-    return [for_new_run(name) for name in (["by-hand"] if by_hand else vehicles)]
+    return [recorded_settings(name) for name in (["by-hand"] if by_hand else vehicles)]

@@ -11,7 +11,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldbo.runs.record.record import Record, Row
+    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.record.rows import Row
 
 _COLUMNS = {"run": "left", "mission": "left", "begun": "left", "state": "left"}
 _NUMBERS = {"orders": "right", "readings": "right", "spent": "right"}
@@ -68,7 +69,7 @@ def _cells(record: Record) -> list[str]:
 
     from fieldbo.results.formatting import rounded
     from fieldbo.runs.record.lock import is_being_written
-    from fieldbo.runs.record.record import ORDERS
+    from fieldbo.runs.record.rows import ORDERS
 
     description, rows, end = record.description, record.rows(), record.end_reason
     battery = math.fsum(vehicle["battery"] for vehicle in description.get("crew", ()))
@@ -91,7 +92,7 @@ def _cells(record: Record) -> list[str]:
 
 def _observations(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the observations of this run's orders, without repetitions."""
-    from fieldbo.runs.record.record import ORDERS
+    from fieldbo.runs.record.rows import ORDERS
 
     ordered = {row.order for row in rows if row.kind in ORDERS}
     messages = {

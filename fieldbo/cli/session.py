@@ -70,7 +70,8 @@ def _carried_out(
     signals: Sequence[Signals],
 ) -> int:
     """Run a mission, write its files, print its report, and return the exit code."""
-    from fieldbo.runs.runner import BrokenOffError, Interrupted, unbroken
+    from fieldbo.runs.loop import BrokenOffError, Interrupted
+    from fieldbo.runs.signals import unbroken
 
     code, stopped = 0, "Stopped by you."
     try:

@@ -17,7 +17,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum
 from fieldbo.costs.chain import Modular
-from fieldbo.messages import Event, Observation, Order, Query
+from fieldbo.messages import Event, Observation, Order, Query, order_number
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.expected_truth import ALPHA, ExpectedTruth, expected_truth_of
@@ -61,7 +61,7 @@ class Play:
     @property
     def number(self) -> int:
         """Number of its order, from 0; rejected orders leave gaps."""
-        return int(self.order.rpartition("/")[2])
+        return order_number(self.order)
 
 
 class CellRuns:

@@ -6,9 +6,7 @@ single write. A run without a final line did not finish, and is repeated.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,29 +14,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_simulated
-from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission, merged
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.cell_runs import judged_by
-from fieldbo.results.curve import Step
-from fieldbo.results.metrics import F1, Score, score_at_costs
 from fieldbo.results.result import Result
 from fieldbo.results.tables import table
+from fieldbo.runs.comparison_table import COLUMNS, KEY, finished_runs, read_table
 from fieldbo.runs.folder import describe
-
-_KEY = ("mission", "draw", "start")
-_FIRST = ("row", *_KEY)
-_STEP = tuple(Step.__dataclass_fields__)
-COLUMNS = (*_FIRST, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
 
 
 @dataclass(frozen=True)
@@ -58,29 +46,6 @@ class Case:
     mission: str
     draw: int
     start: int
-
-
-class Scores(NamedTuple):
-    """Mean and standard error (k,) of a mission's score at k costs, and the number of runs."""
-
-    mean: Array
-    error: Array
-    runs: int
-
-
-class Target(NamedTuple):
-    """When a mission reached a target score.
-
-    Attributes
-    ----------
-    cost : float
-        Cost at which the mean curve first reaches the target; NaN if it never does.
-    reached : int
-        Number of runs that reached it.
-    """
-
-    cost: float
-    reached: int
 
 
 def start_of(mission: Mission, start: int) -> list[float]:
@@ -181,7 +146,7 @@ def compare(
     marks = {m: digest(Case(m, 0, 0), overrides) for m in missions}
     for name in missions:
         check_simulated(prepared(Case(name, 0, 0), overrides))  # before making a table
-    done = _finished(out, {_label(m): d for m, d in marks.items()})
+    done = finished_runs(out, {_label(m): d for m, d in marks.items()})
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
     todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]
     finished = len(cases) - len(todo)
@@ -194,7 +159,7 @@ def compare(
             if on_run is not None:
                 on_run(finished, len(cases))
     wanted = {(_label(c.mission), str(c.draw), str(c.start)) for c in cases}
-    return [r for r in read_table(out) if tuple(r[k] for k in _KEY) in wanted]
+    return [r for r in read_table(out) if tuple(r[k] for k in KEY) in wanted]
 
 
 def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> None:
@@ -259,155 +224,3 @@ def _run_all(
 def _one_numba_thread() -> None:
     """Limit compiled loops to one thread, as the jobs already share the cores; call it before numba loads."""
     os.environ["NUMBA_NUM_THREADS"] = "1"
-
-
-def read_table(file: Path) -> list[dict[str, str]]:
-    """Return the rows of a comparison's table, without an incomplete last line.
-
-    Raises
-    ------
-    InputError
-        The file is not such a table, or has the columns of another version.
-    """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        text = ""
-    except OSError as error:
-        raise InputError(
-            f"{file} can't be read: {error.strerror}", expected="a readable table", where="--out"
-        ) from None
-    reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
-    columns = tuple(reader.fieldnames or ())
-    if columns != COLUMNS and columns[: len(_FIRST)] == _FIRST:
-        raise _of_another_version(file, columns)
-    if columns != COLUMNS:
-        raise InputError(
-            f"{file} is not the table of a comparison",
-            expected="a new file, or one that this command wrote",
-            where="--out",
-        )
-    rows = list(reader)
-    for line, row in enumerate(rows, 2):
-        if None in row or None in row.values() or not (row["draw"].isdigit() and row["start"].isdigit()):
-            raise InputError(
-                "the line was not written by this command",
-                expected=f"{len(COLUMNS)} values, with integers in draw and start",
-                where=f"{file}, line {line}",
-                fix="delete the line",
-            )
-    return rows
-
-
-def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
-    """Return the error for a table with the columns of another version."""
-    theirs = [c for c in columns if c not in COLUMNS]
-    ours = [c for c in COLUMNS if c not in columns]
-    parts = [f"{label} {', '.join(c)}" for label, c in (("unknown", theirs), ("missing", ours)) if c]
-    return InputError(
-        f"{file} was written by another version of fieldbo; columns: {'; '.join(parts) or 'other order'}",
-        expected="a new file, or one that this version wrote",
-        where="--out",
-        fix="choose another file with --out; this one will not be changed",
-    )
-
-
-def _finished(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
-    """Return the keys of the finished runs in `out`, and remove unfinished ones; make the file if needed."""
-    if not out.exists():
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(out, table(COLUMNS, []))
-        except OSError as error:
-            raise InputError(
-                f"{out} can't be written: {error.strerror}", expected="a writable file", where="--out"
-            ) from None
-        return set()
-    rows = read_table(out)
-    done = {tuple(r[k] for k in _KEY) for r in rows if r["row"] == "run"}
-    for row in rows:
-        mark = marks.get(row["mission"])
-        if mark is not None and row["digest"] != mark:
-            raise InputError(
-                f"{out} holds runs of {row['mission']} made with different settings, or with a "
-                "different version of fieldbo",
-                expected="the same mission, world, overrides and version as in those runs",
-                where="--out",
-                fix="choose another file with --out; this one stays as it is",
-            )
-    kept = [[r[c] for c in COLUMNS] for r in rows if tuple(r[k] for k in _KEY) in done]
-    write_whole(out, table(COLUMNS, kept))
-    return {(mission, int(draw), int(start)) for mission, draw, start in done}
-
-
-def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
-    """Return the score by which runs of a mission are compared: F1 for a level set, regret for an optimum.
-
-    For a chain of modules the score is the regret of the best sample, for control sets the simple regret.
-    """
-    return judged_by(load_mission(mission, overrides))
-
-
-def scores_at(
-    rows: Sequence[Mapping[str, str]], costs: Sequence[float], score: Score = F1
-) -> dict[str, Scores]:
-    """Return the mean score of each mission at equal costs, in the order of the table.
-
-    A run that ended earlier keeps its last score. Without a truth, the expected F1 is used.
-
-    Parameters
-    ----------
-    rows : sequence of mappings
-        From `compare`.
-    costs : sequence of k floats
-    score : Score
-    """
-    out = {}
-    for mission, curves in _curves(rows, score).items():
-        scores = np.array([score_at_costs(cost, values, costs) for cost, values in curves])
-        error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0 * scores[0]
-        out[mission] = Scores(scores.mean(axis=0), error, len(scores))
-    return out
-
-
-def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1) -> dict[str, Target]:
-    """Return the cost at which the mean score of each mission first reaches a target.
-
-    Parameters
-    ----------
-    rows : sequence of mappings
-        From `compare`.
-    target : float
-        F1 to reach, or regret to fall to.
-    score : Score
-    """
-    out = {}
-    for mission, curves in _curves(rows, score).items():
-        costs = np.unique(np.concatenate([cost for cost, _ in curves]))  # where the mean can change
-        mean = np.mean([score_at_costs(cost, values, costs) for cost, values in curves], axis=0)
-        single = [score.cost_to(cost, values, target) for cost, values in curves]
-        out[mission] = Target(score.cost_to(costs, mean, target), int(np.isfinite(single).sum()))
-    return out
-
-
-def calibration(rows: Sequence[Mapping[str, str]]) -> dict[str, float]:
-    """Return the mean final `coverage90` of each mission; it is 0.9 if the belief is well calibrated."""
-    coverages: dict[str, list[float]] = {}
-    for row in rows:
-        if row["row"] == "run" and row["coverage90"]:
-            coverages.setdefault(row["mission"], []).append(float(row["coverage90"]))
-    return {mission: float(np.mean(values)) for mission, values in coverages.items()}
-
-
-def _curves(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, list[tuple[Array, Array]]]:
-    """Return the costs and scores (n,) of each run by mission."""
-    runs: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = {}
-    for row in rows:
-        if row["row"] == "step":
-            value = float(row[score.column] or row["expected_f1"])
-            by_run = runs.setdefault(row["mission"], {})
-            by_run.setdefault((row["draw"], row["start"]), []).append((float(row["cost"]), value))
-    return {
-        mission: [(points[:, 0], points[:, 1]) for points in map(np.array, by_run.values())]
-        for mission, by_run in runs.items()
-    }

@@ -27,7 +27,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import made, toml_text
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import Result
-from fieldbo.runs.record.record import Record, on_disk
+from fieldbo.runs.record.file import on_disk
+from fieldbo.runs.record.record import Record
 
 RECORD, MISSION = "run.sqlite", "mission.toml"
 

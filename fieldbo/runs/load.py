@@ -122,8 +122,8 @@ def mission_of(record: Record) -> Mission:
 def notes(record: Record) -> list[str]:
     """Return notes if the run began with other versions of fieldbo or its libraries, or elsewhere."""
     copy = [
-        f"{record.file.parent} is a copy of a run: it lacks what the original recorded after that. It "
-        "continues by itself, and a robot does not take its orders for those of the original"
+        f"{record.file.parent} is a copy of a run: it lacks whatever the original recorded "
+        "later. It continues under its own session, so robots cannot confuse the two"
     ]
     lost = [record.loss] if record.loss else copy if record.copied else []
     return [*lost, *_other_versions(record)]

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import Correction, EndReason, Event, Fitted, GoHome, Observation, Order, Query
+from fieldbo.messages import Correction, EndReason, Event, Fitted, GoHome, Order, Query, settles
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
-from fieldbo.runs.record.record import WITHOUT_MESSAGE, Row
+from fieldbo.runs.record.rows import WITHOUT_MESSAGE, Row
 
 
 class RunState:
@@ -99,7 +99,7 @@ class RunState:
             return False
         self.news_pending = not isinstance(event, Fitted)
         order = getattr(event, "order", None)
-        if order not in self.outstanding or (isinstance(event, Observation) and not event.last):
+        if order not in self.outstanding or not settles(event):
             return False
         del self.outstanding[order]
         self.curve.append(self._scorer.step(self.agent))

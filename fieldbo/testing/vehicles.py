@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, from_plain, to_plain
+from fieldbo.messages import Event, GoHome, Observation, Order, Query, from_plain, settles, to_plain
 from fieldbo.mission.mission import Mission
 from fieldbo.testing.small import small_mission
 from fieldbo.vehicles.base import Vehicle
@@ -182,8 +182,4 @@ class VehicleContract(ABC):
 
 def _settled(events: list[Event]) -> list[str]:
     """Return the ids that these events settle, in order."""
-    return [
-        event.order
-        for event in events
-        if (isinstance(event, Observation) and event.last) or isinstance(event, Rejected | Lost)
-    ]
+    return [event.order for event in events if settles(event)]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.remote.settings import Battery
-
-if TYPE_CHECKING:
-    from fieldbo.vehicles.load import LoadedVehicleFile
 
 _SPEEDS_DIFFER = 0.1
 _HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}
@@ -36,8 +33,11 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
         What the robot's battery reports mean is unknown, the mission's battery is larger than the vehicle's,
         or a tolerance is too wide: see `check_tolerances`.
     """
-    warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
-    check_tolerances(file, mission)
+    try:
+        warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
+        check_tolerances(file, mission)
+    except InputError as error:
+        raise error.at("vehicle") from None
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(

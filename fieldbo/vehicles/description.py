@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.file import LoadedVehicleFile
 
 
-def describe_vehicle(name: str) -> list[str]:
-    """Return lines that describe a vehicle file, or the defaults of a kind of link."""
-    file = LoadedVehicleFile.read(name)
+def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
+    """Return lines that describe a vehicle file, or the defaults of a kind of link, read by `name`."""
     watch, reports = file.settings.watch, file.settings.reports
     origin = None if file.settings.frame is None else file.settings.frame.origin
     kind = "reports the outcome of each order" if file.link.reports else "streams its position and readings"

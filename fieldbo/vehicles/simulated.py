@@ -9,7 +9,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.messages import Event, GoHome, Observation, Order, Query
+from fieldbo.messages import Event, GoHome, Observation, Order, Query, order_number
 from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
@@ -65,7 +65,7 @@ class Simulated(Vehicle):
         self.time_s = float(event.times_s[-1]) if event.time_s is None else event.time_s
 
     def _visit(self, query: Query) -> Observation:
-        world, seed, number = self.mission.world, self.mission.seed, self._number(query)
+        world, seed, number = self.mission.world, self.mission.seed, order_number(query.id)
         streams = {"rng": stream(seed, "sensor", number)}
         if world.disturbances is not None or world.domain.controls is not None:
             streams["luck"] = self._luck(query)
@@ -81,12 +81,7 @@ class Simulated(Vehicle):
 
     def _luck(self, order: Order) -> np.random.Generator:
         """Return the random stream of an order's cost."""
-        return stream(self.mission.seed, "cost", self._number(order))
-
-    @staticmethod
-    def _number(order: Order) -> int:
-        """Return the order's number, which keys its random streams."""
-        return int(str(order.id).rsplit("/", 1)[1])
+        return stream(self.mission.seed, "cost", order_number(order.id))
 
     def events(self, timeout_s: float) -> list[Event]:
         """Return the events since the last call; never waits."""

@@ -49,7 +49,7 @@ import fieldbo.policies.optimum._loops
 import fieldbo.policies.travel._block_loops
 import fieldbo.policies.travel._choice_loops
 from fieldbo.belief.model import Model
-from fieldbo.messages import Lost, Rejected
+from fieldbo.messages import Lost, Rejected, order_number
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.control_sets.subsets import Subsets
@@ -74,7 +74,7 @@ class Faulty(Simulated):
     """Loses, rejects or repeats some orders, depending on their numbers."""
 
     def send(self, order):
-        fault = {2: Lost, 3: Rejected}.get(self._number(order) % 7)
+        fault = {2: Lost, 3: Rejected}.get(order_number(order.id) % 7)
         if fault is None:
             super().send(order)
         elif order.id not in self._outcomes:
@@ -88,7 +88,7 @@ class Faulty(Simulated):
 
     @staticmethod
     def _ask_of(event):
-        return int(event.order.rsplit("/", 1)[1])
+        return order_number(event.order)
 
 
 def _fleet(mission: Mission) -> Mission:
@@ -201,7 +201,7 @@ def arm(death: Death | None, board: Board) -> None:
         return sqlite3.connect(*args, factory=Armed, **settings)
 
     record_module.sqlite3 = types.SimpleNamespace(**{**vars(sqlite3), "connect": connect})
-    append, make = Record._append, record_module._make
+    append, make = Record._append, record_module.make_file
 
     def acknowledged(self, rows):
         append(self, rows)
@@ -213,7 +213,7 @@ def arm(death: Death | None, board: Board) -> None:
             signal.setitimer(signal.ITIMER_REAL, death.delay_s)
         make(file, name, description)
 
-    Record._append, record_module._make = acknowledged, made
+    Record._append, record_module.make_file = acknowledged, made
 
 
 def live(name: str, file: Path, death: Death | None, board: Board) -> None:

@@ -36,7 +36,7 @@ from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Reject
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
-from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.remote.link import PositionReport
 
 SILENCE_S, LEAST_S = 2.0, 6.0

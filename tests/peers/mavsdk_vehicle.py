@@ -18,7 +18,7 @@ from mavsdk.plugins.mission_raw_server import MissionRawServer, MissionRawServer
 from mavsdk.plugins.telemetry_server import Battery, Heading, Position, TelemetryServer, VelocityNed
 
 from fieldbo.mission.load import load_world
-from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult, PositionReport
 from fieldbo.vehicles.simulators import Robot
 from fieldbo.vehicles.simulators.mavlink import mirrored

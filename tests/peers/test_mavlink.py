@@ -28,7 +28,7 @@ from fieldbo.messages import Lost, Observation, Query, Rejected
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.load import for_new_run, vehicle_of
+from fieldbo.vehicles.load import recorded_settings, vehicle_of
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence
@@ -294,10 +294,10 @@ def test_a_second_planner_on_the_same_port_is_refused_at_once(tmp_path):
         file = drone(tmp_path, router)
         with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as boat:
             boat.wait_for("ready")
-            with vehicle_of(for_new_run(str(file)), pond_mission(tmp_path)):
+            with vehicle_of(recorded_settings(str(file)), pond_mission(tmp_path)):
                 began_s = time.monotonic()
                 with pytest.raises(VehicleError, match="another program uses udpin"):
-                    vehicle_of(for_new_run(str(file)), pond_mission(tmp_path)).connect()
+                    vehicle_of(recorded_settings(str(file)), pond_mission(tmp_path)).connect()
                 assert time.monotonic() - began_s < 3.0
 
 
@@ -492,7 +492,7 @@ class TestContract(VehicleContract):
         return pond_mission(self.folder)
 
     def vehicle(self, mission):
-        return vehicle_of(for_new_run(str(self.file)), mission)
+        return vehicle_of(recorded_settings(str(self.file)), mission)
 
 
 class BehindRouter(Peer):
@@ -643,7 +643,7 @@ def afloat(tmp_path):
         file = drone(tmp_path, router)
         with robot(file, tmp_path / "pond" / "world.toml", "--speedup", 5) as boat:
             boat.wait_for("ready")
-            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+            with vehicle_of(recorded_settings(str(file)), mission) as vehicle:
                 yield boat, vehicle, PilotsHand(router)
 
 
@@ -728,7 +728,7 @@ def test_a_vehicle_that_hangs_up_on_tcp_is_lost_at_once_and_found_again(tmp_path
     file = tmp_path / "drone.toml"
     with robot(file, world, "--speedup", 5) as boat:
         boat.wait_for("ready")
-        with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+        with vehicle_of(recorded_settings(str(file)), mission) as vehicle:
             vehicle.send(Query([10.0, 0.0], id="run/0"))
             assert isinstance(settled(vehicle), Observation)
             vehicle.send(Query([60.0, 50.0], id="run/1"))
@@ -745,7 +745,7 @@ def test_a_vehicle_that_hangs_up_on_tcp_is_lost_at_once_and_found_again(tmp_path
                 vehicle.send(Query([10.0, 0.0], id="run/2"))
                 assert isinstance(settled(vehicle), Observation)
                 vehicle.close()
-                with vehicle_of(for_new_run(str(file)), mission) as again:
+                with vehicle_of(recorded_settings(str(file)), mission) as again:
                     again.send(Query([20.0, 0.0], id="run/0"))
                     assert isinstance(settled(again), Observation)
 
@@ -757,7 +757,7 @@ def test_fieldbo_calls_a_vehicle_that_listens(tmp_path):
     write(file, f"format = 1\n{link}\n{POND}\n{ARRIVAL}")
     with robot(file, world, "--speedup", 5) as boat:
         boat.wait_for("ready")
-        with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+        with vehicle_of(recorded_settings(str(file)), mission) as vehicle:
             vehicle.send(Query([10.0, 0.0], id="run/0"))
             assert settled(vehicle).position == pytest.approx([10.0, 0.0], abs=ACCURACY_M)
 
@@ -776,7 +776,7 @@ def test_a_vehicle_on_a_serial_port_is_reached_through_its_radio(tmp_path):
         write(tmp_path / f"{name}.toml", f"format = 1\n{link}\n{POND}\n{ARRIVAL}")
     with Radio(ours, port), robot(tmp_path / "robot.toml", world) as boat:
         boat.wait_for("ready")
-        with vehicle_of(for_new_run(str(tmp_path / "drone.toml")), mission) as vehicle:
+        with vehicle_of(recorded_settings(str(tmp_path / "drone.toml")), mission) as vehicle:
             vehicle.send(Query([0.0, 0.0], id="run/0"))
             assert isinstance(settled(vehicle), Observation)
     os.close(theirs)
@@ -907,7 +907,7 @@ def test_the_fence_is_settled_before_the_vehicle_is_guided(upload, tmp_path, cap
         file = drone(tmp_path, router)
         with robot(file, tmp_path / "pond" / "world.toml", "--speedup", 20) as boat:
             boat.wait_for("ready")
-            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+            with vehicle_of(recorded_settings(str(file)), mission) as vehicle:
                 vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
                 assert isinstance(settled(vehicle), Observation)
             lines = [line for line in boat.lines if line.startswith(("stored", "armed, GUIDED"))]
@@ -950,10 +950,10 @@ def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch)
         with robot(file, world, "--speedup", 20) as boat:
             boat.wait_for("ready")
             monkeypatch.setenv("BOAT_KEY", "pike")
-            stranger = vehicle_of(for_new_run(str(file)), mission)
+            stranger = vehicle_of(recorded_settings(str(file)), mission)
             with pytest.raises(VehicleError, match="no robot answers"):
                 stranger.connect()
             monkeypatch.setenv("BOAT_KEY", "perch")
-            with vehicle_of(for_new_run(str(file)), mission) as vehicle:
+            with vehicle_of(recorded_settings(str(file)), mission) as vehicle:
                 vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))
                 assert isinstance(settled(vehicle), Observation)

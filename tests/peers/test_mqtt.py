@@ -26,7 +26,8 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.load import LoadedVehicleFile, for_new_run, load_vehicle, vehicle_of
+from fieldbo.vehicles.file import LoadedVehicleFile
+from fieldbo.vehicles.load import load_vehicle, recorded_settings, vehicle_of
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
@@ -772,7 +773,7 @@ def test_a_claim_survives_what_anyone_publishes_over_it(tmp_path, boat):
 
 def test_a_planner_with_the_same_session_takes_its_own_claim_over(tmp_path, boat):
     mission, world = pond_of(tmp_path)
-    settings = for_new_run(str(boat))
+    settings = recorded_settings(str(boat))
     with robot(boat, world, "--speedup", SPEEDUP), anyone(boat) as publish:
         publish("planner", {"online": True, "session": settings["session"]}, retain=True)
         began_s = time.monotonic()

@@ -22,7 +22,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.kinds import LINKS
-from fieldbo.vehicles.load import for_new_run, vehicle_of
+from fieldbo.vehicles.load import recorded_settings, vehicle_of
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Goal,
@@ -311,7 +311,7 @@ class Contract(VehicleContract):
         return pond_mission(self.folder)
 
     def vehicle(self, mission):
-        return vehicle_of(for_new_run(str(self.file)), mission)
+        return vehicle_of(recorded_settings(str(self.file)), mission)
 
 
 class TestVisit(Contract):

@@ -12,10 +12,11 @@ from typing import Any
 
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import GoHome, Order, Query, Stop
+from fieldbo.messages import GoHome, Order, Query, Stop, order_number
 from fieldbo.runs.explanation.words import because, best_of, details, heading, place
 from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import ORDERS, Record
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.state import RunState
 
 
@@ -77,7 +78,7 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     with Record(file) as record:
         rows, end, name = record.rows(), record.end_reason, record.name
         state = RunState(mission_of(record), name)
-    row_of = {_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
+    row_of = {order_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
     queries = [number for number, k in row_of.items() if rows[k].kind == "query"]
     count = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
     home = [row.body["why"] or {} for row in rows if row.kind == "go-home"]
@@ -102,16 +103,11 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     return _explained(state.agent, status, message, row.body["why"], title)
 
 
-def _number(order: str | None) -> int:
-    """Return the number in the id of an order."""
-    return int(str(order).rsplit("/", 1)[1])
-
-
 def _next(agent: Agent, status: str) -> Explanation:
     """Ask a replayed agent for its next order, and explain it."""
     vehicle, domain = agent.vehicles[0], agent.domain
     outstanding = [
-        f"{_number(o.id)} to {place(domain, o.site)}" for o in vehicle.queue if isinstance(o, Query)
+        f"{order_number(o.id)} to {place(domain, o.site)}" for o in vehicle.queue if isinstance(o, Query)
     ]
     if outstanding:
         status += f"\noutstanding, and taken as read: {'; '.join(outstanding)}"

@@ -16,6 +16,14 @@ from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
 from fieldbo.results.metrics import MIDDLE90
+from fieldbo.runs.explanation.tables import (
+    best_bound,
+    best_table,
+    is_table,
+    number,
+    sets_table,
+    table_of,
+)
 
 _BECAUSE = {
     EndReason.QUESTION_ANSWERED: "the question is answered",
@@ -96,8 +104,7 @@ def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[d
         "cost": query.expected_cost if vehicle.cost is None else vehicle.price(query),
     }
     for limit in vehicle.limits:
-        taken = limit.going(vehicle.end, query.site[None], query.controls, query.level)
-        chosen[LEFT[limit.name]] = max(0.0, limit.left - float((taken + limit.back(query.site[None]))[0]))
+        chosen[LEFT[limit.name]] = limit.after(vehicle.end, query.site, query.level, query.controls)
     if vehicle.cost is None:
         known = chosen["cost"] is not None
         chosen["left"] = max(0.0, vehicle.spendable - chosen["cost"]) if known else None
@@ -129,12 +136,12 @@ def details(
     """
     reasons = {**_reasons(agent, query, why, best), **extra}
     width = max(map(len, reasons))
-    parts = [_best_table(agent, best), "\n".join(f"  {k:<{width}}  {text}" for k, text in reasons.items())]
+    parts = [best_table(agent, best), "\n".join(f"  {k:<{width}}  {text}" for k, text in reasons.items())]
     for key, rows in (why or {}).items():
         if key == "sets" and why is not None and "worst" in why:
-            parts.append(_sets_table(agent, why))
-        elif key != "best" and _is_table(rows):
-            parts.append(_table_of(agent.domain, rows))
+            parts.append(sets_table(agent, why))
+        elif key != "best" and is_table(rows):
+            parts.append(table_of(agent.domain, rows))
     return "\n\n".join(parts)
 
 
@@ -163,7 +170,7 @@ def _reasons(
     if (incumbent := why.get("incumbent")) is not None:
         best_value = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
         reasons["best so far"] = f"{quantity.amount(best_value)}, by the model"
-    if (bound := _best_bound(agent, why)) is not None:
+    if (bound := best_bound(agent, why)) is not None:
         side = "at most" if mission.question.sign < 0 else "at least"
         reasons["best so far"] = f"{side} {quantity.amount(bound)} on average, by the confidence bound"
     return reasons | cost | _other(agent, why, settings, hidden={"set"} if controlled else set())
@@ -174,7 +181,7 @@ def _other(
 ) -> dict[str, str]:
     """Return what else the policy recorded: lists in lines of their own, numbers in one line."""
     rest = {
-        k: v for k, v in why.items() if k not in _SHOWN | hidden and settings.get(k) != v and not _is_table(v)
+        k: v for k, v in why.items() if k not in _SHOWN | hidden and settings.get(k) != v and not is_table(v)
     }
     if sets := agent.domain.control_sets:
         for key, value in rest.items():
@@ -289,103 +296,9 @@ def _over_chance(agent: Agent, site: Array) -> tuple[float, float, float]:
     return float(low), float(scale.to_user(np.array([mean.mean()]))[0]), float(high)
 
 
-def _best_bound(agent: Agent, why: Mapping[str, Any]) -> float | None:
-    """Return the confidence bound of the best average value so far; None if the policy records none."""
-    gain = why.get("lcb", why.get("had"))
-    return None if gain is None or "worst" not in why else _value_of(agent, why["worst"], gain)
-
-
-def _value_of(agent: Agent, worst: float, gain: float) -> float:
-    """Return the value that is better than the worst value by `gain`."""
-    sign = agent.mission.question.sign
-    return worst + sign * gain
-
-
-# -- tables ----------------------------------------------------------------------------------------------
-
-
-def _best_table(agent: Agent, best: Sequence[Mapping[str, Any]]) -> str:
-    """Return the best candidates as an aligned table."""
-    world = agent.mission.world
-    unit, levels = world.cost_unit, ["level"] if world.sensor.settings > 1 else []
-    columns = {"value": "value", "cost": f"cost ({unit})", "left": f"left after ({unit})"}
-    if any("left_s" in candidate for candidate in best):
-        columns["left_s"] = "left after (s)"
-    rows = [
-        [
-            str(rank),
-            *map(number, candidate["site"]),
-            *(str(candidate[key]) for key in levels),
-            *(number(candidate.get(key)) for key in columns),
-        ]
-        for rank, candidate in enumerate(best, 1)
-    ]
-    return _aligned(["", *(a.label for a in world.domain.axes), *levels, *columns.values()], rows)
-
-
-def _is_table(value: object) -> bool:
-    """Return True for a list of mappings, which is shown as a table."""
-    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
-
-
 def _is_long(value: object) -> bool:
     """Return True for a text with several parts, which gets a line of its own."""
     return isinstance(value, str) and any(mark in value for mark in (", ", "; ", ": "))
-
-
-def _table_of(domain: Domain, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a list of mappings as an aligned table, one column per key."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-
-    def text(key: str, value: object) -> str:
-        if key == "set" and isinstance(value, int) and 0 <= value < len(domain.control_sets):
-            return domain.control_sets[value].name
-        if isinstance(value, list | tuple):
-            return ", ".join(map(number, value))
-        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else number(value)
-
-    return _aligned(
-        [key.replace("_", " ") for key in keys], [[text(key, row.get(key)) for key in keys] for row in rows]
-    )
-
-
-def _sets_table(agent: Agent, why: Mapping[str, Any]) -> str:
-    """Return bounds, costs and plays of each control set as an aligned table, with notes on the columns."""
-    world, rows, minimises = agent.mission.world, why["sets"], agent.mission.question.sign < 0
-    unit, value_unit = world.cost_unit, world.quantity.unit
-    heads = ["control set", "best case" + ("" if value_unit in ("", "1") else f" ({value_unit})")]
-    heads += [f"mean cost ({unit})", f"cost at least ({unit})", "plays", "plausible"]
-    plausible = {True: "yes", False: "no", None: "exploring"}
-    table = [
-        [
-            agent.domain.control_sets[row["set"]].name,
-            "unknown" if row["ucb"] is None else number(_value_of(agent, why["worst"], row["ucb"])),
-            *(number(row[key]) for key in ("cost", "cost_low", "plays")),
-            plausible[row["plausible"]],
-        ]
-        for row in rows
-    ]
-    notes = [
-        f"best case: {'lower' if minimises else 'upper'} confidence bound of the best average value over the "
-        f"free variables; {getattr(agent.mission.policy, 'bounds_are', '')}"
-    ]
-    if any(row["plausible"] is None for row in rows):
-        notes.append("exploring: no set is ruled out before exploration has ended")
-    elif (bound := _best_bound(agent, why)) is not None:
-        fraction = 1.0 - why["alpha"]
-        limit = why["worst"] + fraction * (bound - why["worst"])
-        notes.append(
-            f"plausible: {world.quantity.amount(limit)} or {'less' if minimises else 'more'}, which is "
-            f"{number(100.0 * fraction)}% of the step from the worst value to the best so far"
-        )
-    return "\n".join([_aligned(heads, table), "", *(f"  {note}" for note in notes)])
-
-
-def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with right-aligned columns."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = ("  ".join(x.rjust(w) for x, w in zip(row, widths, strict=True)) for row in (heads, *rows))
-    return "\n".join(lines)
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
@@ -394,18 +307,3 @@ def _listed(settings: Mapping[str, Any]) -> str:
         f"{key.replace('_', ' ')} {f'({len(x)} entries)' if isinstance(x, list | dict) else number(x)}"
         for key, x in settings.items()
     )
-
-
-def number(value: Any) -> str:
-    """Return a number to four digits, from 1000 on as a whole number; a dash for None; text unchanged.
-
-    Examples
-    --------
-    >>> number(0.123456), number(12345.6), number(None), number("inf")
-    ('0.1235', '12,346', '-', 'inf')
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, bool | str):
-        return str(value).lower()
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -22,7 +22,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Query
 from fieldbo.results.result import Result
 from fieldbo.runs.export.recorded import Recorded
-from fieldbo.runs.record.record import ORDERS
+from fieldbo.runs.record.rows import ORDERS
 
 _DIGITS = (9, 9, 4)  # degrees and metres to a tenth of a millimetre
 

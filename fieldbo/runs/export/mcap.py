@@ -22,7 +22,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.export.schemas import schemas
-from fieldbo.runs.record.record import ORDERS, WITHOUT_MESSAGE, Row
+from fieldbo.runs.record.rows import ORDERS, WITHOUT_MESSAGE, Row
 
 if TYPE_CHECKING:
     from foxglove import messages

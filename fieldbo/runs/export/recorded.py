@@ -17,7 +17,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import read_toml
 from fieldbo.results.result import Result
 from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import Record, Row
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import Row
 from fieldbo.runs.state import RunState
 from fieldbo.validation import validated
 

@@ -1,2 +1,2 @@
 from .record import Record as Record
-from .record import Row as Row
+from .rows import Row as Row

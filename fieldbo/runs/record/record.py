@@ -18,96 +18,32 @@ those of the copy.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError, counted
-from fieldbo.messages import EndReason, Event, Order, from_plain, kind_of, to_plain
+from fieldbo.messages import EndReason, Event, Order, kind_of, to_plain
 from fieldbo.runs.record.counter import Count, Counter, counter_file, place_of
+from fieldbo.runs.record.file import APPLICATION_ID, FORMAT, digest_of, followed, make_file, now_utc, on_disk
 from fieldbo.runs.record.lock import locked, unlock
+from fieldbo.runs.record.rows import Row
 from fieldbo.runs.record.snapshot import identity, snapshot
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-APPLICATION_ID = 0x46424F52  # "FBOR"
-FORMAT = 3
 _WITHOUT_COUNTER = 2
 _READABLE = (_WITHOUT_COUNTER, FORMAT)
 """Formats that can be read and continued; records of the older one began without a counter."""
-
-ORDERS = ("query", "go-home")
-"""Kinds of rows that are orders."""
-
-WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session", "vehicles")
-"""Kinds of rows that are neither orders nor events."""
-
-_SCHEMA = f"""
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {FORMAT};
-CREATE TABLE run (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    name TEXT NOT NULL, created_utc TEXT NOT NULL, description TEXT NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE log (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    time_utc TEXT NOT NULL, kind TEXT NOT NULL, order_id TEXT, part INTEGER, body TEXT NOT NULL,
-    digest TEXT NOT NULL);
-CREATE TRIGGER log_is_append_only_u BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER log_is_append_only_d BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER log_is_append_only_r BEFORE INSERT ON log
-WHEN NEW.seq <= (SELECT max(seq) FROM log) AND NEW.seq > 0
-BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER run_is_append_only_r BEFORE INSERT ON run WHEN EXISTS (SELECT 1 FROM run)
-BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER run_is_append_only_u BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER run_is_append_only_d BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'append only'); END;
-"""
 
 _LATEST_DIGEST = "SELECT coalesce((SELECT digest FROM log ORDER BY seq DESC LIMIT 1), digest) FROM run"
 
 _NO_VALUE = (OverflowError, UnicodeError)
 """Raised by SQLite's driver for values it can't store: integers beyond 64 bits, lone surrogates."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One entry of the log.
-
-    Attributes
-    ----------
-    seq : int
-    time_utc : str
-    kind : str
-        From `fieldbo.messages.kind_of`, or ``"stop"`` (a vehicle), ``"end"`` (of the run), ``"reopened"``
-        (after such an end), ``"note"`` (on what was ignored), ``"session"`` (of a copy, or after a loss), or
-        ``"vehicles"`` (with which the run continues).
-    order : str or None
-        Id of the order that the row belongs to.
-    body : dict
-        The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
-        ``reason``, ``memory`` and ``why``, a note ``text``, a session ``session`` and ``why``, and vehicles
-        ``vehicles``, their settings.
-    """
-
-    seq: int
-    time_utc: str
-    kind: str
-    order: str | None
-    body: dict[str, Any]
-
-    @property
-    def message(self) -> Order | Event:
-        """The order or event of this row."""
-        return from_plain(self.body["message"])
 
 
 class Record:
@@ -149,7 +85,7 @@ class Record:
     copied: bool
 
     def __init__(self, file: Path) -> None:
-        self.file = _followed(file)
+        self.file = followed(file)
         self._lock: BaseFileLock | None = None
         self._closed = False
         self._counter: Counter | None = None
@@ -173,11 +109,11 @@ class Record:
         RecordError
             The file exists or can't be written.
         """
-        file = _followed(file)
+        file = followed(file)
         with locked(file) as lock:
             if file.exists():
                 raise RecordError(f"{file} exists; a record is never overwritten")
-            _make(file, name, json.dumps(dict(description), allow_nan=False))
+            make_file(file, name, json.dumps(dict(description), allow_nan=False))
             record = cls(file)
             record._write_from_now_on(lock)
             record._count()
@@ -226,9 +162,8 @@ class Record:
         """Return which rows are missing, given the digests of the run and of all rows."""
         if count is None:
             return (
-                f"rows may be missing at the end of {self.file}: their number, in "
-                f"{counter_file(self.file).name} next to it, was deleted, damaged or not copied. "
-                f"{self._rows} rows are left"
+                f"rows may be missing at the end of {self.file}: {counter_file(self.file).name}, which holds "
+                f"their number, was deleted, damaged or not copied. {self._rows} rows remain"
             )
         missing = count.rows - self._rows
         if missing <= 0 and digests[count.rows] == count.digest:
@@ -242,11 +177,11 @@ class Record:
     @staticmethod
     def _first_wrong(run: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> str | None:
         """Return the first part that was changed since it was written; None if there is none."""
-        if _digest("", *run[:-1]) != run[-1]:
+        if digest_of("", *run[:-1]) != run[-1]:
             return "the description of the run was changed"
         before = run[-1]
         for number, row in enumerate(rows, start=1):
-            before = _digest(before, *row[:-1])
+            before = digest_of(before, *row[:-1])
             if before != row[-1]:
                 return f"row {number} of its log was changed"
         return None
@@ -353,8 +288,8 @@ class Record:
                 text = json.dumps(body, allow_nan=False)
             except (ValueError, TypeError) as error:
                 raise RecordError(f"{kind} {order or ''} is not plain data: {error}") from error
-            entry = (_now(), kind, order, part, text)
-            digest = _digest(digest, *entry)
+            entry = (now_utc(), kind, order, part, text)
+            digest = digest_of(digest, *entry)
             entries.append((*entry, digest))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -455,51 +390,5 @@ class Record:
         self.close()
 
 
-def _followed(file: Path) -> Path:
-    """Resolve a link: SQLite writes its log next to the real file."""
-    return file.resolve() if file.is_symlink() else file
-
-
-def _make(file: Path, name: str, description: str) -> None:
-    """Make a record and its counter under temporary names, and rename them once they are on disk."""
-    part = file.with_name(f".{file.name}.part")
-    for left in (part, part.with_name(f"{part.name}-wal"), part.with_name(f"{part.name}-shm")):
-        left.unlink(missing_ok=True)  # left by a process that died here
-    now = _now()
-    with closing(sqlite3.connect(part)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_SCHEMA)
-        run = (name, now, description, _digest("", name, now, description))
-        connection.execute("INSERT INTO run VALUES (1, ?, ?, ?, ?)", run)
-        connection.commit()
-    on_disk(part)
-    with closing(Counter(part)) as counter:
-        counter.write(0, run[-1])
-    counter_file(part).replace(counter_file(file))
-    part.rename(file)
-    on_disk(file.parent)
-
-
-def on_disk(path: Path) -> None:
-    """Wait until a file, or the entries of a folder, are on disk, where the system supports it."""
-    if os.name == "nt" and (path.is_dir() or not os.access(path, os.W_OK)):
-        return
-    opened = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
-def _digest(before: str, *values: Any) -> str:
-    """Return the digest of a row's values and of the digest before it."""
-    return sha256(json.dumps([before, *values]).encode()).hexdigest()
-
-
 def _plain(why: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if why is None else dict(why)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -14,7 +14,7 @@ from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
-from fieldbo.vehicles.mavlink.geofence import geofence
+from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Connection, Link, OnReport
@@ -39,7 +39,7 @@ class Mavlink(MavlinkSettings, Link):
         InputError
             The fence contradicts the world or the mission.
         """
-        ground = located(ground, mission.world.domain.axes, self.stand_off)
+        fence = self.geofence(mission, ground)
         if mission.world.sensor.settings > 1:
             raise VehicleError(
                 f"the sensor of {mission.world.name} has {mission.world.sensor.settings} settings, "
@@ -48,6 +48,18 @@ class Mavlink(MavlinkSettings, Link):
         from fieldbo.vehicles.mavlink.station import GroundStation
 
         _ = self.signing_key  # raises an error here rather than in the station's thread
-        fence = geofence(mission, ground, self.fence)
         check_geofence(fence, mission)
         return GroundStation(self, fence, Fixes(mission), on_report)
+
+    def geofence(self, mission: Mission, ground: Ground | None) -> GeoFence:
+        """Return the fence of a mission whose axes lie on `ground`.
+
+        Raises
+        ------
+        VehicleError
+            Where the domain lies is unknown.
+        InputError
+            The world and the vehicle file have no area in common, or several, or `stand_off` does not fit
+            the world.
+        """
+        return geofence(mission, located(ground, mission.world.domain.axes, self.stand_off), self.fence)

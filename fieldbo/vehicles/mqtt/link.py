@@ -151,7 +151,7 @@ class _Connection(Connection):
     def unsent(self) -> str:
         if not self._client.ready:
             return f"the broker at {self._link.url} cannot be reached"
-        if not self._may_send:
+        if not self.claimed:
             assert self._claim is not None
             return f"{self._claim.rival or 'another planner'} may have claimed it"
         if self._robot_away:
@@ -163,21 +163,17 @@ class _Connection(Connection):
         self._closing.set()
         self._client.close()
 
-    @property
-    def _may_send(self) -> bool:
-        return self._claim is None or self._claim.held
-
     def _send(self, name: str, body: dict[str, Any]) -> None:
         self._last_message, self._last_sent = (name, body), None
         self._publish(name, body)
 
     def _publish(self, name: str, body: dict[str, Any]) -> None:
-        if self._may_send:
+        if self.claimed:
             self._last_sent = self._client.publish(name, body)
 
     def _repeat(self) -> None:
         """Ask about all goals: before the one under way is sent again, its new route has to be known."""
-        if not self._may_send:
+        if not self.claimed:
             return  # it follows when the claim is held
         last = self._last_message
         for goal in list(self._unanswered):

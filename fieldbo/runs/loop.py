@@ -1,0 +1,270 @@
+"""The run loop: ask, record the orders, send them, receive events, record them, tell the agent."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from fieldbo.agent.agent import Agent
+from fieldbo.errors import FieldboError, InputError
+from fieldbo.messages import (
+    Correction,
+    Event,
+    Fitted,
+    Lost,
+    Observation,
+    Order,
+    Rejected,
+    Telemetry,
+    kind_of,
+    settles,
+)
+from fieldbo.results.curve import Step
+from fieldbo.results.result import Result
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.signals import unbroken
+from fieldbo.runs.state import RunState
+from fieldbo.vehicles.base import Vehicle
+
+_WAIT_S = 0.2
+
+_RECALL_S = 10.0
+"""How long to ask vehicles what became of lost orders."""
+
+_log = logging.getLogger(__name__)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, or a signal like it, during a run; `result` is complete up to the last observation."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__("interrupted")
+        self.result = result
+
+
+class BrokenOffError(FieldboError):
+    """An error during a run; `result` is complete up to the error."""
+
+    def __init__(self, cause: FieldboError, result: Result) -> None:
+        super().__init__(str(cause))
+        self.result = result
+
+
+class Loop:
+    """The loop of one process: it keeps state, vehicles and record in step."""
+
+    def __init__(
+        self,
+        state: RunState,
+        vehicles: Sequence[Vehicle],
+        record: Record | None,
+        on_step: Callable[[Step], object] | None,
+        on_event: Callable[[Event], object] | None,
+    ) -> None:
+        self.state, self.vehicles, self.record = state, vehicles, record
+        self.on_step, self.on_event = on_step, on_event
+        self.recalled: dict[int, list[Event]] = {}
+        self.silent_since_s: dict[int, float] = {}
+
+    def run(self) -> Result:
+        """Run to the end, an error or an interrupt."""
+        state = self.state
+        try:
+            if state.end_reason is not None:
+                self._reopen()
+            self._repeat_fits()
+            if state.agent.issued:
+                self._reconnect()
+            for number in state.idle:  # an idle vehicle may report its position and battery
+                self._receive(self.vehicles[number].events(0.0))
+            if state.news_pending:  # the run stopped before every vehicle had reported
+                self._listen()
+            while state.idle or state.awaited:
+                for number in state.idle:
+                    self._order(number)
+                while state.awaited and not state.idle:
+                    self._listen()
+            self._recall_lost()
+        except (KeyboardInterrupt, Exception) as error:
+            self._hold()
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted(state.result()) from None
+            if isinstance(error, FieldboError):
+                raise BrokenOffError(error, state.result()) from error
+            raise
+        state.end_reason = list(state.stops.values())[-1]
+        if self.record is not None:
+            self.record.end(state.end_reason)
+        state.agent.surface.release()
+        return state.result()
+
+    def _hold(self) -> None:
+        """Tell every vehicle to hold its position, even if others fail or a second Ctrl-C arrives."""
+        with suppress(KeyboardInterrupt), unbroken():
+            for vehicle in self.vehicles:
+                try:
+                    vehicle.hold()
+                except Exception as error:  # at once: closing the vehicles may take a while
+                    _log.critical("%s", error)
+
+    def _reconnect(self) -> None:
+        """Give new vehicles their history; send outstanding orders again unless their outcome is known."""
+        agent = self.state.agent
+        received = {_part(event) for event in agent.history if isinstance(event, Observation)}
+        for number, vehicle in enumerate(self.vehicles):
+            orders = [i.order for i in agent.issued.values() if i.order.vehicle == number]
+            vehicle.resume(orders, [event for event in agent.history if _is_from(event, number, agent)])
+            if self.record is not None:
+                vehicle.catch_up(_wall_s(self.record, agent, number))
+        for order, number in self.state.outstanding.items():
+            events = self.vehicles[number].outcome(order)
+            new = [event for event in events or [] if _part(event) not in received]
+            self.recalled.setdefault(number, []).extend(new)
+            if not any(settles(event) for event in new):
+                self.vehicles[number].send(agent.issued[order].order)
+        self._recall_lost()
+        self._report_step()
+
+    def _reopen(self) -> None:
+        """Continue a run that had ended because its vehicles were lost."""
+        with unbroken():
+            if self.record is not None:
+                self.record.reopen()
+            self.state.reopen()
+
+    def _recall_lost(self) -> None:
+        """Ask the vehicles what became of the orders that were lost, for a while."""
+        agent, end_s = self.state.agent, time.monotonic() + _RECALL_S
+        outcomes = (event for event in agent.history if isinstance(event, Observation | Rejected))
+        settled = {event.order for event in outcomes if settles(event)}
+        lost = {event.order for event in agent.history if isinstance(event, Lost)} - settled
+        received = {_part(event) for event in agent.history if isinstance(event, Observation)}
+        for order in [order for order in agent.issued if order in lost]:
+            if time.monotonic() > end_s:
+                return
+            vehicle = self.vehicles[agent.issued[order].order.vehicle]
+            events = [event for event in vehicle.outcome(order) or [] if not isinstance(event, Lost)]
+            self._receive([event for event in events if _part(event) is None or _part(event) not in received])
+
+    def _order(self, number: int) -> None:
+        """Ask for the next orders of a vehicle, record and send them; or record why it stops."""
+        state, agent = self.state, self.state.agent
+        with unbroken():
+            while (fitted := agent.refit()) is not None:
+                self._tell(fitted)
+            orders = agent.ask_batch(state.mission.batch, number)
+            if orders:
+                self._record_orders(orders)
+                state.issue(orders)
+            else:
+                reason = agent.vehicles[number].ended
+                assert reason is not None
+                if self.record is not None:
+                    self.record.stop(number, reason, agent.memory, agent.endings.get(number))
+                state.stop(number, reason)
+        for order in orders:
+            self.vehicles[number].send(order)
+
+    def _record_orders(self, orders: Sequence[Order]) -> None:
+        if self.record is not None:
+            issued = (self.state.agent.issued[str(order.id)] for order in orders)
+            self.record.orders((i.order, i.memory, i.why) for i in issued)
+
+    def _listen(self) -> None:
+        """Receive the events of each awaited vehicle once."""
+        for number in self.state.awaited:
+            self._receive(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
+            self._supervise(number)
+
+    def _receive(self, events: Sequence[Event]) -> None:
+        with unbroken():
+            for event in events:
+                self._tell(event)
+
+    def _supervise(self, number: int) -> None:
+        """Cancel the orders of a vehicle that might not get home; give up one that stays silent too long."""
+        agent = self.state.agent
+        if agent.at_risk(number):
+            for order in [order for order, vehicle in self.state.outstanding.items() if vehicle == number]:
+                self.vehicles[number].cancel(order)
+        if not agent.waits(number):
+            self.silent_since_s.pop(number, None)
+            return
+        now_s, patience_s = time.monotonic(), self.state.mission.vehicles[number].when_lost.patience_s
+        if now_s > self.silent_since_s.setdefault(number, now_s) + patience_s:
+            agent.abandon(number)
+
+    def _tell(self, event: Event) -> None:
+        """Record an event, then pass it to the agent."""
+        if (usable := self._usable(event)) is None:
+            return
+        event = usable
+        if self.record is not None:
+            self.record.event(event)
+        if self.on_event is not None:
+            self.on_event(event)
+        settled = self.state.tell(event)
+        if isinstance(event, Correction):
+            self._repeat_fits()
+        if settled or isinstance(event, Correction):
+            self._report_step()
+
+    def _repeat_fits(self) -> None:
+        """Repeat the fits that had seen a reading which was corrected since."""
+        with unbroken():
+            while self.state.agent.online_model.to_repeat and (fitted := self.state.agent.refit()):
+                self._tell(fitted)
+
+    def _usable(self, event: Event) -> Event | None:
+        """Return an event that the agent can take in; note others, which must not be replayed for ever.
+
+        If such an event settles an order, the order is lost: something happened, and nobody knows what.
+        """
+        agent, order = self.state.agent, getattr(event, "order", None)
+        try:
+            agent.check(event)
+            return event
+        except InputError as error:
+            problem = str(error)
+        if self.record is not None:
+            self.record.note(f"a {kind_of(event)} was ignored: {problem}", order)
+        if order in self.state.outstanding and settles(event):
+            return Lost(order, f"its {kind_of(event)} can't be used: {problem.splitlines()[0]}")
+        return None
+
+    def _report_step(self) -> None:
+        if self.on_step is not None and self.state.curve:
+            self.on_step(self.state.curve[-1])
+
+
+def _part(event: Event) -> tuple[str, int] | None:
+    """Return the order and part of an observation; None for any other event."""
+    return (event.order, event.part) if isinstance(event, Observation) else None
+
+
+def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
+    """Return the present time of a vehicle's clock, which the wall clock continues while no planner runs."""
+    time_s, written = 0.0, record.begun_utc
+    for row in record.rows():
+        message = row.body.get("message", {})
+        if row.kind == "observation" and row.order in agent.issued:
+            number = agent.issued[row.order].order.vehicle
+        elif row.kind == "telemetry":
+            number = message["vehicle"]
+        else:
+            continue
+        if number == vehicle:
+            times = [message.get("time_s"), *message.get("times_s", ())]
+            time_s, written = max([time_s, *(t for t in times if t is not None)]), row.time_utc
+    passed_s = (datetime.now(UTC) - datetime.fromisoformat(written)).total_seconds()
+    return time_s + max(0.0, passed_s)
+
+
+def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:
+    """Return True if an event came from this vehicle."""
+    if isinstance(event, Telemetry):
+        return event.vehicle == vehicle
+    return not isinstance(event, Fitted) and agent.issued[event.order].order.vehicle == vehicle
