@@ -612,7 +612,7 @@ def test_a_robot_far_outside_of_the_domain_is_an_error_before_anything_is_sent()
     vehicle = remote(link=Streaming)
     vehicle.link.robot.position = np.array([-40.0, 2.0])
 
-    with pytest.raises(VehicleError, match=r"reports to be at .*far outside of the domain") as error:
+    with pytest.raises(VehicleError, match=r"reports its position as .*far outside the domain") as error:
         vehicle.connect()
 
     assert "[frame]" in str(error.value)

@@ -438,7 +438,7 @@ class Agent:
 
         A part of an observation that was received before is ignored, and so is a correction that changes
         nothing. Another part that comes after its order was settled, or rejected, is late data: its cost is
-        charged and its readings count, but it is no step.
+        charged and its readings count, but it does not count as a step.
 
         Raises
         ------

@@ -129,7 +129,7 @@ class ByHand(Vehicle):
         axes = self.world.domain.axes
         *bends, _ = self._goals.points(order, self.position)
         points = [", ".join(map(self._digits, axes, point.tolist())) for point in bends]
-        return f" by {', '.join(f'({point})' for point in points)}" if points else ""
+        return f" via {', '.join(f'({point})' for point in points)}" if points else ""
 
     def _settings(self, query: Query) -> str:
         """Return which variables to set, to keep and not to set, and which modules to run."""
@@ -229,7 +229,7 @@ class ByHand(Vehicle):
         """Ask for the last reading again; None if there is none, or it stays as it is."""
         read = [observation for observation in self._observed if len(observation.values)]
         if not read:
-            self._write("    there is no reading to take back")
+            self._write("    there is no reading to undo")
             return None
         before = float(read[-1].values[-1])
         value = self._talk.ask_again(

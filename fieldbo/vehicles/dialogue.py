@@ -19,9 +19,9 @@ HELP = (
 
 COMMANDS = """\
     Enter            accept the value in [brackets]
-    24.7 or 24,7     a number; several numbers: 2.5, 1 or 2,5 1 or 2,5; 1
+    24.7 or 24,7     a number; several: '2.5, 1' or, with decimal commas, '2,5; 1'
     skip             skip this site; it costs nothing, and is not proposed again
-    failed           as a reading: it failed. Its cost is asked for, and counts
+    failed           (as a reading) the reading failed; you still enter its cost, which counts
     undo             take back your last answer; at the first question, the last reading
     correct N VALUE  the reading of order N was VALUE, or 'failed'; N is the 3 of lake-1/3
     help or ?        show this list
@@ -179,7 +179,7 @@ class Dialogue:
             return number
         answer = self._line(f"    {low:g} to {high:g} so far; really {number:g}? [y/N] ")
         if answer.lower() not in ("y", "yes"):
-            raise InputError(f"{number:g} was not taken", fix="type it again")
+            raise InputError(f"{number:g} was discarded", fix="type it again")
         return number
 
 

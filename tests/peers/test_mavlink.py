@@ -934,7 +934,7 @@ def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
             elif kind == "SET_POSITION_TARGET_GLOBAL_INT":
                 targets.append(message)
     (rejected,) = [one for one in heard if isinstance(one, GoalRejected)]
-    assert "the vehicle holds another fence than the one uploaded" in rejected.reason
+    assert "the vehicle's fence differs from the one uploaded" in rejected.reason
     assert targets == []
 
 

@@ -371,7 +371,7 @@ class GroundStation(Connection):
             number = self._link.own_system
             _log.warning(
                 "another ground station is on %s with the same system id, %d: while it runs, the autopilot "
-                "does not notice that fieldbo is gone; give one of them another number (link.own_system)",
+                "cannot tell when fieldbo is gone; give one of them another number (link.own_system)",
                 self._link.connection,
                 number,
             )

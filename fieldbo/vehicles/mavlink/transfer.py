@@ -116,7 +116,7 @@ class Transfer:
                 return
         raise VehicleError(
             f"the vehicle did not accept the {what} in {_TRIES} tries: the link is too poor, or the vehicle "
-            "accepts none"
+            f"does not support {what} uploads"
         )
 
     def _try(self, items: Sequence[Item], kind: int, what: str) -> bool:
@@ -235,7 +235,7 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     if back is None:
         raise VehicleError("the vehicle accepted the fence, but it cannot be read back")
     if (difference := fence.difference(zones_of(back))) is not None:
-        raise VehicleError(f"the vehicle holds another fence than the one uploaded: {difference}")
+        raise VehicleError(f"the vehicle's fence differs from the one uploaded: {difference}")
     return [*notes, "uploaded the fence; it was read back and agrees"]
 
 

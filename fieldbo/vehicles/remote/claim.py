@@ -4,7 +4,7 @@ A planner listens first, since a claim that stands arrives at once; then it make
 every second. Its last will withdraws the claim. A planner that hears another one, which came first, sends
 nothing until that one has gone.
 
-The module is about what a planner knows; it sends nothing by itself.
+This module only keeps track of claims; it sends nothing itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LISTEN_S = 0.5
 """A claim that stands is heard within this time after subscribing."""
 
 GONE_S = 20.0
-"""A planner that died with its machine has gone after this long: its last will is sent before."""
+"""A planner whose machine died counts as gone after this long; the broker has sent its last will by then."""
 
 _LONGEST = 200
 

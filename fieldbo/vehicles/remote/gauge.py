@@ -171,8 +171,8 @@ class BatteryGauge:
         if lowest is not None:
             self._doubt(
                 "rise",
-                f"the battery level rose from {lowest:.6g} to {amount:.6g} {self._unit} by itself, "
-                "which gives nothing back",
+                f"the battery level rose from {lowest:.6g} to {amount:.6g} {self._unit} by itself; "
+                "the rise is not credited",
             )
             if higher is None or amount > higher + tolerance:
                 self._higher = amount

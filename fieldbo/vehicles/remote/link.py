@@ -329,7 +329,7 @@ class Link(ABC):
             Its world's domain has the axes of every site.
         ground : Ground or None
             Where those axes lie: as stated in the vehicle file's ``[frame]``, or by default from their
-            names. Its origin may be unknown. None if the axes are no place on the ground.
+            names. Its origin may be unknown. None if the axes are not positions on the ground.
         on_report : Callable
             Takes the robot's reports.
 

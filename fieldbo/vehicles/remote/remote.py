@@ -165,15 +165,15 @@ class Remote(Vehicle):
                 for axis, x in zip(domain.axes, self._beside.tolist(), strict=True)
             )
             raise VehicleError(
-                f"the robot at {self.link.address} reports to be at {place}, far outside of the domain\n"
+                f"the robot at {self.link.address} reports its position as {place}, far outside the domain\n"
                 "  fix:      check origin and bearing in [frame], or bring the robot to the start"
             )
         if self._heard_s >= 0 and not (self.link.reports or self._filter.reports_positions):
             self.close()
             raise VehicleError(
-                f"the robot at {self.link.address} has not reported its position in "
+                f"the robot at {self.link.address} has not reported its position within "
                 f"{self.watch.connect_s:g} s\n"
-                "  fix:      wait until it has a position, or look at the names in [link]"
+                "  fix:      wait for a position fix, or check the names in [link]"
             )
         if self._heard_s < 0:
             self.close()
@@ -548,7 +548,7 @@ class Remote(Vehicle):
         if silent_s > self.watch.silence_s:
             why = f"no sign of life from the robot for {silent_s:.1f} s"
         elif waited_s > self.watch.least_s:
-            why = f"the robot did not report its position for {waited_s:.0f} s: no safe route is known"
+            why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
         else:
             return
         self._waits_since_s = math.inf
