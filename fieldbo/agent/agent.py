@@ -482,7 +482,7 @@ class Agent:
         self._vehicle_of(event)
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
-        """Take back a wrong reading: the belief becomes the one that the right reading would have given.
+        """Correct a wrong reading: the belief becomes the one that the right reading would have given.
 
         Costs, times and places stay, and so do orders that were chosen because of the wrong reading.
 
@@ -567,7 +567,7 @@ class Agent:
             self._pass_over(order.site)
 
     def _pass_over(self, site: Array) -> None:
-        """Do not propose the site nearest to `site` again."""
+        """Never propose the site nearest to `site` again."""
         rejected = self.rejected.copy()
         rejected[self.domain.nearest(site)] = True
         self.rejected = rejected

@@ -102,7 +102,7 @@ def for_new_run(name: str) -> dict[str, Any]:
         json.dumps(content, allow_nan=False)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"the file holds a number or a date that no record can hold: {error}",
+            f"the file holds a number or a date that a record cannot hold: {error}",
             expected="finite numbers, text and tables",
             where=name,
             fix="omit bounds that are infinite, for example low and high in [reports]",

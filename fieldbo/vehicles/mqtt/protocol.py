@@ -67,9 +67,9 @@ Messages to the robot
       site; the last one is home. If the goal did not end at its site, stay in place: the points do not lead
       there from elsewhere. The latest goal decides; ``hold`` ends it.
 
-    The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
-    it, continue; if you have finished it, send its result again. A goal with another id replaces the one
-    under way: answer that one as if it had been cancelled.
+    The same id again is the same goal: fieldbo repeats it whenever either side was offline. If you are
+    working on it, continue; if you have finished it, send its result again. A goal with another id replaces
+    the one under way: answer that one as if it had been cancelled.
 ``cancel``
     ``{"id": ...}``. Abandon the goal, and answer with a result that has ``"complete": false`` and the cost so
     far. Do so even if you never received the goal; then do not start it later. If it is already done, do

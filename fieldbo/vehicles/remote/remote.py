@@ -44,13 +44,13 @@ _TELEMETRY_S = 5.0
 """Interval of telemetry events while an order is under way."""
 
 _DOUBT_S = 2.0
-"""How long a robot must report to be outside of the domain before that is believed."""
+"""How long a robot must report positions outside the domain before that is believed."""
 
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
 
 _DELIVERY_S = 2.0
-"""How long a hold may take to leave before it is reported as undelivered."""
+"""How long sending a hold may take before it is reported as undelivered."""
 
 _log = logging.getLogger(__name__)
 
@@ -126,12 +126,12 @@ class Remote(Vehicle):
         return self.link.address
 
     def connect(self) -> None:
-        """Open the link and wait for the robot's first sign of life, and of where it is if it streams that.
+        """Open the link and wait for the robot's first sign of life and, if it streams, its position.
 
         Raises
         ------
         VehicleError
-            The middleware is not available, no robot answers, its position is unknown or far outside of the
+            The middleware is not available, no robot answers, its position is unknown or far outside the
             domain, or another planner has claimed it.
         """
         if self._connection is not None:
@@ -154,8 +154,8 @@ class Remote(Vehicle):
         if self._heard_s >= 0 and not self._connection.claimed:
             self.close()
             raise VehicleError(
-                f"the robot at {self.link.address} is taken: {self._unreachable or 'another planner has it'}"
-                "\n  fix:      let the other planner end first; if it has died, try again in a minute"
+                f"the robot at {self.link.address} is in use: {self._unreachable or 'another planner has it'}"
+                "\n  fix:      wait until the other planner ends; if it has crashed, try again in a minute"
             )
         if self._heard_s >= 0 and self._beside is not None:
             self.close()
@@ -185,7 +185,7 @@ class Remote(Vehicle):
 
     @property
     def _place_is_plain(self) -> bool:
-        """Whether the robot is in the domain, or for long enough not; a robot that reports need not say."""
+        """Whether the robot is known to be in the domain, or not; one that reports may send no position."""
         if self._beside is None:
             return self.link.reports or self._filter.reports_positions
         return time.monotonic() > self._beside_s + _DOUBT_S
@@ -232,7 +232,7 @@ class Remote(Vehicle):
             )
 
     def _wait_for_hold(self, seconds: float) -> str:
-        """Wait until a hold has left, and the robot has been heard since; return why that is not so."""
+        """Wait until a hold was sent and the robot was heard since; return what is missing, if anything."""
         assert self._connection is not None
         end = time.monotonic() + seconds
         while True:
@@ -435,7 +435,7 @@ class Remote(Vehicle):
             self._add_telemetry()
 
     def _check_place(self, position: Array, now_s: float) -> None:
-        """Note a position far outside of the domain, until there is one that is not."""
+        """Remember a position far outside the domain, until a plausible one arrives."""
         if self._goals.is_beside_domain(position):
             self._beside_s = now_s if self._beside is None else self._beside_s
             self._beside = position
@@ -466,7 +466,7 @@ class Remote(Vehicle):
         under_way = self._under_way
         begun = self._detector is not None and self._detector.on_its_way
         if begun and under_way is not None and under_way.order.id == order_id:
-            self._give_up(under_way, f"rejected on its way: {reason}")
+            self._give_up(under_way, f"rejected on the way: {reason}")
         else:
             self._settle(Rejected(order_id, reason))
 
