@@ -359,7 +359,7 @@ class Agent:
         if reason is EndReason.BATTERY_SPENT and (limit := self._short_of(state)) is not None:
             self.why = {**self.why, "limit": limit}
         self.endings[vehicle] = self.why
-        # Outstanding orders may yet be rejected, and a vehicle that was to end at home be elsewhere.
+        # An outstanding order may still be rejected, so a vehicle due to end at home may end elsewhere.
         if home is not None and (state.queue or not np.array_equal(state.position, home)):
             order = GoHome(vehicle, self._next_id(), home)
             when, route = state.done_s(order), self._route(state, home)
@@ -385,7 +385,7 @@ class Agent:
         return order
 
     def reopen(self, vehicle: int) -> None:
-        """Let a vehicle whose part ended because it was lost get orders again."""
+        """Let a vehicle that ended as lost receive orders again."""
         self.vehicles[vehicle].reopen()
         self.endings.pop(vehicle, None)
 
@@ -585,7 +585,7 @@ class Agent:
             self._nothing_learnt(event, order, lost=lost)
 
     def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
-        """Pass over the place of unusable readings, and a site that was visited twice in vain."""
+        """Pass over the place of unusable readings, and a site that gave none on two visits."""
         if len(event.sites):
             self._pass_over(event.sites[-1])
         if lost or not event.last or isinstance(order, GoHome) or np.isnan(order.site).any():

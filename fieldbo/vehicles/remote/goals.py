@@ -22,10 +22,10 @@ _SLACK = 0.02
 """A robot is where it is expected within this fraction of the domain's longest extent: robots drift."""
 
 _BESIDE = 0.05
-"""A robot may be this far outside of the domain at first, as a fraction of its extent: at a jetty, say."""
+"""How far outside the domain a robot may start, as a fraction of its extent: at a jetty, for example."""
 
 _AGREEING = 3
-"""How many reports of another position must agree."""
+"""How many reports must agree on a position other than the expected one."""
 
 
 class Goals:
@@ -129,8 +129,8 @@ class Goals:
     def locate(self, position: Array, expected: Array) -> None:
         """Take a reported position (d,) of a robot that has no order.
 
-        It is known if it is where the robot is expected to be. Elsewhere, several reports must agree: one may
-        be wrong, and a route from there lead through an obstacle.
+        It counts as known if the robot is where it is expected to be. Anywhere else, several reports must
+        agree: a single one may be wrong, and a route from there might lead through an obstacle.
         """
         self._fixes.append(position)
         agree = len(self._fixes) == _AGREEING and self._near(np.array(self._fixes), position)

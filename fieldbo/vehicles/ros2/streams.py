@@ -46,7 +46,7 @@ class _Streams(Ros2Link):
     """Topic of the robot's readings, std_msgs/Float64."""
 
     def over(self, mission: Mission, ground: Ground | None) -> Ground:
-        """Return the ground if the mission can be carried out by places alone.
+        """Return the ground if poses alone can express the mission's orders.
 
         Raises
         ------
