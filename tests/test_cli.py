@@ -594,7 +594,7 @@ def test_by_hand_keeps_typed_values_when_the_input_ends(world):
     assert hand.returncode == 130
     assert "Traceback" not in err
     text = " ".join(out.split())
-    assert "r/0: go by (2.5, 0) to along 2.5 m, depth 1 m (about 8 s)" in text
+    assert "r/0: go via (2.5, 0) to along 2.5 m, depth 1 m (about 8 s)" in text
     assert text.count("try again") == 4
     assert "[99.0, 99.0] is outside the domain (along, depth); type it again to confirm" in text
     assert "'abc' is not a number" in text

@@ -605,7 +605,7 @@ def test_undo_takes_back_the_last_answer_within_an_order():
 
 def test_undo_without_a_reading_says_so():
     _, _, typist = by_hand("undo", "", "24", "")
-    assert "    there is no reading to take back" in typist.printed
+    assert "    there is no reading to undo" in typist.printed
 
 
 def test_undo_shows_the_order_and_the_reading_and_keeps_it_on_enter():
@@ -668,7 +668,7 @@ def test_a_reading_ten_spreads_away_is_questioned():
     result, _, typist = by_hand(*FAR, "247", "n", "24,8", "")
 
     assert "    24.7 to 31 so far; really 247? [y/N] " in typist.asked
-    assert any("247 was not taken; type it again" in line for line in typist.printed)
+    assert any("247 was discarded; type it again" in line for line in typist.printed)
     assert result.values.tolist() == [24.7, 31.0, 28.0, 24.8]
 
 

@@ -180,8 +180,8 @@ def test_of_a_wall_only_the_altitudes_are_fenced_and_check_says_so(command):
     write(Path("drone.toml"), text)
     code, out, err = command("check", "wall-damage-map", "--vehicle", "drone.toml")
     assert (code, err) == (0, "")
-    assert "fence     altitudes up to 500 m; only compared with the vehicle's own" in out
-    assert "fence     without 14 obstacles (window 1, window 2, door, ...)" in out
+    assert "fence     altitudes up to 500 m; checked by fieldbo alone" in out
+    assert "fence     omits 14 obstacles (window 1, window 2, door, ...)" in out
 
 
 def test_check_describes_the_fence_of_a_mission_with_a_vehicle(command):

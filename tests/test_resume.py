@@ -664,7 +664,7 @@ def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
     again = hand("resume", "h", typed="\n0.75\n\n")
     assert (again.returncode, "Traceback" in again.stderr) == (130, False)
     assert "Resuming h after 3 orders" in again.stdout
-    assert "h/2: go by (742.857, 0) to along 1400 m, depth 0 m" in again.stdout
+    assert "h/2: go via (742.857, 0) to along 1400 m, depth 0 m" in again.stdout
     with Record(Path("h/run.sqlite")) as record:
         assert record.description["vehicles"] == [{"kind": "by-hand"}]
         values = [row.message.values.tolist() for row in record.rows() if row.kind == "observation"]

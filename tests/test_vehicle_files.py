@@ -280,6 +280,14 @@ def test_check_describes_battery_arrival_and_speed_of_a_vehicle(tmp_path, comman
     assert "set full" not in out
 
 
+def test_check_says_where_each_axis_points(tmp_path, command):
+    frame = "[frame]\nbearing = 60\nalong = 'x'\nleft = 'y'\ndepth = 'z'"
+    write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = 'mqtt'\n{frame}")
+    _, out, _ = command("check", str(tmp_path / "boat.toml"))
+    assert "  domain    axis x: bearing 60°, axis y: bearing 330°, axis z: down\n" in out
+    assert "  reports   positions are taken as reported; " in out
+
+
 @pytest.mark.parametrize(("kind", "warns"), [("mavlink", True), ("mqtt", False)])
 def test_check_of_a_vehicle_alone_warns_if_percentages_mean_nothing(kind, warns, tmp_path, command):
     write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = '{kind}'")

@@ -360,7 +360,7 @@ class Agent:
         if reason is EndReason.BATTERY_SPENT and (limit := self._short_of(state)) is not None:
             self.why = {**self.why, "limit": limit}
         self.endings[vehicle] = self.why
-        # Outstanding orders may yet be rejected, and a vehicle that was to end at home be elsewhere.
+        # An outstanding order may still be rejected, so a vehicle due to end at home may end elsewhere.
         if home is not None and (state.queue or not np.array_equal(state.position, home)):
             order = GoHome(vehicle, self._next_id(), home)
             when, route = state.done_s(order), self._route(state, home)
@@ -386,7 +386,7 @@ class Agent:
         return order
 
     def reopen(self, vehicle: int) -> None:
-        """Let a vehicle whose part ended because it was lost get orders again."""
+        """Let a vehicle that ended as lost receive orders again."""
         self.vehicles[vehicle].reopen()
         self.endings.pop(vehicle, None)
 
@@ -439,7 +439,7 @@ class Agent:
 
         A part of an observation that was received before is ignored, and so is a correction that changes
         nothing. Another part that comes after its order was settled, or rejected, is late data: its cost is
-        charged and its readings count, but it is no step.
+        charged and its readings count, but it does not count as a step.
 
         Raises
         ------
@@ -484,7 +484,7 @@ class Agent:
         check_event(event, self.issued, self.history, self.domain, len(self.vehicles))
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
-        """Take back a wrong reading: the belief becomes the one that the right reading would have given.
+        """Correct a wrong reading: the belief becomes the one that the right reading would have given.
 
         Costs, times and places stay, and so do orders that were chosen because of the wrong reading.
 
@@ -541,7 +541,7 @@ class Agent:
             self._pass_over(order.site)
 
     def _pass_over(self, site: Array) -> None:
-        """Do not propose the site nearest to `site` again."""
+        """Never propose the site nearest to `site` again."""
         rejected = self.rejected.copy()
         rejected[self.domain.nearest(site)] = True
         self.rejected = rejected
@@ -559,7 +559,7 @@ class Agent:
             self._nothing_learnt(event, order, lost=lost)
 
     def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
-        """Pass over the place of unusable readings, and a site that was visited twice in vain."""
+        """Pass over the place of unusable readings, and a site that gave none on two visits."""
         if len(event.sites):
             self._pass_over(event.sites[-1])
         if lost or not event.last or isinstance(order, GoHome) or np.isnan(order.site).any():

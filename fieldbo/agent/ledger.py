@@ -15,9 +15,9 @@ enough, so no affordable query is withheld, up to floating-point rounding: ten r
 set aside for them. Parts that were already paid are subtracted from ``(1 + m) p``, not from ``p``: a leg that
 has been more expensive so far may remain so to its end.
 
-An order that was lost stays outstanding until its outcome is known. What the vehicle's battery reports may
-raise what is left only where nothing certain is undone: a reported cost stays charged, whatever the battery
-says, and a report that may be older than the latest settled order gives nothing back.
+An order that was lost stays outstanding until its outcome is known. A battery report may raise what is left,
+but never undoes what is certain: a reported cost stays charged, whatever the battery shows, and a report that
+may be older than the latest settled order gives nothing back.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _LATEST, _FEWEST = 5, 3
-"""How many of the latest orders show what orders really take, and the fewest that do."""
+"""How many of the latest orders show what orders really cost, and how many are needed at least."""
 
 _LARGEST_OVERRUN = 1.0
-"""A larger overrun is not a matter of prices: the battery has lost its charge."""
+"""A larger overrun does not mean higher prices: the battery has lost its charge."""
 
 
 @dataclass

@@ -52,8 +52,8 @@ class OnlineModel:
 
     A corrected reading takes the place of the wrong one. The belief is then learned again from the latest
     fit that had not seen the wrong one, and the fits that had are to be repeated (`to_repeat`), with the same
-    observations and random streams. What results is, to the last bit, the model that the right reading would
-    have given.
+    observations and random streams. The result is, bit for bit, the model that the right reading would have
+    given.
 
     Parameters
     ----------

@@ -52,8 +52,8 @@ def _expensive_batches(mission: Mission) -> str | None:
     if mission.batch == 1 or not chooses or cost is None or not np.any(cost.travel(start, sites)):
         return None
     return (
-        f"batches of {mission.batch} where the cost of a move depends on the one before: each query is "
-        "chosen at its cost from the beginning of its batch, and the batch follows the shortest route"
+        f"batches of {mission.batch}, although the cost of a move depends on the one before: each query is "
+        "chosen by its cost from where its batch begins, and the batch then follows the shortest route"
     )
 
 

@@ -12,14 +12,14 @@ EXAMPLES = """
 
 `fieldbo correct lake-1 12 24.7` - the reading of order 12 was 24.7
 
-`fieldbo correct lake-1 12 failed` - it was no reading at all
+`fieldbo correct lake-1 12 failed` - the reading failed
 
 `fieldbo correct boat-3 7 1,85 --reading 2` - the third reading of order 7, counted from 0
 
 The number of an order is the last part of its id, as *observations.csv* and the prompt show it: 12 of
 *lake-1/12*. The record keeps the wrong reading and its correction side by side. The belief, the answer and
 all files are those of the right reading; the route, the costs and the reason why the run ended stay.
-A run in progress is corrected at its own prompt.
+While a run by hand is in progress, type the correction at its prompt instead.
 """
 
 _DIGITS = 18
@@ -44,7 +44,7 @@ def correct(
         int | None, typer.Option(help="Which reading of the order, counted from 0, if it has several.")
     ] = None,
 ) -> None:
-    """Correct a wrong reading of a run, and write its files again; the run may have ended."""
+    """Correct a reading of a run, finished or not, and rewrite its files."""
     import math
 
     from fieldbo._numerics.compiled import when_compiling

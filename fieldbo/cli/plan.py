@@ -26,8 +26,8 @@ EXAMPLES = """
 
 The vehicle file states where the domain lies (*[frame]*) and how to reach the vehicle (*[link]* of kind
 "mavlink"). The plan follows the routes around obstacles from the mission's start to each site, and home. It
-is checked against the fence, which the world's outline and obstacles and the link's own limits form, and
-includes it. Taking off, landing and starting the plan are up to the pilot.
+is checked against the fence, and includes it; the fence is built from the world's outline and obstacles and
+the limits in *[link]*. Taking off, landing and starting the plan are up to the pilot.
 """
 
 _USUAL_STAY_S = 5.0

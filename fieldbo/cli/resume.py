@@ -45,9 +45,9 @@ def resume(
     vehicle: Annotated[
         list[str] | None,
         typer.Option(
-            help="Vehicle file to use from now on, in this and every later *resume*; repeat it for each "
-            "vehicle. By default, the vehicles that the run had last. The run keeps a copy: if you edit the "
-            "file, give it again.",
+            help="Vehicle file to use from now on; later resumes keep it. By default, the vehicles last "
+            "used. Repeat the option for each vehicle. The run keeps a copy: if you edit the file, give it "
+            "again.",
             metavar="FILE",
         ),
     ] = None,
@@ -56,7 +56,7 @@ def resume(
         typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
     ] = False,
 ) -> None:
-    """Continue an interrupted run, or one whose vehicle was lost; for any other, write its missing files."""
+    """Continue an interrupted run, or one whose vehicle was lost; otherwise, write any missing files."""
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
     from fieldbo.errors import counted

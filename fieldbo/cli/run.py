@@ -45,7 +45,8 @@ def run(
     battery: Annotated[
         str | None,
         typer.Option(
-            help='Battery: 3000 in the world\'s cost unit, a multiple ("2 h"), or a share of full ("35 %").',
+            help='Battery: 3000 in the world\'s cost unit, a multiple ("2 h"), or a percentage of a full '
+            'battery ("35 %").',
             metavar="AMOUNT",
         ),
     ] = None,

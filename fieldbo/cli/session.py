@@ -107,7 +107,7 @@ def saving(folder: Path) -> Iterator[None]:
         file = error.filename or f"a file in {folder}"
         typer.echo(
             f"fieldbo: {file} can't be written: {error.strerror or error}\n"
-            "Tables and pictures may be missing, or left over from an earlier stop (delete these). Nothing "
+            "Tables and pictures may be missing or out of date; delete the outdated ones. Nothing "
             f"is lost: the record is complete.\nTo write them once this is fixed: fieldbo resume {folder}\n"
             f"To write tables and maps elsewhere: fieldbo export {folder} csv netcdf --out FOLDER",
             err=True,

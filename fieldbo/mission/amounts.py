@@ -158,7 +158,7 @@ def _of_full(percent: float, given: str, where: str, full: float | None, whole: 
         )
     if full is None:
         raise InputError(
-            f'{name} = "{given}", but nothing says what a full battery holds',
+            f'{name} = "{given}", but the capacity of a full battery is not given',
             expected=f"{whole}, in the world's cost unit",
             where=where,
             fix="add that key, or give an amount instead of a percentage",

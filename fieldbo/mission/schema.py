@@ -238,7 +238,7 @@ class AgentFile(_Table):
     """Battery, above 0: in the world's cost unit (6000), in a multiple of it ("2 h" if it is s), or as a
     percentage of a full battery ("35 %")."""
     full_battery: Amount | None = None
-    """What a full battery holds, if an amount is a percentage; a vehicle file's full comes first."""
+    """Capacity of a full battery, needed for percentages; full in a vehicle file takes precedence."""
     start: list[float] | None = None
     """Where the vehicle starts, one coordinate per axis; by default the world's start."""
     home: list[float] | None = None

@@ -96,7 +96,7 @@ class Vehicle(ABC):
         Raises
         ------
         VehicleError
-            The vehicle could not be told to. Keep trying until `close`, for as long as is reasonable.
+            The request could not be delivered. Keep trying until `close`, for as long as is reasonable.
         """
 
     def close(self) -> None:

@@ -39,11 +39,12 @@ class ByHand(Vehicle):
     whose settings are kept counts as unchanged.
 
     Whatever you confirm is taken as true, as in `Observation`: it asks again about a number beyond the ends
-    of its axis, and accepts it if you type it a second time; and it asks whether a reading or a cost far away
-    from all others is meant.
+    of its axis, and accepts it if you type it a second time; and it asks you to confirm a reading or a cost
+    that is far from all others.
 
-    A typing error can be taken back at every question: 'undo' repeats the last one, or asks for the last
-    reading again, and 'correct N VALUE' corrects the reading of any order. Both give a `Correction`.
+    You can mend a typing error at any question: 'undo' repeats the previous question, or asks for the last
+    reading again, and 'correct N VALUE' corrects the reading of any order. A corrected reading is returned as
+    a `Correction`.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ class ByHand(Vehicle):
         axes = self.world.domain.axes
         *bends, _ = self._goals.points(order, self.position)
         points = [", ".join(map(self._digits, axes, point.tolist())) for point in bends]
-        return f" by {', '.join(f'({point})' for point in points)}" if points else ""
+        return f" via {', '.join(f'({point})' for point in points)}" if points else ""
 
     def _settings(self, query: Query) -> str:
         """Return which variables to set, to keep and not to set, and which modules to run."""
@@ -229,7 +230,7 @@ class ByHand(Vehicle):
         """Ask for the last reading again; None if there is none, or it stays as it is."""
         read = [observation for observation in self._observed if len(observation.values)]
         if not read:
-            self._write("    there is no reading to take back")
+            self._write("    there is no reading to undo")
             return None
         before = float(read[-1].values[-1])
         value = self._talk.ask_again(
@@ -246,7 +247,9 @@ class ByHand(Vehicle):
         read = [o for o in self._observed if o.order.rpartition("/")[2] == number and len(o.values)]
         try:
             if not read:
-                raise InputError(f"order {order} has no reading", fix="type the number of an order with one")
+                raise InputError(
+                    f"order {order} has no reading", fix="type the number of an order that has one"
+                )
             if len(read) > 1 or len(read[0].values) > 1:
                 raise InputError(f"order {order} has several readings", fix="use fieldbo correct --reading")
             return self._correction(read[0], 0, self._reading(value, instead_of=read[0]))
@@ -264,7 +267,7 @@ class ByHand(Vehicle):
         return Correction(before.order, before.part, values)
 
     def _reading(self, text: str, instead_of: Observation | None = None) -> float:
-        """Return a reading, NaN for 'failed'; if it is far away from all others, once it is confirmed."""
+        """Return a reading, NaN for 'failed'; ask to confirm one that is far from all others."""
         if text.lower() == "failed":
             return math.nan
         others = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]

@@ -41,8 +41,8 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(
-            "routes touch obstacles and outline, and no robot drives without error: set clearance in "
-            "[domain] of the world"
+            "routes run right along obstacles and outline, and no robot steers that precisely: set clearance "
+            "in [domain] of the world"
         )
     return warnings
 
@@ -73,19 +73,19 @@ def _check_battery(file: LoadedVehicleFile, mission: Mission, number: int) -> li
         )
     if full is not None:
         return []
-    needed = f"full in [battery] of the vehicle file: what 100 % is, in {unit}"
     if file.link.battery_in == "percent":
         raise InputError(
-            f"a robot on a link of kind {file.kind} reports its battery in percent, but nothing says of what",
-            expected=needed,
+            f"a robot on a link of kind {file.kind} reports its battery in percent, but its capacity is not "
+            "given",
+            expected=f"full in [battery] of the vehicle file: the capacity of a full battery, in {unit}",
             where="battery.full",
             fix="write a vehicle file with that key: fieldbo new vehicle NAME --link " + file.kind
             if file.bare
             else "set full in [battery] of the vehicle file",
         )
     return [
-        f"if the robot reports its battery in percent, 100 % counts as the mission's battery of {battery:g} "
-        f"{unit}: state {needed}"
+        "battery percentages, if the robot reports them, refer to the mission's battery of "
+        f"{battery:g} {unit}; if a full battery holds more, set full in [battery] of the vehicle file"
     ]
 
 
@@ -144,7 +144,7 @@ def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     if link.speed is not None and implied is not None and abs(link.speed / implied - 1.0) > _SPEEDS_DIFFER:
         warnings.append(
             f"speed = {link.speed:g} m/s in [link], but the world's costs imply {implied:.3g} m/s: correct "
-            "one of them, or times and battery will not be as declared"
+            "one of them, otherwise travel times and battery use will differ from the declared ones"
         )
     altitude = 0.0 if frame is None or frame.origin is None else frame.origin.altitude
     highest = _HIGHEST_M.get(link.vehicle or "", _HIGHEST_IN_AIR_M)

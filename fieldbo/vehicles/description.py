@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from fieldbo.domain.frame import Frame
 from fieldbo.vehicles.file import LoadedVehicleFile
 
 
@@ -24,11 +27,11 @@ def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
         f"{watch.least_s:g} s",
         f"  battery   {_battery(file)}",
         *_arrival(file),
-        f"  reports   a position within {reports.accuracy} of the site counts as the site; {valid}",
+        f"  reports   {_positions(reports.accuracy)}; {valid}",
     ]
     if file.link.battery_in == "percent" and file.settings.battery.full is None:
         lines.append(
-            "warning: the robot reports its battery in percent, but nothing says of what: set full in "
+            "warning: the robot reports its battery in percent, but its capacity is not given: set full in "
             "[battery] before you use this vehicle"
         )
     if file.link.needs_origin and origin is None:
@@ -49,6 +52,13 @@ def _battery(file: LoadedVehicleFile) -> str:
     return f"full: {holds}; reports accurate to {'1 %' if accuracy is None else accuracy}"
 
 
+def _positions(accuracy: float | tuple[float, ...]) -> str:
+    """Return how reported positions are taken."""
+    if not np.any(accuracy):
+        return "positions are taken as reported"
+    return f"a position within {accuracy} of the site counts as the site"
+
+
 def _arrival(file: LoadedVehicleFile) -> list[str]:
     """Return lines on when a robot that streams has arrived, and on the speed of plans."""
     lines, speed = [], getattr(file.link, "speed", None)
@@ -61,13 +71,21 @@ def _arrival(file: LoadedVehicleFile) -> list[str]:
     return lines
 
 
+def _heading(frame: Frame, direction: str) -> str:
+    """Return where an axis points, given its key in ``[frame]``."""
+    turn = {"along": 0.0, "right": 90.0, "left": -90.0}.get(direction)
+    if turn is None:
+        return "up" if direction == "height" else "down"
+    return f"bearing {(frame.bearing + turn) % 360.0:g}°"
+
+
 def _frame(file: LoadedVehicleFile) -> str:
     """Return how the domain's axes lie, and where its origin is."""
     frame = file.settings.frame
     if frame is None or not frame.axes:
         text = "without [frame]: the robot receives the axes' values"
     else:
-        text = ", ".join(f"{axis} points {direction}" for direction, axis in frame.axes.items())
+        text = ", ".join(f"axis {axis}: {_heading(frame, key)}" for key, axis in frame.axes.items())
     if frame is not None and frame.origin is not None:
         text += f"; origin at {frame.origin.latitude:g}, {frame.origin.longitude:g}"
     return text

@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 HELP = (
     "Press Enter to accept the value in [brackets]. Type 'skip' to skip a site, 'undo' to take back your "
-    "last answer, 'help' for all that you can type. Type 'quit' or press Ctrl-C to stop; everything that you "
-    "have entered is kept."
+    "last answer, 'help' for everything you can type. Type 'quit' or press Ctrl-C to stop; everything that "
+    "you have entered is kept."
 )
 
 COMMANDS = """\
     Enter            accept the value in [brackets]
-    24.7 or 24,7     a number; several numbers: 2.5, 1 or 2,5 1 or 2,5; 1
+    24.7 or 24,7     a number; several: '2.5, 1' or, with decimal commas, '2,5; 1'
     skip             skip this site; it costs nothing, and is not proposed again
-    failed           as a reading: it failed. Its cost is asked for, and counts
+    failed           (as a reading) the reading failed; you still enter its cost, which counts
     undo             take back your last answer; at the first question, the last reading
     correct N VALUE  the reading of order N was VALUE, or 'failed'; N is the 3 of lake-1/3
     help or ?        show this list
@@ -31,7 +31,7 @@ _QUIT = ("quit", "q", "exit")
 """Words that stop the run, as Ctrl-C does."""
 
 _SPREADS, _FEWEST = 10, 3
-"""A number is doubted this many spreads away from all others, of which there must be so many."""
+"""How many spreads away from all others a number is doubted, and how many others that takes at least."""
 
 
 class Undo(Exception):  # noqa: N818
@@ -149,13 +149,13 @@ class Dialogue:
     # -- numbers ---------------------------------------------------------------------------------------
 
     def doubt(self, problem: str) -> None:
-        """Raise an `InputError` about the answer to a question, the first time only."""
+        """Raise an `InputError` about an answer, but only the first time that it is given."""
         if problem not in self._doubted:
             self._doubted.add(problem)
             raise InputError(problem, fix="type it again to confirm")
 
     def confirm(self, number: float, others: Sequence[float], least: float = 0.0) -> float:
-        """Return a number; if it is ten spreads away from all others, ask whether it is meant.
+        """Return a number; ask to confirm it if it is more than ten spreads away from all others.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Dialogue:
         Raises
         ------
         InputError
-            It is not meant.
+            It is not confirmed.
         """
         known = [other for other in others if math.isfinite(other)]
         if len(known) < _FEWEST:
@@ -179,7 +179,7 @@ class Dialogue:
             return number
         answer = self._line(f"    {low:g} to {high:g} so far; really {number:g}? [y/N] ")
         if answer.lower() not in ("y", "yes"):
-            raise InputError(f"{number:g} was not taken", fix="type it again")
+            raise InputError(f"{number:g} was discarded", fix="type it again")
         return number
 
 

@@ -78,7 +78,7 @@ class LoadedVehicleFile:
             json.dumps(file.content, allow_nan=False)
         except (ValueError, TypeError) as error:
             raise InputError(
-                f"the file holds a number or a date that no record can hold: {error}",
+                f"the file holds a number or a date that a record cannot hold: {error}",
                 expected="finite numbers, text and tables",
                 where=name,
                 fix="omit bounds that are infinite, for example low and high in [reports]",

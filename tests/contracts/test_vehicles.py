@@ -73,10 +73,10 @@ def test_an_order_by_hand_names_the_points_to_pass(walled):
     lines = []
     with ByHand(walled, read=typist(), write=lines.append) as vehicle:
         vehicle.send(Query([20.0, 0.0], expected_cost=41.0, id="run/0"))
-        assert "run/0: go by (9, 15), (11, 15) to x 20 m, y 0 m  (about 41 s)" in lines[-1]
+        assert "run/0: go via (9, 15), (11, 15) to x 20 m, y 0 m  (about 41 s)" in lines[-1]
         vehicle.events(0.0)
         vehicle.send(GoHome(0, "run/1"))
-        assert lines[-1] == "\nrun/1: go home by (11, 15), (9, 15) to x 0 m, y 0 m"
+        assert lines[-1] == "\nrun/1: go home via (11, 15), (9, 15) to x 0 m, y 0 m"
 
 
 def test_an_order_by_hand_names_its_own_route_unless_you_are_elsewhere(walled):
@@ -85,12 +85,12 @@ def test_an_order_by_hand_names_its_own_route_unless_you_are_elsewhere(walled):
     lines, answers = [], iter(["2.5, 0", "1.5", ""])
     with ByHand(walled, read=typist(), write=lines.append) as vehicle:
         vehicle.send(order)
-    assert "go by (8.5, 17.25) to x 20 m" in lines[-1]
+    assert "go via (8.5, 17.25) to x 20 m" in lines[-1]
     with ByHand(walled, read=lambda prompt: next(answers), write=lines.append) as vehicle:
         vehicle.send(Query([0.0, 0.0], expected_cost=1.0, id="run/0"))
         vehicle.send(order)
         vehicle.events(0.0)
-    assert "go by (9, 15), (11, 15) to x 20 m" in lines[-1]
+    assert "go via (9, 15), (11, 15) to x 20 m" in lines[-1]
 
 
 def test_every_registered_vehicle_is_tested():

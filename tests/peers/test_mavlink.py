@@ -890,7 +890,7 @@ def test_an_uploaded_fence_is_read_back_and_stays(troubles, tmp_path):
                 with fieldbo("plan", tmp_path / "pond.toml", *files, "--upload") as program:
                     assert program.wait(120.0) == 0, program.output
                     assert ("the vehicle has no fence" in program.output) == first
-                    assert ("it was read back and agrees" in program.output) == first
+                    assert ("verified it by reading it back" in program.output) == first
             stored = [line for line in boat.lines if line.startswith("stored")]
 
     polygons = json.loads((tmp_path / "a.plan").read_text())["geoFence"]["polygons"]
@@ -934,7 +934,7 @@ def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
             elif kind == "SET_POSITION_TARGET_GLOBAL_INT":
                 targets.append(message)
     (rejected,) = [one for one in heard if isinstance(one, GoalRejected)]
-    assert "the vehicle holds another fence than the one uploaded" in rejected.reason
+    assert "the vehicle's fence differs from the one uploaded" in rejected.reason
     assert targets == []
 
 

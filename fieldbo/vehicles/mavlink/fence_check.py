@@ -91,15 +91,18 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
         if math.isfinite(value)
     ]
     parts += [f"altitudes {' '.join(limits)}"] if limits else []
-    use = "uploaded before the first order" if upload else "only compared with the vehicle's own"
+    if not fence.zones:  # autopilots hold zones; fieldbo alone checks altitudes
+        use = "checked by fieldbo alone" if parts else "nothing to compare or upload"
+    else:
+        use = "uploaded before the first order" if upload else "only compared with the vehicle's own"
     lines = [f"  fence     {', '.join(parts) or 'none'}; {use}"]
     if fence.left_out:
         missing = f"{counted(len(fence.left_out), 'obstacle')} ({_few(fence.left_out)})"
-        lines.append(f"  fence     without {missing}: a fence on the ground cannot express them")
+        lines.append(f"  fence     omits {missing}: no area on the ground expresses them; routes avoid them")
     warnings = check_geofence(fence, mission)
     if upload and clearance == 0.0 and fence.zones:
         warnings.append(
-            "without a clearance, the smallest error of position on an edge of the world breaks the fence: "
+            "with no clearance, the slightest position error at the edge of the world breaches the fence: "
             "set clearance and outline in [domain]"
         )
     return lines + [f"warning: {warning}" for warning in warnings]

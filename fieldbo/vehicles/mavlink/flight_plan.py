@@ -120,8 +120,8 @@ def track(mission: Mission, stops: Sequence[tuple[Array, Array]]) -> Track:
 def declared(mission: Mission, way: Track, stay_s: ArrayLike) -> tuple[float, float]:
     """Return the declared cost of a track with its stays, and the seconds that it takes.
 
-    Staying costs what sampling costs for as long; where sampling takes no time, what so many seconds of
-    travel cost.
+    A stay costs as much as sampling for the same time or, where sampling takes no time, as travelling for the
+    same time.
 
     Parameters
     ----------

@@ -47,12 +47,12 @@ class MavlinkSettings:
     baud: int = 57_600
     """Baud rate of a serial port."""
     fence: Fence | None = None
-    """Limits in addition to the world's outline and obstacles; waypoints that lie or lead outside are
-    rejected. Every key is optional: { corners = [[47.2, 8.5], [47.2, 8.7], [47.4, 8.6]], lowest = 380,
-    highest = 420, radius = 2000 }."""
+    """Limits in addition to the world's outline and obstacles; waypoints outside them, or reached on a path
+    that leaves them, are rejected. Every key is optional: { corners = [[47.2, 8.5], [47.2, 8.7],
+    [47.4, 8.6]], lowest = 380, highest = 420, radius = 2000 }."""
     upload_fence: bool = False
-    """Replace the vehicle's own fence by fieldbo's before the first order and with plan --upload; by default
-    it is only compared, and differences are reported."""
+    """Replace the vehicle's own fence with fieldbo's, before the first order and with plan --upload; by
+    default the two are only compared, and differences are reported."""
     firmware: Literal["ardupilot", "px4"] | None = None
     """Firmware of the autopilot, for plans."""
     vehicle: Literal["boat", "rover", "copter", "plane", "submarine"] | None = None
@@ -109,8 +109,8 @@ class MavlinkSettings:
         passphrase = os.environ.get(self.signing_key_from)
         if not passphrase:
             raise VehicleError(
-                f"the environment variable {self.signing_key_from} is not set: it holds the passphrase that "
-                "signs MAVLink messages"
+                f"the environment variable {self.signing_key_from} is not set: it must hold the passphrase "
+                "that signs MAVLink messages"
             )
         return hashlib.sha256(passphrase.encode()).digest()
 
@@ -142,8 +142,8 @@ def located(ground: Ground | None, axes: Sequence[Axis], stand_off: float = 0.0)
     """
     if ground is None or ground.origin is None:
         raise VehicleError(
-            "a MAVLink vehicle needs latitude and longitude, but nothing says where the domain lies\n"
-            f"  fix:      add to the vehicle file, with your own place:\n\n{example(axes)}"
+            "a MAVLink vehicle needs latitude and longitude, but the domain's location is not given\n"
+            f"  fix:      add to the vehicle file, with your own coordinates:\n\n{example(axes)}"
         )
     if stand_off == 0.0:
         return ground

@@ -5,7 +5,7 @@ Who has control of the vehicle:
 - fieldbo never arms the vehicle, takes off or lands: a pilot does. A goal waits until the vehicle is armed.
 - With its first goal, fieldbo requests the guided mode (GUIDED on ArduPilot, else OFFBOARD, as on PX4).
 - Once in that mode, it never requests it again. Whoever switches the vehicle to another mode, or disarms it,
-  has control: the goal under way ends there, cut short, and fieldbo sends nothing more. The next goal waits
+  has control: the goal under way ends there, cut short, and fieldbo sends no target. The next goal waits
   until someone returns control by selecting the guided mode. A restart of the vehicle resets all this.
 - The vehicle may have been moved while fieldbo had no control, or had to wait for it. A target from before
   is no longer sent: `Reconnected` asks for the goal again, on a route from where the vehicle is now.
@@ -371,7 +371,7 @@ class GroundStation(Connection):
             number = self._link.own_system
             _log.warning(
                 "another ground station is on %s with the same system id, %d: while it runs, the autopilot "
-                "does not notice that fieldbo is gone; give one of them another number (link.own_system)",
+                "cannot tell when fieldbo is gone; give one of them another number (link.own_system)",
                 self._link.connection,
                 number,
             )

@@ -55,7 +55,7 @@ class Item:
 
     @property
     def per_unit(self) -> float:
-        """What a message multiplies x and y with."""
+        """The factor by which x and y are multiplied in messages."""
         return 1.0 if self.frame == _NO_PLACE else 1e7
 
 
@@ -116,7 +116,7 @@ class Transfer:
                 return
         raise VehicleError(
             f"the vehicle did not accept the {what} in {_TRIES} tries: the link is too poor, or the vehicle "
-            "accepts none"
+            f"does not support {what} uploads"
         )
 
     def _try(self, items: Sequence[Item], kind: int, what: str) -> bool:
@@ -153,7 +153,7 @@ class Transfer:
         )
 
     def download(self, kind: int = MISSION) -> list[Item] | None:
-        """Return the vehicle's mission or fence; None if it does not tell."""
+        """Return the vehicle's mission or fence; None if it does not answer."""
         link, mav, items = self.link, self.wire.mav, list[Item]()
         ask = partial(mav.mission_request_list_send, link.system, link.component, kind)
         count = self._asked(ask, kind)
@@ -227,7 +227,7 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     if difference is not None:
         notes.append(difference)
     elif held is None:
-        notes.append("the vehicle's own fence cannot be downloaded, and was not compared")
+        notes.append("the vehicle's own fence could not be downloaded, so it was not compared")
     if not upload or (held is not None and difference is None):
         return notes
     transfer.upload(fence_items(fence.zones), FENCE)
@@ -235,8 +235,8 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     if back is None:
         raise VehicleError("the vehicle accepted the fence, but it cannot be read back")
     if (difference := fence.difference(zones_of(back))) is not None:
-        raise VehicleError(f"the vehicle holds another fence than the one uploaded: {difference}")
-    return [*notes, "uploaded the fence; it was read back and agrees"]
+        raise VehicleError(f"the vehicle's fence differs from the one uploaded: {difference}")
+    return [*notes, "uploaded the fence, and verified it by reading it back"]
 
 
 def fence_items(zones: Sequence[Zone]) -> list[Item]:

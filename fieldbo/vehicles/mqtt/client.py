@@ -41,16 +41,16 @@ _FAREWELL_S = 1.0
 
 @dataclass(frozen=True)
 class Presence:
-    """A retained message that a program is there, which the last will takes back if the program dies.
+    """A retained message that a program is online; the last will withdraws it if the program dies.
 
     Attributes
     ----------
     name : str
         Name of the topic.
     client : str
-        Client id. Under a fixed one, the will of an old connection cannot arrive after a new one is there.
+        Client id. If it is fixed, the will of an old connection cannot arrive after a new one is made.
     online, offline : mapping
-        The message, and what takes it back.
+        The message, and the one that withdraws it.
     at_once : bool
         Whether to send it after each connection; if not, `MqttClient.announce` does.
     """
@@ -205,7 +205,7 @@ class MqttClient:
         ``on_failure(why)``, called when an attempt to connect fails before the first success: the settings
         are probably wrong. Later failures are silent, since the broker may come back at any moment.
     presence : Presence, optional
-        Announces that this program is there.
+        Announces that this program is online.
 
     Raises
     ------

@@ -60,7 +60,7 @@ class Mqtt(Broker, Link):
 
 
 class _Connection(Connection):
-    """After robot or broker were away, reports it, asks about goals, and repeats a cancel or a hold.
+    """When the robot or the broker is back, reports it, asks about goals, and repeats a cancel or a hold.
 
     Without a claim it only listens and sends. With one, it sends nothing until the claim is held, and while
     the robot may obey another planner it reports only what concerns goals of its own session.

@@ -21,9 +21,9 @@ topic                 QoS        when it is sent                         what it
 
 Every payload is a JSON object in UTF-8. Numbers are finite; ``null`` means unknown. Both sides ignore keys
 that they do not know, and messages that they cannot understand. A cost or a battery level that is anything
-but a number, such as ``"45.0"``, is reported as a doubt. Only ``status`` and ``planner`` are retained;
-ignore any retained message, since it is stale. Connect with a clean session, so that the broker stores
-nothing for you.
+but a number, such as ``"45.0"``, is not used, and the user is told. Only ``status`` and ``planner`` are
+retained; ignore any retained message, since it is stale. Connect with a clean session, so that the broker
+stores nothing for you.
 
 An example
 ----------
@@ -58,8 +58,8 @@ Messages to the robot
     - ``home`` (true or false): the trip home, on which you need not sample.
     - ``seconds`` (number or null): the expected duration.
     - ``route`` (array of objects): the points to pass in turn, each like ``site``; the last one is the site.
-      Drive straight to each: the route leads round everything that is in the way. Don't take a shortcut. One
-      point if the way is straight, empty if variables are left free.
+      Drive straight from point to point, without shortcuts: the route avoids every obstacle. It has one point
+      if it is straight, and none if variables are left free.
     - ``planner_silence_s`` (number) and ``return_route`` (array of objects): what to do if you hear nothing
       from the planner for this many seconds, by your own clock. An empty ``return_route`` means: stay in
       place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
@@ -67,9 +67,9 @@ Messages to the robot
       site; the last one is home. If the goal did not end at its site, stay in place: the points do not lead
       there from elsewhere. The latest goal decides; ``hold`` ends it.
 
-    The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
-    it, continue; if you have finished it, send its result again. A goal with another id replaces the one
-    under way: answer that one as if it had been cancelled.
+    The same id again is the same goal: fieldbo repeats it whenever either side was offline. If you are
+    working on it, continue; if you have finished it, send its result again. A goal with another id replaces
+    the one under way: answer that one as if it had been cancelled.
 ``cancel``
     ``{"id": ...}``. Abandon the goal, and answer with a result that has ``"complete": false`` and the cost so
     far. Do so even if you never received the goal; then do not start it later. If it is already done, do
@@ -80,9 +80,9 @@ Messages to the robot
     ``{"id": ...}``. If you know the result of this goal, send it again; if not, do nothing.
 ``planner``
     ``{"online": true, "session": "3f2a91c4", "run": "lake-1", "mission": "lake-level-set", "host": "laptop",
-    "since_s": 1763845512.0}``: fieldbo's own sign of life, and its claim on the robot. Any message to you is
-    one, except a retained one and ``{"online": false, ...}``, which says that the planner has gone. There is
-    one planner per robot: a second one sees the claim and does not start, unless the first has gone.
+    "since_s": 1763845512.0}``: fieldbo's own sign of life, and its claim on the robot. Every message to you
+    counts as a sign of life, except retained ones and ``{"online": false, ...}``, which withdraws the claim.
+    There is one planner per robot: a second one sees the claim and does not start, unless the first has gone.
 
 Messages from the robot
 -----------------------
@@ -98,8 +98,8 @@ Messages from the robot
     - ``battery`` (number): what is left, in the world's cost unit.
     - ``battery_share`` (number): the same as a fraction of full, 0 to 1.
 
-    Send the battery after an order before that order's result; a report that comes later counts, too, once it
-    cannot be older than the result (``battery.delay_s`` in the vehicle file).
+    After an order, report the battery just before you send the result. A later report also counts, once it
+    cannot predate the result (``battery.delay_s`` in the vehicle file).
 ``result``
     The outcome of a goal. Only ``id`` is required:
 

@@ -1,10 +1,10 @@
 """One planner per robot: the claim that a planner makes on the retained topic ``.../planner``.
 
-A planner listens first, since a claim that stands arrives at once; then it makes its own and repeats it about
-every second. Its last will withdraws the claim. A planner that hears another one, which came first, sends
-nothing until that one has gone.
+A planner listens first, since an existing claim arrives at once; then it makes its own and repeats it about
+every second. Its last will withdraws the claim. A planner that hears an earlier claim sends nothing until
+that claim is withdrawn or its planner has gone.
 
-The module is about what a planner knows; it sends nothing by itself.
+This module only keeps track of claims; it sends nothing itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ BEAT_S = 1.0
 """Interval at which a planner repeats its claim."""
 
 LISTEN_S = 0.5
-"""A claim that stands is heard within this time after subscribing."""
+"""An existing claim is heard within this time after subscribing."""
 
 GONE_S = 20.0
-"""A planner that died with its machine has gone after this long: its last will is sent before."""
+"""A planner whose machine died counts as gone after this long; the broker has sent its last will by then."""
 
 _LONGEST = 200
 
@@ -129,7 +129,7 @@ class Claim:
             return Unreachable(f"{self.rival} has claimed the robot")
         return Taken(
             f"{self.rival} has claimed this robot and is running",
-            "let it end or stop it first (Ctrl-C); one robot obeys one planner",
+            "wait until it ends, or stop it (Ctrl-C): a robot obeys only one planner",
         )
 
     def _is_older(self, body: Mapping[str, Any]) -> bool:

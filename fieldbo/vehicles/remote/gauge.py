@@ -2,8 +2,8 @@
 
 A robot reports what is left in its whole battery, of which the mission may use only a part; and some robots
 count from full whenever they start. Reports therefore show only what is used from one to the next: a level
-that rises by more than the reports' accuracy gives nothing back. Where counting begins, the costs so far say
-what is left.
+that rises by more than the reports' accuracy is not credited. When counting begins, what is left follows from
+the costs so far.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mark:
     charged : float
         Sum of all costs until then.
     counts : int
-        How often counting had begun.
+        How many times counting had begun.
     """
 
     remaining: float | None
@@ -55,7 +55,7 @@ class BatteryGauge:
         Index of the vehicle in the mission.
     settings : Battery
     silence_s : float
-        After how many seconds a report says nothing about the present.
+        Age in seconds beyond which a report says nothing about the present.
     doubt : Callable
         Takes the kind of a doubt, and the doubt.
 
@@ -121,7 +121,7 @@ class BatteryGauge:
         since : Mark or None
             The state when the part began; None if the robot has done something else since.
         unknown : float
-            What other orders may have taken whose cost is not known.
+            What other orders, of unknown cost, may have taken.
         """
         self._charged += cost
         if since is None:
@@ -172,8 +172,8 @@ class BatteryGauge:
         if lowest is not None:
             self._doubt(
                 "rise",
-                f"the battery level rose from {lowest:.6g} to {amount:.6g} {self._unit} by itself, "
-                "which gives nothing back",
+                f"the battery level rose from {lowest:.6g} to {amount:.6g} {self._unit} by itself; "
+                "the rise is not credited",
             )
             if higher is None or amount > higher + tolerance:
                 self._higher = amount

@@ -18,7 +18,7 @@ from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.remote.settings import Arrival, Watch
 
 _BESIDE = 0.05
-"""A robot may be this far outside of the domain at first, as a fraction of its extent: at a jetty, say."""
+"""How far outside the domain a robot may start, as a fraction of its extent: at a jetty, for example."""
 
 
 class Goals:

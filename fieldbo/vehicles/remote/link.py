@@ -64,7 +64,7 @@ class Goal:
         The points to pass in turn, in straight legs from where the robot is; the last one is the site. One
         point if the route is straight, none if variables are left free.
     planner_silence_s : float
-        After how many seconds without a sign of life from fieldbo the robot acts by itself; NaN for never.
+        Seconds of silence from fieldbo after which the robot acts on its own; NaN for never.
     return_route : (k, d) array
         What the robot then does: with points, it finishes this goal and passes them in turn, the last one
         being home; without, it stays in place.
@@ -106,7 +106,7 @@ class Reconnected:
 
 @dataclass(frozen=True)
 class Taken(Unreachable):
-    """Another planner has claimed the robot, or this link; nothing is sent until it has gone."""
+    """Another planner has claimed the robot, or this link; nothing is sent until that planner has gone."""
 
     fix: str
 
@@ -250,7 +250,7 @@ class Connection(ABC):
         return True
 
     def unsent(self) -> str:
-        """Return why the last request has not left for the robot; empty if it has, or if nobody can know."""
+        """Return why the last request has not been sent; empty if it has, or if that cannot be known."""
         return ""
 
     @abstractmethod
@@ -329,7 +329,7 @@ class Link(ABC):
             Its world's domain has the axes of every site.
         ground : Ground or None
             Where those axes lie: as stated in the vehicle file's ``[frame]``, or by default from their
-            names. Its origin may be unknown. None if the axes are no place on the ground.
+            names. Its origin may be unknown. None if the axes are not positions on the ground.
         on_report : Callable
             Takes the robot's reports.
 

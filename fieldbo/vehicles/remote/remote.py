@@ -46,13 +46,13 @@ _TELEMETRY_S = 5.0
 """Interval of telemetry events while an order is under way."""
 
 _DOUBT_S = 2.0
-"""How long a robot must report to be outside of the domain before that is believed."""
+"""How long a robot must report positions outside the domain before that is believed."""
 
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
 
 _DELIVERY_S = 2.0
-"""How long a hold may take to leave before it is reported as undelivered."""
+"""How long sending a hold may take before it is reported as undelivered."""
 
 _HELD = 0.5
 """How long a result waits for positions, as a fraction of the time after which silence is a loss."""
@@ -135,12 +135,12 @@ class Remote(Vehicle):
         return self.link.address
 
     def connect(self) -> None:
-        """Open the link and wait for the robot's first sign of life, and of where it is if it streams that.
+        """Open the link and wait for the robot's first sign of life and, if it streams, its position.
 
         Raises
         ------
         VehicleError
-            The middleware is not available, no robot answers, its position is unknown or far outside of the
+            The middleware is not available, no robot answers, its position is unknown or far outside the
             domain, or another planner has claimed it.
         """
         if self._connection is not None:
@@ -187,8 +187,8 @@ class Remote(Vehicle):
             )
         if not self._connection.claimed:
             return (
-                f"the robot at {address} is taken: {self._unreachable or 'another planner has it'}"
-                "\n  fix:      let the other planner end first; if it has died, try again in a minute"
+                f"the robot at {address} is in use: {self._unreachable or 'another planner has it'}"
+                "\n  fix:      wait until the other planner ends; if it has crashed, try again in a minute"
             )
         if self._beside is not None:
             place = ", ".join(
@@ -203,9 +203,8 @@ class Remote(Vehicle):
 
     def _demand(self, missing: str) -> str:
         """Return what has to be reported, and what to do about it."""
-        what = (
-            f"the robot at {self.link.address} has not reported its {missing} in {self.watch.connect_s:g} s"
-        )
+        within = f"within {self.watch.connect_s:g} s"
+        what = f"the robot at {self.link.address} has not reported its {missing} {within}"
         if self.watch.when_planner_silent == "home":
             return (
                 f"{what}: a robot that goes home by itself has to\n"
@@ -260,7 +259,7 @@ class Remote(Vehicle):
             )
 
     def _wait_for_hold(self, seconds: float) -> str:
-        """Wait until a hold has left, and the robot has been heard since; return why that is not so."""
+        """Wait until a hold was sent and the robot was heard since; return what is missing, if anything."""
         assert self._connection is not None
         end = time.monotonic() + seconds
         while True:
@@ -489,7 +488,7 @@ class Remote(Vehicle):
             self._add_telemetry()
 
     def _check_place(self, position: Array, now_s: float) -> None:
-        """Note a position far outside of the domain, until there is one that is not."""
+        """Remember a position far outside the domain, until a plausible one arrives."""
         if self._goals.is_beside_domain(position):
             self._beside_s = now_s if self._beside is None else self._beside_s
             self._beside = position
@@ -519,7 +518,7 @@ class Remote(Vehicle):
         under_way = self._under_way
         begun = self._detector is not None and self._detector.on_its_way
         if begun and under_way is not None and under_way.order.id == order_id:
-            self._give_up(under_way, f"rejected on its way: {reason}")
+            self._give_up(under_way, f"rejected on the way: {reason}")
         else:
             self._settle(Rejected(order_id, reason))
 
@@ -634,7 +633,7 @@ class Remote(Vehicle):
         if silent_s > self.watch.silence_s:
             why = f"no sign of life from the robot for {silent_s:.1f} s"
         elif waited_s > self.watch.least_s:
-            why = f"the robot did not report its position for {waited_s:.0f} s: no safe route is known"
+            why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
         else:
             return
         self._waits_since_s = math.inf

@@ -127,7 +127,9 @@ class ReportFilter:
         late_s = passed - reported
         hurried = reported < _HURRIED * passed and late_s > self.settings.watch.silence_s
         if hurried and result.complete and not leg.lost:  # the answer of a lost order may come at any time
-            self._doubts.append(f"{order.id}: a duration of {reported:.6g} s, when {passed:.6g} s passed")
+            self._doubts.append(
+                f"{order.id}: the robot reported a duration of {reported:.6g} s, but {passed:.6g} s passed"
+            )
             return passed
         return reported
 
@@ -402,9 +404,9 @@ class ReportFilter:
             problem = (
                 f"a cost of {cost:.6g} {unit} is impossible"
                 if math.isfinite(cost)
-                else "its cost is no number"
+                else "its cost is not a number"
             )
-            self._doubts.append(f"{order.id}: {problem}; {estimate:.6g} {unit} were charged")
+            self._doubts.append(f"{order.id}: {problem}; {estimate:.6g} {unit} was charged instead")
         return estimate, True
 
     def _estimate(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:

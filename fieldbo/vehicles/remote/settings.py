@@ -34,11 +34,12 @@ class Watch:
     least_s: PositiveFloat = 60.0
     """Never give up an order earlier than this many seconds after it was sent."""
     when_planner_silent: Literal["hold", "home"] = "hold"
-    """What the robot does by itself if fieldbo falls silent: "hold" stays in place; "home" finishes the goal
-    under way, which its battery covers together with the trip home, then goes home. Over MQTT and Visit, each
-    goal says so; with other links, the autopilot's own failsafe decides."""
+    """What the robot does on its own when it no longer hears from fieldbo: "hold" stays in place; "home"
+    finishes the goal under way, which its battery covers together with the trip home, then goes home. Over
+    MQTT and Visit, each goal carries this setting; with other links, the autopilot's own failsafe decides."""
     planner_silence_s: Annotated[float, Field(ge=3.0)] = 60.0
-    """After how many seconds without a sign of life from fieldbo, which sends one about every second."""
+    """Seconds of silence from fieldbo after which the robot acts on its own; fieldbo sends a sign of life
+    about once a second."""
 
 
 @settings("battery")
@@ -46,13 +47,13 @@ class Battery:
     """How to interpret the robot's battery reports."""
 
     full: Amount | None = None
-    """What a full battery holds, in the world's cost unit (6000) or a multiple of it ("2 h" if it is s); by
-    default the mission's battery. A robot that reports percentages needs it."""
+    """Capacity of a full battery, in the world's cost unit (6000) or a multiple of it ("2 h" if it is s); by
+    default the mission's full_battery, else its battery. Needed if the robot reports percentages."""
     accuracy: AmountOrNothing | None = None
     """Accuracy of the battery reports: an amount like full, or a percentage of it; by default "1 %"."""
     delay_s: NonNegativeFloat = 5.0
-    """How old a battery report may be when it arrives, in seconds: one that may be older than the result of
-    an order does not raise what the mission may spend."""
+    """Greatest age of a battery report on arrival, in seconds. A report that may predate the latest result
+    never raises what the mission may spend."""
 
     def __post_init__(self) -> None:
         for name, given, of in (("full", self.full, None), ("accuracy", self.accuracy, 1.0)):
@@ -98,8 +99,8 @@ class Arrival:
     settle_s: NonNegativeFloat = 0.0
     """How many seconds after arrival the sensor needs before its readings count."""
     dwell_s: NonNegativeFloat | None = None
-    """How many seconds to average readings for after that; by default, the rest of the world's sampling time.
-    0 takes the first reading."""
+    """How many seconds to average readings for, once settle_s has passed; by default the remainder of the
+    world's sampling time. 0 takes the first reading."""
     reading_s: PositiveFloat = 10.0
     """How many seconds to wait for a reading after settle_s; without one, the reading counts as failed."""
 
@@ -128,7 +129,7 @@ class VehicleFile(BaseModel):
     def ground(self, axes: Sequence[Axis]) -> Ground | None:
         """Return where a domain with these axes lies, from ``[frame]`` or else from their names.
 
-        None if the axes are no place on the ground.
+        None if the axes are not positions on the ground.
         """
         frame = self.frame or Frame.usual(axes)
         return None if frame is None else frame.over(axes)

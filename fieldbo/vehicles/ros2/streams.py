@@ -2,7 +2,7 @@
 
 `Ros2Topics` needs only topics; `Ros2Nav2` drives a robot that runs Nav2. Poses are geometry_msgs/PoseStamped,
 in metres east, north and up of the origin, so the vehicle file needs a ``[frame]``. Readings are
-std_msgs/Float64, published at any time; the first one after arrival counts.
+std_msgs/Float64, published at any time; those after arrival are averaged (``dwell_s`` in ``[arrival]``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Streams(Ros2Link):
     """Topic of the robot's readings, std_msgs/Float64."""
 
     def over(self, mission: Mission, ground: Ground | None) -> Ground:
-        """Return the ground if the mission can be carried out by places alone.
+        """Return the ground if poses alone can express the mission's orders.
 
         Raises
         ------

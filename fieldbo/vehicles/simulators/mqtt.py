@@ -164,7 +164,7 @@ def _points(codec: Codec, given: Any) -> Array:
     Raises
     ------
     InputError
-        It is no such list.
+        The value is not such a list.
     """
     points = [] if given is None else given
     if not isinstance(points, list) or not all(isinstance(point, Mapping) for point in points):
