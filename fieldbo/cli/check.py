@@ -76,7 +76,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
     from fieldbo.vehicles.description import describe_vehicle
-    from fieldbo.vehicles.load import check_new, for_new_run, full_battery
+    from fieldbo.vehicles.load import check_new, for_new_run, full_battery, place_of
 
     files = [for_new_run(vehicle) for vehicle in vehicles]
     mission = load_mission(name, overrides(pairs), full_battery(files))
@@ -85,12 +85,12 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
-    return [
-        *describe_mission(mission, question),
-        *describe_world(mission.world),
-        *(line for vehicle in vehicles for line in [*describe_vehicle(vehicle), *_fence(vehicle, mission)]),
-        *(f"warning: {warning}" for warning in warnings),
-    ]
+    lines = [*describe_mission(mission, question), *describe_world(mission.world)]
+    for number, (vehicle, plain) in enumerate(zip(vehicles, files, strict=True)):
+        place = place_of(plain, mission, number)
+        lines += [*describe_vehicle(vehicle), *place, *_fence(vehicle, mission)]
+    described = set(lines)
+    return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
 
 
 def _fence(vehicle: str, mission: Mission) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from fieldbo.vehicles.load import LoadedVehicleFile
+from fieldbo.vehicles.place import frame_doubts
 
 
 def describe_vehicle(name: str) -> list[str]:
@@ -34,7 +35,8 @@ def describe_vehicle(name: str) -> list[str]:
         )
     if file.link.needs_origin and origin is None:
         lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
-    return [*lines, *(f"warning: {warning}" for warning in file.link.warnings)]
+    doubts = [] if file.settings.frame is None else frame_doubts(file.settings.frame)
+    return [*lines, *(f"warning: {warning}" for warning in (*file.link.warnings, *doubts))]
 
 
 def _battery(file: LoadedVehicleFile) -> str:

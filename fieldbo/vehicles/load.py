@@ -16,6 +16,7 @@ from fieldbo.validation import validated
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.checks import battery_of, check_vehicle
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
+from fieldbo.vehicles.place import describe_place
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import VehicleFile
 
@@ -142,6 +143,11 @@ def check_new(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> li
         return check_vehicle(_file_of(plain), mission, number)
     except InputError as error:
         raise error.at("vehicle") from None
+
+
+def place_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> list[str]:
+    """Return lines on where a vehicle, as `for_new_run` described it, places a mission on the ground."""
+    return [] if "kind" in plain else describe_place(_file_of(plain), mission, number)
 
 
 def full_battery(vehicles: Sequence[Mapping[str, Any]]) -> float | str | None:
