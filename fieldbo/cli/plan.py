@@ -78,6 +78,7 @@ def plan(
     from fieldbo.vehicles.mavlink.geofence import geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
     from fieldbo.vehicles.mavlink.settings import located
+    from fieldbo.vehicles.place import describe_place
 
     if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
@@ -106,6 +107,8 @@ def plan(
         raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
+    for line in describe_place(loaded, mission):
+        typer.echo(line.strip())
     sites = sum(waypoint.is_site for waypoint in route)
     typer.echo(f"wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
     if total:
