@@ -154,6 +154,17 @@ class Dialogue:
             self._doubted.add(problem)
             raise InputError(problem, fix="type it again to confirm")
 
+    def agree(self, question: str, given: str) -> None:
+        """Ask whether what was given is meant.
+
+        Raises
+        ------
+        InputError
+            It is not meant.
+        """
+        if self._line(f"    {question} [y/N] ").lower() not in ("y", "yes"):
+            raise InputError(f"{given} was not taken", fix="type it again")
+
     def confirm(self, number: float, others: Sequence[float], least: float = 0.0) -> float:
         """Return a number; if it is ten spreads away from all others, ask whether it is meant.
 
@@ -177,9 +188,7 @@ class Dialogue:
         spread = max(high - low, least)
         if not max(number - high, low - number) > _SPREADS * spread > 0:
             return number
-        answer = self._line(f"    {low:g} to {high:g} so far; really {number:g}? [y/N] ")
-        if answer.lower() not in ("y", "yes"):
-            raise InputError(f"{number:g} was not taken", fix="type it again")
+        self.agree(f"{low:g} to {high:g} so far; really {number:g}?", f"{number:g}")
         return number
 
 
