@@ -27,6 +27,9 @@ _RESOLUTION = 1e-5
 _FAR_SPACINGS = 3
 """A position farther than this many spacings from the site is questioned."""
 
+_FEWEST_READINGS = 2
+"""Readings that must be known before another one is questioned."""
+
 _OVERDRAWN = 10
 """An undeclared cost of more than this many batteries must be a typing error."""
 
@@ -273,7 +276,7 @@ class ByHand(Vehicle):
         others = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
         middle = self.world.domain.middle[None]
         sd = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
-        return self._talk.confirm(number_in(text), others, least=sd)
+        return self._talk.confirm(number_in(text), others, least=sd, fewest=_FEWEST_READINGS)
 
     # -- questions -------------------------------------------------------------------------------------
 

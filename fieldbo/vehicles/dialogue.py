@@ -31,7 +31,7 @@ _QUIT = ("quit", "q", "exit")
 """Words that stop the run, as Ctrl-C does."""
 
 _SPREADS, _FEWEST = 10, 3
-"""A number is doubted this many spreads away from all others, of which there must be so many."""
+"""A number is doubted this many spreads away from all others, of which there must usually be so many."""
 
 
 class Undo(Exception):  # noqa: N818
@@ -165,16 +165,19 @@ class Dialogue:
         if self._line(f"    {question} [y/N] ").lower() not in ("y", "yes"):
             raise InputError(f"{given} was not taken", fix="type it again")
 
-    def confirm(self, number: float, others: Sequence[float], least: float = 0.0) -> float:
+    def confirm(
+        self, number: float, others: Sequence[float], least: float = 0.0, fewest: int = _FEWEST
+    ) -> float:
         """Return a number; if it is ten spreads away from all others, ask whether it is meant.
 
         Parameters
         ----------
         number : float
         others : sequence of float
-            NaN is left out. Nothing is asked if fewer than three are left.
+            NaN is left out. Nothing is asked if fewer than `fewest` are left.
         least : float
             The least spread.
+        fewest : int
 
         Raises
         ------
@@ -182,7 +185,7 @@ class Dialogue:
             It is not meant.
         """
         known = [other for other in others if math.isfinite(other)]
-        if len(known) < _FEWEST:
+        if len(known) < fewest:
             return number
         low, high = min(known), max(known)
         spread = max(high - low, least)
