@@ -203,7 +203,7 @@ class MqttClient:
         ``on_ready()``, called after each connection once all subscriptions stand.
     on_failure : Callable
         ``on_failure(why)``, called when an attempt to connect fails before the first success: the settings
-        are probably wrong. Later failures are silent, since the broker may come back at any moment.
+        are probably wrong. Later, a warning says that the broker has gone, and another that it is back.
     presence : Presence, optional
         Announces that this program is there.
 
@@ -310,6 +310,8 @@ class MqttClient:
 
     def _subscribed(self, client: Client, *_: object) -> None:
         """Announce presence once the subscriptions stand; by now paho has repeated what was in flight."""
+        if self._was_ready and not self._ready.is_set():
+            _log.warning("the broker at %s is back", self._broker.url)
         self._was_ready = True
         self._ready.set()
         if self._presence is not None and self._presence.at_once:
@@ -327,6 +329,8 @@ class MqttClient:
             self._on_failure(why)
 
     def _lost(self, client: Client, userdata: object, *_: object) -> None:
+        if self._ready.is_set() and not self._closing.is_set():
+            _log.warning("the broker at %s cannot be reached; fieldbo keeps trying", self._broker.url)
         self._ready.clear()
         self._announced = False
         self._disconnected.set()

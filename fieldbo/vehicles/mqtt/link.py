@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,10 @@ from fieldbo.vehicles.remote.link import (
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessageInfo
+
+_WILL_S = 0.5
+"""How long to wait before a robot counts as offline: a broker that shuts down says so of each client in turn,
+and then leaves itself."""
 
 _TURN_S = 0.1
 """Interval at which a planner checks its claim."""
@@ -72,6 +77,7 @@ class _Connection(Connection):
         self._last_sent: MQTTMessageInfo | None = None
         self._unanswered: list[str] = []
         self._robot_away = False
+        self._offline: deque[Unreachable] = deque(maxlen=1)
         self._claim: Claim | None = None
         self._closing = threading.Event()
         self._client = self._open(FROM_ROBOT, self._repeat)
@@ -197,7 +203,14 @@ class _Connection(Connection):
             return
         for report in self._codec.reports(name, body):
             if name == "status":
+                self._tell_offline()
                 self._robot_away = isinstance(report, Unreachable)
+                if isinstance(report, Unreachable) and not retained:
+                    self._offline.append(report)
+                    timer = threading.Timer(_WILL_S, self._tell_offline)
+                    timer.daemon = True
+                    timer.start()
+                    continue
             if not isinstance(report, Unreachable) and (retained or self._is_doubtful(report)):
                 continue
             if isinstance(report, GoalRejected):
@@ -207,6 +220,15 @@ class _Connection(Connection):
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
             self._on_report(report)
+
+    def _tell_offline(self) -> None:
+        """Report that the robot is offline, unless it was the broker that left."""
+        try:
+            offline = self._offline.pop()
+        except IndexError:
+            return  # told already
+        if self._client.ready and not self._closing.is_set():
+            self._on_report(offline)
 
     def _is_doubtful(self, report: Report) -> bool:
         """Return True if a report may be about what the robot does for another planner."""
