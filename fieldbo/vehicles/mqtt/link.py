@@ -25,6 +25,7 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     Reconnected,
     Report,
+    Taken,
     Unreachable,
 )
 
@@ -93,7 +94,15 @@ class _Connection(Connection):
             on_ready=on_ready,
             on_failure=lambda why: self._on_report(Unreachable(why)),
             presence=presence,
+            on_rejected=lambda why: self._on_report(Taken(why, self._login)),
         )
+
+    @property
+    def _login(self) -> str:
+        """How to log in after the broker has rejected it."""
+        if self._link.user_from is None and self._link.cert_file is None:
+            return "name the user and the password in [link]: user_from and password_from"
+        return "check the user and the password in [link]: user_from and password_from"
 
     # -- the claim -------------------------------------------------------------------------------------
 
