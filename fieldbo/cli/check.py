@@ -34,8 +34,8 @@ def check(
     from fieldbo.mission.toml import read_toml
     from fieldbo.vehicles.description import describe_vehicle
 
-    path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
-    content = read_toml(path) if path.exists() or path.suffix == ".toml" else {}
+    path = _path(file)
+    content = read_toml(path) if path is not None and (path.exists() or path.suffix == ".toml") else {}
     kind = "mission"
     if "link" in content:
         kind = "vehicle"
@@ -56,7 +56,7 @@ def check(
             expected="--vehicle with a mission",
             where="--vehicle",
         )
-    name = path if path.exists() else file
+    name = file if path is None or not path.exists() else path
     if kind == "vehicle":
         lines = describe_vehicle(file)
     elif kind == "world":
@@ -64,6 +64,19 @@ def check(
     else:
         lines = _mission(name, set_ or [], vehicle or [])
     typer.echo("\n".join(lines))
+
+
+def _path(given: str) -> Path | None:
+    """Return the file that was given, or the one in a folder; None if only a name can be meant."""
+    from fieldbo.mission.catalogue import list_missions, list_worlds
+
+    folder = Path(given)
+    if not folder.is_dir():
+        return folder
+    held = [folder / name for name in ("world.toml", "mission.toml") if (folder / name).is_file()]
+    if not held and (given in list_missions() or given in list_worlds()):
+        return None
+    return held[0] if held else folder / "world.toml"
 
 
 def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[str]:
