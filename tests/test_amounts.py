@@ -57,6 +57,35 @@ def test_an_amount_may_be_in_a_multiple_of_the_cost_unit_or_in_percent(text, uni
     assert amount(text, unit, "agent.battery", full=1000.0) == pytest.approx(number, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("90 minutes", "did you mean min?"),
+        ("90 mins", "did you mean min?"),
+        ("2 hours", "did you mean h?"),
+        ("1.5 hr", "did you mean h?"),
+        ("3 H", "did you mean h?"),
+        ("5400 mAh", None),
+        ("90 kg", None),
+        ("1,5 h", "write 1.5 h"),
+        ("5,400 s", "write 5400 s, without the comma"),
+        ("a lot", None),
+    ],
+)
+def test_the_fix_of_a_wrong_amount_is_what_was_meant_or_nothing(text, fix):
+    with pytest.raises(InputError) as error:
+        amount(text, "s", "agent.battery")
+    assert error.value.fix == fix
+
+
+@pytest.mark.parametrize("place", ["start", "home"])
+def test_a_place_that_is_no_list_is_asked_for_as_coordinates(place):
+    with pytest.raises(InputError) as error:
+        fieldbo.load_mission(LAKE, {"agent": {place: "start"}})
+    assert error.value.problem == f'{place} = "start"'
+    assert error.value.expected == "coordinates, one per axis, for example [0, 0]"
+
+
 def test_a_battery_and_a_reserve_in_percent_are_of_the_full_battery():
     mission = fieldbo.load_mission(
         LAKE, {"agent": {"battery": "50 %", "reserve": "5 %", "full_battery": "2 h"}}

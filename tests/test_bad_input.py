@@ -723,3 +723,9 @@ def test_any_world_either_loads_or_raises_a_fieldbo_error(text):
         world, error = loaded(fieldbo.load_world, file)
         assert world is not None or str(file) in error
         assert world is None or (world.domain.size >= 1 and world.sensor.noise_sd >= 0)
+
+
+@pytest.mark.parametrize("name", ["lake-level-set", "lake-transect"])
+def test_a_folder_with_the_name_of_a_mission_or_world_does_not_hide_it(name, said):
+    Path(name).mkdir()
+    assert f"{name}: valid" in said("check", name)

@@ -200,6 +200,10 @@ def test_the_suggested_corners_are_valid_when_pasted_into_the_file(obstacle, are
             "holes = [[[1, 1], [2, 1], [2, 2]], [[9, 1], [11, 1], [9, 2]]]",
             ("hole 1 reaches out of the outline", "domain.holes[1]"),
         ),
+        (
+            "outline = [[0, 0], [10, 0], [10, 6], [0, 6]]\nholes = [[1, 1], [2, 1], [2, 2]]",
+            ("holes = [[1, 1], [2, 1], [2, 2]]", "expected: a list of outlines: [[[x, y], ...], ...]"),
+        ),
         ("outline = [[7, 0], [10, 0], [10, 6], [7, 6]]", ("'gate' lies entirely outside the domain",)),
     ],
 )

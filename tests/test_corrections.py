@@ -672,6 +672,16 @@ def test_a_reading_ten_spreads_away_is_questioned():
     assert result.values.tolist() == [24.7, 31.0, 28.0, 24.8]
 
 
+def test_a_third_reading_ten_spreads_away_is_questioned_but_not_a_second_one():
+    result, _, typist = by_hand("", "24.1", "", "", "24.7", "", "", "247", "n", "24.8", "")
+    assert [prompt for prompt in typist.asked if "really" in prompt] == [
+        "    24.1 to 24.7 so far; really 247? [y/N] "
+    ]
+    assert result.values.tolist() == [24.1, 24.7, 24.8]
+    result, _, typist = by_hand("", "24.1", "", "", "247", "")
+    assert result.values.tolist() == [24.1, 247.0]
+
+
 def test_a_reading_far_away_is_taken_once_confirmed():
     result, _, typist = by_hand(*FAR, "247", "y", "")
     assert result.values[-1] == 247.0

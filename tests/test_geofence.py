@@ -22,7 +22,7 @@ from fieldbo.vehicles.mavlink.flight_plan import Waypoint, items, plan_file
 from fieldbo.vehicles.mavlink.geofence import Zone, allowed, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
-from fieldbo.vehicles.mavlink.transfer import fence_items, zones_of
+from fieldbo.vehicles.mavlink.transfer import fence_items, settle_fence, zones_of
 
 BAY = """format = 1
 version = "1"
@@ -274,6 +274,29 @@ def test_a_vehicles_own_fence_is_compared_by_the_area_that_it_allows():
     assert "keeps the vehicle out of 26 m2" in fence.difference([*fence.zones, circle])
     assert "has no inclusion" in fence.difference([hole, *rest])
     assert allowed([circle], ground) is None
+
+
+class Held:
+    """Stands in for the mission protocol, with a vehicle that keeps what is uploaded."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def download(self, kind):
+        return self.items
+
+    def upload(self, items, kind):
+        self.items = items
+
+
+def test_a_vehicle_without_a_fence_is_told_of_with_the_remedy_unless_it_gets_one():
+    mission, ground = bay()
+    fence = geofence(mission, ground, None)
+    [note] = settle_fence(Held([]), fence, upload=False)
+    assert note.startswith("the vehicle has no fence: it stays where fieldbo may send it only while")
+    assert note.endswith("set upload_fence = true in [link]")
+    notes = settle_fence(Held([]), fence, upload=True)
+    assert notes == ["the vehicle has no fence", "uploaded the fence; it was read back and agrees"]
 
 
 def test_a_plan_carries_speed_type_heading_and_photos_of_the_vehicle_file():

@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.results.notes import _unexplained
+from fieldbo.results.report import _against_plan
 from fieldbo.results.result import Result
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import drive, small_world
@@ -587,6 +590,26 @@ def test_a_run_with_a_small_battery_reports_what_is_left_to_a_tenth(said):
     assert f"cost: {told['cost']:.1f} of 60 Wh, {planned}" in text
     assert f"note: returned home with {told['left']:.1f} Wh left: not enough battery for another site" in text
     assert "Battery spent after" in text
+
+
+@pytest.mark.parametrize(("gap", "side"), [(271.0, "less"), (-271.0, "more")])
+def test_a_gap_between_battery_and_orders_is_noted(gap, side):
+    vehicle = SimpleNamespace(ledger=SimpleNamespace(battery=6000.0, unexplained=[gap]))
+    [note] = _unexplained(vehicle, "s")
+    assert note == f"the battery held 271 s {side} than the orders account for; its reports were believed"
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        (5388.0, "5,388 of 6,000 s"),
+        (5391.0, "5,391 of 6,000 s"),
+        (5500.0, "5,500 of 6,000 s, 2% more than the 5,391 planned"),
+    ],
+)
+def test_a_cost_is_compared_with_the_plan_if_it_differs_by_a_percent(cost, text):
+    numbers = {"cost": cost, "planned_cost": 5391.0, "battery": 6000.0, "cost_unit": "s", "costs": "declared"}
+    assert _against_plan(numbers) == text
 
 
 @pytest.mark.usefixtures("small")

@@ -284,7 +284,7 @@ def test_check_says_where_each_axis_points(tmp_path, command):
     frame = "[frame]\nbearing = 60\nalong = 'x'\nleft = 'y'\ndepth = 'z'"
     write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = 'mqtt'\n{frame}")
     _, out, _ = command("check", str(tmp_path / "boat.toml"))
-    assert "  domain    axis x: bearing 60°, axis y: bearing 330°, axis z: down\n" in out
+    assert "  domain    x leads 60° (northeast), y leads 330° (northwest), z leads down\n" in out
     assert "  reports   positions are taken as reported; " in out
 
 

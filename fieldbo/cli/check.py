@@ -36,8 +36,8 @@ def check(
     from fieldbo.vehicles.description import describe_vehicle
     from fieldbo.vehicles.file import LoadedVehicleFile
 
-    path = Path(file) / "world.toml" if Path(file).is_dir() else Path(file)
-    content = read_toml(path) if path.exists() or path.suffix == ".toml" else {}
+    path = _path(file)
+    content = read_toml(path) if path is not None and (path.exists() or path.suffix == ".toml") else {}
     kind = "mission"
     if "link" in content:
         kind = "vehicle"
@@ -58,7 +58,7 @@ def check(
             expected="--vehicle with a mission",
             where="--vehicle",
         )
-    name = path if path.exists() else file
+    name = file if path is None or not path.exists() else path
     if kind == "vehicle":
         lines = describe_vehicle(LoadedVehicleFile.read(file), file)
     elif kind == "world":
@@ -66,6 +66,19 @@ def check(
     else:
         lines = _mission(name, set_ or [], vehicle or [])
     typer.echo("\n".join(lines))
+
+
+def _path(given: str) -> Path | None:
+    """Return the file that was given, or the one in a folder; None if only a name can be meant."""
+    from fieldbo.mission.catalogue import list_missions, list_worlds
+
+    folder = Path(given)
+    if not folder.is_dir():
+        return folder
+    held = [folder / name for name in ("world.toml", "mission.toml") if (folder / name).is_file()]
+    if not held and (given in list_missions() or given in list_worlds()):
+        return None
+    return held[0] if held else folder / "world.toml"
 
 
 def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[str]:
@@ -81,6 +94,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     from fieldbo.vehicles.description import describe_vehicle
     from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.load import full_battery
+    from fieldbo.vehicles.place import describe_place
 
     files = [LoadedVehicleFile.for_record(vehicle) for vehicle in vehicles]
     mission = load_mission(name, overrides(pairs), full_battery([file.content for file in files]))
@@ -89,16 +103,12 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
-    described = [
-        [*describe_vehicle(file, vehicle), *_fence(file, mission)]
-        for file, vehicle in zip(files, vehicles, strict=True)
-    ]
-    return [
-        *describe_mission(mission, question),
-        *describe_world(mission.world),
-        *(line for lines in described for line in lines),
-        *(f"warning: {warning}" for warning in warnings),
-    ]
+    lines = [*describe_mission(mission, question), *describe_world(mission.world)]
+    for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
+        place = describe_place(file, mission, number)
+        lines += [*describe_vehicle(file, vehicle), *place, *_fence(file, mission)]
+    described = set(lines)
+    return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
 
 
 def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:

@@ -76,6 +76,7 @@ def plan(
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.place import axes_lead, describe_place
 
     if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
@@ -102,6 +103,11 @@ def plan(
         raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
+    frame = loaded.settings.frame
+    if frame is not None and frame.axes:
+        typer.echo(f"axes      {axes_lead(frame)}")
+    for line in describe_place(loaded, mission):
+        typer.echo(line.strip())
     sites = sum(waypoint.is_site for waypoint in route)
     typer.echo(f"wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
     if total:

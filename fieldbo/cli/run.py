@@ -84,7 +84,7 @@ def run(
     from fieldbo.mission.load import load_mission
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
-    from fieldbo.vehicles.load import check_new, full_battery, vehicle_of
+    from fieldbo.vehicles.load import check_new, full_battery, place_of, vehicle_of
 
     out_to = console()
     recorded = _recorded(vehicle or [], by_hand=by_hand)
@@ -95,6 +95,8 @@ def run(
     for number, settings in enumerate(recorded):
         for warning in check_new(settings, loaded, number):
             out_to.print(f"warning: {warning}", style="yellow", markup=False)
+        for line in place_of(settings, loaded, number):
+            out_to.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
     vehicles = [vehicle_of(settings, loaded, number) for number, settings in enumerate(recorded)]
     with ExitStack() as links:
         connect(vehicles, links, out_to)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyproj import Proj
 
 _EXAMPLE = "origin = { latitude = 47.31, longitude = 8.58, altitude = 406 }"
+_COMPASS = ("north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest")
 _DIRECTIONS = ("along", "right", "left", "height", "depth")
 
 
@@ -110,6 +111,12 @@ class Frame:
         """The axis of each direction that has one: ``{"along": "x", "height": "z"}``."""
         named = {direction: getattr(self, direction) for direction in _DIRECTIONS}
         return {direction: axis for direction, axis in named.items() if axis is not None}
+
+    @property
+    def directions(self) -> dict[str, Array]:
+        """The unit vector (east, north, up) in which each axis points."""
+        towards = self._towards
+        return {axis: towards[direction] for direction, axis in self.axes.items()}
 
     def over(self, axes: Sequence[Axis]) -> Ground:
         """Return the location of a domain with these axes.
@@ -257,6 +264,21 @@ class Ground:
 
         origin = self._known_origin
         return Proj(proj="aeqd", lat_0=origin.latitude, lon_0=origin.longitude, datum="WGS84", units="m")
+
+
+def heading(towards: ArrayLike) -> str:
+    """Return where a unit vector (east, north, up) leads: up, down, or its bearing with a compass point.
+
+    Examples
+    --------
+    >>> heading([1.0, 0.0, 0.0]), heading([0.0, 0.0, -1.0])
+    ('90° (east)', 'down')
+    """
+    east, north, up = np.asarray(towards, dtype=float).tolist()
+    if east == north == 0.0:
+        return "up" if up > 0 else "down"
+    degrees = math.degrees(math.atan2(east, north)) % 360.0
+    return f"{round(degrees, 1) % 360.0:g}° ({_COMPASS[round(degrees / 45.0) % 8]})"
 
 
 def _is_height(name: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -45,6 +46,12 @@ _MULTIPLES: tuple[dict[str, float], ...] = (
     {"mm": 1e-3, "cm": 0.01, "m": 1.0, "km": 1000.0},
 )
 """Units of time, energy, charge and length, each in the first that is 1."""
+
+_WORDS = {
+    **{"sec": "s", "second": "s", "minute": "min", "mn": "min", "hour": "h", "hr": "h", "day": "d"},
+    **{"joule": "j", "coulomb": "c", "meter": "m", "metre": "m", "kilometer": "km", "kilometre": "km"},
+}
+"""Other words for units, in lower case and in the singular."""
 
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*", re.ASCII)
 
@@ -112,6 +119,7 @@ def amount(
             f'{name} = "{given}"',
             expected=f'a number, or a number with its unit, for example "6000 {unit}"',
             where=where,
+            fix=_with_point(given),
         )
     number, its_unit = float(parts.group(1)), parts.group(2)
     if its_unit == "%":
@@ -140,9 +148,33 @@ def _factor(given: str, its_unit: str, unit: str, where: str) -> float:
             expected=f"an amount in {unit}, this world's cost unit"
             + (f", or in {', '.join(others[:-1])} or {others[-1]}" if others else ""),
             where=where,
-            fix=f"convert it to {unit}",
+            fix=None if (meant := _unit_meant(its_unit, multiples)) is None else f"did you mean {meant}?",
         )
     return multiples[its_unit] / multiples[unit]
+
+
+def _unit_meant(word: str, units: Iterable[str]) -> str | None:
+    """Return which of the units a word stands for; None for none of them.
+
+    Examples
+    --------
+    >>> _unit_meant("Minutes", ["s", "min"]), _unit_meant("kwh", ["Wh", "kWh"]), _unit_meant("mAh", ["s"])
+    ('min', 'kWh', None)
+    """
+    low = word.lower()
+    singular = low.removesuffix("s") if len(low) > 2 else low
+    meant = _WORDS.get(singular, singular)
+    return next((unit for unit in units if unit.lower() in (meant, low)), None)
+
+
+def _with_point(given: str) -> str | None:
+    """Return how to write a number with a decimal comma, or with commas between thousands."""
+    if not _AMOUNT.fullmatch(given.replace(",", "")):
+        return None
+    if re.search(r",\d{3}(?!\d)", given):
+        return f"write {given.replace(',', '')}, without the comma"
+    pointed = given.replace(",", ".")
+    return f"write {pointed}" if _AMOUNT.fullmatch(pointed) else None
 
 
 def _of_full(percent: float, given: str, where: str, full: float | None, whole: str, *, zero: bool) -> float:

@@ -33,6 +33,30 @@ MOST_AXES = 32
 """Largest number of a domain's axes."""
 
 
+def _are_coordinates(given: object) -> object:
+    """Reject anything but a list."""
+    if not isinstance(given, list | tuple):
+        raise ValueError("coordinates, one per axis, for example [0, 0]")
+    return given
+
+
+Coordinates = Annotated[list[float], BeforeValidator(_are_coordinates)]
+"""A place, one coordinate per axis."""
+
+
+def _are_outlines(given: object) -> object:
+    """Reject a single outline where a list of them belongs; corners become tuples, as strict mode wants."""
+    if not isinstance(given, list):
+        return given
+    if any(_is_corner(hole) for hole in given):
+        raise ValueError("a list of outlines: [[[x, y], ...], ...]")
+    return [[tuple(c) if isinstance(c, list) else c for c in h] if isinstance(h, list) else h for h in given]
+
+
+def _is_corner(given: object) -> bool:
+    return isinstance(given, list) and bool(given) and isinstance(given[0], int | float)
+
+
 def _is_1(number: object) -> object:
     """Reject ``true`` and ``1.0``, which equal 1."""
     if type(number) is not int or number != 1:
@@ -96,7 +120,7 @@ class GridFile(_Domain):
     """The grid's axes, in the order of coordinates."""
     outline: list[tuple[float, float]] | None = Field(default=None, min_length=3)
     """Corners of a polygon around the sites; two axes only."""
-    holes: list[list[tuple[float, float]]] = []
+    holes: Annotated[list[list[tuple[float, float]]], BeforeValidator(_are_outlines)] = []
     """Corners of each hole in the outline, such as a lagoon's island."""
 
 
@@ -176,7 +200,7 @@ class WorldFile(_Table):
     """One line that describes the world."""
     cost_unit: str = Field(min_length=1)
     """Unit of all costs and of the battery, for example s or Wh."""
-    start: list[float] | None = None
+    start: Coordinates | None = None
     """Where vehicles start, one coordinate per axis; by default the first site."""
     value: ValueFile = ValueFile()
     """The measured quantity."""
@@ -239,9 +263,9 @@ class AgentFile(_Table):
     percentage of a full battery ("35 %")."""
     full_battery: Amount | None = None
     """Capacity of a full battery, needed for percentages; full in a vehicle file takes precedence."""
-    start: list[float] | None = None
+    start: Coordinates | None = None
     """Where the vehicle starts, one coordinate per axis; by default the world's start."""
-    home: list[float] | None = None
+    home: Coordinates | None = None
     """Where the vehicle must be able to return to; by default it may end anywhere."""
     reserve: AmountOrNothing = 0.0
     """Part of the battery that is never spent on purpose: an amount like battery, or 0."""

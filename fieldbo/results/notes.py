@@ -115,7 +115,7 @@ def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:
     gap = math.fsum(ledger.unexplained)
     if abs(gap) > _ROUNDING * ledger.battery:
         size, side = rounded(abs(gap), ledger.battery), "less" if gap > 0 else "more"
-        yield f"the battery reported {size} {unit} {side} than its orders explain; its reports were used"
+        yield f"the battery held {size} {unit} {side} than the orders account for; its reports were believed"
 
 
 def _doubts(agent: Agent) -> Iterator[str]:

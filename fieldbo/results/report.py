@@ -21,7 +21,7 @@ _ENDINGS = {
     EndReason.STOPPED_BY_OPERATOR: "Stopped by the operator",
     EndReason.VEHICLE_LOST: "Vehicle lost",
 }
-_SAME = 1e-9  # relative difference of planned and real cost that counts as none
+_SAME = 0.01  # relative difference of planned and real cost that is not worth a mention
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ def _costs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _against_plan(numbers: dict[str, Any]) -> str:
-    """Return the cost and, if it differs, the planned cost."""
+    """Return the cost and, if it differs by at least 1 %, the planned cost."""
     cost, planned, battery = numbers["cost"], numbers["planned_cost"], numbers["battery"]
     spent = f"{rounded(cost, battery)} of {battery:,.10g} {numbers['cost_unit']}"
     if numbers["costs"] == "unknown":
         return f"{spent}, not known beforehand"
-    if abs(cost - planned) <= _SAME * planned:
+    if cost == planned or abs(cost - planned) < _SAME * planned:
         return spent
     side = "more" if cost > planned else "less"
     share = f"{_percent(abs(cost / planned - 1))} {side}" if planned else side

@@ -24,6 +24,12 @@ from fieldbo.vehicles.remote.goals import Goals
 _RESOLUTION = 1e-5
 """Precision of the printed settings, as a fraction of the axis' length."""
 
+_FAR_SPACINGS = 3
+"""A position farther than this many spacings from the site is questioned."""
+
+_FEWEST_READINGS = 2
+"""Readings that must be known before another one is questioned."""
+
 _OVERDRAWN = 10
 """An undeclared cost of more than this many batteries must be a typing error."""
 
@@ -273,7 +279,7 @@ class ByHand(Vehicle):
         others = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
         middle = self.world.domain.middle[None]
         sd = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
-        return self._talk.confirm(number_in(text), others, least=sd)
+        return self._talk.confirm(number_in(text), others, least=sd, fewest=_FEWEST_READINGS)
 
     # -- questions -------------------------------------------------------------------------------------
 
@@ -312,7 +318,7 @@ class ByHand(Vehicle):
     def _ask_position(self, query: Query) -> Array | None:
         """Ask for the position (d,); None for 'skip'."""
         planned = ", ".join(f"{x:g}" for x in query.site)
-        return self._talk.ask("  position", self._site, planned, query.site)
+        return self._talk.ask("  position", partial(self._site, query.site), planned, query.site)
 
     def _ask_settings(self, query: Query) -> Array | None:
         """Ask what was set, then which value each free variable took (d,); None for 'skip'."""
@@ -387,17 +393,39 @@ class ByHand(Vehicle):
         paid = [observation.cost for observation in self._observed]
         return self._talk.confirm(cost, paid if planned is None else [*paid, planned])
 
-    def _site(self, text: str) -> Array:
+    def _site(self, planned: Array, text: str) -> Array:
         domain = self.world.domain
         names = ", ".join(a.name for a in domain.axes)
         site = np.array([number_in(p) for p in parts_of(text, [a.name for a in domain.axes])])
-        if domain.beyond(site).any():  # a position within an obstacle's clearance is plausible
+        if domain.beyond(site).any():
             self._talk.doubt(f"{site.tolist()} is outside the domain ({names})")
         elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
             self._talk.doubt(f"{site.tolist()} is inside {solid.name}")
         elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site):
             self._talk.doubt(f"{site.tolist()} is outside the outline, or in one of its holes")
+        elif unlikely := self._unlikely(site, planned):
+            place = f"({', '.join(f'{x:g}' for x in site.tolist())})"
+            self._talk.agree(f"that is {unlikely}; really {place}?", place)
         return site
+
+    def _unlikely(self, site: Array, planned: Array) -> str:
+        """Return what is unlikely about a position; nothing if it is near the site and keeps the clearance.
+
+        A value that is typed where the position is asked for often reads as one: 24,7 is (24, 7).
+        """
+        domain = self.world.domain
+        units = [axis.unit for axis in domain.axes]
+        if domain.clearance > 0 and not domain.contains(site[None])[0]:
+            near = domain.obstacle_at(site)
+            what = "the outline" if near is None else near.name or "an obstacle"
+            return f"within {_length(domain.clearance, units[0])} of {what}"
+        gaps = np.abs(site - planned)
+        if not (gaps > _FAR_SPACINGS * domain.spacing).any():
+            return ""
+        if len(set(units)) == 1:
+            return f"{_length(float(np.linalg.norm(gaps)), units[0])} from the site"
+        along = [f"{_length(gap, a.unit)} along {a.name}" for a, gap in zip(domain.axes, gaps, strict=True)]
+        return f"{_listed(along)} from the site"
 
 
 def shown(axis: Axis, x: float) -> str:
@@ -413,6 +441,10 @@ def shown(axis: Axis, x: float) -> str:
         return f"{x:.10g}"
     text = f"{x:.{decimals}f}"
     return "0" if float(text) == 0 else text.rstrip("0").rstrip(".") if decimals else text
+
+
+def _length(length: float, unit: str) -> str:
+    return f"{length:,.0f} {unit}".rstrip() if length >= 100 else f"{length:.3g} {unit}".rstrip()
 
 
 def _listed(names: Sequence[str]) -> str:

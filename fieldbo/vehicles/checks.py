@@ -10,6 +10,7 @@ from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.place import place_doubts
 from fieldbo.vehicles.remote.settings import Battery
 
 _SPEEDS_DIFFER = 0.1
@@ -135,11 +136,11 @@ def _check_tolerance(
 
 
 def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
-    """Return warnings of settings of a MAVLink vehicle that contradict the world or the frame."""
+    """Return warnings of a frame that is unlikely to be meant, and of a MAVLink link that contradicts it."""
     link, frame = file.link, file.settings.frame
+    warnings = place_doubts(file, mission)
     if not isinstance(link, MavlinkSettings):
-        return []
-    warnings = []
+        return warnings
     implied = _speed_of(file, mission)
     if link.speed is not None and implied is not None and abs(link.speed / implied - 1.0) > _SPEEDS_DIFFER:
         warnings.append(

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from fieldbo.domain.frame import Frame
 from fieldbo.vehicles.file import LoadedVehicleFile
+from fieldbo.vehicles.place import axes_lead, frame_doubts
 
 
 def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
@@ -36,7 +36,8 @@ def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
         )
     if file.link.needs_origin and origin is None:
         lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
-    return [*lines, *(f"warning: {warning}" for warning in file.link.warnings)]
+    doubts = [] if file.settings.frame is None else frame_doubts(file.settings.frame)
+    return [*lines, *(f"warning: {warning}" for warning in (*file.link.warnings, *doubts))]
 
 
 def _battery(file: LoadedVehicleFile) -> str:
@@ -71,21 +72,13 @@ def _arrival(file: LoadedVehicleFile) -> list[str]:
     return lines
 
 
-def _heading(frame: Frame, direction: str) -> str:
-    """Return where an axis points, given its key in ``[frame]``."""
-    turn = {"along": 0.0, "right": 90.0, "left": -90.0}.get(direction)
-    if turn is None:
-        return "up" if direction == "height" else "down"
-    return f"bearing {(frame.bearing + turn) % 360.0:g}°"
-
-
 def _frame(file: LoadedVehicleFile) -> str:
     """Return how the domain's axes lie, and where its origin is."""
     frame = file.settings.frame
     if frame is None or not frame.axes:
         text = "without [frame]: the robot receives the axes' values"
     else:
-        text = ", ".join(f"axis {axis}: {_heading(frame, key)}" for key, axis in frame.axes.items())
+        text = axes_lead(frame)
     if frame is not None and frame.origin is not None:
         text += f"; origin at {frame.origin.latitude:g}, {frame.origin.longitude:g}"
     return text

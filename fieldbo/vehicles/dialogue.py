@@ -31,7 +31,7 @@ _QUIT = ("quit", "q", "exit")
 """Words that stop the run, as Ctrl-C does."""
 
 _SPREADS, _FEWEST = 10, 3
-"""How many spreads away from all others a number is doubted, and how many others that takes at least."""
+"""How many spreads away from all others a number is doubted, and how many others that usually takes."""
 
 
 class Undo(Exception):  # noqa: N818
@@ -154,16 +154,30 @@ class Dialogue:
             self._doubted.add(problem)
             raise InputError(problem, fix="type it again to confirm")
 
-    def confirm(self, number: float, others: Sequence[float], least: float = 0.0) -> float:
+    def agree(self, question: str, given: str) -> None:
+        """Ask to confirm what was given.
+
+        Raises
+        ------
+        InputError
+            It is not confirmed.
+        """
+        if self._line(f"    {question} [y/N] ").lower() not in ("y", "yes"):
+            raise InputError(f"{given} was discarded", fix="type it again")
+
+    def confirm(
+        self, number: float, others: Sequence[float], least: float = 0.0, fewest: int = _FEWEST
+    ) -> float:
         """Return a number; ask to confirm it if it is more than ten spreads away from all others.
 
         Parameters
         ----------
         number : float
         others : sequence of float
-            NaN is left out. Nothing is asked if fewer than three are left.
+            NaN is left out. Nothing is asked if fewer than `fewest` are left.
         least : float
             The least spread.
+        fewest : int
 
         Raises
         ------
@@ -171,15 +185,13 @@ class Dialogue:
             It is not confirmed.
         """
         known = [other for other in others if math.isfinite(other)]
-        if len(known) < _FEWEST:
+        if len(known) < fewest:
             return number
         low, high = min(known), max(known)
         spread = max(high - low, least)
         if not max(number - high, low - number) > _SPREADS * spread > 0:
             return number
-        answer = self._line(f"    {low:g} to {high:g} so far; really {number:g}? [y/N] ")
-        if answer.lower() not in ("y", "yes"):
-            raise InputError(f"{number:g} was discarded", fix="type it again")
+        self.agree(f"{low:g} to {high:g} so far; really {number:g}?", f"{number:g}")
         return number
 
 

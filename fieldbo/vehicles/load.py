@@ -11,6 +11,7 @@ from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.checks import battery_of, check_vehicle
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.kinds import VEHICLES
+from fieldbo.vehicles.place import axes_lead, describe_place
 
 
 def recorded_settings(name: str) -> dict[str, Any]:
@@ -58,6 +59,16 @@ def check_new(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> li
         As for `check_vehicle`.
     """
     return [] if "kind" in plain else check_vehicle(_file_of(plain), mission, number)
+
+
+def place_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> list[str]:
+    """Return lines on where a vehicle's settings, as a record keeps them, place a mission on the ground."""
+    if "kind" in plain:
+        return []
+    file = _file_of(plain)
+    frame = file.settings.frame
+    axes = [f"  axes      {axes_lead(frame)}"] if frame is not None and frame.axes else []
+    return [*axes, *describe_place(file, mission, number)]
 
 
 def full_battery(vehicles: Sequence[Mapping[str, Any]]) -> float | str | None:

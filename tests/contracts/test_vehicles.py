@@ -93,6 +93,41 @@ def test_an_order_by_hand_names_its_own_route_unless_you_are_elsewhere(walled):
     assert "go via (9, 15), (11, 15) to x 20 m" in lines[-1]
 
 
+@pytest.mark.parametrize(
+    ("typed", "question"),
+    [
+        ("3 3", None),
+        ("20,7", "that is 18.7 m from the site; really (20, 7)? [y/N]"),
+        ("8.5 4", "that is within 1 m of wall; really (8.5, 4)? [y/N]"),
+    ],
+)
+def test_an_unlikely_position_is_questioned(typed, question, walled):
+    world = walled.world
+    wall = Obstacle("wall", (9, -1), (11, 15))
+    domain = Domain.grid(world.domain.axes, (21, 21), obstacles=[wall], clearance=1.0)
+    mission = replace(walled, world=replace(world, domain=domain))
+    answers, asked = iter([typed, *(["n", "1 1"] if question else []), "1.5", "1"]), []
+
+    def read(prompt):
+        asked.append(prompt.strip())
+        return next(answers)
+
+    with ByHand(mission, read=read, write=lambda line: None) as vehicle:
+        vehicle.send(Query([2.0, 2.0], expected_cost=1.0, id="run/0"))
+        asked.clear()
+        [event] = vehicle.events(0.0)
+    assert [prompt for prompt in asked if "really" in prompt] == ([question] if question else [])
+    assert event.position.tolist() == ([1.0, 1.0] if question else [3.0, 3.0])
+
+
+def test_an_unlikely_position_is_taken_once_confirmed(walled):
+    answers = iter(["20,7", "y", "1.5", "1"])
+    with ByHand(walled, read=lambda prompt: next(answers), write=lambda line: None) as vehicle:
+        vehicle.send(Query([0.0, 0.0], expected_cost=1.0, id="run/0"))
+        [event] = vehicle.events(0.0)
+    assert event.position.tolist() == [20.0, 7.0]
+
+
 def test_every_registered_vehicle_is_tested():
     assert {VEHICLES.get(name) for name in VEHICLES.names()} == {Simulated, ByHand}
 

@@ -211,6 +211,12 @@ class Transfer:
 # -- fences ------------------------------------------------------------------------------------------------
 
 
+_REMEDY = (
+    "it stays where fieldbo may send it only while it follows fieldbo's targets; to have it keep the same "
+    "fence by itself, set upload_fence = true in [link]"
+)
+
+
 def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]:
     """Compare a vehicle's own fence with `fence`, and upload that if asked to; return what to report.
 
@@ -225,7 +231,7 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     notes = []
     difference = None if held is None else fence.difference(zones_of(held))
     if difference is not None:
-        notes.append(difference)
+        notes.append(difference if upload else f"{difference}: {_REMEDY}")
     elif held is None:
         notes.append("the vehicle's own fence could not be downloaded, so it was not compared")
     if not upload or (held is not None and difference is None):

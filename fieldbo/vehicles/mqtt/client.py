@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import ssl
 import sys
@@ -34,6 +35,9 @@ _KEEPALIVE_S = 10
 
 _RETRY_S = (1, 2)
 """Shortest and longest wait between attempts to reach the broker."""
+
+_LOGIN_REJECTED = {0x86, 0x87, 0x8A, 0x8C}
+"""Bad user name or password, not authorized, banned, bad authentication method: trying again is no use."""
 
 _FAREWELL_S = 1.0
 """How long the last messages may take to be sent when the client closes."""
@@ -90,6 +94,16 @@ class Broker:
     """PEM file of that certificate's private key, without a passphrase; by default in `cert_file`."""
 
     def __post_init__(self) -> None:
+        scheme, marked, rest = self.host.rpartition("://")
+        if marked:
+            host = re.split("[:/]", rest)[0]
+            tls = " and tls = true" if scheme in ("mqtts", "ssl", "wss") else ""
+            raise InputError(
+                f"host = {self.host!r}",
+                expected="the name or the address of the broker alone",
+                where="link.host",
+                fix=f'leave out the scheme {scheme}://: write host = "{host}"{tls}; the port has its own key',
+            )
         if self.password_from is not None and self.user_from is None:
             raise InputError(
                 "password_from is given without user_from", expected="both", where="link.user_from"
@@ -203,9 +217,11 @@ class MqttClient:
         ``on_ready()``, called after each connection once all subscriptions stand.
     on_failure : Callable
         ``on_failure(why)``, called when an attempt to connect fails before the first success: the settings
-        are probably wrong. Later failures are silent, since the broker may come back at any moment.
+        are probably wrong. Later, a warning says that the broker has gone, and another that it is back.
     presence : Presence, optional
         Announces that this program is online.
+    on_rejected : Callable, optional
+        ``on_rejected(why)``, called instead of `on_failure` if the broker rejects the login.
 
     Raises
     ------
@@ -224,9 +240,11 @@ class MqttClient:
         on_ready: Callable[[], object],
         on_failure: Callable[[str], object],
         presence: Presence | None = None,
+        on_rejected: Callable[[str], object] | None = None,
     ) -> None:
         self._broker, self._topic, self._subscribe, self._presence = broker, topic, subscribe, presence
         self._on_message, self._on_ready, self._on_failure = on_message, on_ready, on_failure
+        self._on_rejected = on_failure if on_rejected is None else on_rejected
         self._ready, self._closing, self._disconnected = (threading.Event() for _ in range(3))
         self._was_ready = self._announced = False
         self._warned: set[tuple[str, object]] = set()
@@ -303,13 +321,20 @@ class MqttClient:
         if self._closing.is_set():
             client.disconnect()
         elif reason.is_failure:
-            self._report(f"the broker at {self._broker.url} rejected the connection: {reason}")
+            rejected = reason.value in _LOGIN_REJECTED
+            self._report(
+                f"the broker at {self._broker.url} rejected the {'login' if rejected else 'connection'}: "
+                f"{reason}",
+                self._on_rejected if rejected else self._on_failure,
+            )
         else:
             self._disconnected.clear()
             client.subscribe([(self._below(name), 1) for name in self._subscribe])
 
     def _subscribed(self, client: Client, *_: object) -> None:
         """Announce presence once the subscriptions stand; by now paho has repeated what was in flight."""
+        if self._was_ready and not self._ready.is_set():
+            _log.warning("the broker at %s is back", self._broker.url)
         self._was_ready = True
         self._ready.set()
         if self._presence is not None and self._presence.at_once:
@@ -320,13 +345,17 @@ class MqttClient:
         if self._closing.is_set():
             client.disconnect()
         # paho calls this while it handles the error, and passes it on in no other form.
-        self._report(f"the broker at {self._broker.url} cannot be reached: {sys.exc_info()[1]}")
+        self._report(
+            f"the broker at {self._broker.url} cannot be reached: {sys.exc_info()[1]}", self._on_failure
+        )
 
-    def _report(self, why: str) -> None:
+    def _report(self, why: str, to: Callable[[str], object]) -> None:
         if not self._was_ready:
-            self._on_failure(why)
+            to(why)
 
     def _lost(self, client: Client, userdata: object, *_: object) -> None:
+        if self._ready.is_set() and not self._closing.is_set():
+            _log.warning("the broker at %s cannot be reached; fieldbo keeps trying", self._broker.url)
         self._ready.clear()
         self._announced = False
         self._disconnected.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,16 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     Reconnected,
     Report,
+    Taken,
     Unreachable,
 )
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessageInfo
+
+_WILL_S = 0.5
+"""How long to wait before a robot counts as offline: a broker that shuts down says so of each client in turn,
+and then leaves itself."""
 
 _TURN_S = 0.1
 """Interval at which a planner checks its claim."""
@@ -72,6 +78,7 @@ class _Connection(Connection):
         self._last_sent: MQTTMessageInfo | None = None
         self._unanswered: list[str] = []
         self._robot_away = False
+        self._offline: deque[Unreachable] = deque(maxlen=1)
         self._claim: Claim | None = None
         self._closing = threading.Event()
         self._client = self._open(FROM_ROBOT, self._repeat)
@@ -87,7 +94,15 @@ class _Connection(Connection):
             on_ready=on_ready,
             on_failure=lambda why: self._on_report(Unreachable(why)),
             presence=presence,
+            on_rejected=lambda why: self._on_report(Taken(why, self._login)),
         )
+
+    @property
+    def _login(self) -> str:
+        """How to log in after the broker has rejected it."""
+        if self._link.user_from is None and self._link.cert_file is None:
+            return "name the user and the password in [link]: user_from and password_from"
+        return "check the user and the password in [link]: user_from and password_from"
 
     # -- the claim -------------------------------------------------------------------------------------
 
@@ -193,7 +208,14 @@ class _Connection(Connection):
             return
         for report in self._codec.reports(name, body):
             if name == "status":
+                self._tell_offline()
                 self._robot_away = isinstance(report, Unreachable)
+                if isinstance(report, Unreachable) and not retained:
+                    self._offline.append(report)
+                    timer = threading.Timer(_WILL_S, self._tell_offline)
+                    timer.daemon = True
+                    timer.start()
+                    continue
             if not isinstance(report, Unreachable) and (retained or self._is_doubtful(report)):
                 continue
             if isinstance(report, GoalRejected):
@@ -203,6 +225,15 @@ class _Connection(Connection):
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
             self._on_report(report)
+
+    def _tell_offline(self) -> None:
+        """Report that the robot is offline, unless it was the broker that left."""
+        try:
+            offline = self._offline.pop()
+        except IndexError:
+            return  # told already
+        if self._client.ready and not self._closing.is_set():
+            self._on_report(offline)
 
     def _is_doubtful(self, report: Report) -> bool:
         """Return True if a report may be about what the robot does for another planner."""

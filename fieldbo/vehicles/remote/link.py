@@ -106,7 +106,10 @@ class Reconnected:
 
 @dataclass(frozen=True)
 class Taken(Unreachable):
-    """Another planner has claimed the robot, or this link; nothing is sent until that planner has gone."""
+    """Another planner has claimed the robot or this link, or the link rejects the login; nothing is sent.
+
+    It ends an attempt to connect at once.
+    """
 
     fix: str
 

@@ -1,0 +1,133 @@
+"""Where a vehicle file places a mission on the ground: in words, and what is unlikely to be meant."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.frame import Frame, Ground, heading
+from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+
+if TYPE_CHECKING:
+    from fieldbo.vehicles.file import LoadedVehicleFile
+
+_TOWARDS = {
+    "east": np.array([1.0, 0.0, 0.0]),
+    "north": np.array([0.0, 1.0, 0.0]),
+    "west": np.array([-1.0, 0.0, 0.0]),
+    "south": np.array([0.0, -1.0, 0.0]),
+}
+_NAMES = {name: name for name in _TOWARDS} | {
+    "easting": "east",
+    "northing": "north",
+    "x e": "east",
+    "y n": "north",
+    "x n": "north",
+    "y e": "east",
+}
+"""Words of an axis' name, or its first two words, and the direction that they stand for."""
+
+_ASTRAY = math.cos(math.radians(45.0)) - 1e-9
+_RADIANS_STEP, _RADIANS_ROUNDING = math.pi / 12, 0.005
+_FAR_M = 10_000.0
+
+
+def axes_lead(frame: Frame) -> str:
+    """Return where each axis leads, in words.
+
+    Examples
+    --------
+    >>> axes_lead(Frame(bearing=90.0, along="x", left="y"))
+    'x leads 90° (east), y leads 0° (north)'
+    """
+    return ", ".join(f"{name} leads {heading(towards)}" for name, towards in frame.directions.items())
+
+
+def describe_place(file: LoadedVehicleFile, mission: Mission, number: int = 0) -> list[str]:
+    """Return a line on where start and home are; none if the file does not say.
+
+    Parameters
+    ----------
+    file : LoadedVehicleFile
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission.
+    """
+    spec, ground = mission.vehicles[number], _ground(file, mission)
+    if ground is None or ground.origin is None:
+        return []
+    start = f"start at {_degrees(ground, spec.start)}"
+    home = "no home" if spec.home is None else f"home at {_degrees(ground, spec.home)}"
+    return [f"  place     {start}; {home} (latitude, longitude)"]
+
+
+def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
+    """Return where the vehicle's sites lie, at the distance that it keeps from a vertical world."""
+    axes, link = mission.world.domain.axes, file.link
+    ground = file.settings.ground(axes)
+    if ground is None or ground.origin is None or not isinstance(link, MavlinkSettings):
+        return ground
+    return located(ground, axes, link.stand_off)
+
+
+def _degrees(ground: Ground, site: Array) -> str:
+    latitude, longitude, _ = ground.geodetic(site)[0].tolist()
+    return f"{latitude:.6f}, {longitude:.6f}"
+
+
+# -- what is unlikely to be meant --------------------------------------------------------------------------
+
+
+def place_doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
+    """Return warnings of a frame that contradicts the names of its axes, or is far from its origin."""
+    ground = file.settings.ground(mission.world.domain.axes)
+    frame = file.settings.frame or Frame.usual(mission.world.domain.axes)
+    if ground is None or frame is None:
+        return []
+    warnings = frame_doubts(frame)
+    domain = mission.world.domain
+    far_m = float(np.linalg.norm(np.clip(ground.zero, domain.low, domain.high) - ground.zero))
+    if ground.origin is not None and far_m > _FAR_M:
+        warnings.append(
+            f"the domain's nearest point is {far_m / 1000:,.0f} km from its origin: check zero in [frame], "
+            "the coordinates of the site at the origin"
+        )
+    return warnings
+
+
+def frame_doubts(frame: Frame) -> list[str]:
+    """Return warnings of a bearing that looks like radians, and of axes that lead elsewhere than named."""
+    warnings = []
+    bearing = float(frame.bearing)
+    steps = bearing / _RADIANS_STEP
+    off = abs(steps - round(steps)) * _RADIANS_STEP
+    if 0 < abs(round(steps)) <= 24 and off < _RADIANS_ROUNDING and not bearing.is_integer():
+        warnings.append(
+            f"bearing = {bearing:g} in [frame] looks like radians, but it is in degrees: "
+            f"write bearing = {15 * round(steps)} if that is meant"
+        )
+    for name, towards in frame.directions.items():
+        meant = _compass_name(name)
+        if meant is not None and towards @ _TOWARDS[meant] < _ASTRAY:
+            warnings.append(
+                f"the axis {name} leads {heading(towards)}, not {meant}: check bearing and the directions of "
+                "the axes in [frame]"
+            )
+    return warnings
+
+
+def _compass_name(axis: str) -> str | None:
+    """Return the direction after which an axis is named; None if it is named after none.
+
+    Examples
+    --------
+    >>> _compass_name("Easting_m"), _compass_name("x_n"), _compass_name("eastside")
+    ('east', 'north', None)
+    """
+    words = [word for word in re.split(r"[\W_]+", axis.lower()) if word]
+    return next((_NAMES[part] for part in (*words, " ".join(words[:2])) if part in _NAMES), None)

@@ -1,0 +1,162 @@
+"""What an MQTT link says when the broker goes away or rejects it; no broker is needed."""
+
+import json
+import logging
+import time
+
+import pytest
+
+from fieldbo.errors import InputError, VehicleError
+from fieldbo.testing import small_mission
+from fieldbo.vehicles.mqtt import link as mqtt_link
+from fieldbo.vehicles.mqtt.client import MqttClient
+from fieldbo.vehicles.mqtt.link import Mqtt
+from fieldbo.vehicles.remote.link import Heartbeat, Unreachable
+from fieldbo.vehicles.remote.remote import Remote
+from fieldbo.vehicles.remote.settings import VehicleFile
+
+
+class Paho:
+    """Stands in for paho's client, which connects nowhere."""
+
+    def connect_async(self, *arguments, **more):
+        pass
+
+    def loop_start(self):
+        pass
+
+    def will_set(self, *arguments, **more):
+        pass
+
+    def subscribe(self, topics):
+        pass
+
+    def disconnect(self):
+        return 1
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Return a connection whose broker has let it in, its client, and the list of its reports."""
+    monkeypatch.setattr(MqttClient, "_new_client", lambda client: Paho())
+    reports = []
+    connection = Mqtt().open(small_mission(), None, reports.append)
+    client = connection._client
+    client._subscribed(client._client)
+    yield connection, client, reports
+    connection.close()
+
+
+def status(connection, *, online, retained=False):
+    connection._receive("status", json.dumps({"online": online}).encode(), retained)
+
+
+def told(reports):
+    """Return the reports after the time in which a robot's last will is doubted."""
+    time.sleep(2 * mqtt_link._WILL_S)
+    return [type(report) for report in reports]
+
+
+def test_that_the_broker_has_gone_and_is_back_is_said_once_each(opened, caplog):
+    caplog.set_level(logging.WARNING, "fieldbo")
+    connection, client, _ = opened
+    client._lost(client._client, None)
+    client._lost(client._client, None)  # attempts to connect fail
+    client._subscribed(client._client)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the broker at mqtt://localhost:1883 cannot be reached; fieldbo keeps trying",
+        "the broker at mqtt://localhost:1883 is back",
+    ]
+    caplog.clear()
+    connection.close()
+    client._lost(client._client, None)
+    assert not caplog.records
+
+
+def test_a_broker_that_shuts_down_is_not_taken_for_a_robot_that_went_offline(opened):
+    connection, client, reports = opened
+    status(connection, online=False)
+    client._lost(client._client, None)
+    assert told(reports) == []
+
+
+def test_a_robot_that_goes_offline_is_reported_while_the_broker_is_there(opened):
+    connection, _, reports = opened
+    status(connection, online=False)
+    assert told(reports) == [Unreachable]
+
+
+def test_a_robot_that_was_offline_before_is_reported_at_once_and_a_restart_in_order(opened):
+    connection, _, reports = opened
+    status(connection, online=False, retained=True)
+    assert [type(report) for report in reports] == [Unreachable]
+    reports.clear()
+    status(connection, online=False)
+    status(connection, online=True)
+    assert told(reports) == [Unreachable, Heartbeat]
+
+
+# -- access ----------------------------------------------------------------------------------------------
+
+
+class Reason:
+    """Stands in for paho's reason code."""
+
+    is_failure = True
+
+    def __init__(self, value):
+        self.value = value
+
+    def __str__(self):
+        return "Bad user name or password" if self.value == 0x86 else "Server busy"
+
+
+def connected(monkeypatch, link, reason):
+    """Connect to a broker that answers with a reason; return the error, and how long it took."""
+    monkeypatch.setattr(MqttClient, "_new_client", lambda client: Paho())
+
+    def answer(client, *_, **__):
+        client._connected(client._client, None, None, reason, None)
+
+    begin = MqttClient.__init__
+
+    def begin_and_answer(client, *arguments, **more):
+        begin(client, *arguments, **more)
+        answer(client)
+
+    monkeypatch.setattr(MqttClient, "__init__", begin_and_answer)
+    settings = VehicleFile(format=1, link={"kind": "mqtt"}, watch={"connect_s": 1.0})
+    robot = Remote(small_mission(), 0, link, settings, session="a")
+    began = time.monotonic()
+    with pytest.raises(VehicleError) as error:
+        robot.connect()
+    return " ".join(str(error.value).split()), time.monotonic() - began
+
+
+def test_a_rejected_login_fails_at_once_and_names_user_and_password(monkeypatch):
+    why, took_s = connected(monkeypatch, Mqtt(user_from="U", password_from="P"), Reason(0x86))
+    assert "the broker at mqtt://localhost:1883 rejected the login: Bad user name or password" in why
+    assert "fix: check the user and the password in [link]" in why
+    assert took_s < 0.9
+
+    why, _ = connected(monkeypatch, Mqtt(), Reason(0x87))
+    assert "fix: name the user and the password in [link]" in why
+
+
+def test_a_broker_that_is_busy_is_tried_again(monkeypatch):
+    why, took_s = connected(monkeypatch, Mqtt(), Reason(0x89))
+    assert "rejected the connection: Server busy" in why
+    assert took_s >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("host", "fix"),
+    [
+        ("mqtt://localhost", 'leave out the scheme mqtt://: write host = "localhost"'),
+        ("mqtts://10.0.0.7:8883", 'write host = "10.0.0.7" and tls = true'),
+    ],
+)
+def test_a_host_with_a_scheme_is_an_error(host, fix):
+    with pytest.raises(InputError, match="the name or the address") as error:
+        Mqtt(host=host)
+    assert fix in error.value.fix
