@@ -46,8 +46,9 @@ class Battery:
     """How to interpret the robot's battery reports."""
 
     full: Amount | None = None
-    """What a full battery holds, in the world's cost unit (6000) or a multiple of it ("2 h" if it is s); by
-    default the mission's battery. A robot that reports percentages needs it."""
+    """Capacity of a full battery, in the world's cost unit (6000) or a multiple of it ("2 h" if it is s); by
+    default the mission's full_battery. Required over MAVLink and ROS 2, which report percentages; over MQTT,
+    percentages otherwise refer to the mission's battery, and fieldbo warns."""
     accuracy: AmountOrNothing | None = None
     """Accuracy of the battery reports: an amount like full, or a percentage of it; by default "1 %"."""
     delay_s: NonNegativeFloat = 5.0
