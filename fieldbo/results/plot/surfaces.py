@@ -173,7 +173,7 @@ def _edges(domain: Domain, solid: Sequence[Obstacle]) -> shapely.Geometry:
         whole = box if domain.outline is None else domain.outline
         ground = shapely.difference(whole, shapely.union_all([o.polygon for o in solid]))
     near = 1e-6 * float(domain.extent.min())
-    ends = box.boundary.buffer(near)
+    ends: shapely.Geometry = box.boundary.buffer(near)
     if domain.outline is not None:
         ends = shapely.difference(ends, shapely.boundary(domain.outline).buffer(2.0 * near))
     lines: Any = shapely.boundary(ground)  # None only of None
