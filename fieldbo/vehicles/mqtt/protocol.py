@@ -65,10 +65,9 @@ Messages to the robot
       place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
       which your battery covers together with the trip home, then pass these points in turn, from the goal's
       site; the last one is home. If the goal did not end at its site, stay in place: the points do not lead
-      there from elsewhere. The latest goal decides; ``hold`` ends it.
-
-      To go home by itself, you must report your position and battery: the next route starts where you are,
-      and nothing else accounts for what that trip used. If you report neither, fieldbo does not start.
+      there from elsewhere. The latest goal decides; ``hold`` ends it. To go home by yourself, you must report
+      your position and battery: the next route starts where you are, and nothing else accounts for what that
+      trip used. If you report neither, fieldbo does not start.
 
     The same id again is the same goal: fieldbo repeats it whenever one side was away. If you are working on
     it, continue; if you have finished it, send its result again. A goal with another id replaces the one
