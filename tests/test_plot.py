@@ -12,6 +12,7 @@ import shapely
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.text import Text
 
@@ -215,6 +216,18 @@ def test_grid_cells_outside_an_outline_are_left_empty():
     for ax in plot.map_picture(result).axes:
         (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
         assert mesh.get_array().count() == result.mission.world.domain.size
+
+
+@pytest.mark.parametrize("clearance", [0.0, 3.0])
+def test_the_shore_is_drawn_along_the_ends_of_the_axes_too_and_the_ends_of_a_map_alone_are_not(clearance):
+    shore = shapely.Polygon([(0, 0), (100, 0), (100, 40), (60, 60), (0, 60)])
+    pier = Obstacle("pier", (40, 0), (44, 30))
+    for outline, length in ((shore, shore.length - 4 + 64), (None, 64)):
+        domain = Domain.grid(AXES, (26, 16), outline, [pier], clearance)
+        ax = Figure().add_subplot()
+        frame(ax, domain)
+        drawn = shapely.union_all([shapely.LineString(line.get_xydata()) for line in ax.lines])
+        assert drawn.length == pytest.approx(length, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -163,13 +163,19 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
 
 
 def _edges(domain: Domain, solid: Sequence[Obstacle]) -> shapely.Geometry:
-    """Return the edges of the outline and of obstacles, without those along the ends of the axes."""
+    """Return the edges of the outline and of obstacles.
+
+    Only the outline is drawn along the ends of the axes: elsewhere, nothing ends there but the map.
+    """
     box = shapely.box(*domain.low, *domain.high)
     ground: shapely.Geometry | None = domain.region
     if domain.clearance > 0:
         whole = box if domain.outline is None else domain.outline
         ground = shapely.difference(whole, shapely.union_all([o.polygon for o in solid]))
-    ends = box.boundary.buffer(1e-6 * float(domain.extent.min()))
+    near = 1e-6 * float(domain.extent.min())
+    ends: shapely.Geometry = box.boundary.buffer(near)
+    if domain.outline is not None:
+        ends = shapely.difference(ends, shapely.boundary(domain.outline).buffer(2.0 * near))
     lines: Any = shapely.boundary(ground)  # None only of None
     edges: shapely.Geometry = shapely.difference(lines, ends)
     return shapely.line_merge(edges)

@@ -65,7 +65,9 @@ Messages to the robot
       place, and answer the goal under way as if it had been cancelled. Otherwise finish the goal under way,
       which your battery covers together with the trip home, then pass these points in turn, from the goal's
       site; the last one is home. If the goal did not end at its site, stay in place: the points do not lead
-      there from elsewhere. The latest goal decides; ``hold`` ends it.
+      there from elsewhere. The latest goal decides; ``hold`` ends it. To go home by yourself, you must report
+      your position and battery: the next route starts where you are, and nothing else accounts for what that
+      trip used. If you report neither, fieldbo does not start.
 
     The same id again is the same goal: fieldbo repeats it whenever either side was offline. If you are
     working on it, continue; if you have finished it, send its result again. A goal with another id replaces
@@ -77,7 +79,9 @@ Messages to the robot
 ``hold``
     ``{}``. Stay in place until the next goal; answer the goal under way as if it had been cancelled.
 ``ask``
-    ``{"id": ...}``. If you know the result of this goal, send it again; if not, do nothing.
+    ``{"id": ...}``. If you know the result of this goal, send it again; if not, do nothing. Its readings
+    count. Its position may be out of date: if you send positions in your telemetry, only these say where you
+    are now.
 ``planner``
     ``{"online": true, "session": "3f2a91c4", "run": "lake-1", "mission": "lake-level-set", "host": "laptop",
     "since_s": 1763845512.0}``: fieldbo's own sign of life, and its claim on the robot. Every message to you

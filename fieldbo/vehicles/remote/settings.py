@@ -48,7 +48,8 @@ class Battery:
 
     full: Amount | None = None
     """Capacity of a full battery, in the world's cost unit (6000) or a multiple of it ("2 h" if it is s); by
-    default the mission's full_battery, else its battery. Needed if the robot reports percentages."""
+    default the mission's full_battery. Required over MAVLink and ROS 2, which report percentages; over MQTT,
+    percentages otherwise refer to the mission's battery, and fieldbo warns."""
     accuracy: AmountOrNothing | None = None
     """Accuracy of the battery reports: an amount like full, or a percentage of it; by default "1 %"."""
     delay_s: NonNegativeFloat = 5.0
