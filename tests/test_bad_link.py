@@ -423,8 +423,10 @@ def test_what_was_used_while_the_planner_was_dead_counts_after_a_resume(pack):
     assert last.remaining - again.telemetry().remaining == pytest.approx(10.0)
 
 
-def test_a_run_is_resumed_at_the_time_of_the_wall_clock(tmp_path, monkeypatch):
+@pytest.mark.parametrize("limit_s", [None, 9000.0, 5000.0])
+def test_a_run_is_resumed_at_the_time_of_the_wall_clock(tmp_path, monkeypatch, caplog, limit_s):
     made = mission(battery=60.0)
+    made = replace(made, vehicles=(replace(made.vehicles[0], time_limit_s=limit_s),))
     vehicle = remote(mission=made, speedup=30.0)
 
     def interrupt(step):
@@ -448,6 +450,7 @@ def test_a_run_is_resumed_at_the_time_of_the_wall_clock(tmp_path, monkeypatch):
         times = [row.message.time_s for row in record.rows() if row.kind == "telemetry"]
     assert before < 100.0
     assert max(times) > 3600.0
+    assert ("by this computer's clock; they count towards" in caplog.text) == (limit_s == 5000.0)
 
 
 def test_the_clock_runs_on_while_the_computer_is_suspended(monkeypatch):

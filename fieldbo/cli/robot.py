@@ -32,7 +32,7 @@ drain the battery 1.5 times as fast from goal 5 on
 
 `astray:N:X` - finish goal N X units away from its site along the first axis
 
-`glitch:N:X` - during goal N, report every fourth position X units away along the first axis
+`glitch:N:X` - from goal N to the next, report every fourth position X units away along the first axis
 
 `drain:N:X` - from goal N on, drain the battery X times as fast
 

@@ -104,9 +104,12 @@ def _overdrawn(vehicle: VehicleState, unit: str) -> Iterator[str]:
         if vehicle.cost is None
         else "orders cost more than declared, and more than the margin allows for"
     )
-    for limit, ledger, limit_unit in (("battery", vehicle.ledger, unit), ("time", vehicle.time_ledger, "s")):
+    longer = "orders took longer than declared, or time passed while no planner ran"
+    ledgers = (("battery", vehicle.ledger, unit, why), ("time", vehicle.time_ledger, "s", longer))
+    for limit, ledger, limit_unit, reason in ledgers:
         if ledger.left < -_ROUNDING * ledger.battery:
-            yield f"{_LIMITS[limit]} overdrawn by {rounded(-ledger.left, ledger.battery)} {limit_unit}: {why}"
+            over = rounded(-ledger.left, ledger.battery)
+            yield f"{_LIMITS[limit]} overdrawn by {over} {limit_unit}: {reason}"
 
 
 def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:

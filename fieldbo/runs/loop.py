@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import (
     Correction,
@@ -33,6 +34,9 @@ _WAIT_S = 0.2
 
 _RECALL_S = 10.0
 """How long to ask vehicles what became of lost orders."""
+
+_LONG_PAUSE = 0.5
+"""A pause longer than this fraction of the time limit is worth a warning."""
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +122,9 @@ class Loop:
             orders = [i.order for i in agent.issued.values() if i.order.vehicle == number]
             vehicle.resume(orders, [event for event in agent.history if _is_from(event, number, agent)])
             if self.record is not None:
-                vehicle.catch_up(_wall_s(self.record, agent, number))
+                wall_s = _wall_s(self.record, agent, number)
+                _warn_of_pause(agent.vehicles[number], wall_s)
+                vehicle.catch_up(wall_s)
         for order, number in self.state.outstanding.items():
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in received]
@@ -243,6 +249,18 @@ class Loop:
 def _part(event: Event) -> tuple[str, int] | None:
     """Return the order and part of an observation; None for any other event."""
     return (event.order, event.part) if isinstance(event, Observation) else None
+
+
+def _warn_of_pause(vehicle: VehicleState, wall_s: float) -> None:
+    """Warn of a pause that takes much of a time limit: perhaps the clock was wrong, before or now."""
+    limit_s, pause_s = vehicle.spec.time_limit_s, wall_s - vehicle.time_s
+    if limit_s is not None and pause_s > _LONG_PAUSE * limit_s:
+        _log.warning(
+            "%s s passed since the run was stopped, by this computer's clock; they count towards the time "
+            "limit of %s s",
+            f"{pause_s:,.0f}",
+            f"{limit_s:,.0f}",
+        )
 
 
 def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:

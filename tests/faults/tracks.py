@@ -42,7 +42,7 @@ from fieldbo.vehicles.simulators import robot as robot_module
 
 SPEEDUP = 1e5
 TICK_S = 0.001
-FAULTS = ("refuse", "stuck", "twice", "late", "silent")
+FAULTS = ("refuse", "stuck", "twice", "late", "silent", "glitch")
 
 
 def mission_of(seed: int) -> Mission | None:
@@ -63,7 +63,7 @@ def drive(mission: Mission, seed: int, folder: Path, short: float = 0.0) -> np.n
     """
     rng = np.random.default_rng([seed, 1])
     number = int(rng.integers(0, 3))
-    amounts = {"late": 0.05, "silent": 0.4}
+    amounts = {"late": 0.05, "silent": 0.4, "glitch": float(0.3 * mission.world.domain.extent.max())}
     kinds = [str(kind) for kind in rng.choice(FAULTS, number, replace=False)]
     faults = [Fault(kind, int(rng.integers(0, 5)), amounts.get(kind, math.nan)) for kind in kinds]
     robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=SPEEDUP, faults=faults)

@@ -605,9 +605,7 @@ class Remote(Vehicle):
             return
         silent_s = now_s - max(self._heard_s, under_way.sent_s)
         if silent_s > self.watch.silence_s:
-            self._settle(
-                Lost(str(under_way.order.id), f"no sign of life from the robot for {silent_s:.1f} s")
-            )
+            self._settle(Lost(str(under_way.order.id), self._silence(silent_s)))
         elif now_s > under_way.until_s and under_way.given_up:
             self._settle(Lost(str(under_way.order.id), under_way.given_up))
         elif now_s > under_way.until_s:
@@ -631,13 +629,18 @@ class Remote(Vehicle):
             if self._newest and self._connection is not None:
                 self._connection.ask(self._goals.id_of(self._newest))
         if silent_s > self.watch.silence_s:
-            why = f"no sign of life from the robot for {silent_s:.1f} s"
+            why = self._silence(silent_s)
         elif waited_s > self.watch.least_s:
             why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
         else:
             return
         self._waits_since_s = math.inf
         self._settle(Lost(str(self._queue.popleft().id), why))
+
+    def _silence(self, silent_s: float) -> str:
+        """Return in words for how long the robot has been silent, and why if the link knows."""
+        why = "" if self._connection is None else self._connection.unsent()
+        return f"no sign of life from the robot for {silent_s:.1f} s" + (f": {why}" if why else "")
 
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""

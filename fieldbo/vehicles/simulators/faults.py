@@ -13,7 +13,7 @@ KINDS = {
     "nan": "report NaN as the reading of goal N",
     "absurd": "report 1e30 as the reading of goal N",
     "astray": "finish goal N X units away from its site along the first axis",
-    "glitch": "during goal N, report every fourth position X units away along the first axis",
+    "glitch": "from goal N to the next, report every fourth position X units away along the first axis",
     "drain": "from goal N on, drain the battery X times as fast",
     "uncharged": "from goal N on, report no battery",
     "twice": "send the result of goal N twice",

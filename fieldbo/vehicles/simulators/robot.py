@@ -104,6 +104,7 @@ class Robot:
         self._began = time.monotonic()
         self._reported_s, self._reported = -math.inf, 0
         self._uncharged = False
+        self._glitch = 0.0
         self._pending: list[Report] = []
 
     @property
@@ -154,6 +155,8 @@ class Robot:
         if (jump := self._fault("clock", number)) is not None:
             self._jumped_s += jump.amount
         self._uncharged |= self._fault("uncharged", number) is not None
+        glitch = self._fault("glitch", number)
+        self._glitch = 0.0 if glitch is None else glitch.amount
         if (gap := self._fault("silent", number)) is not None:
             self._silent_until = time.monotonic() + gap.amount
         on_demand = self._fault("refuse", number) is not None
@@ -348,10 +351,8 @@ class Robot:
 
     def _position_report(self) -> PositionReport:
         self._reported += 1
-        glitch = None if self._leg is None else self._fault("glitch", self._leg.number)
-        if glitch is None or self._reported % 4:
-            return PositionReport(self.position)
-        return PositionReport(self.position + glitch.amount * np.eye(len(self.position))[0])
+        off = 0.0 if self._reported % 4 else self._glitch
+        return PositionReport(self.position + off * np.eye(len(self.position))[0])
 
     def _battery_report(self) -> list[BatteryReport]:
         if self._uncharged:
