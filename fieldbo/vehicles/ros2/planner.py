@@ -14,6 +14,7 @@ from fieldbo.vehicles.ros2.node import Node, ros
 TOPIC = "planner"
 _TURN_S = 0.1
 _DISCOVERY_S = 2.0  # nodes find each other within this time
+_UNHEARD_S = 3.0  # and if they are slow, a planner that has been found is heard within this time after that
 
 
 def latched(depth: int = 1) -> Any:
@@ -39,13 +40,14 @@ class Planner:
         node.ros.create_subscription(self._text, TOPIC, self._receive, latched(10))
         node.repeat(self._check, _TURN_S)
         self._claim: Claim | None = None
-        self._beat_s = 0.0
+        self._beat_s = self._listens_until_s = 0.0
         self._waiting: Callable[[], None] | None = None
 
     def claim(self, session: str, mission: str) -> None:
         """Claim the robot, once no other claim is heard."""
         self._claim = Claim(session, mission)
-        self._claim.listen(time.monotonic() + _DISCOVERY_S)
+        self._listens_until_s = time.monotonic() + _DISCOVERY_S
+        self._claim.listen(self._listens_until_s)
 
     @property
     def claimed(self) -> bool:
@@ -78,6 +80,9 @@ class Planner:
         claim, now_s = self._claim, time.monotonic()
         if claim is None:
             return
+        others = not claim.held and not claim.rival and self._node.ros.count_publishers(TOPIC) > 1
+        if others and self._listens_until_s < now_s < self._listens_until_s + _UNHEARD_S:
+            claim.listen(now_s)
         if claim.due(now_s) or (claim.held and now_s >= self._beat_s):
             self._beat_s = now_s + BEAT_S
             self._publish(claim.body)
