@@ -138,8 +138,8 @@ class Ran:
 class Trial:
     """A mission in the pond, its files, and a robot in a process of its own; a context manager."""
 
-    def __init__(self, folder: Path, peer: Peer, obstacles: str = "") -> None:
-        self.folder, self.peer, self.mission = folder, peer, pond(folder, obstacles)
+    def __init__(self, folder: Path, peer: Peer, obstacles: str = "", least_s: float = LEAST_S) -> None:
+        self.folder, self.peer, self.mission, self.least_s = folder, peer, pond(folder, obstacles), least_s
         self.world = folder / "pond" / "world.toml"
         self.file = folder / "robot.toml"
         self.write_file()
@@ -148,7 +148,7 @@ class Trial:
 
     def write_file(self, *watch: str) -> None:
         """Write the vehicle file, with more lines in its ``[watch]``."""
-        usual = f"silence_s = {SILENCE_S}\nleast_s = {LEAST_S}\npatience = 0.01\nconnect_s = 10.0"
+        usual = f"silence_s = {SILENCE_S}\nleast_s = {self.least_s}\npatience = 0.01\nconnect_s = 10.0"
         reports = f"accuracy = {self.peer.within}\nlow = -100.0\nhigh = 100.0"
         tables = [f"[link]\n{self.peer.link}", self.peer.tables, "\n".join(["[watch]", usual, *watch])]
         tables += [f"[reports]\n{reports}", f"[battery]\nfull = {BATTERY_S}"]
@@ -292,7 +292,7 @@ class FaultTable(ABC):
         assert ran.summary["home"]
 
     def test_a_robot_drives_round_obstacles_and_comes_home(self, tmp_path):
-        with self.peer(tmp_path) as peer, Trial(tmp_path, peer, OBSTACLES) as trial:
+        with self.peer(tmp_path) as peer, Trial(tmp_path, peer, OBSTACLES, least_s=20.0) as trial:
             robot = trial.robot()
 
             ran = trial.run()

@@ -40,6 +40,8 @@ class PositionFilter:
     ----------
     known : bool
         Whether the robot's position is known, so that a route from there can be trusted.
+    in_doubt : bool
+        Whether its latest report was not believed.
     heard : bool
         Whether the robot has reported any position.
 
@@ -72,6 +74,10 @@ class PositionFilter:
                 return False
         self.expect(position, now_s)
         return True
+
+    @property
+    def in_doubt(self) -> bool:
+        return bool(self._doubtful)
 
     def expect(self, position: Array, now_s: float) -> None:
         """Take a place (d,) at which the robot is known to be."""

@@ -32,6 +32,7 @@ from fieldbo.vehicles.remote.link import (
     GoalResult,
     Link,
     PositionReport,
+    Reading,
     Reconnected,
     Report,
     Taken,
@@ -470,7 +471,9 @@ class Remote(Vehicle):
             self._detect(usable_report, now_s)
 
     def _is_believed(self, report: Report, now_s: float) -> bool:
-        """Return False for a position that does not agree with others."""
+        """Return False for a position that does not agree with others, and for a reading taken there."""
+        if isinstance(report, Reading):
+            return not self._positions.in_doubt
         if not isinstance(report, PositionReport):
             return True
         self._check_place(report.position, now_s)
@@ -556,8 +559,9 @@ class Remote(Vehicle):
         reports positions, these say where it is.
         """
         under_way = self._under_way
-        if under_way is not None and under_way.order.id == order_id and not under_way.broken:
-            return True
+        if under_way is not None and under_way.order.id == order_id:
+            if self._detector is not None or not under_way.broken:
+                return True  # a detector's results are of now
         listened_s = time.monotonic() - self._connected_s
         return not self._positions.heard and (overdue or listened_s > self.watch.silence_s)
 

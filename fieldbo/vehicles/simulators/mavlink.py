@@ -108,6 +108,7 @@ class _Boat:
         self.wire: Any = None
         self.mode, self.armed = _HOLD, True
         self.reading: float | None = None
+        self._read_at = -1  # the number of the target where it was taken
         self.count = 0
         self.sequence = Sequence()
         self._target: tuple[int, ...] | None = None
@@ -213,9 +214,15 @@ class _Boat:
         elif isinstance(report, BatteryReport) and report.share is not None:
             self._send_battery(round(100 * report.share))
         elif isinstance(report, GoalResult) and report.complete and len(report.values):
-            self.reading = float(report.values[-1])
+            self._take_reading(report)
         elif isinstance(report, GoalRejected):
             self.wire.mav.statustext_send(4, report.reason.encode()[:50])
+
+    def _take_reading(self, result: GoalResult) -> None:
+        """Stream a result's reading, unless it is late and older than the one that is streamed."""
+        number = int(result.goal.split()[1])
+        if number >= self._read_at:
+            self._read_at, self.reading = number, float(result.values[-1])
 
     @property
     def _clock_ms(self) -> int:
