@@ -568,7 +568,7 @@ RIGHT = [text for value in VALUES for text in ("", value, "")]
 def test_a_reading_undone_by_hand_leaves_no_trace(changed, wrong):
     right, _, _ = by_hand(*RIGHT, changed=changed)
     typed = [*RIGHT]
-    typed[3 * wrong + 1] = "247" if wrong < 3 else "21"  # later on, 247 is questioned
+    typed[3 * wrong + 1] = "247" if wrong < 2 else "21"  # later on, 247 is questioned
     typed[3 * wrong + 3 : 3 * wrong + 3] = ["undo", VALUES[wrong]]
 
     undone, folder, _ = by_hand(*typed, changed=changed)
@@ -680,6 +680,11 @@ def test_a_third_reading_ten_spreads_away_is_questioned_but_not_a_second_one():
     assert result.values.tolist() == [24.1, 24.7, 24.8]
     result, _, typist = by_hand("", "24.1", "", "", "247", "")
     assert result.values.tolist() == [24.1, 247.0]
+
+
+def test_a_third_reading_is_not_questioned_because_the_first_two_are_alike_by_chance():
+    _, _, typist = by_hand("", "24.7", "", "", "24.8", "", "", "31", "")
+    assert not any("really" in prompt for prompt in typist.asked)
 
 
 def test_a_reading_far_away_is_taken_once_confirmed():

@@ -296,7 +296,7 @@ def test_a_vehicle_without_a_fence_is_told_of_with_the_remedy_unless_it_gets_one
     assert note.startswith("the vehicle has no fence: it stays where fieldbo may send it only while")
     assert note.endswith("set upload_fence = true in [link]")
     notes = settle_fence(Held([]), fence, upload=True)
-    assert notes == ["the vehicle has no fence", "uploaded the fence; it was read back and agrees"]
+    assert notes == ["the vehicle has no fence", "uploaded the fence, and verified it by reading it back"]
 
 
 def test_a_plan_carries_speed_type_heading_and_photos_of_the_vehicle_file():

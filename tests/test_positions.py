@@ -206,11 +206,31 @@ def test_one_bad_fix_moves_neither_a_reading_nor_the_next_route(mission, kind):
         listen(vehicle)
         wire.at(4, 4, times=6)
         wire.at(15, 5)
+        wire.hear(Reading(0.1))
+        assert not [e for e in listen(vehicle) if isinstance(e, Observation)], "where was it taken?"
+        wire.at(4, 4)
         wire.hear(Reading(0.5))
         events = until(vehicle, lambda events: len(wire.sent) == 2)
     (seen,) = (e for e in events if isinstance(e, Observation))
-    assert seen.sites.tolist() == [[4.0, 4.0]]
+    assert (seen.sites.tolist(), seen.values.tolist()) == ([[4.0, 4.0]], [0.5])
     assert through_the_wall(wire.sent[-1], [4, 4]) == 0.0
+
+
+@STREAMING
+def test_a_reading_counts_where_the_robot_has_drifted_once_its_positions_agree(mission, kind):
+    with vehicle_of(mission, kind()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [4, 4]))
+        listen(vehicle)
+        wire.at(4, 4, times=6)
+        for _ in range(2):
+            wire.at(7, 5)
+            wire.hear(Reading(0.1))
+            listen(vehicle, 0.12)
+        wire.at(7, 5)
+        wire.hear(Reading(0.5))
+        (seen,) = (e for e in until(vehicle, any) if isinstance(e, Observation))
+    assert (seen.sites.tolist(), seen.values.tolist()) == ([[7.0, 5.0]], [0.5])
 
 
 @STREAMING

@@ -27,8 +27,11 @@ _RESOLUTION = 1e-5
 _FAR_SPACINGS = 3
 """A position farther than this many spacings from the site is questioned."""
 
-_FEWEST_READINGS = 2
-"""Readings that must be known before another one is questioned."""
+_FEWEST_READINGS, _USUAL_READINGS = 2, 3
+"""Readings that must be known before another one is questioned, and before their spread alone says enough."""
+
+_LEAST_SPREAD = 0.05
+"""The least spread of so few readings, as a fraction of the largest: two may be alike by chance."""
 
 _OVERDRAWN = 10
 """An undeclared cost of more than this many batteries must be a typing error."""
@@ -276,10 +279,13 @@ class ByHand(Vehicle):
         """Return a reading, NaN for 'failed'; ask to confirm one that is far from all others."""
         if text.lower() == "failed":
             return math.nan
-        others = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
+        known = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
+        others = [x for x in known if math.isfinite(x)]
         middle = self.world.domain.middle[None]
-        sd = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
-        return self._talk.confirm(number_in(text), others, least=sd, fewest=_FEWEST_READINGS)
+        least = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
+        if _FEWEST_READINGS <= len(others) < _USUAL_READINGS:
+            least = max(least, _LEAST_SPREAD * float(np.abs(others).max()))
+        return self._talk.confirm(number_in(text), others, least=least, fewest=_FEWEST_READINGS)
 
     # -- questions -------------------------------------------------------------------------------------
 

@@ -556,12 +556,12 @@ class Remote(Vehicle):
         """Return True if the robot has not moved on since it finished an order, as far as is known.
 
         After a break, a robot repeats an answer that may be old: it may have gone home by itself since. If it
-        reports positions, these say where it is.
+        reports positions, these say where it is. What a detector finds is never old.
         """
         under_way = self._under_way
-        if under_way is not None and under_way.order.id == order_id:
-            if self._detector is not None or not under_way.broken:
-                return True  # a detector's results are of now
+        current = self._detector is not None or (under_way is not None and not under_way.broken)
+        if under_way is not None and under_way.order.id == order_id and current:
+            return True
         listened_s = time.monotonic() - self._connected_s
         return not self._positions.heard and (overdue or listened_s > self.watch.silence_s)
 
