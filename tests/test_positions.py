@@ -163,7 +163,24 @@ def test_a_robot_that_is_lost_is_where_several_reports_agree(mission):
 def test_a_robot_is_believed_wherever_it_can_have_come(mission):
     positions = PositionFilter(mission)
     assert all(positions.take(np.array([1.5 * t, 0.0]), float(t)) for t in range(6))
-    assert positions.take(np.array([17.5, 0.0]), 10.0)  # after a gap of five seconds
+    assert positions.take(np.array([12.5, 0.0]), 10.0)  # after a gap of five seconds
+    assert not positions.take(
+        np.array([0.0, 0.0]), 20.0
+    )  # it may be there, but one report after a gap may be wrong
+    assert [positions.take(np.array([0.0, 0.0]), t) for t in (20.5, 21.0)] == [False, True]
+
+
+@pytest.mark.parametrize("hertz", [1, 5, 50, 500])
+def test_a_receiver_that_glitches_now_and_then_is_never_believed_to_be_there(mission, hertz):
+    positions, wrong = PositionFilter(mission), np.array([15.0, 5.0])
+    positions.lose()
+    believed = []
+    for k in range(4 * hertz + 20):
+        here = np.array([4.0, 4.0]) if k < 2 * hertz + 10 else np.array([12.0, 16.0])  # faster than declared
+        if positions.take(here if k % 4 else wrong, k / hertz):
+            believed.append((wrong if k % 4 == 0 else here).tolist())
+    assert wrong.tolist() not in believed
+    assert {tuple(place) for place in believed} == {(4.0, 4.0), (12.0, 16.0)}
 
 
 # -- one bad fix -----------------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 One report may be wrong: a receiver resets, a message arrives late. A route from there may lead through an
 obstacle, and a reading be taken for one of another place. A report is therefore believed at once only if the
-robot can have come there from its last known position; anywhere else, several reports must agree.
+robot can have come there from its last known position, and no more than one report since then says otherwise.
+In any other case, several reports must agree, and few others contradict them.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import numpy as np
 
@@ -23,6 +25,15 @@ _FASTER = 3.0
 
 _AGREEING, _AGREEING_S = 3, 0.2
 """How many reports of an unexpected position must agree, over how many seconds."""
+
+_CONTRADICTING = 0.5
+"""How many other reports may contradict them, as a fraction of those that agree."""
+
+_GAP_S = 2.0
+"""The longest time between reports in which a robot may have moved and still be believed at once."""
+
+_KEPT = 200
+"""How many reports that are not believed are kept."""
 
 
 class PositionFilter:
@@ -61,16 +72,15 @@ class PositionFilter:
         self._speed = _FASTER * top_speed(mission, self._scale)
         self.known = self.heard = False
         self._last: tuple[float, Array] | None = (math.inf, mission.vehicles[number].start)
-        self._doubtful: list[tuple[float, Array]] = []
+        self._doubtful: deque[tuple[float, Array]] = deque(maxlen=_KEPT)
 
     def take(self, position: Array, now_s: float) -> bool:
         """Take a report (d,) that arrived at `now_s`; return True if it is believed."""
-        self.heard, here = True, (now_s, position)
-        if self._last is None or not self._reaches(self._last, here):
-            if self._doubtful and not self._reaches(self._doubtful[-1], here):
-                self._doubtful.clear()
+        self.heard, here = True, (now_s, np.asarray(position, dtype=float))
+        followed = self._last is not None and self._reaches(self._last, here, _GAP_S)
+        if not (followed and len(self._doubtful) <= 1):
             self._doubtful.append(here)
-            if len(self._doubtful) < _AGREEING or now_s < self._doubtful[0][0] + _AGREEING_S:
+            if not self._is_supported(here, followed):
                 return False
         self.expect(position, now_s)
         return True
@@ -89,7 +99,23 @@ class PositionFilter:
         self._last, self.known = None, False
         self._doubtful.clear()
 
-    def _reaches(self, before: tuple[float, Array], after: tuple[float, Array]) -> bool:
+    def _is_supported(self, here: tuple[float, Array], followed: bool) -> bool:
+        """Return True if the latest reports agree with a new one, which is the last of them."""
+        agreeing, contradicting = int(followed), 0
+        for report in reversed(self._doubtful):
+            if not self._reaches(report, here):
+                contradicting += 1
+                continue
+            agreeing += 1
+            lasted_s = here[0] - report[0]
+            if agreeing >= _AGREEING and lasted_s >= _AGREEING_S:
+                return contradicting < _CONTRADICTING * agreeing
+        return False
+
+    def _reaches(
+        self, before: tuple[float, Array], after: tuple[float, Array], within_s: float = math.inf
+    ) -> bool:
         """Return True if a robot can have come from one position to another in the time between them."""
         apart = np.linalg.norm((after[1] - before[1]) / self._scale)
-        return bool(apart <= _SLACK + self._speed * max(0.0, after[0] - before[0]))
+        passed_s = min(within_s, max(0.0, after[0] - before[0]))
+        return bool(apart <= _SLACK + self._speed * passed_s)
