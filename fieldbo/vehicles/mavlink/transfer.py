@@ -25,7 +25,7 @@ _TRIES = 8
 _HEARTBEAT_S = 30.0
 _QUIET_S = 3.0  # restart a transfer after this much silence
 _ASK_S = 1.0  # repeat a request in a download after this much silence
-_ASKS = 4
+_ASKS, _ITEM_ASKS = 6, 12  # how often; a vehicle that told the count of its items is there
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Transfer:
     def _asked(self, ask: Callable[[], None], kind: int, number: int | None = None) -> Any:
         """Ask for the count of items, or for an item; return the answer, or None."""
         wanted = "MISSION_COUNT" if number is None else "MISSION_ITEM_INT"
-        for _ in range(_ASKS):
+        for _ in range(_ASKS if number is None else _ITEM_ASKS):
             ask()
             while (message := self._next(_ASK_S, kind, wanted, "MISSION_ACK")) is not None:
                 if message.get_type() == "MISSION_ACK":
