@@ -559,6 +559,27 @@ def test_an_error_in_the_callback_does_not_stop_the_client(tmp_path, broker, cap
     assert caplog.messages == [f"ignored a message on {link.topic}/result: KeyError('result')"]
 
 
+def test_a_message_that_could_not_leave_counts_as_unsent(tmp_path):
+    """The connection breaks before the client hears of it."""
+    with Broker(tmp_path) as broker:
+        boat = vehicle_file(tmp_path, broker.port)
+        link = LoadedVehicleFile.read(str(boat)).link
+        connection = link.open(load_mission(str(pond(tmp_path))), None, lambda report: None)
+        client = connection._client
+        until(lambda: client.ready)
+        connection.hold()
+        until(lambda: not connection.unsent())
+        broker.stop()
+        until(lambda: not client.ready)
+        client._ready.set()
+        connection.hold()
+        assert connection.unsent() == f"the broker at {link.url} has not confirmed it"
+        client._ready.clear()
+        broker.start()
+        until(lambda: not connection.unsent())
+        connection.close()
+
+
 def test_messages_that_cannot_be_understood_do_not_change_a_mission(tmp_path, broker):
     mission = pond(tmp_path)
     world = tmp_path / "pond" / "world.toml"

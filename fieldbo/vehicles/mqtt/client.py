@@ -295,7 +295,8 @@ class MqttClient:
         payload = _payload(body)
         if not self._ready.is_set():
             return None
-        return self._client.publish(self._below(name), payload, qos, retain)
+        info = self._client.publish(self._below(name), payload, qos, retain)
+        return None if info.rc else info  # the connection may have broken just now
 
     def announce(self, online: Mapping[str, Any]) -> None:
         """Announce presence with this message."""
