@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -674,28 +673,6 @@ def test_a_signal_stops_a_run_in_the_background_whose_ctrl_c_is_ignored(mission,
     assert json.loads(Path("r/summary.json").read_text())["end_reason"] is None
     with Record(Path("r/run.sqlite")) as record:
         assert record.end_reason is None
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP, and a terminated process just ends")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_robot_writes_its_track_when_a_signal_switches_it_off(number):
-    pytest.importorskip("pymavlink")
-    boat = (Path(__file__).parents[1] / "vehicles" / "boat-mavlink.toml").read_text()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    Path("boat.toml").write_text(boat.replace("14550", str(port)))
-    running = process("robot", "boat.toml", "--world", "lake-transect", "--track", "t.csv")
-    try:
-        assert "stop it with Ctrl-C" in running.stdout.readline()
-        assert "ready" in running.stdout.readline()
-        running.send_signal(number)
-        out, err = running.communicate(timeout=60)
-    finally:
-        running.kill()
-    assert (running.returncode, err) == (0, "")
-    assert "switched off" in out
-    assert Path("t.csv").read_text().splitlines()[0] == "along,depth"
 
 
 def assert_soon(condition):

@@ -27,11 +27,11 @@ _RESOLUTION = 1e-5
 _FAR_SPACINGS = 3
 """A position farther than this many spacings from the site is questioned."""
 
-_FEWEST_READINGS, _USUAL_READINGS = 2, 3
-"""Readings that must be known before another one is questioned, and before their spread alone says enough."""
+_FEWEST_READINGS = 2
+"""Readings that must be known before another one is questioned."""
 
 _LEAST_SPREAD = 0.05
-"""The least spread of so few readings, as a fraction of the largest: two may be alike by chance."""
+"""The least spread of so few readings, as a fraction of the largest: they may be similar by chance."""
 
 _OVERDRAWN = 10
 """An undeclared cost of more than this many batteries must be a typing error."""
@@ -283,7 +283,7 @@ class ByHand(Vehicle):
         others = [x for x in known if math.isfinite(x)]
         middle = self.world.domain.middle[None]
         least = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
-        if _FEWEST_READINGS <= len(others) < _USUAL_READINGS:
+        if len(others) == _FEWEST_READINGS:
             least = max(least, _LEAST_SPREAD * float(np.abs(others).max()))
         return self._talk.confirm(number_in(text), others, least=least, fewest=_FEWEST_READINGS)
 

@@ -877,6 +877,21 @@ def test_mavsdk_reads_a_plan_file_as_it_was_meant(altitude, tmp_path):
 # -- fences ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_robot_writes_its_track_when_a_signal_switches_it_off(number, tmp_path):
+    pond(tmp_path)
+    file, track = tmp_path / "boat.toml", tmp_path / "track.csv"
+    connection = f"udpin:127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
+    write(file, f'format = 1\n[link]\nkind = "mavlink"\nconnection = "{connection}"\nreading = "t"\n{POND}\n')
+    with robot(file, tmp_path / "pond" / "world.toml", "--track", track) as boat:
+        boat.wait_for("ready")
+        boat.process.send_signal(number)
+        assert boat.wait() == 0, boat.output
+    assert "switched off" in boat.output
+    assert "Traceback" not in boat.output
+    assert track.read_text().splitlines()[0] == "x,y"
+
+
 @pytest.mark.parametrize("troubles", [(), ("--loss", 0.2, "--double", 0.2)], ids=["good link", "poor link"])
 def test_an_uploaded_fence_is_read_back_and_stays(troubles, tmp_path):
     pond(tmp_path)

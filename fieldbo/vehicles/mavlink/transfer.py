@@ -25,7 +25,7 @@ _TRIES = 8
 _HEARTBEAT_S = 30.0
 _QUIET_S = 3.0  # restart a transfer after this much silence
 _ASK_S = 1.0  # repeat a request in a download after this much silence
-_ASKS, _ITEM_ASKS = 6, 12  # how often; a vehicle that told the count of its items is there
+_ASKS, _ITEM_ASKS = 6, 12  # requests for the count, and for each item: whoever sent the count is there
 
 
 @dataclass(frozen=True)

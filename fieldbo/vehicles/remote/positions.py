@@ -2,8 +2,8 @@
 
 One report may be wrong: a receiver resets, a message arrives late. A route from there may lead through an
 obstacle, and a reading be taken for one of another place. A report is therefore believed at once only if the
-robot can have come there from its last known position, and no more than one report since then says otherwise.
-In any other case, several reports must agree, and few others contradict them.
+robot can have come there from its last known position, and at most one report since then contradicts it.
+Otherwise, several reports must agree, and few may contradict them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _AGREEING, _AGREEING_S = 3, 0.2
 """How many reports of an unexpected position must agree, over how many seconds."""
 
 _CONTRADICTING = 0.5
-"""How many other reports may contradict them, as a fraction of those that agree."""
+"""Fewer reports than this fraction of those that agree may contradict them."""
 
 _GAP_S = 2.0
-"""The longest time between reports in which a robot may have moved and still be believed at once."""
+"""The longest travel after which a report is believed at once: after a longer gap, several must agree."""
 
 _KEPT = 200
 """How many reports that are not believed are kept."""

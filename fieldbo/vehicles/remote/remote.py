@@ -471,7 +471,7 @@ class Remote(Vehicle):
             self._detect(usable_report, now_s)
 
     def _is_believed(self, report: Report, now_s: float) -> bool:
-        """Return False for a position that does not agree with others, and for a reading taken there."""
+        """Return False for a position that does not agree with others, and for readings until one does."""
         if isinstance(report, Reading):
             return not self._positions.in_doubt
         if not isinstance(report, PositionReport):
@@ -556,7 +556,7 @@ class Remote(Vehicle):
         """Return True if the robot has not moved on since it finished an order, as far as is known.
 
         After a break, a robot repeats an answer that may be old: it may have gone home by itself since. If it
-        reports positions, these say where it is. What a detector finds is never old.
+        reports positions, these say where it is. A detector's results are always current.
         """
         under_way = self._under_way
         current = self._detector is not None or (under_way is not None and not under_way.broken)

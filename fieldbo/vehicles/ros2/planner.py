@@ -13,7 +13,7 @@ from fieldbo.vehicles.ros2.node import Node, ros
 
 TOPIC = "planner"
 _TURN_S = 0.1
-_DISCOVERY_S = 4.0  # nodes find each other within this time: they announce themselves every three seconds
+_DISCOVERY_S = 4.0  # nodes announce themselves every three seconds, and find each other within this time
 _UNHEARD_S = 3.0  # and if they are slow, a planner that has been found is heard within this time after that
 
 
