@@ -118,7 +118,7 @@ def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:
 
     if not isinstance(file.link, Mavlink):
         return []
-    fence = file.link.geofence(mission, file.settings.ground(mission.world.domain.axes))
+    fence = file.link.geofence(mission, file.settings.ground(mission.world.domain))
     return describe_geofence(fence, mission, file.link.upload_fence)
 
 

@@ -27,7 +27,12 @@ def vehicle(
             help="How to reach it: *ros2*, *ros2-topics*, *ros2-nav2*, *mavlink*, *mqtt*, or a plug-in."
         ),
     ],
-    world: Annotated[str, typer.Option(help="World the vehicle will work in; it supplies the axis names.")],
+    world: Annotated[
+        str,
+        typer.Option(
+            help="World the vehicle will work in; it supplies the axes and, if it has a CRS, the place."
+        ),
+    ],
 ) -> None:
     """Write a vehicle file that lists and explains every setting, with its default value."""
     from fieldbo.errors import InputError
@@ -38,11 +43,12 @@ def vehicle(
     from fieldbo.vehicles.remote.template import template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
-    text = template(link, load_world(world).domain.axes, name)
+    domain = load_world(world).domain
+    text = template(link, domain, name)
     if file.exists():
         raise InputError(f"{file} exists", expected="the name of a new file", where="NAME")
     write_whole(file, text.encode())
-    if LINKS.get(link).needs_origin:
+    if LINKS.get(link).needs_origin and domain.crs is None:
         typer.echo(f"{file}\nnext: set origin in its [frame] to the place of the domain's zero")
     else:
         typer.echo(f"{file}\nnext: fieldbo robot {file} --world {world}")

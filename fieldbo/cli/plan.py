@@ -90,7 +90,7 @@ def plan(
     _check_free(file)
     mission, way, sampling_s = _track(source, set_ or [], loaded.settings.battery.full)
     check_tolerances(loaded, mission)
-    fence = link.geofence(mission, loaded.settings.ground(mission.world.domain.axes))
+    fence = link.geofence(mission, loaded.settings.ground(mission.world.domain))
     stays = np.zeros(len(way.points))
     stays[way.is_site] = sampling_s if stay is None else stay
     route = flight_plan.waypoints(way, fence, stays, loaded.settings.arrival.within)

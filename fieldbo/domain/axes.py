@@ -59,3 +59,14 @@ def is_depth(name: str) -> bool:
     (True, True, False)
     """
     return name.strip().lower().startswith("depth")
+
+
+def is_height(name: str) -> bool:
+    """Return True if an axis of that name is a height above a reference.
+
+    Examples
+    --------
+    >>> is_height("height"), is_height("Altitude (m)"), is_height("along")
+    (True, True, False)
+    """
+    return name.strip().lower().startswith(("height", "altitude"))

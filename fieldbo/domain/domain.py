@@ -16,6 +16,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution
 from fieldbo.domain.free_space import FreeSpace, with_clearance
+from fieldbo.domain.georeference import Georeference
 from fieldbo.domain.obstacles import Obstacle, Region
 from fieldbo.errors import InputError, counted
 
@@ -57,6 +58,10 @@ class Domain:
     controls : Controls, optional
         The control sets, and the distributions of variables left free; None means that every query sets
         all variables.
+    crs : str, optional
+        Coordinate reference system of the horizontal axes, for example ``"EPSG:32632"``.
+    pitch : float, optional
+        Distance between neighbouring sites that come from a lattice without a grid.
 
     Raises
     ------
@@ -85,11 +90,15 @@ class Domain:
     solid: tuple[Obstacle, ...] = field(default=(), repr=False)
     dropped: int = 0
     controls: Controls | None = None
+    crs: str | None = None
+    pitch: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
         if self.controls is not None:
             self.controls.check(self.axes)
+        if self.crs is not None:
+            Georeference.over(self.axes, self.crs)
         object.__setattr__(self, "obstacles", tuple(self.obstacles))
         object.__setattr__(self, "solid", tuple(self.solid) or self.obstacles)
         if self.obstacles and self.region is None:
@@ -126,6 +135,7 @@ class Domain:
         region: Region | None = None,
         obstacles: Sequence[Obstacle] = (),
         clearance: float = 0.0,
+        crs: str | None = None,
     ) -> Self:
         """Return a domain with sites at the nodes of a regular grid; the last axis varies fastest.
 
@@ -141,6 +151,8 @@ class Domain:
             Nodes strictly inside one are removed.
         clearance : float
             Distance to keep from obstacles and from the outline, but not from the ends of the axes.
+        crs : str, optional
+            Coordinate reference system of the horizontal axes.
 
         Examples
         --------
@@ -169,6 +181,7 @@ class Domain:
             outline=region,
             clearance=clearance,
             solid=tuple(obstacles),
+            crs=crs,
         )
 
     @classmethod
@@ -295,7 +308,7 @@ class Domain:
 
     @property
     def spacing(self) -> Array:
-        """(d,) distances between neighbouring nodes of the grid; infinite for a box.
+        """(d,) distances between neighbouring sites of a grid or lattice; infinite for a box.
 
         Examples
         --------
@@ -303,9 +316,14 @@ class Domain:
         array([1., 1.])
         """
         if self.shape is None:
-            return np.full(self.dimension, np.inf)
+            return np.full(self.dimension, np.inf if self.pitch is None else self.pitch)
         gaps = np.array(self.shape) - 1
         return np.where(gaps > 0, self.extent / np.maximum(gaps, 1), np.inf)
+
+    @cached_property
+    def georeference(self) -> Georeference | None:
+        """Where the horizontal axes lie on the Earth; None without a CRS."""
+        return None if self.crs is None else Georeference.over(self.axes, self.crs)
 
     @cached_property
     def cell_size(self) -> float:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field as Bounds
 
 from fieldbo._numerics.arrays import Array, frozen_array
-from fieldbo.domain.axes import Axis, is_depth
+from fieldbo.domain.axes import Axis, is_depth, is_height
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.validation import settings
 
@@ -99,7 +99,7 @@ class Frame:
         {'along': 'along', 'height': 'height'}
         """
         depths = [a.name for a in axes if is_depth(a.name)]
-        heights = [a.name for a in axes if _is_height(a.name)]
+        heights = [a.name for a in axes if is_height(a.name)]
         flat = [a.name for a in axes if a.name not in (*depths, *heights)]
         if any(a.unit != "m" for a in axes) or len(depths) + len(heights) > 1 or len(flat) > 2:
             return None
@@ -279,10 +279,6 @@ def heading(towards: ArrayLike) -> str:
         return "up" if up > 0 else "down"
     degrees = math.degrees(math.atan2(east, north)) % 360.0
     return f"{round(degrees, 1) % 360.0:g}° ({_COMPASS[round(degrees / 45.0) % 8]})"
-
-
-def _is_height(name: str) -> bool:
-    return name.strip().lower().startswith(("height", "altitude"))
 
 
 def example(axes: Sequence[Axis]) -> str:

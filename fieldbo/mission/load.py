@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount, is_share
@@ -20,10 +21,18 @@ from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.reach import within_reach
-from fieldbo.mission.schema import AgentFile, LevelSetFile, MissionFile, OptimumFile, QuantileFile, ShareFile
+from fieldbo.mission.schema import (
+    AgentFile,
+    DegreesFile,
+    LevelSetFile,
+    MissionFile,
+    OptimumFile,
+    QuantileFile,
+    ShareFile,
+)
 from fieldbo.mission.toml import made, read_toml, short_path
 from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.mission.world_file import load_world, world_from
+from fieldbo.mission.world_file import load_world, place_in, world_from
 from fieldbo.validation import validated
 from fieldbo.world.world import World
 
@@ -119,10 +128,14 @@ def _vehicle(content: AgentFile, world: World) -> VehicleSpec:
             expected="at most a full battery",
             where="agent.battery",
         )
+
+    def place(name: str, given: list[float] | DegreesFile) -> Array:
+        return place_in(world.domain, given, f"agent.{name}")
+
     return VehicleSpec(
         battery=battery,
-        start=world.start if content.start is None else content.start,  # type: ignore[arg-type]
-        home=content.home,  # type: ignore[arg-type]
+        start=world.start if content.start is None else place("start", content.start),  # type: ignore[arg-type]
+        home=None if content.home is None else place("home", content.home),
         reserve=amount(content.reserve, unit, "agent.reserve", full=full, whole=_WHOLE, zero=True),
         margin=content.margin,
         time_limit_s=content.time_limit_s,

@@ -44,6 +44,21 @@ Coordinates = Annotated[list[float], BeforeValidator(_are_coordinates)]
 """A place, one coordinate per axis."""
 
 
+class DegreesFile(BaseModel):
+    """A place in degrees, in a world with a CRS."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    latitude: float = Field(ge=-90, le=90)
+    """Degrees north on WGS 84."""
+    longitude: float = Field(ge=-180, le=180)
+    """Degrees east on WGS 84."""
+
+
+PlaceFile = Coordinates | DegreesFile
+"""A place: one coordinate per axis, or a latitude and a longitude."""
+
+
 def _are_outlines(given: object) -> object:
     """Reject a single outline where a list of them belongs; corners become tuples, as strict mode wants."""
     if not isinstance(given, list):
@@ -122,6 +137,29 @@ class GridFile(_Domain):
     """Corners of a polygon around the sites; two axes only."""
     holes: Annotated[list[list[tuple[float, float]]], BeforeValidator(_are_outlines)] = []
     """Corners of each hole in the outline, such as a lagoon's island."""
+    crs: str | None = None
+    """Coordinate reference system of the horizontal axes, for example EPSG:28992."""
+
+
+class LatticeFile(BaseModel):
+    """Sites at a given spacing inside an outline on the Earth."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    kind: Literal["lattice"]
+    """Sites at a given spacing inside an outline on the Earth."""
+    crs: str
+    """Projected coordinate reference system in metres, for example EPSG:32632."""
+    outline: str
+    """GeoJSON file of the outline, which may have holes, in the world's folder."""
+    avoid: str | None = None
+    """GeoJSON file of zones that vehicles go around, in the world's folder."""
+    spacing: PositiveFloat
+    """Distance between neighbouring sites, in metres."""
+    pattern: Literal["square", "hexagonal"] = "square"
+    """Arrangement of the sites; hexagonal covers the area with 13% fewer of them."""
+    clearance: NonNegativeFloat = 0.0
+    """Distance to keep from the outline and from zones to avoid, in metres."""
 
 
 class TruncatedNormalFile(_Table):
@@ -175,7 +213,7 @@ class BoxFile(_Domain):
     """Sets of axes that can be set together, leaving the others free; by default all axes are always set."""
 
 
-DomainFile = Annotated[GridFile | BoxFile, Field(discriminator="kind")]
+DomainFile = Annotated[GridFile | LatticeFile | BoxFile, Field(discriminator="kind")]
 
 
 class ValueFile(_Table):
@@ -200,8 +238,8 @@ class WorldFile(_Table):
     """One line that describes the world."""
     cost_unit: str = Field(min_length=1)
     """Unit of all costs and of the battery, for example s or Wh."""
-    start: Coordinates | None = None
-    """Where vehicles start, one coordinate per axis; by default the first site."""
+    start: PlaceFile | None = None
+    """Where vehicles start: one coordinate per axis, or { latitude, longitude }; by default the first site."""
     value: ValueFile = ValueFile()
     """The measured quantity."""
     domain: DomainFile
@@ -263,9 +301,9 @@ class AgentFile(_Table):
     percentage of a full battery ("35 %")."""
     full_battery: Amount | None = None
     """Capacity of a full battery, needed for percentages; full in a vehicle file takes precedence."""
-    start: Coordinates | None = None
-    """Where the vehicle starts, one coordinate per axis; by default the world's start."""
-    home: Coordinates | None = None
+    start: PlaceFile | None = None
+    """Where the vehicle starts, like the world's start, which is the default."""
+    home: PlaceFile | None = None
     """Where the vehicle must be able to return to; by default it may end anywhere."""
     reserve: AmountOrNothing = 0.0
     """Part of the battery that is never spent on purpose: an amount like battery, or 0."""

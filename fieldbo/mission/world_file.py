@@ -12,19 +12,34 @@ from typing import Any
 import numpy as np
 import shapely
 
+from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import check_metric
+from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
 from fieldbo.errors import InputError
 from fieldbo.mission.catalogue import find, is_path, list_worlds
 from fieldbo.mission.kinds import COSTS, FIELDS
-from fieldbo.mission.schema import MOST, BoxFile, FreeFile, GridFile, ObstacleFile, UniformFile, WorldFile
+from fieldbo.mission.schema import (
+    MOST,
+    BoxFile,
+    DegreesFile,
+    FreeFile,
+    GridFile,
+    LatticeFile,
+    ObstacleFile,
+    UniformFile,
+    WorldFile,
+)
+from fieldbo.mission.shapes import as_obstacles, as_outline, read_shapes
 from fieldbo.mission.toml import made, read_toml, short_path
 from fieldbo.validation import placed, validated
 from fieldbo.world.fields.base import Field
+from fieldbo.world.readings import inside
 from fieldbo.world.world import Quantity, World
 
 _RESERVED_NAMES = frozenset(
@@ -79,10 +94,10 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
     if draw < 0:
         raise InputError(f"draw = {draw}", expected="a whole number of at least 0", where="draw")
     try:
-        domain = _domain(content.domain)
+        domain = _domain(content.domain, file.parent)
     except InputError as error:
         raise placed(error, f"{where}: domain") from None
-    start = None if content.start is None else np.array(content.start)
+    start = None if content.start is None else place_in(domain, content.start, f"{where}: start")
     if start is not None:
         domain.check_place("start", start, f"{where}: start")
     field = None if content.field is None else _field(content.field, domain, draw, file.parent, where)
@@ -139,7 +154,40 @@ def _field(settings: Mapping[str, Any], domain: Domain, draw: int, folder: Path,
     return field
 
 
-def _domain(content: GridFile | BoxFile) -> Domain:
+def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Array:
+    """Return a place (d,) of a file in the domain's coordinates.
+
+    Raises
+    ------
+    InputError
+        It is in degrees, but the domain has no CRS.
+    """
+    if not isinstance(place, DegreesFile):
+        return np.array(place, dtype=float)
+    if domain.georeference is None:
+        raise InputError(
+            "a place in degrees, but the world has no CRS",
+            expected=f"coordinates: {', '.join(axis.label for axis in domain.axes)}",
+            where=where,
+            fix="add crs to [domain] of the world, if its axes are eastings and northings",
+        )
+    others = np.clip(0.0, domain.low, domain.high)  # at the surface
+    return domain.georeference.site([place.latitude, place.longitude], others)
+
+
+def _lattice(content: LatticeFile, folder: Path) -> Domain:
+    """Return a lattice inside the outline of a file."""
+    check_metric(content.crs, "domain.crs")
+    outline = as_outline(read_shapes(inside(folder, content.outline, where="domain.outline"), content.crs))
+    avoid: list[Obstacle] = []
+    if content.avoid is not None:
+        avoid = as_obstacles(read_shapes(inside(folder, content.avoid, where="domain.avoid"), content.crs))
+    return lattice(outline, content.spacing, content.pattern, avoid, content.clearance, crs=content.crs)
+
+
+def _domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:
+    if isinstance(content, LatticeFile):
+        return _lattice(content, folder)
     axes = [
         Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if is_depth(a.name) else "up"))
         for a in content.axes
@@ -159,7 +207,7 @@ def _domain(content: GridFile | BoxFile) -> Domain:
             where="domain.axes",
             fix="lower the counts of the axes",
         )
-    return Domain.grid(axes, counts, _outline(content), obstacles, content.clearance)
+    return Domain.grid(axes, counts, _outline(content), obstacles, content.clearance, content.crs)
 
 
 def _outline(content: GridFile) -> Region | None:

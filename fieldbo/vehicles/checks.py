@@ -164,7 +164,7 @@ def _speed_of(file: LoadedVehicleFile, mission: Mission) -> float | None:
     The time for the second half of a long leg excludes accelerating and slowing down.
     """
     domain, cost = mission.world.domain, mission.world.cost
-    ground = file.settings.ground(domain.axes)
+    ground = file.settings.ground(domain)
     flat = [] if ground is None else [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
     if not flat or not cost.known:
         return None

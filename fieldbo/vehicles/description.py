@@ -75,8 +75,10 @@ def _arrival(file: LoadedVehicleFile) -> list[str]:
 def _frame(file: LoadedVehicleFile) -> str:
     """Return how the domain's axes lie, and where its origin is."""
     frame = file.settings.frame
-    if frame is None or not frame.axes:
-        text = "without [frame]: the robot receives the axes' values"
+    if frame is None:
+        text = "without [frame]: the robot receives the axes' values, and degrees if the world has a CRS"
+    elif not frame.axes:
+        text = "placed by the world's CRS"
     else:
         text = axes_lead(frame)
     if frame is not None and frame.origin is not None:

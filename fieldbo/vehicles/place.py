@@ -69,7 +69,7 @@ def describe_place(file: LoadedVehicleFile, mission: Mission, number: int = 0) -
 def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
     """Return where the vehicle's sites lie, at the distance that it keeps from a vertical world."""
     axes, link = mission.world.domain.axes, file.link
-    ground = file.settings.ground(axes)
+    ground = file.settings.ground(mission.world.domain)
     if ground is None or ground.origin is None or not isinstance(link, MavlinkSettings):
         return ground
     return located(ground, axes, link.stand_off)
@@ -85,17 +85,21 @@ def _degrees(ground: Ground, site: Array) -> str:
 
 def place_doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     """Return warnings of a frame that contradicts the names of its axes, or is far from its origin."""
-    ground = file.settings.ground(mission.world.domain.axes)
-    frame = file.settings.frame or Frame.usual(mission.world.domain.axes)
+    domain = mission.world.domain
+    ground = file.settings.ground(domain)
+    frame = file.settings.frame or Frame.usual(domain.axes)
     if ground is None or frame is None:
         return []
-    warnings = frame_doubts(frame)
-    domain = mission.world.domain
+    warnings = frame_doubts(frame) if domain.crs is None else []
     far_m = float(np.linalg.norm(np.clip(ground.zero, domain.low, domain.high) - ground.zero))
     if ground.origin is not None and far_m > _FAR_M:
         warnings.append(
-            f"the domain's nearest point is {far_m / 1000:,.0f} km from its origin: check zero in [frame], "
-            "the coordinates of the site at the origin"
+            f"the domain's nearest point is {far_m / 1000:,.0f} km from its origin: check "
+            + (
+                "zero in [frame], the coordinates of the site at the origin"
+                if domain.crs is None
+                else "origin in [frame]"
+            )
         )
     return warnings
 

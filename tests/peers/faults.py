@@ -212,7 +212,7 @@ class Trial:
         """Listen to the robot next to fieldbo; return all positions that it reports (k, d)."""
         told, heard = LoadedVehicleFile.read(str(self.file)), []
         mission = load_mission(str(self.mission))
-        ground = told.settings.ground(mission.world.domain.axes)
+        ground = told.settings.ground(mission.world.domain)
         connection = told.link.open(mission, ground, heard.append)
         try:
             until(

@@ -17,7 +17,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
-from fieldbo.domain.frame import Frame
+from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
 from fieldbo.runs.export.recorded import Recorded
@@ -99,9 +99,7 @@ class _Story:
         """Return the converter from sites to places; None if the domain is not a place."""
         from fieldbo.runs.export.places import Places
 
-        axes = self.world.domain.axes
-        usual = Frame.usual(axes)
-        ground = self.run.ground or (None if usual is None else usual.over(axes))
+        ground = self.run.ground or ground_of(self.world.domain)
         return None if ground is None else Places(self.world.domain, ground)
 
     def messages(self) -> Iterator[Message]:

@@ -12,6 +12,7 @@ from typing import Any
 from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Frame, Ground, example
+from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import read_toml
@@ -51,8 +52,9 @@ class Recorded:
 
     @cached_property
     def ground(self) -> Ground | None:
-        """The domain on the ground; None without a frame."""
-        return None if self.frame is None else self.frame.over(self.mission.world.domain.axes)
+        """The domain on the ground; None without a frame or a CRS."""
+        domain = self.mission.world.domain
+        return None if self.frame is None and domain.crs is None else ground_of(domain, self.frame)
 
     def steps(self) -> Iterator[tuple[Row, Agent]]:
         """Replay the log, and yield each row with the agent as it is after that row."""

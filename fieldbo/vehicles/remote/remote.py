@@ -102,7 +102,7 @@ class Remote(Vehicle):
     ) -> None:
         self.mission, self.link, self.session = mission, link, session
         self.spec, self.watch = mission.vehicles[number], settings.watch
-        self.ground = settings.ground(mission.world.domain.axes)
+        self.ground = settings.ground(mission.world.domain)
         self._filter = ReportFilter(mission, number, settings)
         self._goals = Goals(mission, number, session, settings.watch, settings.arrival)
         self._positions = PositionFilter(mission, number)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
 
-from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Frame, Ground
+from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing, amount, unit_in
 from fieldbo.mission.schema import kinds_schema
@@ -127,13 +127,12 @@ class VehicleFile(BaseModel):
     arrival: Arrival = Arrival()
     """When a robot that streams has arrived, and which of its readings count."""
 
-    def ground(self, axes: Sequence[Axis]) -> Ground | None:
-        """Return where a domain with these axes lies, from ``[frame]`` or else from their names.
+    def ground(self, domain: Domain) -> Ground | None:
+        """Return where a domain lies: from its CRS, from ``[frame]``, or else from the names of its axes.
 
         None if the axes are not positions on the ground.
         """
-        frame = self.frame or Frame.usual(axes)
-        return None if frame is None else frame.over(axes)
+        return ground_of(domain, self.frame)
 
 
 def vehicle_schema() -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from fieldbo.domain.axes import Axis
-from fieldbo.domain.frame import Frame, example
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.frame import example
+from fieldbo.domain.ground import ground_of
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, Watch
 
@@ -21,14 +21,14 @@ _STREAMING = {"accuracy": Arrival().within}
 """A robot that streams never stops exactly at the site, so positions need a tolerance."""
 
 
-def template(kind: str, axes: Sequence[Axis], title: str = "") -> str:
-    """Return the text of a vehicle file for a domain with these axes.
+def template(kind: str, domain: Domain, title: str = "") -> str:
+    """Return the text of a vehicle file for a domain.
 
     Parameters
     ----------
     kind : str
         Kind of the link.
-    axes : sequence of Axis
+    domain : Domain
     title : str
 
     Raises
@@ -40,7 +40,7 @@ def template(kind: str, axes: Sequence[Axis], title: str = "") -> str:
     parts = [
         f"format = 1\ntitle = {json.dumps(title)}",
         _table("link", "how to reach the robot", link, f'kind = "{kind}"'),
-        *([] if Frame.usual(axes) is None else [_frame(axes)]),
+        *_frame(domain),
         _table("watch", "how long to wait for the robot", Watch),
         _table("battery", "how to interpret its battery reports", Battery),
         _table("reports", "which of its reports to believe", Reports, **({} if link.reports else _STREAMING)),
@@ -73,15 +73,26 @@ def _descriptions(settings: type) -> dict[str, str]:
     }
 
 
-def _frame(axes: Sequence[Axis]) -> str:
-    """Return the table for how the axes lie, as far as their names tell; the user fills in the origin."""
-    table, origin, *rest = example(axes).splitlines()
-    return "\n".join(
-        [
-            f"{table}   # how the world lies on the ground",
-            "# Origin of the axes: degrees on WGS 84, and metres. A robot outdoors needs it.",
-            f"# {origin}",
-            '# Direction of the axis named under "along", in degrees clockwise from north.',
-            *rest,
+def _frame(domain: Domain) -> list[str]:
+    """Return the table for how the axes lie, as far as the world tells; none if they are not places."""
+    ground = ground_of(domain)
+    if ground is None:
+        return []
+    if ground.origin is not None:  # the world has a CRS
+        latitude, longitude = round(ground.origin.latitude, 7), round(ground.origin.longitude, 7)
+        lines = [
+            "[frame]   # where the world lies on the ground: its CRS places its axes",
+            "# Zero of the robot's own map: degrees on WGS 84, and metres. Robots that receive degrees do not",
+            "# need it, except that altitudes count from its altitude.",
+            f"origin = {{ latitude = {latitude}, longitude = {longitude}, altitude = 0 }}",
         ]
-    )
+        return ["\n".join(lines)]
+    table, origin, *rest = example(domain.axes).splitlines()
+    lines = [
+        f"{table}   # how the world lies on the ground",
+        "# Origin of the axes: degrees on WGS 84, and metres. A robot outdoors needs it.",
+        f"# {origin}",
+        '# Direction of the axis named under "along", in degrees clockwise from north.',
+        *rest,
+    ]
+    return ["\n".join(lines)]

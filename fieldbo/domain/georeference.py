@@ -1,0 +1,219 @@
+"""Where a domain lies on the Earth: the coordinate reference system (CRS) of its horizontal axes.
+
+A domain with a CRS has eastings and northings in metres as the coordinates of two of its axes. Latitude and
+longitude, in degrees on WGS 84, appear only at the edges of fieldbo: in files, prompts, pictures and exports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo.domain.axes import Axis, is_depth, is_height
+from fieldbo.errors import InputError
+
+if TYPE_CHECKING:
+    from pyproj import CRS, Transformer
+
+WGS84 = "EPSG:4326"
+
+_POLAR = {True: "EPSG:5041", False: "EPSG:5042"}  # universal polar stereographic, easting first
+_UTM_NORTH, _UTM_SOUTH = 84.0, -80.0  # degrees: beyond them there are no UTM zones
+_WIDEST = 6.0  # degrees of longitude; wider than a UTM zone is not one place
+
+
+@dataclass(frozen=True)
+class Georeference:
+    """Converts between two horizontal axes and degrees.
+
+    Parameters
+    ----------
+    crs : str
+        A projected CRS in metres, as PROJ understands it, for example ``"EPSG:32632"``.
+    axes : (int, int)
+        Indices of the axes of easting and northing in the domain's coordinates.
+
+    Raises
+    ------
+    InputError
+        PROJ does not know the CRS, or its axes are not in metres.
+
+    Examples
+    --------
+    >>> utm = Georeference("EPSG:32632")
+    >>> utm.degrees([[463_000.0, 5_239_500.0]]).round(4).tolist()
+    [[47.3074, 8.5105]]
+    >>> utm.metres([[47.3074, 8.5105]]).round().tolist()
+    [[463002.0, 5239503.0]]
+    """
+
+    crs: str
+    axes: tuple[int, int] = (0, 1)
+
+    def __post_init__(self) -> None:
+        check_metric(self.crs, "domain.crs")
+
+    @classmethod
+    def over(cls, axes: Sequence[Axis], crs: str) -> Georeference:
+        """Return the georeference of a domain whose first two horizontal axes are easting and northing.
+
+        Raises
+        ------
+        InputError
+            There are not exactly two horizontal axes in metres, or the CRS is not valid.
+        """
+        flat = [j for j, a in enumerate(axes) if not (is_depth(a.name) or is_height(a.name))]
+        if len(flat) != 2 or any(a.unit != "m" for a in axes):
+            raise InputError(
+                f"crs = {crs!r}, but the axes are {', '.join(a.label for a in axes)}",
+                expected="an axis of eastings and one of northings in m, and at most a depth or a height",
+                where="domain.crs",
+            )
+        return cls(crs, (flat[0], flat[1]))
+
+    @cached_property
+    def name(self) -> str:
+        """Name and code of the CRS, for example ``WGS 84 / UTM zone 32N (EPSG:32632)``."""
+        return crs_name(self.crs)
+
+    def degrees(self, points: ArrayLike) -> Array:
+        """Return points (k, d) of the domain as latitude and longitude, (k, 2)."""
+        x, y = np.atleast_2d(np.asarray(points, dtype=float))[:, list(self.axes)].T
+        longitude, latitude = self._to_degrees.transform(x, y, errcheck=True)
+        return np.stack([latitude, longitude], axis=1)
+
+    def metres(self, degrees: ArrayLike) -> Array:
+        """Return latitude and longitude (k, 2) as easting and northing, (k, 2)."""
+        latitude, longitude = np.atleast_2d(np.asarray(degrees, dtype=float)).T
+        return np.stack(self._to_metres.transform(longitude, latitude, errcheck=True), axis=1)
+
+    def site(self, degrees: ArrayLike, others: ArrayLike) -> Array:
+        """Return the point (d,) at a latitude and longitude (2,), with its other coordinates from `others`."""
+        point = np.array(others, dtype=float)
+        point[list(self.axes)] = self.metres(degrees)[0]
+        return point
+
+    @cached_property
+    def _to_degrees(self) -> Transformer:
+        from pyproj import Transformer
+
+        return Transformer.from_crs(self.crs, WGS84, always_xy=True)
+
+    @cached_property
+    def _to_metres(self) -> Transformer:
+        from pyproj import Transformer
+
+        return Transformer.from_crs(WGS84, self.crs, always_xy=True)
+
+
+def local_crs(latitude: ArrayLike, longitude: ArrayLike) -> str:
+    """Return the metric CRS for places near each other: their UTM zone, or polar stereographic.
+
+    Parameters
+    ----------
+    latitude, longitude : (n,) arrays
+        In degrees on WGS 84.
+
+    Raises
+    ------
+    InputError
+        They are not latitudes and longitudes, or span more than one UTM zone is wide.
+
+    Examples
+    --------
+    >>> local_crs([47.3], [8.5]), local_crs([-33.9], [18.4]), local_crs([86.0], [10.0])
+    ('EPSG:32632', 'EPSG:32734', 'EPSG:5041')
+    """
+    from pyproj.aoi import AreaOfInterest
+    from pyproj.database import query_utm_crs_info
+
+    north, east = np.asarray(latitude, dtype=float), np.asarray(longitude, dtype=float)
+    check_degrees(north, east)
+    if np.ptp(east) > _WIDEST:
+        raise InputError(
+            f"the longitudes run from {east.min():g} to {east.max():g}",
+            expected=f"one place, at most {_WIDEST:g} degrees wide",
+            fix="check for positions that are wrong; split a survey that crosses the antimeridian"
+            if np.ptp(east) > 180.0
+            else "check for positions that are wrong, or split the survey",
+        )
+    at_north, at_east = float((north.min() + north.max()) / 2), float((east.min() + east.max()) / 2)
+    if not _UTM_SOUTH <= at_north <= _UTM_NORTH:
+        return _POLAR[at_north > 0]
+    here = AreaOfInterest(at_east, at_north, at_east, at_north)
+    zones = query_utm_crs_info(datum_name="WGS 84", area_of_interest=here)
+    side = f"EPSG:32{'6' if at_north >= 0 else '7'}"  # on the equator both hemispheres match
+    codes = sorted(f"{zone.auth_name}:{zone.code}" for zone in zones)
+    return next((code for code in codes if code.startswith(side)), codes[0])
+
+
+def check_degrees(latitude: Array, longitude: Array, where: str | None = None) -> None:
+    """Raise an `InputError` unless latitudes and longitudes are in range; name swapped ones."""
+    if (np.abs(latitude) <= 90.0).all() and (np.abs(longitude) <= 180.0).all():
+        return
+    swapped = (np.abs(longitude) <= 90.0).all() and (np.abs(latitude) <= 180.0).all()
+    raise InputError(
+        f"latitudes from {latitude.min():g} to {latitude.max():g}, "
+        f"longitudes from {longitude.min():g} to {longitude.max():g}",
+        expected="latitudes from -90 to 90 and longitudes from -180 to 180 degrees",
+        where=where,
+        fix="they look swapped: name the other column or number first" if swapped else "check the units",
+    )
+
+
+def crs_of(text: str, where: str) -> CRS:
+    """Return a CRS by its code, name, PROJ string or WKT, or raise an `InputError`."""
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError
+
+    try:
+        return CRS.from_user_input(text)
+    except CRSError:
+        raise InputError(
+            f"{text!r} is not a coordinate reference system",
+            expected="a code such as EPSG:32632 or EPSG:4326",
+            where=where,
+            fix="look it up at epsg.io, or in the properties of the layer in QGIS",
+        ) from None
+
+
+def check_metric(crs: str, where: str) -> None:
+    """Raise an `InputError` unless a CRS is projected and in metres."""
+    given = crs_of(crs, where)
+    if not given.is_projected or any(
+        axis.unit_name not in ("metre", "meter") for axis in given.axis_info[:2]
+    ):
+        kind = "in degrees" if given.is_geographic else f"in {given.axis_info[0].unit_name}"
+        raise InputError(
+            f"{crs} ({given.name}) is {kind}",
+            expected="a projected CRS in metres, such as the local UTM zone",
+            where=where,
+        )
+
+
+def crs_name(crs: str) -> str:
+    """Return the name of a CRS with its code, if it has one.
+
+    Examples
+    --------
+    >>> crs_name("EPSG:28992")
+    'Amersfoort / RD New (EPSG:28992)'
+    """
+    given = crs_of(crs, "crs")
+    code = given.to_authority()
+    return given.name if code is None else f"{given.name} ({':'.join(code)})"
+
+
+def reprojected(points: ArrayLike, source: str, target: str) -> Array:
+    """Return points (k, 2) in one CRS in another; longitude or easting comes first in both."""
+    from pyproj import Transformer
+
+    x, y = np.atleast_2d(np.asarray(points, dtype=float)).T
+    moved = Transformer.from_crs(source, target, always_xy=True).transform(x, y, errcheck=True)
+    return frozen_array(np.stack(moved, axis=1))
