@@ -31,8 +31,7 @@ def test_every_kind_of_link_is_a_value_with_an_address(kind):
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_new_vehicle_file_states_every_setting_at_its_default(kind, world, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    axes = fieldbo.load_world(world).domain.axes
-    text = template(kind, axes, 'the "department\'s" boat')
+    text = template(kind, fieldbo.load_world(world).domain, 'the "department\'s" boat')
     write("boat.toml", text)
     written, bare = LoadedVehicleFile.read("boat.toml"), LoadedVehicleFile.read(kind)
     assert written.link == bare.link

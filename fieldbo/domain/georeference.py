@@ -94,7 +94,7 @@ class Georeference:
         return np.stack(self._to_metres.transform(longitude, latitude, errcheck=True), axis=1)
 
     def site(self, degrees: ArrayLike, others: ArrayLike) -> Array:
-        """Return the point (d,) at a latitude and longitude (2,), with its other coordinates from `others`."""
+        """Return the point (d,) at a latitude and longitude (2,), its other coordinates from `others`."""
         point = np.array(others, dtype=float)
         point[list(self.axes)] = self.metres(degrees)[0]
         return point
@@ -186,9 +186,8 @@ def crs_of(text: str, where: str) -> CRS:
 def check_metric(crs: str, where: str) -> None:
     """Raise an `InputError` unless a CRS is projected and in metres."""
     given = crs_of(crs, where)
-    if not given.is_projected or any(
-        axis.unit_name not in ("metre", "meter") for axis in given.axis_info[:2]
-    ):
+    units = {axis.unit_name for axis in given.axis_info[:2]}
+    if not given.is_projected or not units <= {"metre", "meter"}:
         kind = "in degrees" if given.is_geographic else f"in {given.axis_info[0].unit_name}"
         raise InputError(
             f"{crs} ({given.name}) is {kind}",

@@ -35,10 +35,10 @@ class ProjectedGround(Ground):
 
     @classmethod
     def at(cls, domain: Domain, origin: Origin | None = None) -> ProjectedGround:
-        """Return the ground of a domain with a CRS, around an origin; by default, the middle of the domain."""
+        """Return the ground of a domain with a CRS, around an origin, by default the domain's middle."""
         georeference = domain.georeference
         assert georeference is not None
-        middle = np.where([is_depth(a.name) for a in domain.axes], 0.0, (domain.low + domain.high) / 2.0)
+        middle = (domain.low + domain.high) / 2.0
         flat = list(georeference.axes)
         others = [j for j in range(domain.dimension) if j not in flat]
         middle[others] = 0.0

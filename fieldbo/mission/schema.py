@@ -239,7 +239,8 @@ class WorldFile(_Table):
     cost_unit: str = Field(min_length=1)
     """Unit of all costs and of the battery, for example s or Wh."""
     start: PlaceFile | None = None
-    """Where vehicles start: one coordinate per axis, or { latitude, longitude }; by default the first site."""
+    """Where vehicles start: one coordinate per axis, or { latitude = 47.3, longitude = 8.5 }; by default the
+    first site."""
     value: ValueFile = ValueFile()
     """The measured quantity."""
     domain: DomainFile

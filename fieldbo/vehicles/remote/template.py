@@ -82,8 +82,8 @@ def _frame(domain: Domain) -> list[str]:
         latitude, longitude = round(ground.origin.latitude, 7), round(ground.origin.longitude, 7)
         lines = [
             "[frame]   # where the world lies on the ground: its CRS places its axes",
-            "# Zero of the robot's own map: degrees on WGS 84, and metres. Robots that receive degrees do not",
-            "# need it, except that altitudes count from its altitude.",
+            "# Zero of the robot's own map: degrees on WGS 84, and metres. A robot that receives degrees",
+            "# needs only its altitude, from which altitudes count.",
             f"origin = {{ latitude = {latitude}, longitude = {longitude}, altitude = 0 }}",
         ]
         return ["\n".join(lines)]
