@@ -48,9 +48,9 @@ class Georeference:
     --------
     >>> utm = Georeference("EPSG:32632")
     >>> utm.degrees([[463_000.0, 5_239_500.0]]).round(4).tolist()
-    [[47.3074, 8.5105]]
-    >>> utm.metres([[47.3074, 8.5105]]).round().tolist()
-    [[463002.0, 5239503.0]]
+    [[47.3079, 8.5105]]
+    >>> utm.metres([[47.3079, 8.5105]]).round().tolist()
+    [[463000.0, 5239497.0]]
     """
 
     crs: str
