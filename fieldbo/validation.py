@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_t
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass, rebuild_dataclass
 
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError, nearest
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -286,7 +286,15 @@ def _explained(
     wanted = dict.fromkeys(_wanted(c) for c in complaints if _path_in(content, c["loc"]) == path)
     name = _name(path)
     received = _received(first["input"])
-    return InputError(f"{name} = {received}", expected=_either(wanted), where=_place(where, path))
+    near = None
+    if kind == "literal_error" and isinstance(first["input"], str):
+        near = nearest(first["input"], _quoted(context["expected"]))
+    return InputError(
+        f"{name} = {received}",
+        expected=_either(wanted),
+        where=_place(where, path),
+        fix=f"did you mean {near!r}?" if near else None,
+    )
 
 
 def _received(value: object) -> str:

@@ -181,6 +181,11 @@ WRONG_MISSIONS = [
         for value in ("0", "1.5", "nan")
     ),
     case("0.2", "{}", "question.threshold"),
+    *(case("0.2", value, "question.threshold") for value in ("[2, 4]", "[]", "[{ quantile = 0.7 }]")),
+    # side
+    added("question", 'side = "belwo"', name="below"),
+    *(added("question", f"side = {value}") for value in ('"under"', "1", "true", '["above", "below"]')),
+    case("0.2", '{ of_maximum = 0.5 }\nside = "below"', "question.side"),
     # places
     *(
         added("agent", f"{name} = {value}", f"agent.{name}")

@@ -66,6 +66,7 @@ CROWDED = {
 }
 QUESTIONS = {
     "level set": LevelSet(6.0),
+    "level set below": LevelSet(6.0, "below"),
     "share": ShareOfMaximum(0.8),
     "maximum": Optimum(),
     "minimum": Optimum("minimise"),

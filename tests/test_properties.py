@@ -101,7 +101,7 @@ def domains(draw):
 @st.composite
 def questions(draw, policy, sd):
     if LevelSet in policy.answers:
-        return LevelSet(draw(st.floats(-2.0, 2.0)) * sd)
+        return LevelSet(draw(st.floats(-2.0, 2.0)) * sd, draw(st.sampled_from(["above", "below"])))
     return Optimum(draw(st.sampled_from(["maximise", "minimise"])))
 
 

@@ -1,41 +1,62 @@
 """The question that a mission answers: a level set or an optimum.
 
-In model units larger is always better: a question that minimises has ``sign = -1``, which the model's value
-scale absorbs.
+In model units larger is always better: a question that minimises, or that asks for the set below a threshold,
+has ``sign = -1``, which the model's value scale absorbs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 
+Side = Literal["above", "below"]
+"""The side of its threshold on which a set lies; the threshold belongs to the set."""
 
-@dataclass(frozen=True)
+
+def one_threshold(given: Any) -> Any:
+    """Return a threshold as it is.
+
+    Raises
+    ------
+    InputError
+        There are several.
+    """
+    if isinstance(given, list | tuple | np.ndarray):
+        raise InputError(
+            f"threshold = {np.asarray(given, dtype=object).tolist()}",
+            expected="one threshold: a mission maps a single level set",
+            where="question.threshold",
+            fix="run one mission per threshold, for example with --set question.threshold=2",
+        )
+    return given
+
+
+@settings("question")
 class LevelSet:
-    """The set of sites where the quantity is at or above a threshold.
+    """The set of sites where the quantity is at or above a threshold, or at or below it.
 
-    Parameters
-    ----------
-    threshold : float
-        In the unit of the values.
+    Examples
+    --------
+    >>> LevelSet(4.0, side="below").sign
+    -1.0
     """
 
-    threshold: float
-    sign: ClassVar[float] = 1.0
+    threshold: Annotated[float, BeforeValidator(one_threshold)]
+    """In the unit of the values."""
+    side: Side = "above"
+    """Whether the set lies above or below the threshold. The threshold belongs to the set."""
 
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.threshold):
-            raise InputError(
-                f"threshold {self.threshold}",
-                expected="a finite number, in the unit of the values",
-                where="question.threshold",
-            )
+    @property
+    def sign(self) -> float:
+        """1 for a set above its threshold, -1 for one below."""
+        return 1.0 if self.side == "above" else -1.0
 
     @property
     def centre(self) -> float | None:
@@ -73,6 +94,7 @@ class ShareOfMaximum:
     """
 
     share: float
+    side: ClassVar[Side] = "above"
     sign: ClassVar[float] = 1.0
     centre: ClassVar[float | None] = None
 

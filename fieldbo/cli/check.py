@@ -124,13 +124,17 @@ def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:
 
 def _beyond_truth(mission: Mission) -> list[str]:
     """Return a warning if all true values lie on the same side of the threshold."""
+    from fieldbo.belief.question import Optimum
     from fieldbo.results.truth import truth_of
 
     truth = truth_of(mission.world, mission.question)
-    if truth is None or not (truth.above.all() or truth.threshold > truth.values.max()):
+    question = mission.question
+    if truth is None or isinstance(question, Optimum) or truth.inside.all() != truth.inside.any():
         return []
-    side, number = ("below", "all") if truth.above.all() else ("above", "none")
+    lies = "below" if truth.above.all() else "above"
+    number = "all" if truth.inside.all() else "none"
     return [
-        f"the threshold {truth.threshold:.4g} lies {side} all true values, {truth.values.min():.4g} to "
-        f"{mission.world.quantity.amount(truth.values.max())}: {number} of the sites are at or above it"
+        f"the threshold {truth.threshold:.4g} lies {lies} all true values, {truth.values.min():.4g} to "
+        f"{mission.world.quantity.amount(truth.values.max())}: {number} of the sites are at or "
+        f"{question.side} it"
     ]

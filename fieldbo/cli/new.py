@@ -38,6 +38,13 @@ class Transform(StrEnum):
     log = "log"
 
 
+class Side(StrEnum):
+    """Side of the threshold on which the level set of a survey's first mission lies."""
+
+    above = "above"
+    below = "below"
+
+
 class Goal(StrEnum):
     """Goal of a cell's first mission."""
 
@@ -79,11 +86,18 @@ def world(
     unit: Annotated[str, typer.Option(help="Unit of the value.")] = "1",
     quantile: Annotated[
         float | None,
-        typer.Option(help="Threshold of the mission, as a quantile of the readings.  [default: 0.7]"),
+        typer.Option(
+            help="Threshold of the mission, as a quantile of the readings.  [default: 0.7, or 0.3 with "
+            "*--side below*]"
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(help="Threshold of the mission, in the value's unit, instead of a quantile."),
+    ] = None,
+    side: Annotated[
+        Side | None,
+        typer.Option(help="Ask where the value is at or above the threshold, or below.  [default: above]"),
     ] = None,
     cell: Annotated[
         bool, typer.Option("--cell", help="Make a factory cell: each row holds settings and their outcome.")
@@ -123,7 +137,7 @@ def world(
     from fieldbo.errors import InputError
 
     of_survey: dict[str, object] = {"x": x, "y": y, "channel": channel, "quantile": quantile}
-    of_survey |= {"threshold": threshold}
+    of_survey |= {"threshold": threshold, "side": side}
     of_cell: dict[str, object] = {"axis": axis, "module": module, "control-set": control_set}
     of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
     for option, given in (of_survey if cell else of_cell).items():
@@ -180,8 +194,9 @@ def world(
         channels=tuple(channel or ()),
         transform=transform.value,
         value_unit=unit,
-        quantile=0.7 if quantile is None else quantile,
+        quantile=quantile,
         threshold=threshold,
+        side="above" if side is None else side.value,
     )
     typer.echo("\n".join(_report(make_world(name, survey), "readings")))
 
@@ -198,9 +213,10 @@ def _report(made: NewWorld, rows: str) -> list[str]:
     values, truth = field.readings.values, world.truth(world.domain.sites)
     unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
     if isinstance(mission.question, LevelSet):
-        above = np.mean(truth >= mission.question.threshold)
+        question = mission.question
+        inside = np.mean(question.sign * truth >= question.sign * question.threshold)
         scales = [f"{a.name} {v:.4g} m" for a, v in zip(world.domain.axes, field.length_scales, strict=True)]
-        details = f"on {len(truth)} sites; {above:.0%} of them at or above the threshold"
+        details = f"on {len(truth)} sites; {inside:.0%} of them at or {question.side} the threshold"
         costs = [f"  sensor    noise sd {world.sensor.noise_sd:g}{unit}; set your instrument's in [sensor]"]
     else:  # length scales in ranges show which settings matter: those with a short one
         ranges = zip(world.domain.axes, field.length_scales / field.extent, strict=True)

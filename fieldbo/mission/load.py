@@ -68,7 +68,7 @@ def load_mission(
     Examples
     --------
     >>> load_mission("lake-level-set", {"question": {"threshold": 2.0}}).question
-    LevelSet(threshold=2.0)
+    LevelSet(threshold=2.0, side='above')
     """
     if is_path(name_or_path):
         file = Path(name_or_path)
@@ -176,9 +176,16 @@ def _question(
         return Optimum(content.goal)
     threshold = content.threshold
     if isinstance(threshold, ShareFile):
+        if content.side == "below":
+            raise InputError(
+                'side = "below", with a threshold at a fraction of the maximum',
+                expected='side = "above", or a threshold in the unit of the values',
+                where="question.side",
+                fix="leave out side: what is not in the set above lies below",
+            )
         return ShareOfMaximum(threshold.of_maximum)
     if not isinstance(threshold, QuantileFile):
-        return LevelSet(threshold)
+        return LevelSet(threshold, content.side)
     if world.live:
         raise InputError(
             "the threshold is a quantile of the true values, which a live world does not have",
@@ -186,4 +193,4 @@ def _question(
             where="question.threshold",
         )
     sites = within_reach(world, vehicles).domain.sites
-    return LevelSet(float(np.quantile(world.truth(sites), threshold.quantile)))
+    return LevelSet(float(np.quantile(world.truth(sites), threshold.quantile)), content.side)

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from fieldbo.belief.model import Model
+from fieldbo.belief.question import Side, one_threshold
 from fieldbo.domain.sensor import Sensor
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
@@ -273,13 +274,15 @@ class ShareFile(_Table):
 
 
 class LevelSetFile(_Table):
-    """Ask where the quantity is at or above a threshold."""
+    """Ask where the quantity is at or above a threshold, or at or below it."""
 
     kind: Literal["level-set"]
-    """Ask where the quantity is at or above a threshold."""
-    threshold: float | QuantileFile | ShareFile
+    """Ask where the quantity is at or above a threshold, or at or below it."""
+    threshold: Annotated[float | QuantileFile | ShareFile, BeforeValidator(one_threshold)]
     """Threshold in the unit of the values, or { quantile = 0.7 } of the true values, or { of_maximum = 0.8 }
     of the unknown maximum."""
+    side: Side = "above"
+    """Whether to ask where the quantity is at or above the threshold, or at or below it."""
 
 
 class OptimumFile(_Table):

@@ -12,7 +12,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
-from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.search import around, climbed
@@ -39,6 +39,9 @@ _TARGETS = (0.9, 0.95)
 _GOOD = 8  # best readings of a box, around which to look for better points
 _RIVALS = 1500  # points of a box to compare with the reported one
 _NAN = float("nan")
+
+PROBABILITY: dict[Side, str] = {"above": "exceedance", "below": "non_exceedance"}
+"""The name, in maps and logs, of the probability that a site is in a level set on each side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,7 @@ class _Answer:
 
 @dataclass(frozen=True, eq=False)
 class LevelSetAnswer(_Answer):
-    """The sites at or above the threshold, by the posterior mean."""
+    """The sites on the asked side of the threshold, by the posterior mean."""
 
     kind: ClassVar[str] = "level-set"
     score: ClassVar[Score] = F1
@@ -99,29 +102,46 @@ class LevelSetAnswer(_Answer):
         """The threshold in the user's unit."""
         return self.mission.question.level(float(self.scale.to_user(self.surface.mean.max())))
 
+    @property
+    def side(self) -> Side:
+        """The side of the threshold on which the level set lies."""
+        question = self.mission.question
+        assert not isinstance(question, Optimum)
+        return question.side
+
     @cached_property
+    def inside(self) -> Mask:
+        """Sites classified as in the level set, (N,) bool: at or above the threshold, or at or below it."""
+        return np.asarray(self.surface.mean >= self.threshold)  # in model units, the set is always above
+
+    @property
     def above(self) -> Mask:
-        """Sites classified as at or above the threshold, (N,) bool."""
-        return np.asarray(self.surface.mean >= self.threshold)
+        """Sites classified as above the threshold, (N,) bool; those at the threshold are `inside`."""
+        return self.inside if self.side == "above" else ~self.inside
+
+    @cached_property
+    def probability(self) -> Array:
+        """Probability (N,) that each site is in the level set."""
+        return self.surface.exceedance(self.threshold)
 
     @property
     def wrong(self) -> Mask | None:
         """Misclassified sites, (N,) bool; None in a live world."""
-        return None if self.truth is None else np.asarray(self.above != self.truth.above)
+        return None if self.truth is None else np.asarray(self.inside != self.truth.inside)
 
     def scores(self) -> dict[str, float]:
         """Return the scores of a `Step`, in O(N)."""
-        known = {} if self.truth is None else vars(match(self.above, self.truth.above))
+        known = {} if self.truth is None else vars(match(self.inside, self.truth.inside))
         return {
             **known,
-            "expected_f1": expected_f1(self.above, self.surface.exceedance(self.threshold)),
+            "expected_f1": expected_f1(self.inside, self.probability),
             "unclassified": unclassified(self.surface, self.threshold),
             "coverage90": self.coverage90,
         }
 
     @cached_property
     def confidence(self) -> Confidence:
-        """Expected F1 and fraction of sites above the threshold, with 90% intervals."""
+        """Expected F1 and fraction of sites in the level set, with 90% intervals."""
         with one_blas_thread():
             return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
 
@@ -133,7 +153,7 @@ class LevelSetAnswer(_Answer):
         costs, f1 : sequences of float
             Cost and F1 after each step.
         """
-        question, expected, area = self.mission.question, self.confidence, self.confidence.share_above
+        question, expected, area = self.mission.question, self.confidence, self.confidence.share
         domain = self.mission.world.domain
         whole = domain.size * domain.cell_size
         scores = self.scores()
@@ -141,6 +161,7 @@ class LevelSetAnswer(_Answer):
         truth = self.truth
         return {
             "threshold": self.user_threshold,
+            "side": self.side,
             **share,
             "threshold_true": None if truth is None else truth.threshold,
             **{name: scores.get(name) for name in ("f1", "precision", "recall")},
@@ -149,16 +170,16 @@ class LevelSetAnswer(_Answer):
             "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
             "unclassified": scores["unclassified"],
             "coverage90": _known(scores["coverage90"]),
-            "area_above": whole * area.value,
-            "area_above_interval90": [whole * end for end in ends(area)],
-            "area_above_true": None if truth is None else whole * float(np.mean(truth.above)),
+            f"area_{self.side}": whole * area.value,
+            f"area_{self.side}_interval90": [whole * end for end in ends(area)],
+            f"area_{self.side}_true": None if truth is None else whole * float(np.mean(truth.inside)),
             "area_unit": domain.cell_unit,
         }
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
         """Return notes on the answer, given the readings (n,) in the user's unit."""
         notes = []
-        if reason is EndReason.QUESTION_ANSWERED and self.above.all() == self.above.any():
+        if reason is EndReason.QUESTION_ANSWERED and self.inside.all() == self.inside.any():
             side = "above" if self.above.all() else "below"
             notes.append(
                 f"every site is classified as {side} the threshold: the model is certain although no reading "
@@ -339,7 +360,7 @@ def answer_of(mission: Mission, surface: Surface, scale: ValueScale) -> Answer:
     --------
     >>> import fieldbo
     >>> agent = fieldbo.Agent(fieldbo.load_mission("lake-level-set"))
-    >>> int(answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).above.sum())
+    >>> int(answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).inside.sum())
     2500
     """
     return ANSWERS[type(mission.question)](mission, surface, scale)

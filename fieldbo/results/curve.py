@@ -31,7 +31,7 @@ class Step:
     time_s : float
     readings : int
     f1, precision, recall : float
-        Of the sites classified as above the threshold, against the truth.
+        Of the sites classified as in the level set, against the truth.
     expected_f1 : float
         F1 that the belief expects.
     unclassified : float

@@ -59,6 +59,8 @@ def question_text(question: Question, quantity: Quantity) -> str:
     >>> from fieldbo.belief.question import LevelSet
     >>> question_text(LevelSet(1.5), Quantity("chlorophyll", "mg m-3"))
     'where is chlorophyll at or above 1.5 mg m-3?'
+    >>> question_text(LevelSet(4, side="below"), Quantity("oxygen", "mg l-1"))
+    'where is oxygen at or below 4 mg l-1?'
     >>> question_text(ShareOfMaximum(0.8), Quantity("chlorophyll"))
     'where is chlorophyll at or above 80% of its maximum?'
     >>> question_text(Optimum("minimise"), Quantity("cost"))
@@ -68,4 +70,4 @@ def question_text(question: Question, quantity: Quantity) -> str:
         return f"where is {quantity.name} {extreme(question)}?"
     if isinstance(question, ShareOfMaximum):
         return f"where is {quantity.name} at or above {100 * question.share:g}% of its maximum?"
-    return f"where is {quantity.name} at or above {quantity.amount(question.threshold)}?"
+    return f"where is {quantity.name} at or {question.side} {quantity.amount(question.threshold)}?"

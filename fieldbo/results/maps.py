@@ -1,10 +1,13 @@
 """The final maps of a run as a labelled data set, with CF names and units.
 
-The variables are ``mean`` and ``sd``; for a level set also ``exceedance``, the probability of being at or
-above the threshold, and ``class`` (1 above, 0 below); for an optimum also ``exceedance``, the probability of
-being better than the reported value. They lie on the grid if the domain has one (NaN and -1 outside its
-region), else along ``site``. An axis whose name CF does not allow gets a valid one, and its own as
-``long_name``. For a log model ``mean`` and ``sd`` are those of the log-normal, and the class uses the median.
+The variables are ``mean`` and ``sd``. For a level set above its threshold, ``exceedance`` is the probability
+of being at or above it; for one below, ``non_exceedance`` is the probability of being at or below it. In both
+cases ``class`` is 1 above the threshold and 0 below it; a site at the threshold belongs to the level set. For
+an optimum, ``exceedance`` is the probability of being better than the reported value.
+
+They lie on the grid if the domain has one (NaN and -1 outside its region), else along ``site``. An axis whose
+name CF does not allow gets a valid one, and its own as ``long_name``. For a log model ``mean`` and ``sd`` are
+those of the log-normal, and the class uses the median.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from numpy.typing import NDArray
 
 from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.domain import Domain
-from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
+from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.outcome import Outcome
 
-_TAKEN = ("mean", "sd", "exceedance", "class", "site")
+_TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "site")
 
 _Variables = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 
@@ -46,7 +49,7 @@ def of(outcome: Outcome) -> xarray.Dataset:
         "source": "fieldbo",
     }
     if isinstance(answer, LevelSetAnswer):
-        attributes["threshold"] = answer.user_threshold
+        attributes |= {"threshold": answer.user_threshold, "side": answer.side}
         values = _moments(outcome) | _classes(answer)
     else:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
@@ -82,14 +85,18 @@ def _moments(outcome: Outcome) -> _Variables:
 
 
 def _classes(answer: LevelSetAnswer) -> _Variables:
-    what = f"{answer.mission.world.quantity.name} >= {answer.user_threshold:g}"
+    name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
+    within, above = (">=", ">=") if answer.side == "above" else ("<=", ">")
     flags = {"flag_values": np.array([0, 1], dtype=np.int8), "flag_meanings": "below above"}
     return {
-        "exceedance": (
-            answer.surface.exceedance(answer.threshold),
-            {"long_name": f"probability of {what}", "units": "1"},
+        PROBABILITY[answer.side]: (
+            answer.probability,
+            {"long_name": f"probability of {name} {within} {threshold}", "units": "1"},
         ),
-        "class": (answer.above.astype(np.int8), {"long_name": what, "units": "1", **flags}),
+        "class": (
+            answer.above.astype(np.int8),
+            {"long_name": f"{name} {above} {threshold}", "units": "1", **flags},
+        ),
     }
 
 

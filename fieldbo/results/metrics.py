@@ -1,10 +1,12 @@
 """Scores of an answer: against the truth, and as the belief expects them.
 
 ===========  =====================================================================
-``p``        probability of exceeding the threshold, (N,)
-``above``    sites classified as above: posterior mean at least the threshold
+``p``        probability of being in the level set, (N,)
+``inside``   sites classified as in the set: posterior mean at least the threshold
 regret       true optimum less the true value at the reported point
 ===========  =====================================================================
+
+In model units a level set always lies above its threshold.
 """
 
 from __future__ import annotations
@@ -99,16 +101,16 @@ def coverage(truth: Array, one_end: Array, other_end: Array) -> float:
     return float(np.count_nonzero((truth - one_end) * (truth - other_end) <= 0)) / len(truth)
 
 
-def expected_f1(above: Mask, p: Array) -> float:
-    """Return the ratio of expectations ``2 sum_above p / (|above| + sum p)``, O(N).
+def expected_f1(inside: Mask, p: Array) -> float:
+    """Return the ratio of expectations ``2 sum_inside p / (|inside| + sum p)``, O(N).
 
     Parameters
     ----------
-    above : (N,) bool array
+    inside : (N,) bool array
     p : (N,) array
     """
-    total = float(above.sum() + p.sum())
-    return 1.0 if total == 0 else float(2.0 * p[above].sum() / total)
+    total = float(inside.sum() + p.sum())
+    return 1.0 if total == 0 else float(2.0 * p[inside].sum() / total)
 
 
 @dataclass(frozen=True)
@@ -127,16 +129,21 @@ class Confidence:
     Attributes
     ----------
     f1 : Interval
-    share_above : Interval
-        Fraction of sites at or above the threshold.
+    share : Interval
+        Fraction of sites in the level set.
     """
 
     f1: Interval
-    share_above: Interval
+    share: Interval
+
+    @property
+    def share_above(self) -> Interval:
+        """The former name of `share`, from when all sets lay above their threshold."""
+        return self.share
 
 
 def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> Confidence:
-    """Return expected F1 and the fraction of sites above the threshold, with 90% intervals.
+    """Return expected F1 and the fraction of sites in the level set, with 90% intervals.
 
     From 256 joint draws of the field on at most 2,000 randomly chosen sites.
 
@@ -153,10 +160,10 @@ def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> 
         The posterior covariance has no Cholesky factor even with a jitter.
     """
     chosen = _some_sites(surface.size, rng)
-    above = surface.mean[chosen] >= threshold
+    inside = surface.mean[chosen] >= threshold
     truths = _joint_draws(surface.belief, surface.candidates[chosen], surface.mean[chosen], rng) >= threshold
-    members = above.sum() + truths.sum(axis=0)
-    scores = np.where(members > 0, 2.0 * (truths & above[:, None]).sum(axis=0) / np.maximum(members, 1), 1.0)
+    members = inside.sum() + truths.sum(axis=0)
+    scores = np.where(members > 0, 2.0 * (truths & inside[:, None]).sum(axis=0) / np.maximum(members, 1), 1.0)
     shares = truths.mean(axis=0)
     p = surface.exceedance(threshold)
     return Confidence(

@@ -75,15 +75,16 @@ def _heading(outcome: Outcome, numbers: dict[str, Any]) -> str:
 
 
 def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield F1, and the area above the threshold."""
+    """Yield F1, and the area of the level set."""
     scored = "" if numbers["f1"] is None else f"{numbers['f1']:.3f} against the truth; "
     expected = f"{numbers['expected_f1']:.3f} {interval(numbers['expected_f1_interval90'], '.3f')}"
     yield "F1", f"{scored}model expects {expected}"
-    low, high = map(_area, numbers["area_above_interval90"])
-    area = f"{_area(numbers['area_above'])} {numbers['area_unit']}".rstrip() + f" ({low} to {high})"
+    side = numbers["side"]
+    low, high = map(_area, numbers[f"area_{side}_interval90"])
+    area = f"{_area(numbers[f'area_{side}'])} {numbers['area_unit']}".rstrip() + f" ({low} to {high})"
     share = numbers.get("threshold_of_maximum")
     of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
-    yield f"above {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
+    yield f"{side} {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
 
 
 def _area(area: float) -> str:

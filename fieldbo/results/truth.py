@@ -55,9 +55,14 @@ class Truth:
         return self.question.level(float(self.values.max()))
 
     @cached_property
+    def inside(self) -> Mask:
+        """The sites of the level set, (N,) bool: at or above the threshold, or at or below it."""
+        return np.asarray(self.question.sign * self.values >= self.question.sign * self.threshold)
+
+    @property
     def above(self) -> Mask:
-        """The sites at or above the threshold, (N,) bool."""
-        return np.asarray(self.values >= self.threshold)
+        """The sites above the threshold, (N,) bool; those at the threshold belong to the level set."""
+        return self.inside if self.question.sign > 0 else ~self.inside
 
     @cached_property
     def optimum(self) -> Place:

@@ -11,6 +11,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.question import Side
 from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
@@ -19,6 +20,7 @@ from fieldbo.world.readings import Readings, read_readings
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
+_QUANTILES: dict[Side, float] = {"above": 0.7, "below": 0.3}
 _HULL_RATIO = 0.35  # between 0, the tightest outline, and 1, the convex hull
 
 
@@ -42,10 +44,13 @@ class Survey(Source):
         Columns of other quantities.
     transform : {"none", "log"}
     value_unit : str
-    quantile : float
-        Threshold of the first mission, as a quantile of the readings.
+    quantile : float, optional
+        Threshold of the first mission, as a quantile of the readings. By default 0.7, or 0.3 if the mission
+        asks for the set below.
     threshold : float, optional
         The threshold itself, instead.
+    side : {"above", "below"}
+        The side of the threshold that the mission maps.
     """
 
     csv: Path
@@ -56,8 +61,9 @@ class Survey(Source):
     channels: tuple[str, ...] = ()
     transform: Transform = "none"
     value_unit: str = "1"
-    quantile: float = 0.7
+    quantile: float | None = None
     threshold: float | None = None
+    side: Side = "above"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,7 +84,7 @@ class Survey(Source):
         return readings
 
     def _check_options(self) -> None:
-        if not 0 < self.quantile < 1:
+        if self.quantile is not None and not 0 < self.quantile < 1:
             raise InputError(
                 f"quantile {self.quantile}", expected="a number between 0 and 1", where="--quantile"
             )
@@ -192,10 +198,12 @@ class SurveyDraft(Draft):
         source = self.source
         threshold = source.threshold
         if threshold is None:
-            threshold = four_digits(np.quantile(self.readings.values, source.quantile))
+            quantile = _QUANTILES[source.side] if source.quantile is None else source.quantile
+            threshold = four_digits(np.quantile(self.readings.values, quantile))
+        side = {} if source.side == "above" else {"side": source.side}
         return {
-            "title": f"Where is {source.value} at or above {threshold:g}?",
-            "question": {"kind": "level-set", "threshold": threshold},
+            "title": f"Where is {source.value} at or {source.side} {threshold:g}?",
+            "question": {"kind": "level-set", "threshold": threshold, **side},
             "agent": {"battery": self._battery()},
             "policy": {"kind": "truvar"},
         }

@@ -40,9 +40,9 @@ def map_picture(outcome: Outcome) -> Figure:
     -------
     matplotlib.figure.Figure
         Four panels with common axes; mean and standard deviation in the quantity's unit. The other two show,
-        for a level set, the probability of exceedance and the classes, with misclassified sites marked if the
-        truth is known; for an optimum, the probability of beating the reported optimum, and the better end
-        of each site's 95% interval.
+        for a level set, the probability of being in it and the classes, with misclassified sites marked if
+        the truth is known; for an optimum, the probability of beating the reported optimum, and the better
+        end of each site's 95% interval.
     """
     domain, answer = outcome.mission.world.domain, outcome.answer
     flat = domain.dimension == 2
@@ -57,7 +57,7 @@ def map_picture(outcome: Outcome) -> Figure:
     places[0].set_title("posterior mean")
     places[1].set_title("standard deviation")
     places[2].set_title(
-        "probability of being at or above the threshold"
+        f"probability of being at or {answer.side} the threshold"
         if isinstance(answer, LevelSetAnswer)
         else "probability of beating the reported optimum"
     )
@@ -105,13 +105,13 @@ def _moment_maps(panels: list[Axes], outcome: Outcome) -> None:
 def _class_maps(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) -> None:
     domain, surface, wrong = outcome.mission.world.domain, outcome.surface, answer.wrong
     edge(panels[0], domain, surface.mean - answer.threshold)
-    p = surface.exceedance(answer.threshold)
-    field(panels[2], domain, p, "probability", CHANCE)
-    edge(panels[2], domain, p - 0.5, color="black")
+    field(panels[2], domain, answer.probability, "probability", CHANCE)
+    edge(panels[2], domain, answer.probability - 0.5, color="black")
     likely = np.abs(surface.mean - answer.threshold) <= SURE * surface.sd
-    classes = np.where(answer.above, 3 - likely, 0 + likely)
+    classes = np.where(answer.inside, 3 - likely, 0 + likely)
+    outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
     field(panels[3], domain, classes, "", CLASS).set_ticks(
-        [0, 1, 2, 3], labels=["below", "likely\nbelow", "likely\nabove", "above"]
+        [0, 1, 2, 3], labels=[outside, f"likely\n{outside}", f"likely\n{inside}", inside]
     )
     if wrong is not None:
         panels[3].plot(*domain.sites[wrong].T, "o", color="black", markersize=2.5, label="misclassified")
@@ -156,7 +156,7 @@ def _moment_profiles(panels: list[Axes], outcome: Outcome) -> None:
 def _class_profiles(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) -> None:
     x, _, look = _across(outcome)
     above, wrong = answer.above.astype(float), answer.wrong
-    _chance_profile(panels[2], x, outcome.surface.exceedance(answer.threshold), look)
+    _chance_profile(panels[2], x, answer.probability, look)
     panels[3].plot(x, above, "|", color=BLUE, markersize=10)
     panels[3].set(ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["below", "above"])
     if wrong is not None:

@@ -17,9 +17,11 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.question import Optimum
 from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
+from fieldbo.results.answers import PROBABILITY
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.export.schemas import schemas
 from fieldbo.runs.record.rows import ORDERS, WITHOUT_MESSAGE, Row
@@ -212,8 +214,9 @@ class _Story:
         surface = agent.surface
         mean, sd = agent.hyperparameters.scale.moments(surface.mean, surface.variance)
         layers = {"mean": mean, "sd": sd}
-        if not math.isnan(agent.threshold):
-            layers["exceedance"] = surface.exceedance(agent.threshold)
+        question = agent.mission.question
+        if not isinstance(question, Optimum):
+            layers[PROBABILITY[question.side]] = surface.exceedance(agent.threshold)
         when = self._ns(self.clock_s)
         yield when, "/belief", self.places.belief(layers, _stamp(when))
 
