@@ -44,8 +44,9 @@ _MULTIPLES: tuple[dict[str, float], ...] = (
     {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "mWh": 3.6, "Wh": 3600.0, "kWh": 3.6e6},
     {"C": 1.0, "mAh": 3.6, "Ah": 3600.0},
     {"mm": 1e-3, "cm": 0.01, "m": 1.0, "km": 1000.0},
+    {"m/s": 1.0, "km/h": 1 / 3.6, "kn": 1852 / 3600, "mph": 0.44704},
 )
-"""Units of time, energy, charge and length, each in the first that is 1."""
+"""Units of time, energy, charge, length and speed, each in the first that is 1."""
 
 _WORDS = {
     **{"sec": "s", "second": "s", "minute": "min", "mn": "min", "hour": "h", "hr": "h", "day": "d"},
@@ -76,8 +77,9 @@ def amount(
     full: float | None = None,
     whole: str = "",
     zero: bool = False,
+    what: str = "this world's cost unit",
 ) -> float:
-    """Return an amount in the world's cost unit.
+    """Return an amount in the world's cost unit, or in another one.
 
     Parameters
     ----------
@@ -94,6 +96,8 @@ def amount(
         What a percentage refers to, for the error without `full`; empty where percentages make no sense.
     zero : bool
         Whether 0 is allowed.
+    what : str
+        What the unit is, for errors.
 
     Raises
     ------
@@ -124,7 +128,7 @@ def amount(
     number, its_unit = float(parts.group(1)), parts.group(2)
     if its_unit == "%":
         return _of_full(number, given, where, full, whole, zero=zero)
-    value = number * _factor(given, its_unit or unit, unit, where)
+    value = number * _factor(given, its_unit or unit, unit, where, what)
     _check_range(value, name, f'"{given}"', where, least, zero=zero)
     return value
 
@@ -135,7 +139,7 @@ def _check_range(value: float, name: str, shown: str, where: str, expected: str,
         raise InputError(f"{name} = {shown}", expected=expected, where=where)
 
 
-def _factor(given: str, its_unit: str, unit: str, where: str) -> float:
+def _factor(given: str, its_unit: str, unit: str, where: str, what: str) -> float:
     """Return how many of the world's units one of the given unit is."""
     if its_unit == unit:
         return 1.0
@@ -145,7 +149,7 @@ def _factor(given: str, its_unit: str, unit: str, where: str) -> float:
         others = [other for other in multiples if other != unit]
         raise InputError(
             f'{name} = "{given}" is in {its_unit}',
-            expected=f"an amount in {unit}, this world's cost unit"
+            expected=f"an amount in {unit}, {what}"
             + (f", or in {', '.join(others[:-1])} or {others[-1]}" if others else ""),
             where=where,
             fix=None if (meant := _unit_meant(its_unit, multiples)) is None else f"did you mean {meant}?",

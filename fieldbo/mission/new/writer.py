@@ -218,6 +218,10 @@ class Draft(ABC):
             f"{field.loo_coverage:.0%} of the {self.rows}. Cross-validated R2 {field.explained:.2f}.\n"
         ).encode()
 
+    def write_data(self, folder: Path) -> None:
+        """Write the files that ``world.toml`` names to the world's folder."""
+        shutil.copyfile(self.source.csv, folder / "readings.csv")
+
     def write(self, world: Path, mission: Path) -> NewWorld:
         """Write both to a temporary folder, and move them into place once they load.
 
@@ -241,7 +245,7 @@ class Draft(ABC):
         with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
             new_world, new_mission = Path(aside) / world.name, Path(aside) / mission.name
             new_world.mkdir()
-            shutil.copyfile(self.source.csv, new_world / "readings.csv")
+            self.write_data(new_world)
             write_whole(new_world / "world.toml", self.world_toml())
             write_whole(new_world / "README.md", self.readme(world.name))
             write_whole(new_mission, self.mission_toml(world.name))

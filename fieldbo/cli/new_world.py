@@ -1,0 +1,435 @@
+"""``fieldbo new world``: a world and its first mission, from a log, a survey, or the trials of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldbo.mission.new.writer import NewWorld
+
+EXAMPLES = """
+**Examples**
+
+`fieldbo new world kessel --csv sonde.csv --lat lat --lon lon --value chl --outline lake.geojson
+--avoid swimmers.kml --start 47.3079,8.5105 --speed "1 m/s" --stop "30 s" --spacing "10 m"` - a lake, from a
+log in degrees
+
+`fieldbo new world bay --csv survey.csv --x east --y north --value zinc` - a survey in metres; add
+`--crs EPSG:28992` to place it on the Earth
+
+`fieldbo new world oven --cell --csv trials.csv --value strength --goal maximise --axis heat:C` -
+trials of a factory cell, where every sample costs the same
+
+`... --module "mix=ratio,speed:40" --module "bake=heat,time:10"` - changing a module means rerunning all
+later ones
+
+`... --control-set "heat,time:1" --control-set "heat:0.1"` - settings outside the set are left to chance
+"""
+
+_MISSION, _PLACE, _CELL = "Mission", "Place on the Earth", "Factory cell"
+
+
+class Transform(StrEnum):
+    """Transform of the values before they are modelled."""
+
+    none = "none"
+    log = "log"
+
+
+class Side(StrEnum):
+    """Side of the threshold on which the level set of a mission lies."""
+
+    above = "above"
+    below = "below"
+
+
+class Goal(StrEnum):
+    """Goal of a cell's first mission."""
+
+    minimise = "minimise"
+    maximise = "maximise"
+
+
+class Pattern(StrEnum):
+    """Arrangement of the sites of a place."""
+
+    square = "square"
+    hexagonal = "hexagonal"
+
+
+def world(
+    name: Annotated[str, typer.Argument(help="Name of the world and of its first mission.")],
+    csv: Annotated[
+        Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
+    ],
+    value: Annotated[
+        str, typer.Option(help="Column that holds the value. Leave it out to list the columns.")
+    ],
+    x: Annotated[str | None, typer.Option(help="Column that holds the first coordinate, in metres.")] = None,
+    y: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that holds the second coordinate, in metres. A column named *depth* makes the world "
+            "a transect."
+        ),
+    ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="Column that holds the readings' standard deviations. [default: fit the noise]"),
+    ] = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that holds another quantity. Repeat the option for several."),
+    ] = None,
+    transform: Annotated[
+        Transform, typer.Option(help="Use *log* for skewed, positive values.")
+    ] = Transform.none,
+    unit: Annotated[str, typer.Option(help="Unit of the value.")] = "1",
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Threshold of the mission, in the value's unit.", rich_help_panel=_MISSION),
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(
+            help="Threshold as a quantile of the readings.  [default: 0.7, or 0.3 with *--side below*]",
+            rich_help_panel=_MISSION,
+        ),
+    ] = None,
+    side: Annotated[
+        Side | None,
+        typer.Option(
+            help="Ask where the value is at or above the threshold, or below.  [default: above]",
+            rich_help_panel=_MISSION,
+        ),
+    ] = None,
+    battery: Annotated[
+        str | None,
+        typer.Option(
+            help='Battery of the mission, such as "1 h".  [default: enough for about 40 stops]',
+            metavar="AMOUNT",
+            rich_help_panel=_MISSION,
+        ),
+    ] = None,
+    lat: Annotated[
+        str | None, typer.Option(help="Column that holds latitudes.", rich_help_panel=_PLACE)
+    ] = None,
+    lon: Annotated[
+        str | None, typer.Option(help="Column that holds longitudes.", rich_help_panel=_PLACE)
+    ] = None,
+    outline: Annotated[
+        str | None,
+        typer.Option(
+            help="Area to survey: GeoJSON, KML, GPX, shapefile or GeoPackage, in any CRS. Name one of "
+            "several layers after a colon.  [default: an outline around the readings]",
+            metavar="FILE[:LAYER]",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    avoid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Zones to go around, such as a swimmers' zone. Repeat the option for several files.",
+            metavar="FILE[:LAYER]",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="Start and home: latitude and longitude.  [default: the first reading]",
+            metavar="LAT,LON",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(help='Speed of the boat, such as "2 kn".  [default: 1 m/s]', rich_help_panel=_PLACE),
+    ] = None,
+    stop: Annotated[
+        str | None,
+        typer.Option(
+            help='How long a sample takes, such as "1 min".  [default: 60 s]', rich_help_panel=_PLACE
+        ),
+    ] = None,
+    spacing: Annotated[
+        str | None,
+        typer.Option(
+            help='Distance between sites, such as "10 m".  [default: for about 1,500 sites]',
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    pattern: Annotated[
+        Pattern | None,
+        typer.Option(help="Arrangement of the sites.  [default: square]", rich_help_panel=_PLACE),
+    ] = None,
+    clearance: Annotated[
+        str | None,
+        typer.Option(
+            help="Distance to keep from shores and from zones to avoid.  [default: 2 m]",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    crs: Annotated[
+        str | None,
+        typer.Option(
+            help="CRS of *--x* and *--y*, and of files that do not state theirs, such as EPSG:28992.  "
+            "[default: the local UTM zone]",
+            metavar="CRS",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    cell: Annotated[
+        bool,
+        typer.Option(
+            "--cell",
+            help="Make a factory cell: each row holds settings and their outcome.",
+            rich_help_panel=_CELL,
+        ),
+    ] = False,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column that holds a setting, and its unit. [default: all columns]",
+            metavar="COL[:UNIT]",
+            rich_help_panel=_CELL,
+        ),
+    ] = None,
+    module: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A stage with its settings and cost. List stages in the order in which they run.",
+            metavar="NAME=COL,COL:COST",
+            rich_help_panel=_CELL,
+        ),
+    ] = None,
+    control_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Settings that can be set together, and what that costs.",
+            metavar="COL,COL:COST",
+            rich_help_panel=_CELL,
+        ),
+    ] = None,
+    sample_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Cost of a sample if there are no modules or control sets.  [default: 1]",
+            rich_help_panel=_CELL,
+        ),
+    ] = None,
+    cost_unit: Annotated[
+        str | None, typer.Option(help="Unit of costs.  [default: EUR]", rich_help_panel=_CELL)
+    ] = None,
+    goal: Annotated[
+        Goal | None, typer.Option(help="Goal of the mission.  [default: minimise]", rich_help_panel=_CELL)
+    ] = None,
+) -> None:
+    """Make a world and its first mission from a log, a survey, or the trials of a factory cell.
+
+    Writes *worlds/NAME* and *missions/NAME.toml* in the working directory. The truth is the mean of a
+    Gaussian process fitted to the table. A place on the Earth is also drawn, in *NAME.png*.
+    """
+    of_mission: dict[str, Any] = {"threshold": threshold, "quantile": quantile, "side": side}
+    of_place: dict[str, Any] = {"lat": lat, "lon": lon, "outline": outline, "avoid": avoid, "start": start}
+    of_place |= {"speed": speed, "stop": stop, "spacing": spacing, "pattern": pattern}
+    of_place |= {"clearance": clearance, "crs": crs, "battery": battery}
+    of_cell: dict[str, Any] = {"axis": axis, "module": module, "control-set": control_set}
+    of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
+    table: dict[str, Any] = {"csv": csv, "value": value, "noise_sd": noise}
+    table |= {"transform": transform.value, "value_unit": unit}
+    if cell:
+        _reject({"x": x, "y": y, "channel": channel} | of_mission | of_place, "of a survey", "with --cell")
+        lines = _cell(name, table, of_cell)
+    else:
+        _reject(of_cell, "of a cell", "without --cell")
+        columns = {"x": x, "y": y, "channels": tuple(channel or ())}
+        placed = any(given is not None for given in of_place.values())
+        lines = (_place if placed else _survey)(name, table | columns, of_mission | of_place)
+    typer.echo("\n".join(lines))
+
+
+def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:
+    """Raise an `InputError` if one of these options was given."""
+    from fieldbo.errors import InputError
+
+    for option, given in options.items():
+        if given is not None:
+            raise InputError(
+                f"--{option} does not apply {when}",
+                expected="options of a cell" if "with " in when else "options of a survey",
+                where=f"--{option}",
+                fix=f"{'leave out' if when == 'with --cell' else 'add'} --cell, or leave this option out",
+            )
+
+
+def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Make a factory cell."""
+    from fieldbo.errors import InputError
+    from fieldbo.mission.new.cell import make_cell
+    from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of, setting_of
+    from fieldbo.world.readings import column_names
+
+    sample_cost, cost_unit, goal = given["sample-cost"], given["cost-unit"], given["goal"]
+    if sample_cost is not None and (given["module"] or given["control-set"]):
+        raise InputError(
+            "--sample-cost does not apply to modules or control sets, which have their own costs",
+            expected="one or the other",
+            where="--sample-cost",
+        )
+    settings = [setting_of(text, column_names(table["csv"])) for text in given["axis"] or ()]
+    cell = CellTable(
+        **table,
+        axes=tuple(column for column, _ in settings),
+        units=tuple(its_unit for _, its_unit in settings),
+        modules=tuple(module_of(text) for text in given["module"] or ()),
+        control_sets=tuple(control_set_of(text) for text in given["control-set"] or ()),
+        sample_cost=1.0 if sample_cost is None else sample_cost,
+        cost_unit="EUR" if cost_unit is None else cost_unit,
+        goal="minimise" if goal is None else goal.value,
+    )
+    return _report(make_cell(name, cell), "rows")
+
+
+def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Make a survey in metres that is not placed on the Earth."""
+    from fieldbo.errors import InputError
+    from fieldbo.mission.new.survey import Survey, make_world
+
+    if table["x"] is None:
+        raise InputError(
+            "the columns of the positions are missing",
+            expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
+            where="--x",
+            fix="name them, or add --cell if the table holds settings and their outcomes",
+        )
+    side = "above" if given["side"] is None else given["side"].value
+    survey = Survey(**table, quantile=given["quantile"], threshold=given["threshold"], side=side)
+    return _report(make_world(name, survey), "readings")
+
+
+def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Make a place on the Earth."""
+    from fieldbo.errors import InputError, counted
+    from fieldbo.mission.amounts import amount
+    from fieldbo.mission.new.mission import LevelSetMission
+    from fieldbo.mission.new.place import Extent
+    from fieldbo.mission.new.place_world import Log, make_place_world
+    from fieldbo.results import plot
+
+    def measure(option: str, unit: str, what: str, *, zero: bool = False) -> float | None:
+        text = given[option]
+        return None if text is None else amount(text, unit, f"--{option}", what=what, zero=zero)
+
+    x, y = table.pop("x"), table.pop("y")
+    in_degrees = given["lat"] is not None or given["lon"] is not None
+    columns = (given["lat"], given["lon"]) if in_degrees else (x, y)
+    if None in columns or (in_degrees and (x is not None or y is not None)):
+        raise InputError(
+            "the columns of the positions are not given as a pair",
+            expected="--lat and --lon in degrees, or --x and --y in metres with --crs",
+            where="--lat" if in_degrees else "--x",
+        )
+    options = {
+        "outline": given["outline"],
+        "avoid": tuple(given["avoid"] or ()),
+        "start": None if given["start"] is None else numbers(given["start"], "--start", 2),
+        "spacing": measure("spacing", "m", "the unit of lengths"),
+        "pattern": None if given["pattern"] is None else given["pattern"].value,
+        "clearance": measure("clearance", "m", "the unit of lengths", zero=True),
+        "speed": measure("speed", "m/s", "the unit of speeds"),
+        "stop_s": measure("stop", "s", "the unit of times"),
+        "crs": given["crs"],
+    }
+    extent = Extent(**{option: value for option, value in options.items() if value is not None})
+    side = "above" if given["side"] is None else given["side"].value
+    asked = LevelSetMission(given["threshold"], side, given["quantile"], given["battery"])
+    log = Log(**table, columns=columns, extent=extent, in_degrees=in_degrees, mission=asked)
+    made, place = make_place_world(name, log)
+    picture = Path(f"{name}.png")
+    plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
+    sites = made.loaded.world.domain
+    *lines, following = _report(made, "readings")
+    return [
+        *lines,
+        f"  crs       {place.georeference.name}",
+        f"  place     {sites.size:,} sites {sites.spacing.min():g} m apart; "
+        f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
+        following,
+    ]
+
+
+def numbers(text: str, option: str, count: int) -> tuple[float, ...]:
+    """Return the numbers of an option such as ``47.31,8.51``.
+
+    Raises
+    ------
+    InputError
+        There are not `count` numbers.
+
+    Examples
+    --------
+    >>> numbers("47.31, 8.51", "--start", 2)
+    (47.31, 8.51)
+    """
+    from fieldbo.errors import InputError
+
+    parts = text.replace(",", " ").split()
+    try:
+        given = tuple(float(part) for part in parts)
+    except ValueError:
+        given = ()
+    if len(given) != count:
+        example = "47.3079,8.5105" if count == 2 else ",".join(["0"] * count)
+        raise InputError(
+            f"{option} {text}",
+            expected=f"{count} numbers with decimal points, separated by a comma, such as {option} {example}",
+            where=option,
+        )
+    return given
+
+
+def _report(made: NewWorld, rows: str) -> list[str]:
+    """Return what was made, as lines."""
+    import numpy as np
+
+    from fieldbo.belief.question import LevelSet
+    from fieldbo.mission.description import describe_parts_of_cost
+    from fieldbo.results.formatting import question_text
+
+    field, mission, world = made.field, made.loaded, made.loaded.world
+    values, truth = field.readings.values, world.truth(world.domain.sites)
+    unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
+    if isinstance(mission.question, LevelSet):
+        question = mission.question
+        inside = np.mean(question.sign * truth >= question.sign * question.threshold)
+        scales = [f"{a.name} {v:.4g} m" for a, v in zip(world.domain.axes, field.length_scales, strict=True)]
+        details = f"on {len(truth)} sites; {inside:.0%} of them at or {question.side} the threshold"
+        costs = [f"  sensor    noise sd {world.sensor.noise_sd:g}{unit}; set your instrument's in [sensor]"]
+    else:  # length scales in ranges show which settings matter: those with a short one
+        ranges = zip(world.domain.axes, field.length_scales / field.extent, strict=True)
+        scales = [f"in ranges: {', '.join(f'{axis.name} {scale:.2g}' for axis, scale in ranges)}"]
+        details = f"over the settings; the table says little about {made.little_known:.0%} of them"
+        sample = world.cost.least_sampling_cost(world.domain.sites)
+        costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
+    noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
+    unknown = ", costs to be learned" if mission.costs == "unknown" else ""
+    return [
+        f"world in {made.world}, mission in {made.mission}",
+        f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
+        *(f"  note      {note}" for note in [*field.notes, *made.notes]),
+        f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
+        f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
+        f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
+        f"of the {rows}",
+        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
+        *costs,
+        f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
+        f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
+        f"next: fieldbo run {world.name}",
+    ]

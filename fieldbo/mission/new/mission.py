@@ -1,0 +1,164 @@
+"""Write a further mission for a world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo.belief.question import Side
+from fieldbo.errors import InputError
+from fieldbo.mission.amounts import amount
+from fieldbo.mission.catalogue import name_of
+from fieldbo.mission.files import write_whole
+from fieldbo.mission.load import load_mission
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.new.writer import four_digits
+from fieldbo.mission.toml import toml_text
+from fieldbo.mission.world_file import load_world
+from fieldbo.world.fields.table import TableField
+from fieldbo.world.world import World
+
+_QUANTILES: dict[Side, float] = {"above": 0.7, "below": 0.3}
+_STOPS = 40  # of the default battery, besides a few crossings
+_CROSSINGS = 5
+
+
+@dataclass(frozen=True)
+class LevelSetMission:
+    """What a new mission asks, and with which battery.
+
+    Parameters
+    ----------
+    threshold : float, optional
+        In the unit of the value; by default, a quantile of the readings.
+    side : {"above", "below"}
+    quantile : float, optional
+        Of the readings; by default 0.7, or 0.3 for the set below.
+    battery : str or float, optional
+        In the world's cost unit, or with a unit; by default, enough for 40 stops and a few crossings.
+    """
+
+    threshold: float | None = None
+    side: Side = "above"
+    quantile: float | None = None
+    battery: str | float | None = None
+
+    def threshold_of(self, values: ArrayLike) -> float:
+        """Return the threshold, given the readings (n,)."""
+        if self.threshold is not None:
+            return self.threshold
+        quantile = _QUANTILES[self.side] if self.quantile is None else self.quantile
+        if not 0 < quantile < 1:
+            raise InputError(f"quantile {quantile}", expected="a number between 0 and 1", where="--quantile")
+        if not np.size(values):
+            raise InputError(
+                "the threshold is missing, and there are no readings to take it from",
+                expected="--threshold NUMBER",
+                where="--threshold",
+            )
+        return four_digits(np.quantile(values, quantile))
+
+    def tables(self, name: str, threshold: float, battery: float, home: Any = None) -> dict[str, Any]:
+        """Return title, question, agent and policy of a mission about the quantity `name`."""
+        side = {} if self.side == "above" else {"side": self.side}
+        given = battery if self.battery is None else self.battery
+        return {
+            "title": f"Where is {name} at or {self.side} {threshold:g}?",
+            "question": {"kind": "level-set", "threshold": threshold, **side},
+            "agent": {"battery": given, **({} if home is None else {"home": home})},
+            "policy": {"kind": "truvar"},
+        }
+
+
+def make_mission(
+    name: str, world: str, asked: LevelSetMission, start: Any = None, folder: Path | None = None
+) -> tuple[Path, Mission]:
+    """Write ``missions/NAME.toml`` for a world, by default in the working directory.
+
+    Parameters
+    ----------
+    name, world : str
+    asked : LevelSetMission
+    start : optional
+        A place as mission files hold it; by default, the world's start. It is also the home.
+    folder : Path, optional
+
+    Returns
+    -------
+    file : Path
+    mission : Mission
+
+    Raises
+    ------
+    InputError
+        The mission exists, or does not fit the world. Nothing is written then.
+    """
+    name_of("mission", name)
+    file = (Path() if folder is None else folder) / "missions" / f"{name}.toml"
+    if file.exists():
+        raise InputError(
+            f"{file} exists", expected="a new name: nothing is overwritten", fix="choose another name"
+        )
+    loaded = load_world(world)
+    content = _content(loaded, asked, start)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{name}.toml")
+    try:
+        write_whole(part, toml_text(content).encode())
+        mission = load_mission(part)
+        part.replace(file)
+    except InputError as error:
+        raise InputError(error.problem, expected=error.expected, where="--world", fix=error.fix) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return file, mission
+
+
+def _content(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
+    """Return the content of a mission file for a world."""
+    table = world.field if isinstance(world.field, TableField) else None
+    if table is not None:
+        threshold = asked.threshold_of(table.readings.values)
+    else:
+        threshold = asked.threshold_of([] if world.live else world.truth(world.domain.sites))
+    if asked.battery is not None:
+        amount(asked.battery, world.cost_unit, "--battery")
+    home = start_of(world) if start is None else start
+    tables = asked.tables(world.quantity.name, threshold, _enough(world), home)
+    title, begin = tables.pop("title"), {} if start is None else {"start": start}
+    tables["agent"] = {**tables["agent"], **begin}
+    model = {} if table is None else {"model": model_of(table)}
+    return {"format": 1, "title": title, "world": world.name, "seed": 0, **tables, **model}
+
+
+def start_of(world: World) -> Any:
+    """Return the world's start as mission files hold it: in degrees if the world has a CRS."""
+    start = np.asarray(world.start)
+    if world.domain.georeference is None:
+        return start.tolist()
+    latitude, longitude = world.domain.georeference.degrees(start)[0].tolist()
+    return {"latitude": round(latitude, 7), "longitude": round(longitude, 7)}
+
+
+def _enough(world: World) -> float:
+    """Return a battery for a few crossings of the world and about forty samples."""
+    sites = world.domain.sites
+    travel = world.cost.travel(np.asarray(world.start), sites)
+    farthest = float(travel[np.isfinite(travel)].max(initial=0.0))
+    return four_digits(_CROSSINGS * 2.0 * farthest + _STOPS * float(world.cost.sampling_cost(sites).mean()))
+
+
+def model_of(field: TableField) -> dict[str, Any]:
+    """Return the table ``[model]`` that begins with the fit of a table."""
+    theta = np.exp(field.belief.kernel.theta)
+    return {
+        "kernel": "matern52",
+        "transform": field.scale.transform,
+        "length_scales": [four_digits(v) for v in theta[:-1]],
+        "variance": four_digits(theta[-1] * field.scale.scale**2),
+        "mean": four_digits(field.scale.to_user([0.0])[0]),
+    }

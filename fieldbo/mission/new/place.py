@@ -1,0 +1,309 @@
+"""A new world on the Earth: from a log in degrees, the outline of a lake, and zones to avoid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import shapely
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import (
+    WGS84,
+    Georeference,
+    check_degrees,
+    crs_of,
+    local_crs,
+    reprojected,
+)
+from fieldbo.domain.lattice import Pattern, lattice
+from fieldbo.domain.obstacles import Region
+from fieldbo.errors import InputError, counted
+from fieldbo.mission.new.layers import Layer, read_layer
+from fieldbo.mission.new.survey import outline_of
+from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
+
+NAMES = ("east", "north")
+
+_SITES = 1500  # of the default spacing
+_MOST_CORNERS = 400  # of an outline and its holes, beyond which it is simplified
+_FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
+_NEAR = 3.0  # spacings from the outline within which readings belong to the place
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Options of a place: its shape, its sites, and how a boat moves in it.
+
+    Parameters
+    ----------
+    outline : str, optional
+        Vector file of the area to survey; by default, an outline around the readings.
+    avoid : tuple of str
+        Vector files of zones to go around.
+    start : (float, float), optional
+        Latitude and longitude; by default, the first reading.
+    spacing : float, optional
+        Distance between sites, in metres; by default, one that gives about 1,500 sites.
+    pattern : {"square", "hexagonal"}
+    clearance : float
+        Distance to keep from the outline and from zones to avoid, in metres.
+    speed : float
+        In m/s.
+    stop_s : float
+        Seconds that a sample takes.
+    crs : str, optional
+        CRS of files that don't state theirs; if it is in metres, also that of the world.
+    """
+
+    outline: str | None = None
+    avoid: tuple[str, ...] = ()
+    start: tuple[float, float] | None = None
+    spacing: float | None = None
+    pattern: Pattern = "square"
+    clearance: float = 2.0
+    speed: float = 1.0
+    stop_s: float = 60.0
+    crs: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A place as fieldbo understands it, in metres.
+
+    Attributes
+    ----------
+    crs : str
+    outline : list of Shape
+    avoid : list of Shape
+    domain : Domain
+    start : (2,) array
+    notes : tuple of str
+        What was decided.
+    """
+
+    crs: str
+    outline: list[Shape]
+    avoid: list[Shape]
+    domain: Domain
+    start: Array
+    notes: tuple[str, ...]
+
+    @property
+    def georeference(self) -> Georeference:
+        """The world's georeference."""
+        georeference = self.domain.georeference
+        assert georeference is not None
+        return georeference
+
+    def domain_toml(self, extent: Extent) -> dict[str, Any]:
+        """Return the world's table ``[domain]``."""
+        return {
+            "kind": "lattice",
+            "crs": self.crs,
+            "outline": "outline.geojson",
+            **({"avoid": "avoid.geojson"} if self.avoid else {}),
+            "spacing": float(self.domain.spacing.min()),
+            "pattern": extent.pattern,
+            "clearance": extent.clearance,
+        }
+
+    def degrees_toml(self, point: Array) -> dict[str, float]:
+        """Return a point (2,) as a world file holds it, to about a centimetre."""
+        latitude, longitude = self.georeference.degrees(point)[0].tolist()
+        return {"latitude": round(latitude, 7), "longitude": round(longitude, 7)}
+
+    def write(self, folder: Path) -> None:
+        """Write outline and zones to a world's folder."""
+        write_shapes(folder / "outline.geojson", self.outline, self.crs)
+        if self.avoid:
+            write_shapes(folder / "avoid.geojson", self.avoid, self.crs)
+
+
+def place_of(extent: Extent, degrees: Array) -> Place:
+    """Return the place that options and readings describe.
+
+    Parameters
+    ----------
+    extent : Extent
+    degrees : (n, 2) array
+        Latitude and longitude of the readings; n may be 0 if there is an outline.
+
+    Raises
+    ------
+    InputError
+        A file or an option is wrong, or they do not fit each other.
+    """
+    given = None if extent.outline is None else read_layer(extent.outline, "--outline", extent.crs)
+    if given is None and len(degrees) < 3:
+        raise InputError(
+            "there is neither an outline nor a log",
+            expected="--outline FILE, --csv LOG, or both",
+            where="--outline",
+        )
+    crs = _crs(extent, given, degrees)
+    readings = reprojected(degrees[:, ::-1], WGS84, crs) if len(degrees) else np.empty((0, 2))
+    notes = [*given.notes] if given is not None else ["the outline is drawn around the readings"]
+    if given is None:
+        shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
+    else:
+        shapes = given.within(crs)
+        _check_together(shapes, readings, given, degrees)
+    area = as_outline(shapes)
+    spacing = extent.spacing or _round(math.sqrt(area.area / _SITES))
+    avoid, about = _zones(extent, crs, area)
+    notes += about
+    shapes, simpler = _simplified(shapes, spacing, inwards=True)
+    avoid, simpler_zones = _simplified(avoid, spacing, inwards=False)
+    notes += [*simpler, *simpler_zones]
+    try:
+        domain = lattice(
+            as_outline(shapes), spacing, extent.pattern, as_obstacles(avoid), extent.clearance, crs=crs
+        )
+    except InputError as error:
+        raise error.at("--spacing" if error.where == "domain.spacing" else "--outline") from None
+    start, about = _start(extent, domain, readings)
+    return Place(crs, shapes, avoid, domain, start, (*notes, *about))
+
+
+def _crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
+    """Return the world's CRS: that of the options if it is in metres, or the UTM zone."""
+    if extent.crs is not None and crs_of(extent.crs, "--crs").is_projected:
+        return extent.crs
+    around = degrees if given is None else given.corners[:, ::-1]
+    try:
+        return local_crs(*around.T)
+    except InputError as error:
+        raise error.at("--csv" if given is None else "--outline") from None
+
+
+def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees: Array) -> None:
+    """Raise an `InputError` if no reading lies near the outline: a CRS or an order must be wrong."""
+    area = as_outline(shapes)
+    if not len(readings):
+        return
+    reach = 0.1 * math.sqrt(area.area)
+    if shapely.dwithin(shapely.points(readings), area, reach).any():
+        return
+    far_km = float(shapely.distance(shapely.points(readings), area).min()) / 1000.0
+    outline = shapely.union_all([shape.area for shape in given.shapes])
+    swapped = shapely.transform(outline, lambda xy: xy[:, ::-1])
+    points = shapely.points(degrees[:, ::-1])
+    if shapely.intersects(points, outline.envelope.buffer(1e-3)).any():
+        swap = None
+    elif shapely.intersects(points, swapped.envelope.buffer(1e-3)).any():
+        swap = (
+            "latitude and longitude look swapped in one of the two: swap --lat and --lon, or correct the file"
+        )
+    else:
+        swap = "check that both are of the same place, and the CRS of the outline"
+    raise InputError(
+        f"no reading lies near the outline: the nearest is {far_km:,.1f} km away",
+        expected="a log and an outline of the same place",
+        where="--outline",
+        fix=swap,
+    )
+
+
+def _zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[str]]:
+    """Return the zones to avoid that reach into the area, and notes."""
+    zones: list[Shape] = []
+    notes: list[str] = []
+    for file in extent.avoid:
+        layer = read_layer(file, "--avoid", extent.crs)
+        notes += layer.notes
+        within = layer.within(crs)
+        stem = Path(file).name.split(".")[0]
+        named = [Shape(shape.name or stem, shape.area) for shape in within]
+        inside = [shape for shape in named if shapely.intersection(shape.area, area).area > 0]
+        if len(inside) < len(named):
+            notes.append(
+                f"{counted(len(named) - len(inside), 'zone')} of {Path(file).name} outside the outline "
+                "left out"
+            )
+        zones += inside
+    return zones, notes
+
+
+def _simplified(shapes: list[Shape], spacing: float, *, inwards: bool) -> tuple[list[Shape], list[str]]:
+    """Return shapes with fewer corners if they have many, never on the wrong side, and a note.
+
+    An outline only shrinks and a zone to avoid only grows.
+    """
+    before = sum(shapely.get_num_coordinates(shape.area) for shape in shapes)
+    if before <= _MOST_CORNERS:
+        return shapes, []
+    sign = -1.0 if inwards else 1.0
+    tolerance, simpler = _FINEST * spacing, shapes
+    while tolerance <= _COARSEST * spacing:
+        simpler = [Shape(s.name, _moved(s.area, sign * tolerance, tolerance)) for s in shapes]
+        simpler = [shape for shape in simpler if not shape.area.is_empty]
+        after = sum(shapely.get_num_coordinates(shape.area) for shape in simpler)
+        if after <= _MOST_CORNERS:
+            break
+        tolerance *= 1.5
+    after = sum(shapely.get_num_coordinates(shape.area) for shape in simpler)
+    what, side = ("outline", "inside") if inwards else ("zones to avoid", "outside")
+    tolerance = min(tolerance, _COARSEST * spacing)
+    note = f"the {what} simplified from {before:,} corners to {after:,}, at most {2 * tolerance:.1f} m {side}"
+    return simpler, [note]
+
+
+def _moved(area: Region, by: float, tolerance: float) -> Region:
+    """Return an area moved inwards or outwards by the tolerance of its simplification."""
+    moved = shapely.simplify(shapely.buffer(area, by, quad_segs=2), tolerance)
+    parts = [p for p in shapely.get_parts(moved) if isinstance(p, shapely.Polygon) and p.area > 0]
+    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+
+
+def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list[str]]:
+    """Return the start (2,), and a note if it is not the one that was asked for."""
+    georeference = domain.georeference
+    assert georeference is not None
+    if extent.start is None:
+        at = readings[0] if len(readings) else domain.sites[0]
+        if domain.contains(at[None])[0]:
+            return at, []
+        start = domain.sites[domain.nearest(at)]
+        latitude, longitude = georeference.degrees(start)[0]
+        return start, [
+            f"no --start: it is at {latitude:.6f}, {longitude:.6f}, the site nearest to the first reading"
+        ]
+    check_degrees(np.array([extent.start[0]]), np.array([extent.start[1]]), "--start")
+    start = georeference.metres(extent.start)[0]
+    if domain.contains(start[None])[0]:
+        return start, []
+    free = domain.region
+    assert free is not None
+    away = float(shapely.distance(shapely.Point(start), free))
+    swapped = georeference.metres(extent.start[::-1])[0] if abs(extent.start[1]) <= 90 else start
+    if shapely.distance(shapely.Point(swapped), free) < min(away, 1000.0):
+        fix = f"latitude comes first: --start {extent.start[1]:g},{extent.start[0]:g}"
+    else:
+        latitude, longitude = georeference.degrees(domain.sites[domain.nearest(start)])[0]
+        fix = f"the nearest site is --start {latitude:.6f},{longitude:.6f}"
+    zone = domain.obstacle_at(start)
+    where = "on land, or within the clearance of the shore" if zone is None else f"inside {zone.name!r}"
+    raise InputError(
+        f"the start {extent.start[0]:g}, {extent.start[1]:g} lies {where}, "
+        f"{away:,.0f} m from the water that a boat may use",
+        expected="a start in the water",
+        where="--start",
+        fix=fix,
+    )
+
+
+def _round(number: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, the nearest to a number.
+
+    Examples
+    --------
+    >>> _round(12.0), _round(4.9), _round(0.8)
+    (10.0, 5.0, 1.0)
+    """
+    power = 10.0 ** math.floor(math.log10(number))
+    return power * min((1, 2, 5, 10), key=lambda k: abs(math.log(k * power / number)))
