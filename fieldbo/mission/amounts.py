@@ -51,6 +51,7 @@ _MULTIPLES: tuple[dict[str, float], ...] = (
 _WORDS = {
     **{"sec": "s", "second": "s", "minute": "min", "mn": "min", "hour": "h", "hr": "h", "day": "d"},
     **{"joule": "j", "coulomb": "c", "meter": "m", "metre": "m", "kilometer": "km", "kilometre": "km"},
+    **{"knot": "kn", "kt": "kn", "kph": "km/h", "kmh": "km/h"},
 }
 """Other words for units, in lower case and in the singular."""
 

@@ -132,8 +132,8 @@ def _reader(option: str) -> Callable[..., Any]:
             if what == "layers":
                 return [tuple(row) for row in pyogrio.list_layers(source).tolist()]
             meta, _, geometries, fields = pyogrio.raw.read(source, layer=layer, force_2d=True)
-            return meta, shapely.from_wkb(geometries), fields
-        except pyogrio.errors.DataSourceError as error:
+            return meta, shapely.from_wkb([] if geometries is None else geometries), fields
+        except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
             reason = str(error).replace(source, os.path.basename(source)).split(";")[0]  # noqa: PTH119
             raise InputError(f"the file can't be read: {reason}", expected=_FORMATS, where=option) from None
 

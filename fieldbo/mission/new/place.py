@@ -32,7 +32,7 @@ NAMES = ("east", "north")
 _SITES = 1500  # of the default spacing
 _MOST_CORNERS = 400  # of an outline and its holes, beyond which it is simplified
 _FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
-_NEAR = 3.0  # spacings from the outline within which readings belong to the place
+_FEWEST_SITES = 10
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,13 @@ def place_of(extent: Extent, degrees: Array) -> Place:
         )
     except InputError as error:
         raise error.at("--spacing" if error.where == "domain.spacing" else "--outline") from None
+    if domain.size < _FEWEST_SITES:
+        raise InputError(
+            f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}",
+            expected=f"at least {_FEWEST_SITES} sites",
+            where="--spacing",
+            fix=f"use a spacing of {_round(math.sqrt(area.area / _SITES)):g} m",
+        )
     start, about = _start(extent, domain, readings)
     return Place(crs, shapes, avoid, domain, start, (*notes, *about))
 

@@ -39,7 +39,7 @@ def template(kind: str, domain: Domain, title: str = "") -> str:
     link = LINKS.get(kind)
     parts = [
         f"format = 1\ntitle = {json.dumps(title)}",
-        _table("link", "how to reach the robot", link, f'kind = "{kind}"'),
+        _table("link", "how to reach the robot", link, f'kind = "{kind}"', **_altitude(link, domain)),
         *_frame(domain),
         _table("watch", "how long to wait for the robot", Watch),
         _table("battery", "how to interpret its battery reports", Battery),
@@ -49,7 +49,12 @@ def template(kind: str, domain: Domain, title: str = "") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(name: str, purpose: str, settings: type, *first: str, **instead: float) -> str:
+def _altitude(link: type, domain: Domain) -> dict[str, str]:
+    """Return what altitudes count from in a world with a CRS, which knows no heights: the home's."""
+    return {"altitude": "relative"} if domain.crs is not None and hasattr(link, "altitude") else {}
+
+
+def _table(name: str, purpose: str, settings: type, *first: str, **instead: float | str) -> str:
     """Return a table of settings, each below its description: at its default, or at a value of `instead`."""
     descriptions = _descriptions(settings)
     lines = [f"[{name}]   # {purpose}", *first]

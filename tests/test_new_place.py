@@ -1,0 +1,335 @@
+"""New worlds on the Earth: from a log in degrees, an outline and zones to avoid."""
+
+import gzip
+import json
+
+import numpy as np
+import pyogrio
+import pytest
+import shapely
+from lakes import (
+    ISLAND,
+    LAKE,
+    MIDDLE,
+    START,
+    SWIMMERS,
+    TO_DEGREES,
+    UTM,
+    at,
+    degrees,
+    geojson,
+    log_rows,
+    write_lake,
+)
+from pyproj import Transformer
+from typer.testing import CliRunner
+
+import fieldbo
+from fieldbo.belief.question import LevelSet
+from fieldbo.cli import app
+
+MEUSE_CRS = "EPSG:28992"
+NORTH = np.array([0.0, 3.0])
+
+
+@pytest.fixture
+def at_lake(tmp_path, monkeypatch):
+    write_lake(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def new_world(*options, name="kessel", csv="sonde.csv", columns=("--lat", "lat", "--lon", "lon")):
+    given = ["new", "world", name, "--csv", csv, *columns, "--value", "chl", *options]
+    return CliRunner().invoke(app, given, catch_exceptions=True)
+
+
+PLACE = (
+    *("--outline", "lake.geojson", "--avoid", "swimmers.geojson", "--start", f"{START[0]},{START[1]}"),
+    *("--speed", "2 m/s", "--stop", "30 s", "--spacing", "20 m", "--threshold", "11", "--battery", "20 min"),
+)
+
+
+def error_of(result):
+    assert result.exit_code != 0, result.output
+    return str(result.exception) if isinstance(result.exception, fieldbo.FieldboError) else result.output
+
+
+def test_a_log_an_outline_and_a_zone_become_a_world_and_a_mission(at_lake):
+    result = new_world(*PLACE)
+    assert result.exit_code == 0, result.output
+    assert "WGS 84 / UTM zone 32N (EPSG:32632)" in result.output
+    world = fieldbo.load_world("kessel")
+    domain = world.domain
+    assert domain.crs == UTM
+    assert domain.spacing.tolist() == [20.0, 20.0]
+    water = LAKE.difference(SWIMMERS)
+    assert all(shapely.buffer(water, -1.9).covers(shapely.points(domain.sites)))
+    assert domain.region.area == pytest.approx(shapely.buffer(water, -2.0, join_style="mitre").area, rel=1e-3)
+    assert not domain.contains(shapely.get_coordinates(ISLAND.centroid))[0]
+    assert [obstacle.name for obstacle in domain.solid] == ["swimmers"]
+    latitude_longitude = domain.georeference.degrees(world.start)[0]
+    assert latitude_longitude == pytest.approx(START, abs=1e-7)
+    assert world.cost.to(world.start, world.start[None]) == pytest.approx([30.0])
+    assert world.cost.travel(world.start, world.start[None] + [10.0, 0.0]) == pytest.approx([5.0])
+    mission = fieldbo.load_mission("kessel")
+    assert mission.question == LevelSet(11.0)
+    assert mission.vehicles[0].battery == 1200.0
+    assert mission.vehicles[0].home == pytest.approx(world.start)
+    assert (at_lake / "kessel.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_mission_of_a_new_place_never_leaves_the_water(at_lake):
+    new_world(*PLACE)
+    mission = fieldbo.load_mission("kessel")
+    result = fieldbo.run(mission)
+    water = shapely.buffer(LAKE.difference(SWIMMERS), 1e-6)
+    assert len(result.path) > 10
+    assert water.covers(shapely.LineString(result.path))
+    assert result.f1 > 0.7
+
+
+def test_the_readings_of_a_new_place_keep_their_degrees_and_metres(at_lake):
+    new_world(*PLACE)
+    table = np.genfromtxt(at_lake / "worlds" / "kessel" / "readings.csv", delimiter=",", names=True)
+    rows = np.array(log_rows())
+    assert np.abs(table["latitude"] - rows[:, 0]).max() < 1e-7
+    east, north = Transformer.from_crs("EPSG:4326", UTM, always_xy=True).transform(rows[:, 1], rows[:, 0])
+    assert np.hypot(table["east"] - east, table["north"] - north).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("driver", "suffix"),
+    [
+        ("ESRI Shapefile", ".shp"),
+        ("GPKG", ".gpkg"),
+        ("KML", ".kml"),
+        ("GeoJSON", ".geojson"),
+        ("FlatGeobuf", ".fgb"),
+    ],
+)
+def test_every_vector_format_gives_the_same_world(at_lake, driver, suffix):
+    file = f"shore.{suffix}"
+    pyogrio.raw.write(
+        file,
+        shapely.to_wkb(np.array([degrees(LAKE)])),
+        [np.array(["lake"], dtype=object)],
+        ["name"],
+        geometry_type="Polygon",
+        crs="EPSG:4326",
+        driver=driver,
+    )
+    assert new_world(*PLACE[2:], "--outline", file).exit_code == 0
+    assert new_world(*PLACE, name="other").exit_code == 0
+    one, other = (fieldbo.load_world(name).domain for name in ("kessel", "other"))
+    assert np.abs(one.sites - other.sites).max() < 1e-3
+    assert shapely.hausdorff_distance(one.region, other.region) < 1e-3
+
+
+def test_an_outline_in_another_crs_or_gzipped_gives_the_same_world(at_lake):
+    to_rd = Transformer.from_crs(UTM, "EPSG:3857", always_xy=True)
+    mercator = shapely.transform(LAKE, lambda xy: np.column_stack(to_rd.transform(*xy.T)))
+    wkb, names = shapely.to_wkb(np.array([mercator])), [np.array(["lake"], dtype=object)]
+    pyogrio.raw.write("web.gpkg", wkb, names, ["name"], geometry_type="Polygon", crs="EPSG:3857")
+    with gzip.open("lake.geojson.gz", "wt") as file:
+        file.write(geojson(degrees(LAKE)))
+    worlds = []
+    for name, outline in (("a", "lake.geojson"), ("b", "web.gpkg"), ("c", "lake.geojson.gz")):
+        result = new_world(*PLACE[2:], "--outline", outline, name=name)
+        assert result.exit_code == 0, result.output
+        worlds.append(fieldbo.load_world(name).domain)
+    for domain in worlds[1:]:
+        assert shapely.hausdorff_distance(domain.region, worlds[0].region) < 0.01
+
+
+def test_a_gpx_track_around_the_lake_is_an_outline(at_lake):
+    ring = shapely.LineString(degrees(LAKE).exterior.coords)
+    wkb, names = shapely.to_wkb(np.array([ring])), [np.array(["walk"], dtype=object)]
+    pyogrio.raw.write(
+        "walk.gpx", wkb, names, ["name"], geometry_type="LineString", crs="EPSG:4326", driver="GPX"
+    )
+    result = new_world(*PLACE[2:], "--outline", "walk.gpx")
+    assert result.exit_code == 0, result.output
+    assert "closed line 1 is taken as an area" in result.output
+    assert fieldbo.load_world("kessel").domain.contains(np.array(ISLAND.centroid.coords))[0]
+
+
+def test_a_hexagonal_lattice_has_neighbours_at_its_spacing(at_lake):
+    assert new_world(*PLACE, "--pattern", "hexagonal").exit_code == 0
+    domain = fieldbo.load_world("kessel").domain
+    assert domain.shape is None
+    gaps = np.linalg.norm(domain.sites[:, None] - domain.sites[None], axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    assert gaps.min() == pytest.approx(20.0, abs=1e-6)
+    assert np.median(gaps.min(axis=1)) == pytest.approx(20.0, abs=1e-6)
+    assert fieldbo.run(fieldbo.load_mission("kessel")).f1 > 0.6
+
+
+def test_without_an_outline_there_is_one_around_the_readings(at_lake):
+    result = new_world("--spacing", "20 m")
+    assert result.exit_code == 0, result.output
+    assert "the outline is drawn around the readings" in result.output
+    sites = fieldbo.load_world("kessel").domain.sites
+    assert np.abs(sites - MIDDLE).max() < 250.0
+
+
+def test_positions_in_a_projected_crs_keep_it(at_lake):
+    to_rd = Transformer.from_crs("EPSG:4326", MEUSE_CRS, always_xy=True)
+    rows = [(*to_rd.transform(5.72 + lon - 8.5, 50.96 + lat - 47.3), value) for lat, lon, value in log_rows()]
+    lines = [f"{x:.2f},{y:.2f},{value:.3f}" for x, y, value in rows]
+    (at_lake / "rd.csv").write_text("\n".join(["x,y,chl", *lines]))
+    result = new_world("--crs", MEUSE_CRS, csv="rd.csv", columns=("--x", "x", "--y", "y"))
+    assert result.exit_code == 0, result.output
+    assert "Amersfoort / RD New (EPSG:28992)" in result.output
+    domain = fieldbo.load_world("kessel").domain
+    assert domain.crs == MEUSE_CRS
+    assert np.abs(domain.sites.mean(axis=0) - np.mean([row[:2] for row in rows], axis=0)).max() < 60.0
+
+
+def test_an_outline_with_many_corners_is_simplified_to_the_safe_side(at_lake):
+    angles = np.linspace(0, 2 * np.pi, 5000, endpoint=False)
+    radius = 170 + 8 * np.sin(40 * angles)
+    wavy = shapely.Polygon(MIDDLE + np.column_stack([radius * np.cos(angles), radius * np.sin(angles)]))
+    (at_lake / "wavy.geojson").write_text(geojson(degrees(wavy)))
+    result = new_world("--outline", "wavy.geojson", "--spacing", "20 m", "--start", f"{START[0]},{START[1]}")
+    assert result.exit_code == 0, result.output
+    assert "simplified from 5,001 corners to" in result.output
+    domain = fieldbo.load_world("kessel").domain
+    assert shapely.get_num_coordinates(domain.outline) <= 400
+    assert shapely.buffer(wavy, 0.01).covers(domain.outline)
+    assert domain.outline.area > 0.9 * wavy.area
+
+
+def test_a_further_mission_starts_and_ends_where_it_is_told(at_lake):
+    new_world(*PLACE)
+    options = ["--world", "kessel", "--threshold", "8", "--side", "below", "--battery", "0.5 h"]
+    result = CliRunner().invoke(app, ["new", "mission", "clear", *options, "--start", "47.3072,8.5095"])
+    assert result.exit_code == 0, result.output
+    mission = fieldbo.load_mission("clear")
+    assert mission.question == LevelSet(8.0, side="below")
+    assert mission.vehicles[0].battery == 1800.0
+    assert mission.vehicles[0].home == pytest.approx(mission.vehicles[0].start)
+    assert mission.world.domain.georeference.degrees(mission.vehicles[0].start)[0] == pytest.approx(
+        [47.3072, 8.5095]
+    )
+    again = CliRunner().invoke(app, ["new", "mission", "clear", *options])
+    assert "missions/clear.toml exists" in error_of(again)
+
+
+def without_crs(folder):
+    pyogrio.raw.write(
+        folder / "bare.shp",
+        shapely.to_wkb(np.array([LAKE])),
+        [np.array(["x"], dtype=object)],
+        ["name"],
+        geometry_type="Polygon",
+        crs=UTM,
+    )
+    (folder / "bare.prj").unlink()
+
+
+BAD = [
+    (["--outline", "bare.shp"], ["bare.shp does not say its coordinate reference system", "--crs EPSG:4326"]),
+    (
+        ["--outline", "bare.shp", "--crs", "EPSG:4326"],
+        ["bare.shp is in degrees", "its coordinates reach 5,2"],
+    ),
+    (["--outline", "bare.shp", "--crs", "EPSG:99"], ["'EPSG:99' is not a coordinate reference system"]),
+    (["--outline", "line.geojson"], ["line.geojson holds no areas, only LineString", "Lines to polygons"]),
+    (["--outline", "bow.geojson"], ["is not valid: Self-intersection", "Fix geometries"]),
+    (["--outline", "swapped.geojson"], ["no reading lies near the outline", "swap --lat and --lon"]),
+    (["--outline", "far.geojson"], ["no reading lies near the outline", "km away", "check that both are"]),
+    (["--outline", "pacific.geojson"], ["the longitudes run from -179", "antimeridian"]),
+    (["--outline", "none.geojson"], ["there is no file none.geojson"]),
+    (["--outline", "sonde.csv"], ["sonde.csv holds no areas"]),
+    (["--avoid", "lake.geojson"], ["obstacles cover the whole domain"]),
+    (["--start", "8.51051,47.30657"], ["latitude comes first: --start 47.3066,8.51051"]),
+    (["--start", "47.3072,8.5200"], ["lies on land", "the nearest site is --start 47.30"]),
+    (["--start", "47.30732,8.50845"], ["lies inside 'swimmers'"]),
+    (["--start", "47,3072,8,51"], ["--start 47,3072,8,51", "2 numbers with decimal points"]),
+    (["--start", "here"], ["--start here"]),
+    (["--spacing", "0.1 m"], ["gives about", "sites", "use a spacing of"]),
+    (["--spacing", "500 m"], ["leaves 1 site", "use a spacing of 10 m"]),
+    (["--spacing", "10 s"], ["is in s", "an amount in m"]),
+    (["--speed", "-1"], ["speed", "above 0"]),
+    (["--speed", "2 knots"], ["did you mean kn?"]),
+    (["--clearance", "400 m"], ["a clearance of 400 leaves nothing of the outline"]),
+    (["--battery", "1 V"], ["is in V"]),
+    (["--axis", "lat"], ["--axis does not apply without --cell"]),
+    (["--x", "lat"], ["the columns of the positions are not given as a pair"]),
+]
+
+
+@pytest.mark.parametrize(("options", "parts"), BAD, ids=[" ".join(options) for options, _ in BAD])
+def test_a_wrong_place_is_rejected_before_anything_is_written(at_lake, options, parts):
+    without_crs(at_lake)
+    lake = degrees(LAKE)
+    (at_lake / "line.geojson").write_text(geojson(shapely.LineString(list(lake.exterior.coords)[:4])))
+    bow = shapely.Polygon([(8.509, 47.306), (8.511, 47.308), (8.511, 47.306), (8.509, 47.308)])
+    (at_lake / "bow.geojson").write_text(geojson(bow))
+    (at_lake / "swapped.geojson").write_text(geojson(shapely.transform(lake, lambda xy: xy[:, ::-1])))
+    (at_lake / "far.geojson").write_text(geojson(shapely.transform(lake, lambda xy: xy + NORTH)))
+    (at_lake / "pacific.geojson").write_text(geojson(shapely.box(-179.9, 10.0, 179.9, 10.1)))
+    result = new_world(*PLACE, *options)
+    message = error_of(result)
+    for part in parts:
+        assert part in message
+    assert not (at_lake / "worlds").exists()
+    assert not (at_lake / "missions").exists()
+
+
+BAD_LOGS = [
+    ("lat,lon,chl\n47.3066,8.5105,\n", ["line 2", "chl"]),
+    ("lat;lon;chl\n" + "\n".join(["47,3066;8,5105;3,2"] * 8), ["47,3066"]),
+]
+
+
+def test_columns_in_degrees_without_lat_and_lon_are_recognised(at_lake):
+    message = error_of(new_world(columns=("--x", "lon", "--y", "lat")))
+    assert "--lat lat --lon lon" in message
+
+
+def test_the_geojson_of_a_world_can_be_edited_in_a_gis(at_lake):
+    new_world(*PLACE)
+    file = at_lake / "worlds" / "kessel" / "avoid.geojson"
+    content = json.loads(file.read_text())
+    more = degrees(shapely.box(*at(100, 0), *at(140, 40)))
+    content["features"].append(
+        {"type": "Feature", "properties": {}, "geometry": json.loads(shapely.to_geojson(more))}
+    )
+    before = fieldbo.load_world("kessel").domain.size
+    file.write_text(json.dumps(content))
+    domain = fieldbo.load_world("kessel").domain
+    assert domain.size < before
+    assert [obstacle.name for obstacle in domain.solid] == ["swimmers", "zone 1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("{", "outline.geojson is not a GeoJSON file"),
+        ('{"type": "FeatureCollection", "features": []}', "outline.geojson is not a GeoJSON file"),
+        (geojson(shapely.Point(8.5, 47.3)), "the feature is a Point"),
+        (geojson(degrees(LAKE)).replace("8.5", "485"), "latitudes from"),
+    ],
+)
+def test_a_broken_outline_in_a_world_is_named(at_lake, text, part):
+    new_world(*PLACE)
+    (at_lake / "worlds" / "kessel" / "outline.geojson").write_text(text)
+    with pytest.raises(fieldbo.InputError, match=part):
+        fieldbo.load_world("kessel")
+
+
+def test_a_world_cannot_name_an_outline_outside_its_folder(at_lake):
+    new_world(*PLACE)
+    file = at_lake / "worlds" / "kessel" / "world.toml"
+    file.write_text(file.read_text().replace('"outline.geojson"', '"../../lake.geojson"'))
+    with pytest.raises(fieldbo.InputError, match="lies outside the folder"):
+        fieldbo.load_world("kessel")
+
+
+def test_positions_survive_the_way_to_degrees_and_back():
+    longitude, latitude = TO_DEGREES.transform(*MIDDLE)
+    georeference = fieldbo.domain.georeference.Georeference(UTM)
+    assert georeference.degrees(MIDDLE)[0] == pytest.approx([latitude, longitude], abs=1e-12)
+    assert georeference.metres(georeference.degrees(MIDDLE))[0] == pytest.approx(MIDDLE, abs=1e-6)
