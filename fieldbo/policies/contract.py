@@ -54,8 +54,9 @@ class State:
     have one row per site, in the order of ``domain.sites`` (N, d). The state's functions and methods are
     pure; only `rng` advances as you draw from it. Never change an array in place: work on a copy.
 
-    *Model units* are standardised values in which larger is better, even if the mission minimises; `scale`
-    converts to and from the user's unit. Costs are in the world's cost unit, times in seconds.
+    *Model units* are standardised values in which larger is better, even if the mission minimises or maps a
+    set below its threshold; `scale` converts to and from the user's unit. Costs are in the world's cost unit,
+    times in seconds.
 
     Attributes
     ----------
@@ -64,8 +65,8 @@ class State:
     question : Question
         A `LevelSet`, `ShareOfMaximum` or `Optimum`, in the user's unit.
     threshold : float
-        The question's threshold, in model units. For a share of the maximum, that share of the highest
-        posterior mean; NaN for an optimum.
+        The question's threshold, in model units, where a level set always lies above it. For a share of the
+        maximum, that share of the highest posterior mean; NaN for an optimum.
     surface : Surface
         The belief over the sites, in model units: ``surface.mean``, ``surface.sd``, ``surface.variance``
         (N,). During `suggest` the variances count pending queries as read.

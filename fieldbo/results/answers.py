@@ -154,15 +154,15 @@ class LevelSetAnswer(_Answer):
             Cost and F1 after each step.
         """
         question, expected, area = self.mission.question, self.confidence, self.confidence.share
-        domain = self.mission.world.domain
+        domain, side = self.mission.world.domain, self.side
         whole = domain.size * domain.cell_size
         scores = self.scores()
         share = {"threshold_of_maximum": question.share} if isinstance(question, ShareOfMaximum) else {}
         truth = self.truth
         return {
             "threshold": self.user_threshold,
-            "side": self.side,
             **share,
+            **({"side": side} if side == "below" else {}),  # without it, as in all older summaries, above
             "threshold_true": None if truth is None else truth.threshold,
             **{name: scores.get(name) for name in ("f1", "precision", "recall")},
             "expected_f1": expected.f1.value,
@@ -170,9 +170,9 @@ class LevelSetAnswer(_Answer):
             "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
             "unclassified": scores["unclassified"],
             "coverage90": _known(scores["coverage90"]),
-            f"area_{self.side}": whole * area.value,
-            f"area_{self.side}_interval90": [whole * end for end in ends(area)],
-            f"area_{self.side}_true": None if truth is None else whole * float(np.mean(truth.inside)),
+            f"area_{side}": whole * area.value,
+            f"area_{side}_interval90": [whole * end for end in ends(area)],
+            f"area_{side}_true": None if truth is None else whole * float(np.mean(truth.inside)),
             "area_unit": domain.cell_unit,
         }
 

@@ -79,7 +79,7 @@ def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str,
     scored = "" if numbers["f1"] is None else f"{numbers['f1']:.3f} against the truth; "
     expected = f"{numbers['expected_f1']:.3f} {interval(numbers['expected_f1_interval90'], '.3f')}"
     yield "F1", f"{scored}model expects {expected}"
-    side = numbers["side"]
+    side = numbers.get("side", "above")
     low, high = map(_area, numbers[f"area_{side}_interval90"])
     area = f"{_area(numbers[f'area_{side}'])} {numbers['area_unit']}".rstrip() + f" ({low} to {high})"
     share = numbers.get("threshold_of_maximum")

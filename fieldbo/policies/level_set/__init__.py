@@ -1,1 +1,1 @@
-"""Where does the field exceed a threshold? TruVaR and its rivals."""
+"""Where is the field above or below a threshold? TruVaR and its rivals."""

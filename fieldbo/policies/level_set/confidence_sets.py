@@ -2,7 +2,7 @@
 
 ===========  ==========================================================================
 ``M``        sites in question: not yet classified, or potential maximisers
-``H, L``     sites above and below the threshold; for an optimum, L holds the sites ruled out
+``H, L``     sites inside and outside the level set; for an optimum, L holds the sites ruled out
 ``u, l``     upper and lower confidence bounds, ``mu +- sqrt(beta) s``
 ``i``        epoch; ``t`` counts readings from 1
 ``beta``     ``a log(|D| t_i^2)``, t_i the first step of the epoch
