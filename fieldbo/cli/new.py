@@ -218,9 +218,22 @@ def _report(made: NewWorld, rows: str) -> list[str]:
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
         f"of the {rows}",
+        *_validation(made, unit),
         f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
         *costs,
         f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
         f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
         f"next: fieldbo run {world.name}",
     ]
+
+
+def _validation(made: NewWorld, unit: str) -> list[str]:
+    """Return how well lines or blocks are predicted that are left out, and which error to trust, as lines."""
+    validation = made.validation
+    if validation is None:
+        return []
+    lines = [
+        f"  {validation.kind + 's':<9} {validation.result(unit)}",
+        f"  trust     {validation.advice(unit)}",
+    ]
+    return [*lines, *([f"  warning   {validation.warning}"] if validation.warning else [])]
