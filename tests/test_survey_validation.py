@@ -139,7 +139,7 @@ def test_blocks_are_as_wide_as_the_gaps_of_the_map():
     spread = 10 * rng.random((120, 2))
     centres = np.stack(np.meshgrid([1.5, 5, 8.5], [1.5, 5, 8.5]), axis=-1).reshape(-1, 2)
     clustered = np.repeat(centres, 12, axis=0) + 0.1 * rng.standard_normal((108, 2))
-    assert len(set(blocks_of(clustered, places))) < 16, "about one for each of the nine clusters"
+    assert len(set(blocks_of(clustered, places))) <= 18, "one or two for each of the nine clusters"
     assert len(set(blocks_of(spread, places))) > 20, "no gaps, so blocks are small"
 
 
@@ -214,14 +214,14 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
     [
         (
             scored(0.42),
-            "neither error alone; expect an error of about 0.1 m over the map, less close to readings, and up "
-            "to 0.42 m in the widest gaps",
+            "neither error alone; expect an error of about 0.1 m over the map, less close to readings, and "
+            "up to 0.42 m in the widest gaps",
         ),
         (scored(0.025), "both errors agree; expect an error of about 0.1 m over the map"),
         (
             scored(1.2, expected=144.4),
-            "neither error alone; expect an error of about 140 m over the map, less close to readings, and up "
-            "to 1.2 m (no better than the readings' mean) in the widest gaps",
+            "neither error alone; expect an error of about 140 m over the map, less close to readings, and "
+            "up to 1.2 m (no better than the readings' mean) in the widest gaps",
         ),
         (
             scored(0.4, "block", inflation=1.5),
