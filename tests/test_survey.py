@@ -250,3 +250,13 @@ def test_a_survey_along_lines_is_judged_by_lines_left_out(said):
     assert f"Leave-one-out error {single:.4g} degC" in readme
     assert f"With 6 lines, each left out whole: error {by_line:.4g} degC" in readme
     assert f"In short: {advice}." in readme
+
+
+def test_without_a_value_the_columns_are_listed_to_choose_from(command):
+    transect()
+    code, out, err = command("new", "world", "lake", "--csv", "s.csv", "--x", "along", "--y", "depth")
+    assert code == 2
+    assert re.search(r"chl +value +42 +0 +\d\.\d+ +\d\.\d+", out)
+    assert re.search(r"oxygen +value +41 +1 ", out)
+    assert "choose one with --value COL" in err
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]

@@ -56,7 +56,9 @@ def world(
     csv: Annotated[
         Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
     ],
-    value: Annotated[str, typer.Option(help="Column that holds the value.")],
+    value: Annotated[
+        str | None, typer.Option(help="Column that holds the value. Leave it out to see the columns.")
+    ] = None,
     x: Annotated[str | None, typer.Option(help="Column that holds the first coordinate, in metres.")] = None,
     y: Annotated[
         str | None,
@@ -122,6 +124,13 @@ def world(
     """
     from fieldbo.errors import InputError
 
+    if value is None:
+        from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
+        from fieldbo.world.logs.log import read_log
+
+        log = read_log(csv)
+        typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
+        raise no_value_chosen(log)
     of_survey: dict[str, object] = {"x": x, "y": y, "channel": channel, "quantile": quantile}
     of_survey |= {"threshold": threshold}
     of_cell: dict[str, object] = {"axis": axis, "module": module, "control-set": control_set}

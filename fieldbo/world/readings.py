@@ -10,10 +10,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.logs.text import read_text
+from fieldbo.world.logs.text import LEAST_READINGS, read_text
 from fieldbo.world.logs.units import Row
-
-LEAST_READINGS = 5
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ count by how much the field changes over them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,20 @@ _PER_BLOCK = 4
 _MOST_FOR_BLOCKS = 3000  # distances between all pairs: 72 MB
 
 
-class Groups(NamedTuple):
-    """Readings to leave out together: the group's number for each of n sites, and what a group is."""
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Readings to leave out together.
+
+    Attributes
+    ----------
+    labels : (n,) int array
+        The number of each site's group.
+    kind : {"line", "block"}
+        What a group is.
+    """
 
     labels: Labels
     kind: str
-    """``"line"`` or ``"block"``."""
 
     @property
     def count(self) -> int:
@@ -113,7 +121,7 @@ def lines_of(sites: Array) -> Labels | None:
 
 def _is_track(sites: Array, steps: Array) -> bool:
     """Return whether readings follow each other."""
-    nearest = cKDTree(sites).query(sites, 2)[0][:, 1]
+    nearest: Array = np.asarray(cKDTree(sites).query(sites, 2)[0])[:, 1]
     beside = np.minimum(np.append(np.inf, steps), np.append(steps, np.inf)) <= 1.5 * nearest
     straight = _angles(sites, 1) <= _SHARP
     return bool(max(np.mean(beside), np.mean(straight)) >= _TRACK)

@@ -15,8 +15,8 @@ from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
-from fieldbo.world.fields.table import Validation
 from fieldbo.world.readings import Readings, read_readings
+from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
 _SITES = 2500

@@ -24,8 +24,9 @@ from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import toml_text
-from fieldbo.world.fields.table import TableField, Validation, fit_table
+from fieldbo.world.fields.table import TableField, fit_table
 from fieldbo.world.readings import Readings
+from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError
 from fieldbo.world.logs.log import Log
 
@@ -21,7 +21,7 @@ _TEXT = re.compile(
     r"""(?P<before>[NSEW])?\s*(?P<sign>[-+−])?\s*(?P<degrees>\d+(\.\d*)?)\s*
     ((?P<mark>[°ºd:\s])\s*(?P<minutes>\d+(\.\d*)?)\s*
     (['′’:m\s]\s*(?P<seconds>\d+(\.\d*)?)?)?)?
-    \s*[°º"″”'′’s]{0,2}\s*(?P<after>[NSEW])?""",
+    \s*[°º"″”'′’]{0,2}\s*(?P<after>[NSEW])?""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -163,11 +163,12 @@ def swapped(lat: Array, lon: Array, bounds: Bounds | None = None) -> str | None:
     return None
 
 
-def _within(lat: Array, lon: Array, bounds: Bounds) -> Array:
+def _within(lat: Array, lon: Array, bounds: Bounds) -> Mask:
     west, south, east, north = bounds
     pad_x, pad_y = 0.1 * (east - west), 0.1 * (north - south)
     across = (lon - west + pad_x) % 360.0 <= (east - west) % 360.0 + 2 * pad_x
-    return across & (lat >= south - pad_y) & (lat <= north + pad_y)
+    inside: Mask = across & (lat >= south - pad_y) & (lat <= north + pad_y)
+    return inside
 
 
 def unwrapped(lon: Array) -> tuple[Array, list[str]]:

@@ -62,16 +62,16 @@ class Pooled:
     def noise_sd(self) -> Array | None:
         """Standard error (n,) of each value; None if the log says nothing of noise."""
         if self.known_variances is not None:
-            return np.sqrt(self.known_variances)
+            return np.asarray(np.sqrt(self.known_variances))
         repeats = int((self.counts - 1).sum())
-        return np.sqrt(self.squares.sum() / repeats / self.counts) if repeats else None
+        return np.asarray(np.sqrt(self.squares.sum() / repeats / self.counts)) if repeats else None
 
     def by(self, groups: NDArray[np.int64]) -> Pooled:
         """Return the rows pooled by the number of their group (n,), in order of first rows."""
         _, first, which = np.unique(groups, return_index=True, return_inverse=True)
         which = np.argsort(np.argsort(first))[which.reshape(-1)]
         first = np.sort(first)
-        counts = np.bincount(which, self.counts)
+        counts: NDArray[np.int64] = np.bincount(which, self.counts).astype(np.int64)
         columns = {name: _means(column, self.counts, which) for name, column in self.columns.items()}
         off = self.columns["value"] - columns["value"][which]
         known = self.known_variances
@@ -79,8 +79,8 @@ class Pooled:
             columns,
             np.column_stack([_means(axis, self.counts, which) for axis in self.metres.T]),
             None if known is None else np.bincount(which, self.counts**2 * known) / counts**2,
-            np.bincount(which, self.squares + self.counts * off**2),
-            counts.astype(np.int64),
+            np.asarray(np.bincount(which, self.squares + self.counts * off**2), dtype=float),
+            counts,
             self.lines[first],
         )
 
@@ -91,7 +91,8 @@ def _means(column: Array, counts: NDArray[np.int64], which: NDArray[np.int64]) -
     weights = np.where(known, counts, 0)
     total = np.bincount(which, weights)
     sums = np.bincount(which, weights * np.where(known, column, 0.0))
-    return np.divide(sums, total, out=np.full(len(total), np.nan), where=total > 0)
+    means: Array = np.divide(sums, total, out=np.full(len(total), np.nan), where=total > 0)
+    return means
 
 
 def local_metres(lat: Array, lon: Array) -> Array:
@@ -99,7 +100,7 @@ def local_metres(lat: Array, lon: Array) -> Array:
     middle = np.radians(0.5 * (lat.min() + lat.max()))
     east = np.radians(lon - 0.5 * (lon.min() + lon.max())) * np.cos(middle)
     north = np.radians(lat - 0.5 * (lat.min() + lat.max()))
-    return _RADIUS_M * np.column_stack([east, north])
+    return np.asarray(_RADIUS_M * np.column_stack([east, north]))
 
 
 def thinned(rows: Pooled, spacing_m: float | None) -> tuple[Pooled, float, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,69 +118,48 @@ def survey_from_log(
         A column is missing or holds something else, positions are impossible, values are limits of detection,
         or fewer than five readings are left.
     """
+    log = replace(log, missing=(*log.missing, *missing))
     lat, lon, value = log.column(lat, "--lat"), log.column(lon, "--lon"), log.column(value, "--value")
-    channels = [log.column(each, "--channel") for each in channels]
     y, x = degrees_of(log, lat, "latitude"), degrees_of(log, lon, "longitude")
-    values = _numbers(log, value, missing)
-    others = {each: _numbers(log, each, missing) for each in channels}
-    depths = None if depth is None else _numbers(log, log.column(depth, "--depth"), missing)
-    noise = None if noise_sd is None else _numbers(log, log.column(noise_sd, "--noise"), missing)
-    times, notes = _times(log, time)
-    notes = [*log.notes, *notes]
+    columns = {"lat": y, "lon": x, "value": _numbers(log, value)}
+    if depth is not None:
+        columns["depth"] = _numbers(log, log.column(depth, "--depth"))
+    columns |= {f"channel {each}": _numbers(log, log.column(each, "--channel")) for each in channels}
+    noise = None if noise_sd is None else _numbers(log, log.column(noise_sd, "--noise"))
+    times, uncertain = _times(log, time)
+    notes = [*log.notes, *uncertain]
 
-    doubts = sentinel_doubts(values, value, (*log.missing, *missing))
-    doubt = swapped(y[np.isfinite(y)], x[np.isfinite(x)]) or (
-        swapped(*(each[np.isfinite(y) & np.isfinite(x)] for each in (y, x)), bounds) if bounds else None
-    )
-    exchanged = doubt is not None and "latitudes reach" in doubt
+    doubts = sentinel_doubts(columns["value"], value, log.missing)
+    placed = np.isfinite(y) & np.isfinite(x)
+    doubt = swapped(y[placed], x[placed], bounds)
     if doubt is not None:
         doubts.append(f"{doubt}; is --lat {lon!r} --lon {lat!r} right?")
-    no_fix = (y == 0) & (x == 0)
-    impossible = np.zeros(len(log), dtype=bool) if exchanged else (np.abs(y) > 90) | (np.abs(x) > 360)
-    _check_possible(log, y, x, impossible, lat, lon)
+    impossible = (np.abs(y) > 90) | (np.abs(x) > 360)
+    if doubt is None:
+        _check_possible(log, y, x, impossible, lat, lon)
     reasons = {
-        "without a position": ~(np.isfinite(y) & np.isfinite(x)),
-        "without a fix (position 0, 0)": no_fix,
-        "at an impossible position": impossible,
-        f"without a number for {value}": ~np.isfinite(values),
+        "without a position": ~placed,
+        "without a fix (position 0, 0)": (y == 0) & (x == 0),
+        "at an impossible position": impossible & (doubt is None),
+        f"without a number for {value}": ~np.isfinite(columns["value"]),
+        "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
+        "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
-    if depths is not None:
-        reasons["without a depth"] = ~np.isfinite(depths)
-    if noise is not None:
-        reasons["without a noise of at least 0"] = ~(noise >= 0)
-    kept, left_out = _left_out(log, reasons)
+    order, left_out = _usable(log, reasons)
     notes += left_out
-    if kept.sum() < LEAST_READINGS:
-        raise InputError(
-            f"{counted(int(kept.sum()), 'reading')} of {counted(len(log), 'row')} can be used"
-            + (f": {'; '.join(left_out)}" if left_out else ""),
-            expected=f"at least {LEAST_READINGS} rows with a position and a value",
-            where=str(log.path),
-        )
-    order = np.flatnonzero(kept)
     if times is not None:
-        known = np.maximum.accumulate(np.where(np.isfinite(times[order]), order, -1))
-        by_time = np.argsort(np.where(known < 0, -np.inf, times[known]), kind="stable")
-        if (np.diff(by_time) < 0).any():
-            notes.append("rows are sorted by time")
-        order = order[by_time]
-    x[order], around = unwrapped(x[order])
-    notes += around
-
-    metres = local_metres(y[order], x[order])
-    columns = {"lat": y, "lon": x, "value": values}
-    columns |= {"time": times} if times is not None else {}
-    columns |= {"depth": depths} if depths is not None else {}
-    columns |= {f"channel {each}": column for each, column in others.items()}
+        columns["time"] = times
+        order, sorting = _by_time(times, order)
+        notes += sorting
+    x[order], wrapping = unwrapped(x[order])
     start = Pooled.rows(
         {name: column[order] for name, column in columns.items()},
-        metres,
+        local_metres(y[order], x[order]),
         None if noise is None else noise[order] ** 2,
         log.lines[order],
     )
-    thin, spacing, said = thinned(start, spacing_m)
-    pooled, also = joined(thin, min(tolerance_m, 0.25 * spacing))
-    notes += [*said, *also]
+    thin, spacing, thinning = thinned(start, spacing_m)
+    pooled, joining = joined(thin, min(tolerance_m, 0.25 * spacing))
     got = pooled.columns
     return SurveyPoints(
         got["lat"],
@@ -188,42 +167,44 @@ def survey_from_log(
         got["value"],
         got.get("time"),
         got.get("depth"),
-        {each: got[f"channel {each}"] for each in others},
+        {each: got[f"channel {each}"] for each in channels},
         pooled.noise_sd,
         pooled.counts,
-        tuple(int(line) for line in pooled.lines),
-        tuple(notes),
+        tuple(pooled.lines.tolist()),
+        (*notes, *wrapping, *thinning, *joining),
         tuple(doubts),
     )
 
 
-def _numbers(log: Log, name: str, missing: Sequence[float]) -> Array:
+def _numbers(log: Log, name: str) -> Array:
     """Return the numbers (n,) of a column, NaN where there is none."""
     check_limits(log, name)
-    numbers = log.numbers(name)
-    present = ~log.is_missing(name)
-    wrong = np.flatnonzero(present & ~np.isfinite(numbers) & ~_is_declared(log, name))
-    if present.any() and len(wrong) > 0.5 * present.sum():
+    numbers, present = log.numbers(name), ~log.is_missing(name)
+    gaps = np.flatnonzero(present & ~np.isfinite(numbers)).tolist()
+    wrong = [row for row in gaps if not _is_number(log.cells[name][row])]
+    if len(wrong) > 0.5 * present.sum():
         raise InputError(
             f"{log.cells[name][wrong[0]]!r} is not a number",
             expected="a column of numbers",
-            where=log.place(int(wrong[0]), name),
+            where=log.place(wrong[0], name),
         )
-    numbers[np.isin(numbers, missing)] = np.nan
     return numbers
 
 
-def _is_declared(log: Log, name: str) -> NDArray[np.bool_]:
-    """Return which cells (n,) are numbers that a comment declares to be no value."""
-    declared = {f"{number:g}" for number in log.missing}
-    return np.array([_normal(cell) in declared for cell in log.cells[name]], dtype=bool)
-
-
-def _normal(cell: str) -> str:
+def _is_number(cell: str) -> bool:
+    """Return whether a cell is a number, perhaps one that stands for no value."""
     try:
-        return f"{float(cell):g}"
+        float(cell)
     except ValueError:
-        return cell
+        return False
+    return True
+
+
+def _by_time(times: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return rows sorted by time, and a note if they were not; one without a time follows the one before."""
+    known = np.maximum.accumulate(np.where(np.isfinite(times[order]), order, -1))
+    by_time = np.argsort(np.where(known < 0, -np.inf, times[known]), kind="stable")
+    return order[by_time], ["rows are sorted by time"] if (np.diff(by_time) < 0).any() else []
 
 
 def _times(log: Log, name: str | None) -> tuple[Array | None, tuple[str, ...]]:
@@ -255,16 +236,27 @@ def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_],
     )
 
 
-def _left_out(log: Log, reasons: dict[str, NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], list[str]]:
-    """Return which rows (n,) have none of the reasons to be left out, and notes on those that have."""
+def _usable(log: Log, reasons: dict[str, NDArray[np.bool_]]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the rows with none of the reasons to be left out, and notes on those that have one.
+
+    Raises
+    ------
+    InputError
+        Too few rows are left.
+    """
     kept, notes = np.ones(len(log), dtype=bool), []
     for reason, rows in reasons.items():
-        new = kept & rows
+        lines = log.lines[kept & rows]
         kept &= ~rows
-        if new.any():
-            lines = log.lines[new]
+        if len(lines):
             some = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
-            notes.append(
-                f"{counted(len(lines), 'row')} {reason} left out (line{'s' * (len(lines) > 1)} {some})"
-            )
-    return kept, notes
+            line = "line" if len(lines) == 1 else "lines"
+            notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some})")
+    if kept.sum() < LEAST_READINGS:
+        raise InputError(
+            f"{counted(int(kept.sum()), 'reading')} of {counted(len(log), 'row')} can be used"
+            + (f": {'; '.join(notes)}" if notes else ""),
+            expected=f"at least {LEAST_READINGS} rows with a position and a value",
+            where=str(log.path),
+        )
+    return np.flatnonzero(kept), notes

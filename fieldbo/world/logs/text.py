@@ -122,6 +122,8 @@ def _bytes(path: Path) -> bytes:
 def _decoded(path: Path, content: bytes) -> tuple[str, list[str]]:
     """Return the text of a file, and what was recognised."""
     wide = _wide_encoding(content)
+    if b"\0" in content and not wide:
+        raise _not_text(path)
     try:
         return content.decode(wide or "utf-8-sig"), ["read as UTF-16"] if wide else []
     except UnicodeDecodeError:

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _BRACKETS = re.compile(r"[(\[{<]\s*(.*?)\s*[)\]}>]")
 _KNOWN = {
     *("deg", "degree", "degrees", "°", "dd", "deg n", "deg e", "degrees_north", "degrees_east"),
-    *("m", "cm", "mm", "km", "ft", "s", "ms", "min", "h", "utc", "m/s", "kn", "knots", "v", "mv", "1/m", "m^-1"),
+    *("m", "cm", "mm", "km", "ft", "s", "ms", "min", "h", "utc", "m/s", "kn", "knots", "v", "mv", "1/m"),
     *("c", "°c", "degc", "deg c", "k", "degk", "f", "°f", "celsius", "bar", "dbar", "mbar", "hpa", "kpa"),
     *("psu", "ppt", "ppb", "ppm", "pss", "pss-78", "ntu", "fnu", "rfu", "g/kg", "mg/l", "ug/l", "µg/l"),
     *("mg/m3", "mg/m^3", "mg m-3", "ug/m3", "µs/cm", "us/cm", "ms/cm", "s/m", "mmol/l", "umol/l", "umol/kg"),
