@@ -230,3 +230,33 @@ def test_a_large_survey_is_fitted_to_some_readings_and_reports_it():
     (note,) = made.field.notes
     assert "400 of 900 readings" in note
     assert made.field.loo_rmse < 0.07
+
+
+def test_a_survey_along_lines_is_judged_by_lines_left_out(said):
+    rng, rows = np.random.default_rng(0), []
+    for i, y in enumerate(range(0, 401, 80)):
+        rows += [(x, y) for x in range(0, 401, 10)][:: -1 if i % 2 else 1]
+    sites = np.array(rows) + 0.5 * rng.standard_normal((len(rows), 2))
+    values = 12 + np.sin(sites[:, 0] / 60) * np.cos(sites[:, 1] / 50) + 0.01 * rng.standard_normal(len(rows))
+    lines = (",".join(f"{v:.4f}" for v in row) for row in np.column_stack([sites, values]))
+    Path("s.csv").write_text("\n".join(["x,y,t", *lines]))
+    columns = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "t", "--unit", "degC")
+    text = said("new", "world", "lines", *columns)
+    single = float(re.search(r"leave-one-out error ([\d.]+) degC", text)[1])
+    by_line = float(re.search(r"lines     6 lines, each left out whole: error ([\d.]+) degC", text)[1])
+    assert by_line > 3 * single
+    advice = re.search(r"trust     (.*)", text)[1]
+    readme = Path("worlds/lines/README.md").read_text()
+    assert f"Leave-one-out error {single:.4g} degC" in readme
+    assert f"With 6 lines, each left out whole: error {by_line:.4g} degC" in readme
+    assert f"In short: {advice}." in readme
+
+
+def test_without_a_value_the_columns_are_listed_to_choose_from(command):
+    transect()
+    code, out, err = command("new", "world", "lake", "--csv", "s.csv", "--x", "along", "--y", "depth")
+    assert code == 2
+    assert re.search(r"chl +value +42 +0 +\d\.\d+ +\d\.\d+", out)
+    assert re.search(r"oxygen +value +41 +1 ", out)
+    assert "choose one with --value COL" in err
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]

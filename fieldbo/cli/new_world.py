@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -68,8 +68,8 @@ def world(
         Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
     ],
     value: Annotated[
-        str, typer.Option(help="Column that holds the value. Leave it out to list the columns.")
-    ],
+        str | None, typer.Option(help="Column that holds the value. Leave it out to list the columns.")
+    ] = None,
     x: Annotated[str | None, typer.Option(help="Column that holds the first coordinate, in metres.")] = None,
     y: Annotated[
         str | None,
@@ -121,6 +121,20 @@ def world(
     ] = None,
     lon: Annotated[
         str | None, typer.Option(help="Column that holds longitudes.", rich_help_panel=_PLACE)
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that holds the time; it sorts the log.  [default: the log's order]",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    missing: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Number that stands for no value, such as -9999. Repeat the option for several.",
+            rich_help_panel=_PLACE,
+        ),
     ] = None,
     outline: Annotated[
         str | None,
@@ -235,10 +249,12 @@ def world(
     Writes *worlds/NAME* and *missions/NAME.toml* in the working directory. The truth is the mean of a
     Gaussian process fitted to the table. A place on the Earth is also drawn, in *NAME.png*.
     """
+    if value is None:
+        _list_columns(csv)
     of_mission: dict[str, Any] = {"threshold": threshold, "quantile": quantile, "side": side}
     of_place: dict[str, Any] = {"lat": lat, "lon": lon, "outline": outline, "avoid": avoid, "start": start}
     of_place |= {"speed": speed, "stop": stop, "spacing": spacing, "pattern": pattern}
-    of_place |= {"clearance": clearance, "crs": crs, "battery": battery}
+    of_place |= {"clearance": clearance, "crs": crs, "battery": battery, "time": time, "missing": missing}
     of_cell: dict[str, Any] = {"axis": axis, "module": module, "control-set": control_set}
     of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
     table: dict[str, Any] = {"csv": csv, "value": value, "noise_sd": noise}
@@ -252,6 +268,16 @@ def world(
         placed = any(given is not None for given in of_place.values())
         lines = (_place if placed else _survey)(name, table | columns, of_mission | of_place)
     typer.echo("\n".join(lines))
+
+
+def _list_columns(csv: Path) -> NoReturn:
+    """Print what the columns of a log hold, and raise the error that one has to be chosen."""
+    from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
+    from fieldbo.world.logs.log import read_log
+
+    log = read_log(csv)
+    typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
+    raise no_value_chosen(log)
 
 
 def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:
@@ -319,7 +345,7 @@ def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[s
     from fieldbo.mission.amounts import amount
     from fieldbo.mission.new.mission import LevelSetMission
     from fieldbo.mission.new.place import Extent
-    from fieldbo.mission.new.place_world import Log, make_place_world
+    from fieldbo.mission.new.place_world import PlaceSurvey, make_place_world
     from fieldbo.results import plot
 
     def measure(option: str, unit: str, what: str, *, zero: bool = False) -> float | None:
@@ -349,8 +375,16 @@ def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[s
     extent = Extent(**{option: value for option, value in options.items() if value is not None})
     side = "above" if given["side"] is None else given["side"].value
     asked = LevelSetMission(given["threshold"], side, given["quantile"], given["battery"])
-    log = Log(**table, columns=columns, extent=extent, in_degrees=in_degrees, mission=asked)
-    made, place = make_place_world(name, log)
+    survey = PlaceSurvey(
+        **table,
+        columns=columns,
+        extent=extent,
+        in_degrees=in_degrees,
+        time=given["time"],
+        missing=tuple(given["missing"] or ()),
+        mission=asked,
+    )
+    made, place = make_place_world(name, survey)
     picture = Path(f"{name}.png")
     plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
     sites = made.loaded.world.domain
@@ -427,9 +461,22 @@ def _report(made: NewWorld, rows: str) -> list[str]:
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
         f"of the {rows}",
+        *_validation(made, unit),
         f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
         *costs,
         f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
         f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
         f"next: fieldbo run {world.name}",
     ]
+
+
+def _validation(made: NewWorld, unit: str) -> list[str]:
+    """Return how well lines or blocks are predicted that are left out, and which error to trust, as lines."""
+    validation = made.validation
+    if validation is None:
+        return []
+    lines = [
+        f"  {validation.kind + 's':<9} {validation.result(unit)}",
+        f"  trust     {validation.advice(unit)}",
+    ]
+    return [*lines, *([f"  warning   {validation.warning}"] if validation.warning else [])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-
-LEAST_READINGS = 5
+from fieldbo.world.logs.text import LEAST_READINGS, read_text
+from fieldbo.world.logs.units import Row
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +70,12 @@ def read_readings(
         The file is missing or not text, a column is missing, an entry is not a finite number, a noise is
         negative, or there are fewer than five readings. The message names line and column.
     """
-    rows = _rows(path)
+    rows = read_text(path).rows
     wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
-    header = _checked_header(path, rows, wanted)
-    position = {name: header.index(name) for name in wanted}
+    named = [name.strip() for name in rows[0][1]]
+    plain = {name: name if name in named else name.lstrip("# ") for name in wanted}  # of a commented header
+    header = _checked_header(path, rows, list(plain.values()))
+    position = {name: header.index(plain[name]) for name in wanted}
 
     def column(name: str, *, gaps: bool = False) -> Array:
         return np.array([_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]])
@@ -111,10 +112,10 @@ def column_names(path: Path) -> list[str]:
     InputError
         The file is missing, empty or not text.
     """
-    return [name.strip() for name in _rows(path)[0][1]]
+    return [name.strip() for name in read_text(path).rows[0][1]]
 
 
-def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Sequence[str]) -> list[str]:
+def _checked_header(path: Path, rows: list[Row], wanted: Sequence[str]) -> list[str]:
     """Return the column names, after checking that all `wanted` exist and that no row is too long."""
     first, names = rows[0]
     header = [name.strip() for name in names]
@@ -136,51 +137,6 @@ def _checked_header(path: Path, rows: list[tuple[int, list[str]]], wanted: Seque
                 fix="write decimals with a point, not a comma, and put text with commas in quotes",
             )
     return header
-
-
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the non-empty rows of a file as (line number, cells), the column names first."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no file {path.name}", expected="a CSV file of readings", where=str(path.parent)
-        ) from None
-    except IsADirectoryError:
-        raise InputError(
-            f"{path.name} is a folder", expected="a CSV file of readings", where=str(path)
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the file can't be read: {error.strerror}", expected="a CSV file of readings", where=str(path)
-        ) from None
-    except UnicodeDecodeError:
-        raise InputError(
-            "the file is not text",
-            expected="a CSV file in UTF-8",
-            where=str(path),
-            fix="export it from the spreadsheet as CSV (UTF-8)",
-        ) from None
-    try:
-        rows = _split(text)
-    except csv.Error as error:
-        raise InputError(
-            f"this is not a CSV file: {error}", expected="cells without line breaks", where=str(path)
-        ) from None
-    if not rows:
-        raise InputError("the file is empty", expected="a line of column names", where=str(path))
-    return rows
-
-
-def _split(text: str) -> list[tuple[int, list[str]]]:
-    """Return the non-empty rows as (line number, cells)."""
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
-    if first.count(delimiter) == 0:
-        lines = enumerate(text.splitlines(), 1)
-        return [(i, line.replace('"', "").split()) for i, line in lines if line.strip()]
-    reader = csv.reader(text.splitlines(), delimiter=delimiter)
-    return [(reader.line_num, row) for row in reader if any(c.strip() for c in row)]
 
 
 def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps: bool) -> float:

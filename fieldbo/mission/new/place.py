@@ -70,6 +70,10 @@ class Extent:
     stop_s: float = 60.0
     crs: str | None = None
 
+    def read_outline(self) -> Layer | None:
+        """Return the outline's layer; None if there is none."""
+        return None if self.outline is None else read_layer(self.outline, "--outline", self.crs)
+
 
 @dataclass(frozen=True, eq=False)
 class Place:
@@ -124,29 +128,24 @@ class Place:
             write_shapes(folder / "avoid.geojson", self.avoid, self.crs)
 
 
-def place_of(extent: Extent, degrees: Array) -> Place:
+def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     """Return the place that options and readings describe.
 
     Parameters
     ----------
     extent : Extent
+    given : Layer, optional
+        The outline.
     degrees : (n, 2) array
-        Latitude and longitude of the readings; n may be 0 if there is an outline.
+        Latitude and longitude of the readings.
 
     Raises
     ------
     InputError
         A file or an option is wrong, or they do not fit each other.
     """
-    given = None if extent.outline is None else read_layer(extent.outline, "--outline", extent.crs)
-    if given is None and len(degrees) < 3:
-        raise InputError(
-            "there is neither an outline nor a log",
-            expected="--outline FILE, --csv LOG, or both",
-            where="--outline",
-        )
     crs = _crs(extent, given, degrees)
-    readings = reprojected(degrees[:, ::-1], WGS84, crs) if len(degrees) else np.empty((0, 2))
+    readings = reprojected(degrees[:, ::-1], WGS84, crs)
     notes = [*given.notes] if given is not None else ["the outline is drawn around the readings"]
     if given is None:
         shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
@@ -191,8 +190,6 @@ def _crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
 def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees: Array) -> None:
     """Raise an `InputError` if no reading lies near the outline: a CRS or an order must be wrong."""
     area = as_outline(shapes)
-    if not len(readings):
-        return
     reach = 0.1 * math.sqrt(area.area)
     if shapely.dwithin(shapely.points(readings), area, reach).any():
         return
@@ -272,10 +269,9 @@ def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list
     georeference = domain.georeference
     assert georeference is not None
     if extent.start is None:
-        at = readings[0] if len(readings) else domain.sites[0]
-        if domain.contains(at[None])[0]:
-            return at, []
-        start = domain.sites[domain.nearest(at)]
+        if domain.contains(readings[0])[0]:
+            return readings[0], []
+        start = domain.sites[domain.nearest(readings[0])]
         latitude, longitude = georeference.degrees(start)[0]
         return start, [
             f"no --start: it is at {latitude:.6f}, {longitude:.6f}, the site nearest to the first reading"

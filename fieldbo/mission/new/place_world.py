@@ -6,9 +6,9 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,22 @@ from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
+from fieldbo.mission.new.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
 from fieldbo.mission.new.place import NAMES, Extent, Place, place_of
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.fields.table import fit_table
+from fieldbo.world.logs.log import read_log
+from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.readings import Readings, read_readings
+from fieldbo.world.survey_validation import Validation
+from fieldbo.world.world import World
 
 _CROSSINGS, _STOPS = 5, 40
 
 
 @dataclass(frozen=True)
-class Log(Source):
+class PlaceSurvey(Source):
     """A log of readings at a place, and options for its world and mission.
 
     Parameters
@@ -42,6 +47,10 @@ class Log(Source):
     extent : Extent
     in_degrees : bool
         Whether the columns are latitude and longitude.
+    time : str, optional
+        Column of the time, which sorts the log.
+    missing : tuple of float
+        Numbers that stand for no value, such as -9999.
     noise_sd : str, optional
         Column that holds the readings' standard deviations.
     channels : tuple of str
@@ -57,35 +66,80 @@ class Log(Source):
     value: str
     extent: Extent
     in_degrees: bool = True
+    time: str | None = None
+    missing: tuple[float, ...] = ()
     noise_sd: str | None = None
     channels: tuple[str, ...] = ()
     transform: Transform = "none"
     value_unit: str = "1"
     mission: LevelSetMission = field(default_factory=LevelSetMission)
 
-    def read(self) -> tuple[Readings, Array]:
-        """Return the readings, and their latitudes and longitudes (n, 2).
+    def read(self, outline: Layer | None) -> _Taken:
+        """Return the readings, their latitudes and longitudes, and notes.
 
         Raises
         ------
         InputError
-            A column or the readings are not valid.
+            A column or the readings are not valid or doubtful.
         """
-        readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
-        check_values_differ(readings, "readings", self)
-        if self.in_degrees:
-            check_degrees(*readings.sites.T, f"{self.csv}, columns {' and '.join(self.columns)}")
-            return readings, readings.sites
+        taken = self._from_degrees(outline) if self.in_degrees else self._from_metres()
+        check_values_differ(taken.readings, "readings", self)
+        return taken
+
+    def _from_degrees(self, outline: Layer | None) -> _Taken:
+        bounds = None if outline is None else _bounds(outline)
+        latitude, longitude = self.columns
+        points = survey_from_log(
+            read_log(self.csv),
+            lat=latitude,
+            lon=longitude,
+            value=self.value,
+            time=self.time,
+            noise_sd=self.noise_sd,
+            channels=self.channels,
+            missing=self.missing,
+            bounds=bounds,
+            spacing_m=self.extent.spacing,
+        )
+        if points.doubts:
+            raise InputError(
+                "; ".join(points.doubts),
+                expected="a log without doubtful values",
+                where=str(self.csv),
+                fix="correct the options or the log; name numbers that stand for no value: --missing -9999",
+            )
+        degrees = np.column_stack([points.lat, points.lon])
+        check_degrees(*degrees.T, f"{self.csv}, columns {' and '.join(self.columns)}")
+        noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
+        readings = Readings(degrees, points.values, noise, points.channels, self.value, points.lines)
+        return _Taken(readings, degrees, points.notes)
+
+    def _from_metres(self) -> _Taken:
         if self.extent.crs is None or not crs_of(self.extent.crs, "--crs").is_projected:
             raise InputError(
                 "the CRS of the positions is not given",
                 expected="--crs with the projected CRS of --x and --y, for example --crs EPSG:28992",
                 where="--crs",
             )
-        return readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1]
+        readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
+        return _Taken(readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1], ())
 
 
-def make_place_world(name: str, log: Log, folder: Path | None = None) -> tuple[NewWorld, Place]:
+class _Taken(NamedTuple):
+    """What a world takes from a log: readings, latitudes and longitudes (n, 2), and notes."""
+
+    readings: Readings
+    degrees: Array
+    notes: tuple[str, ...]
+
+
+def _bounds(outline: Layer) -> tuple[float, float, float, float]:
+    """Return west, south, east and north of an outline, in degrees."""
+    (west, south), (east, north) = outline.corners.min(axis=0), outline.corners.max(axis=0)
+    return float(west), float(south), float(east), float(north)
+
+
+def make_place_world(name: str, survey: PlaceSurvey, folder: Path | None = None) -> tuple[NewWorld, Place]:
     """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
 
     Raises
@@ -94,15 +148,13 @@ def make_place_world(name: str, log: Log, folder: Path | None = None) -> tuple[N
         The name, an option or a file is not valid, one of the two exists, or they can't be written.
     """
     places = new_places(name, folder)
-    readings, degrees = log.read()
-    place = place_of(log.extent, degrees)
-    sites = place.georeference.metres(degrees)
-    moved = Readings(
-        sites, readings.values, readings.noise_variances, readings.channels, readings.column, readings.lines
-    )
+    outline = survey.extent.read_outline()
+    taken = survey.read(outline)
+    place = place_of(survey.extent, outline, taken.degrees)
+    readings = replace(taken.readings, sites=place.georeference.metres(taken.degrees))
     with one_blas_thread():
-        fitted = fit_table(moved, place.domain.extent, "matern52", log.transform, str(log.csv))
-    draft = PlaceDraft(log, NAMES, moved, fitted, place, degrees)
+        fitted = fit_table(readings, place.domain.extent, "matern52", survey.transform, str(survey.csv))
+    draft = PlaceDraft(survey, NAMES, readings, fitted, place, taken)
     return draft.write(*places), place
 
 
@@ -113,13 +165,12 @@ class PlaceDraft(Draft):
     Parameters
     ----------
     place : Place
-    degrees : (n, 2) array
-        Latitude and longitude of the readings.
+    taken : _Taken
     """
 
-    source: Log
+    source: PlaceSurvey
     place: Place
-    degrees: Array
+    taken: _Taken
     comment = (
         "# The truth is the mean of the Gaussian process fitted to readings.csv. outline.geojson and\n"
         "# avoid.geojson can be edited in a GIS. To check this file, run: fieldbo check\n"
@@ -132,7 +183,7 @@ class PlaceDraft(Draft):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.place.notes
+        return (*self.taken.notes, *self.place.notes)
 
     @property
     def heading(self) -> dict[str, Any]:
@@ -156,6 +207,9 @@ class PlaceDraft(Draft):
         home = self.place.degrees_toml(self.place.start)
         return asked.tables(self.source.value, asked.threshold_of(self.readings.values), battery, home)
 
+    def validation(self, world: World) -> Validation | None:
+        return self.field.validation(world.domain.sites)
+
     def write_data(self, folder: Path) -> None:
         self.place.write(folder)
         write_whole(folder / "readings.csv", self._readings_csv())
@@ -168,7 +222,12 @@ class PlaceDraft(Draft):
             noise = (np.sqrt(readings.noise_variances),)
         header = [*NAMES, "latitude", "longitude", source.value]
         header += [source.noise_sd] if source.noise_sd is not None else []
-        columns = [*np.round(readings.sites, 3).T, *np.round(self.degrees, 8).T, readings.values, *noise]
+        columns = [
+            *np.round(readings.sites, 3).T,
+            *np.round(self.taken.degrees, 8).T,
+            readings.values,
+            *noise,
+        ]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*header, *readings.channels])

@@ -17,6 +17,8 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.readings import Readings, read_readings
+from fieldbo.world.survey_validation import Validation
+from fieldbo.world.world import World
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
@@ -207,6 +209,9 @@ class SurveyDraft(Draft):
             "agent": {"battery": self._battery()},
             "policy": {"kind": "truvar"},
         }
+
+    def validation(self, world: World) -> Validation | None:
+        return self.field.validation(world.domain.sites)
 
     def _battery(self) -> float:
         """Return enough for a few crossings and about forty samples."""

@@ -26,6 +26,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.toml import toml_text
 from fieldbo.world.fields.table import TableField, fit_table
 from fieldbo.world.readings import Readings
+from fieldbo.world.survey_validation import Validation
+from fieldbo.world.world import World
 
 
 class Source:
@@ -69,6 +71,8 @@ class NewWorld:
         The mission as it loads.
     notes : tuple of str
         What was decided from the table.
+    validation : Validation, optional
+        For a survey: how well the fit predicts lines or blocks that are left out.
     """
 
     world: Path
@@ -76,6 +80,7 @@ class NewWorld:
     field: TableField
     loaded: Mission
     notes: tuple[str, ...]
+    validation: Validation | None = None
 
     @property
     def little_known(self) -> float:
@@ -146,6 +151,10 @@ class Draft(ABC):
         """What the user should know of the table."""
         return ()
 
+    def validation(self, world: World) -> Validation | None:
+        """Return how well the fit predicts what is left out in whole groups."""
+        return None
+
     def prior_mean(self) -> float:
         """Return the mean of the mission's model, in the user's unit."""
         return four_digits(self.field.scale.to_user([0.0])[0])
@@ -204,7 +213,7 @@ class Draft(ABC):
         }
         return toml_text(content).encode()
 
-    def readme(self, name: str) -> bytes:
+    def readme(self, name: str, validation: Validation | None) -> bytes:
         """Return the content of ``README.md``."""
         field, source = self.field, self.source
         on_log = " on a log scale" if source.transform == "log" else ""
@@ -216,6 +225,7 @@ class Draft(ABC):
             f"The truth is the mean of a Gaussian process (Matern-5/2) fitted to them{on_log}.\n\n"
             f"Leave-one-out error {field.loo_rmse:.4g}{unit}; its 90% intervals hold "
             f"{field.loo_coverage:.0%} of the {self.rows}. Cross-validated R2 {field.explained:.2f}.\n"
+            f"{'' if validation is None else _in_prose(validation, unit)}"
         ).encode()
 
     def write_data(self, folder: Path) -> None:
@@ -231,15 +241,15 @@ class Draft(ABC):
             If they don't load or can't be written. Nothing is left half-written.
         """
         try:
-            loaded = self._written(world, mission)
+            loaded, validation = self._written(world, mission)
         except OSError as error:
             raise InputError(
                 f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
                 expected="folders worlds and missions that can be written to",
             ) from None
-        return NewWorld(world, mission, self.field, loaded, self.notes)
+        return NewWorld(world, mission, self.field, loaded, self.notes, validation)
 
-    def _written(self, world: Path, mission: Path) -> Mission:
+    def _written(self, world: Path, mission: Path) -> tuple[Mission, Validation | None]:
         base = world.parent.parent
         base.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
@@ -247,18 +257,28 @@ class Draft(ABC):
             new_world.mkdir()
             self.write_data(new_world)
             write_whole(new_world / "world.toml", self.world_toml())
-            write_whole(new_world / "README.md", self.readme(world.name))
             write_whole(new_mission, self.mission_toml(world.name))
             try:
                 loaded = load_mission(new_mission)
             except InputError as error:  # its own place would be a file that is deleted by then
                 where = str(self.source.csv)
                 raise InputError(error.problem, expected=error.expected, where=where, fix=error.fix) from None
+            with one_blas_thread():
+                validation = self.validation(loaded.world)
+            write_whole(new_world / "README.md", self.readme(world.name, validation))
             for path in (world, mission):
                 path.parent.mkdir(parents=True, exist_ok=True)
             new_world.replace(world)
             new_mission.replace(mission)
-        return loaded
+        return loaded, validation
+
+
+def _in_prose(validation: Validation, unit: str) -> str:
+    """Return the validation as a paragraph."""
+    sentences = [f"With {validation.result(unit)}.", f"In short: {validation.advice(unit)}."]
+    if validation.warning:
+        sentences.append(f"Caution: {validation.warning}.")
+    return "\n" + "\n".join(sentences) + "\n"
 
 
 def four_digits(number: float) -> float:

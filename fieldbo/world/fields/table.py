@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from scipy.special import ndtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
@@ -25,6 +24,7 @@ from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 from fieldbo.world.readings import Readings, inside, read_readings
+from fieldbo.world.survey_validation import Score, Validation
 
 FIT_READINGS = 400
 """Hyperparameters are fitted to at most this many readings, drawn at random; the mean uses all of them."""
@@ -72,6 +72,20 @@ class TableField(Field):
         """Return the fitted values (N,) at `sites` (N, d), in the user's unit."""
         return self.scale.to_user(self.belief.mean(sites))
 
+    def validation(self, places: Array) -> Validation | None:
+        """Return how well the field predicts what was left out; None if there are too few readings to tell.
+
+        Readings along a track are left out in whole lines, scattered ones in blocks as wide as the gaps
+        between the readings. The hyperparameters stay those fitted to all readings.
+
+        Parameters
+        ----------
+        places : (N, d) array
+            Where the map is wanted.
+        """
+        single, spread = Score(self.loo_rmse, self.loo_coverage), float(np.std(self.readings.values))
+        return Validation.of(self.belief, self.scale, places, single, spread)
+
     @property
     def length_scales(self) -> Array:
         """The fitted length scales (d,), in the axes' units."""
@@ -116,9 +130,7 @@ def fit_table(
     fitted = fit_kernel(start, readings.sites[subset], values[subset], known_noise, prior, stream(0, "model"))
     variances = np.full(len(values), fitted.noise_variance) if noise is None else noise
     belief = Belief(fitted.kernel).condition_on(readings.sites, values, variances)
-    mean, variance = belief.leave_one_out()
-    z = np.abs(belief.values - mean) / np.sqrt(variance)
-    missed = scale.to_user(belief.values) - scale.to_user(mean)
+    loo = Score.of(belief, scale, *belief.leave_one_out())
     notes: tuple[str, ...] = ()
     if readings.repeated:
         notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
@@ -130,8 +142,8 @@ def fit_table(
         belief,
         scale,
         noise_sd=float(np.sqrt(np.mean(variances))) * scale.scale,
-        loo_rmse=float(np.sqrt(np.mean(missed**2))),
-        loo_coverage=float(np.mean(z <= ndtri(0.95))),  # inside the central 90%
+        loo_rmse=loo.rmse,
+        loo_coverage=loo.coverage,
         notes=notes,
     )
     if field.explained > _WORTHLESS:

@@ -1,0 +1,262 @@
+"""The points of a survey, from a log: positions and values with what is doubtful left out and said so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.errors import InputError, counted
+from fieldbo.world.logs.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.world.logs.log import Log
+from fieldbo.world.logs.pooling import Pooled, joined, local_metres, thinned
+from fieldbo.world.logs.sentinels import check_limits, sentinel_doubts
+from fieldbo.world.logs.text import LEAST_READINGS
+from fieldbo.world.logs.times import times_of
+
+_MANY = 0.05
+"""Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyPoints:
+    """Readings of a survey, in the order in which they were taken.
+
+    Attributes
+    ----------
+    lat, lon : (n,) arrays
+        Degrees, WGS 84 as logged. Longitudes lie between -180 and 180; of a survey across the antimeridian,
+        they go on beyond 180.
+    values : (n,) array
+        Means of the readings pooled.
+    times : (n,) array or None
+        Seconds since 1970 in UTC, or of the log's own clock if it states no date.
+    depths : (n,) array or None
+        As logged.
+    channels : dict of str to (n,) array
+        Means of other quantities; NaN where none was logged.
+    noise_sd : (n,) array or None
+        Standard error of each value: from the log's noise column, or from the scatter of the readings that
+        were pooled. The latter holds noise from reading to reading only, not drift or calibration, and is
+        None if nothing was pooled. A fit that learns the noise is the cautious choice.
+    counts : (n,) int array
+        How many rows of the log each point pools.
+    lines : tuple of int
+        The line in the file of the first row of each point.
+    notes : tuple of str
+        What was left out, pooled or converted.
+    doubts : tuple of str
+        Questions that only the user can answer. Stop and ask, do not guess.
+    """
+
+    lat: Array
+    lon: Array
+    values: Array
+    times: Array | None
+    depths: Array | None
+    channels: dict[str, Array]
+    noise_sd: Array | None
+    counts: NDArray[np.int64]
+    lines: tuple[int, ...]
+    notes: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def survey_from_log(
+    log: Log,
+    *,
+    lat: str,
+    lon: str,
+    value: str,
+    time: str | None = None,
+    depth: str | None = None,
+    noise_sd: str | None = None,
+    channels: Sequence[str] = (),
+    missing: Sequence[float] = (),
+    bounds: Bounds | None = None,
+    spacing_m: float | None = None,
+    tolerance_m: float = 1.0,
+) -> SurveyPoints:
+    """Return the points of a survey.
+
+    Rows without a position or value, and without a fix (0, 0), are left out. Readings that follow each other
+    within half a spacing are pooled into their mean, and so are stations at the same position. Whatever is
+    done is in the `notes`.
+
+    Parameters
+    ----------
+    log : Log
+    lat, lon, value : str
+        Columns of the position in degrees and of the value; a unit in brackets may be left out.
+    time : str, optional
+        Column of the time; rows are sorted by it. Without it, they count as logged one after another.
+    depth : str, optional
+        Column of the depth. Readings are pooled only at about the same depth.
+    noise_sd : str, optional
+        Column of the readings' standard deviations.
+    channels : sequence of str
+        Columns of other quantities.
+    missing : sequence of float
+        Numbers that stand for no value, such as -9999.
+    bounds : (west, south, east, north), optional
+        Where the survey should lie, in degrees, to recognise exchanged columns.
+    spacing_m : float, optional
+        Spacing of the map's sites, in metres; by default, that of 2,500 sites over the survey's extent. It is
+        widened for a log with so many readings that a fit would take minutes.
+    tolerance_m : float
+        Stations closer than this, and than a quarter of the spacing, are one.
+
+    Raises
+    ------
+    InputError
+        A column is missing or holds something else, positions are impossible, values are limits of detection,
+        or fewer than five readings are left.
+    """
+    log = replace(log, missing=(*log.missing, *missing))
+    lat, lon, value = log.column(lat, "--lat"), log.column(lon, "--lon"), log.column(value, "--value")
+    y, x = degrees_of(log, lat, "latitude"), degrees_of(log, lon, "longitude")
+    columns = {"lat": y, "lon": x, "value": _numbers(log, value)}
+    if depth is not None:
+        columns["depth"] = _numbers(log, log.column(depth, "--depth"))
+    columns |= {f"channel {each}": _numbers(log, log.column(each, "--channel")) for each in channels}
+    noise = None if noise_sd is None else _numbers(log, log.column(noise_sd, "--noise"))
+    times, uncertain = _times(log, time)
+    notes = [*log.notes, *uncertain]
+
+    doubts = sentinel_doubts(columns["value"], value, log.missing)
+    placed = np.isfinite(y) & np.isfinite(x)
+    doubt = swapped(y[placed], x[placed], bounds)
+    if doubt is not None:
+        doubts.append(f"{doubt}; is --lat {lon!r} --lon {lat!r} right?")
+    impossible = (np.abs(y) > 90) | (np.abs(x) > 360)
+    if doubt is None:
+        _check_possible(log, y, x, impossible, lat, lon)
+    reasons = {
+        "without a position": ~placed,
+        "without a fix (position 0, 0)": (y == 0) & (x == 0),
+        "at an impossible position": impossible & (doubt is None),
+        f"without a number for {value}": ~np.isfinite(columns["value"]),
+        "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
+        "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
+    }
+    order, left_out = _usable(log, reasons)
+    notes += left_out
+    if times is not None:
+        columns["time"] = times
+        order, sorting = _by_time(times, order)
+        notes += sorting
+    x[order], wrapping = unwrapped(x[order])
+    start = Pooled.rows(
+        {name: column[order] for name, column in columns.items()},
+        local_metres(y[order], x[order]),
+        None if noise is None else noise[order] ** 2,
+        log.lines[order],
+    )
+    thin, spacing, thinning = thinned(start, spacing_m)
+    pooled, joining = joined(thin, min(tolerance_m, 0.25 * spacing))
+    got = pooled.columns
+    return SurveyPoints(
+        got["lat"],
+        got["lon"],
+        got["value"],
+        got.get("time"),
+        got.get("depth"),
+        {each: got[f"channel {each}"] for each in channels},
+        pooled.noise_sd,
+        pooled.counts,
+        tuple(pooled.lines.tolist()),
+        (*notes, *wrapping, *thinning, *joining),
+        tuple(doubts),
+    )
+
+
+def _numbers(log: Log, name: str) -> Array:
+    """Return the numbers (n,) of a column, NaN where there is none."""
+    check_limits(log, name)
+    numbers, present = log.numbers(name), ~log.is_missing(name)
+    gaps = np.flatnonzero(present & ~np.isfinite(numbers)).tolist()
+    wrong = [row for row in gaps if not _is_number(log.cells[name][row])]
+    if len(wrong) > 0.5 * present.sum():
+        raise InputError(
+            f"{log.cells[name][wrong[0]]!r} is not a number",
+            expected="a column of numbers",
+            where=log.place(wrong[0], name),
+        )
+    return numbers
+
+
+def _is_number(cell: str) -> bool:
+    """Return whether a cell is a number, perhaps one that stands for no value."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _by_time(times: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return rows sorted by time, and a note if they were not; one without a time follows the one before."""
+    known = np.maximum.accumulate(np.where(np.isfinite(times[order]), order, -1))
+    by_time = np.argsort(np.where(known < 0, -np.inf, times[known]), kind="stable")
+    return order[by_time], ["rows are sorted by time"] if (np.diff(by_time) < 0).any() else []
+
+
+def _times(log: Log, name: str | None) -> tuple[Array | None, tuple[str, ...]]:
+    if name is None:
+        return None, ()
+    name = log.column(name, "--time")
+    times = times_of(log.cells[name])
+    if times is None:
+        row = int(np.argmin(log.is_missing(name)))
+        raise InputError(
+            f"{log.cells[name][row]!r} is not a time",
+            expected="times such as 2024-05-01T12:30:00Z, 1.5.2024 12:30, 12:30:00 or seconds since 1970",
+            where=log.place(row, name),
+        )
+    return times.seconds, times.notes
+
+
+def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_], lat: str, lon: str) -> None:
+    """Raise an `InputError` if more than a few positions are none on the globe."""
+    if impossible.sum() <= _MANY * len(log):
+        return
+    row = int(np.argmax(impossible))
+    name, number = (lat, y[row]) if abs(y[row]) > 90 else (lon, x[row])
+    raise InputError(
+        f"{number:g} is not in degrees, in {impossible.sum()} of {len(log)} rows",
+        expected="latitudes between -90 and 90, longitudes between -180 and 360",
+        where=log.place(row, name),
+        fix="use --x and --y if the positions are in metres",
+    )
+
+
+def _usable(log: Log, reasons: dict[str, NDArray[np.bool_]]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the rows with none of the reasons to be left out, and notes on those that have one.
+
+    Raises
+    ------
+    InputError
+        Too few rows are left.
+    """
+    kept, notes = np.ones(len(log), dtype=bool), []
+    for reason, rows in reasons.items():
+        lines = log.lines[kept & rows]
+        kept &= ~rows
+        if len(lines):
+            some = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
+            line = "line" if len(lines) == 1 else "lines"
+            notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some})")
+    if kept.sum() < LEAST_READINGS:
+        raise InputError(
+            f"{counted(int(kept.sum()), 'reading')} of {counted(len(log), 'row')} can be used"
+            + (f": {'; '.join(notes)}" if notes else ""),
+            expected=f"at least {LEAST_READINGS} rows with a position and a value",
+            where=str(log.path),
+        )
+    return np.flatnonzero(kept), notes
