@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pyogrio
@@ -278,15 +279,53 @@ def test_a_wrong_place_is_rejected_before_anything_is_written(at_lake, options, 
     assert not (at_lake / "missions").exists()
 
 
-BAD_LOGS = [
-    ("lat,lon,chl\n47.3066,8.5105,\n", ["line 2", "chl"]),
-    ("lat;lon;chl\n" + "\n".join(["47,3066;8,5105;3,2"] * 8), ["47,3066"]),
-]
+def test_a_raw_log_is_cleaned_and_what_was_done_is_said(at_lake):
+    rows = [f"{lat:.7f};{lon:.7f};{value:.3f}".replace(".", ",") for lat, lon, value in log_rows()]
+    rows[4] = rows[4].rsplit(";", 1)[0] + ";"
+    rows[9] = "0,0;0,0;" + rows[9].rsplit(";", 1)[1]
+    rows.insert(20, rows[19])
+    with gzip.open("raw.csv.gz", "wt", encoding="latin-1") as file:
+        file.write("\n".join(["# Gerät 7", "lat;lon;chl", "deg;deg;µg/l", *rows]))
+    result = new_world(*PLACE, csv="raw.csv.gz")
+    assert result.exit_code == 0, result.output
+    for part in ("decimal commas", "without a number for chl", "without a fix (position 0, 0)"):
+        assert part in result.output
+    assert len(fieldbo.load_world("kessel").field.readings.values) == len(rows) - 3
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda rows: [f"{lon},{lat},{value}" for lat, lon, value in rows], "swapped|exchanged|right"),
+        (
+            lambda rows: [f"{y},{x},{-9999 if k % 9 == 0 else v}" for k, (y, x, v) in enumerate(rows)],
+            "-9999",
+        ),
+        (lambda rows: [f"{lat},{lon},3.5" for lat, lon, _ in rows], "all readings are 3.5"),
+        (lambda rows: [f"{lat},{lon},{value}" for lat, lon, value in rows[:3]], "at least 5"),
+        (lambda rows: [f"{lat + 60},{lon},{value}" for lat, lon, value in rows], "position|latitude"),
+    ],
+)
+def test_a_doubtful_log_is_questioned_before_anything_is_written(at_lake, change, part):
+    (at_lake / "doubt.csv").write_text("\n".join(["lat,lon,chl", *change(log_rows())]))
+    assert re.search(part, error_of(new_world(*PLACE, csv="doubt.csv")))
+    assert not (at_lake / "worlds").exists()
 
 
 def test_columns_in_degrees_without_lat_and_lon_are_recognised(at_lake):
-    message = error_of(new_world(columns=("--x", "lon", "--y", "lat")))
+    message = error_of(new_world(columns=()))
+    assert "'lat' and 'lon' look like latitude and longitude" in message
     assert "--lat lat --lon lon" in message
+    assert "with --lat and --lon instead" in error_of(new_world(columns=("--x", "lon", "--y", "lat")))
+
+
+def test_without_a_value_the_columns_are_listed_with_their_ranges(at_lake):
+    result = CliRunner().invoke(app, ["new", "world", "kessel", "--csv", "sonde.csv"])
+    rows = [line.split() for line in result.output.splitlines()]
+    assert ["chl", "value", "106", "0", "6.948", "14.714"] in rows
+    assert ["lat", "latitude", "106", "0"] in [row[:4] for row in rows]
+    assert "choose one with --value COL, such as --value 'chl'" in error_of(result)
+    assert not (at_lake / "worlds").exists()
 
 
 def test_the_geojson_of_a_world_can_be_edited_in_a_gis(at_lake):

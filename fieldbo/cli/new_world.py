@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -265,6 +267,8 @@ def world(
     else:
         _reject(of_cell, "of a cell", "without --cell")
         columns = {"x": x, "y": y, "channels": tuple(channel or ())}
+        if x is None and lat is None and lon is None:
+            of_place |= _recognised(csv)
         placed = any(given is not None for given in of_place.values())
         lines = (_place if placed else _survey)(name, table | columns, of_mission | of_place)
     typer.echo("\n".join(lines))
@@ -278,6 +282,27 @@ def _list_columns(csv: Path) -> NoReturn:
     log = read_log(csv)
     typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
     raise no_value_chosen(log)
+
+
+def _recognised(csv: Path) -> dict[str, str]:
+    """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
+    from fieldbo.errors import InputError
+    from fieldbo.world.logs.columns import describe_columns
+    from fieldbo.world.logs.log import read_log
+
+    columns = describe_columns(read_log(csv))
+    lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
+    if len(lat) != 1 or len(lon) != 1:
+        return {}
+    meant = f"{lat[0]!r} and {lon[0]!r} look like latitude and longitude"
+    if sys.stdin.isatty() and typer.confirm(f"{meant}. Use them?"):
+        return {"lat": lat[0], "lon": lon[0]}
+    raise InputError(
+        f"the columns of the positions are missing; {meant}",
+        expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
+        where="--lat",
+        fix=f"--lat {shlex.quote(lat[0])} --lon {shlex.quote(lon[0])}",
+    )
 
 
 def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:

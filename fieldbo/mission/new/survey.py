@@ -117,7 +117,7 @@ class Survey(Source):
                     f"the positions in {column!r} are in degrees",
                     expected="metres, in a projected coordinate system",
                     where=str(self.csv),
-                    fix="project them first, for example to the local UTM zone",
+                    fix="name the columns with --lat and --lon instead; fieldbo projects them",
                 )
             if is_depth(column) and positions.min() < 0:
                 raise InputError(
