@@ -238,7 +238,7 @@ BAD = [
     (["--outline", "bare.shp", "--crs", "EPSG:99"], ["'EPSG:99' is not a coordinate reference system"]),
     (["--outline", "line.geojson"], ["line.geojson holds no areas, only LineString", "Lines to polygons"]),
     (["--outline", "bow.geojson"], ["is not valid: Self-intersection", "Fix geometries"]),
-    (["--outline", "swapped.geojson"], ["no reading lies near the outline", "swap --lat and --lon"]),
+    (["--outline", "swapped.geojson"], ["seem to be exchanged", "the log or the outline"]),
     (["--outline", "far.geojson"], ["no reading lies near the outline", "km away", "check that both are"]),
     (["--outline", "pacific.geojson"], ["the longitudes run from -179", "antimeridian"]),
     (["--outline", "none.geojson"], ["there is no file none.geojson"]),

@@ -106,7 +106,8 @@ class PlaceSurvey(Source):
                 "; ".join(points.doubts),
                 expected="a log without doubtful values",
                 where=str(self.csv),
-                fix="correct the options or the log; name numbers that stand for no value: --missing -9999",
+                fix="correct the options, the log or the outline; name numbers that stand for no value, as in "
+                "--missing -9999",
             )
         degrees = np.column_stack([points.lat, points.lon])
         check_degrees(*degrees.T, f"{self.csv}, columns {' and '.join(self.columns)}")
