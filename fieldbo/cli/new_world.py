@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from fieldbo.belief.question import Side as BelowOrAbove
     from fieldbo.mission.new.writer import NewWorld
 
 EXAMPLES = """
@@ -359,7 +360,7 @@ def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[
             where="--x",
             fix="name them, or add --cell if the table holds settings and their outcomes",
         )
-    side = "above" if given["side"] is None else given["side"].value
+    side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
     survey = Survey(**table, quantile=given["quantile"], threshold=given["threshold"], side=side)
     return _report(make_world(name, survey), "readings")
 
@@ -398,7 +399,7 @@ def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[s
         "crs": given["crs"],
     }
     extent = Extent(**{option: value for option, value in options.items() if value is not None})
-    side = "above" if given["side"] is None else given["side"].value
+    side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
     asked = LevelSetMission(given["threshold"], side, given["quantile"], given["battery"])
     survey = PlaceSurvey(
         **table,

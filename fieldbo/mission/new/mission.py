@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Side
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
@@ -47,14 +47,14 @@ class LevelSetMission:
     quantile: float | None = None
     battery: str | float | None = None
 
-    def threshold_of(self, values: ArrayLike) -> float:
+    def threshold_of(self, values: Array) -> float:
         """Return the threshold, given the readings (n,)."""
         if self.threshold is not None:
             return self.threshold
         quantile = _QUANTILES[self.side] if self.quantile is None else self.quantile
         if not 0 < quantile < 1:
             raise InputError(f"quantile {quantile}", expected="a number between 0 and 1", where="--quantile")
-        if not np.size(values):
+        if not len(values):
             raise InputError(
                 "the threshold is missing, and there are no readings to take it from",
                 expected="--threshold NUMBER",
@@ -124,7 +124,7 @@ def _content(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]
     if table is not None:
         threshold = asked.threshold_of(table.readings.values)
     else:
-        threshold = asked.threshold_of([] if world.live else world.truth(world.domain.sites))
+        threshold = asked.threshold_of(np.empty(0) if world.live else world.truth(world.domain.sites))
     if asked.battery is not None:
         amount(asked.battery, world.cost_unit, "--battery")
     home = start_of(world) if start is None else start

@@ -106,11 +106,11 @@ class PlaceSurvey(Source):
                 "; ".join(points.doubts),
                 expected="a log without doubtful values",
                 where=str(self.csv),
-                fix="correct the options, the log or the outline; name numbers that stand for no value, as in "
-                "--missing -9999",
+                fix="correct the options, the log or the outline; name numbers that stand for no "
+                "value, as in --missing -9999",
             )
         degrees = np.column_stack([points.lat, points.lon])
-        check_degrees(*degrees.T, f"{self.csv}, columns {' and '.join(self.columns)}")
+        check_degrees(points.lat, points.lon, f"{self.csv}, columns {' and '.join(self.columns)}")
         noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
         readings = Readings(degrees, points.values, noise, points.channels, self.value, points.lines)
         return _Taken(readings, degrees, points.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from fieldbo.results.plot.figures import SKY, VALUE, legend_below, new_figure
@@ -36,7 +37,7 @@ def place_picture(world: World, readings: Readings) -> Figure:
     ax.plot(
         *readings.sites.T, ".-", color=SKY, linewidth=1.0, markersize=3.5, label="reading, in the log's order"
     )
-    mark(ax, world.start, "start")
+    mark(ax, np.asarray(world.start), "start")
     figure.suptitle(f"{world.name}: {world.title}")
     legend_below(figure)
     return figure
