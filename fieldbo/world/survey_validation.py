@@ -124,8 +124,8 @@ class Validation:
             worst += " (no better than the readings' mean)"
         if self.inflation > _WELL_CALIBRATED:
             return (
-                f"the second error counts: {self.kind}s differ by more than the fitted model allows, so {gaps} "
-                f"the map may be off by {worst}"
+                f"the second error counts: {self.kind}s differ by more than the fitted model allows, so "
+                f"{gaps} the map may be off by {worst}"
             )
         expected = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
         if self.grouped.rmse < _ALIKE * self.single.rmse:
