@@ -166,6 +166,47 @@ def test_a_column_is_found_without_its_unit_and_in_any_case():
         log.column("latt", "--lat")
 
 
+CELLS = st.sampled_from(
+    ["", "1", "-2.5", "1,5", "nan", "inf", "1e400", "#", "lat", "47°18'N", "4718.6", "1714564800", "9" * 30,
+     "NA", "12:00", "2024-05-01", "0001-01-01", "(deg)", '"', "<0.5", "\u2212 3", "x y", "-9999"]
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=1, max_size=9), st.sampled_from(",;\t "))
+def test_any_table_is_described_or_rejected(rows, delimiter):
+    path = write("\n".join(delimiter.join(row) for row in [["time", "lat", "lon", "v"], *rows]))
+    try:
+        log = read_log(path)
+        assert len(table_of(describe_columns(log))) == 1 + len(log.names)
+        points = survey_from_log(log, lat="lat", lon="lon", value="v", time="time")
+    except InputError:
+        return
+    assert np.isfinite([points.lat, points.lon, points.values]).all()
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_rejected(content):
+    Path("any.csv").write_bytes(content)
+    try:
+        log = read_log(Path("any.csv"))
+    except InputError:
+        return
+    assert len(log) > 0
+
+
+@given(st.lists(st.tuples(*[st.floats(-200, 200, width=16)] * 3), min_size=5, max_size=30))
+def test_any_positions_become_points_on_the_globe(rows):
+    log = log_of(*(f"{i},{y},{x},{v}" for i, (y, x, v) in enumerate(rows)))
+    try:
+        points = points_of(log, time="t")
+    except InputError:
+        return
+    if not points.doubts:
+        assert np.abs(points.lat).max() <= 90
+        assert points.counts.sum() <= len(rows)
+        assert len(points.lines) == len(points) == len(points.times)
+
+
 # -- columns --------------------------------------------------------------------------------------------
 
 

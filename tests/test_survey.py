@@ -249,7 +249,7 @@ def test_a_survey_along_lines_is_judged_by_lines_left_out(said):
     readme = Path("worlds/lines/README.md").read_text()
     assert f"Leave-one-out error {single:.4g} degC" in readme
     assert f"With 6 lines, each left out whole: error {by_line:.4g} degC" in readme
-    assert f"In short: {advice}." in readme
+    assert f"{advice[0].upper()}{advice[1:]}." in readme
 
 
 def test_without_a_value_the_columns_are_listed_to_choose_from(command):

@@ -180,7 +180,7 @@ def test_lines_that_disagree_show_in_the_coverage_of_lines_only():
     assert field.loo_rmse < 0.25 * error
     assert field.loo_coverage > 0.8 > validation.grouped.coverage
     assert error < validation.grouped.rmse < 3 * error
-    assert validation.advice("").startswith("the second error: lines differ by more than the fitted model")
+    assert validation.advice("").startswith("the second error counts: lines differ by more than")
     assert "90% intervals hold only 75% of the readings" in validation.warning
 
 
@@ -214,19 +214,19 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
     [
         (
             scored(0.42),
-            "neither error alone; expect an error of about 0.1 m over the map, less close to readings, and "
-            "up to 0.42 m in the widest gaps",
+            "expect an error of about 0.1 m over the map: less close to readings, and up to 0.42 m in the "
+            "widest gaps",
         ),
         (scored(0.025), "both errors agree; expect an error of about 0.1 m over the map"),
         (
             scored(1.2, expected=144.4),
-            "neither error alone; expect an error of about 140 m over the map, less close to readings, and "
-            "up to 1.2 m (no better than the readings' mean) in the widest gaps",
+            "expect an error of about 140 m over the map: less close to readings, and up to 1.2 m (no better "
+            "than the readings' mean) in the widest gaps",
         ),
         (
             scored(0.4, "block", inflation=1.5),
-            "the second error: blocks differ by more than the fitted model allows, so between blocks the map "
-            "may be off by 0.4 m",
+            "the second error counts: blocks differ by more than the fitted model allows, so between blocks "
+            "the map may be off by 0.4 m",
         ),
     ],
     ids=["honest model", "alike", "worthless in gaps", "optimistic model"],

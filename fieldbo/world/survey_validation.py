@@ -124,13 +124,13 @@ class Validation:
             worst += " (no better than the readings' mean)"
         if self.inflation > _WELL_CALIBRATED:
             return (
-                f"the second error: {self.kind}s differ by more than the fitted model allows, so {gaps} the "
-                f"map may be off by {worst}"
+                f"the second error counts: {self.kind}s differ by more than the fitted model allows, so "
+                f"{gaps} the map may be off by {worst}"
             )
-        said = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
+        expected = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
         if self.grouped.rmse < _ALIKE * self.single.rmse:
-            return f"both errors agree; {said}"
-        return f"neither error alone; {said}, less close to readings, and up to {worst} in the widest gaps"
+            return f"both errors agree; {expected}"
+        return f"{expected}: less close to readings, and up to {worst} in the widest gaps"
 
     @property
     def warning(self) -> str | None:

@@ -275,7 +275,8 @@ class Draft(ABC):
 
 def _in_prose(validation: Validation, unit: str) -> str:
     """Return the validation as a paragraph."""
-    sentences = [f"With {validation.result(unit)}.", f"In short: {validation.advice(unit)}."]
+    advice = validation.advice(unit)
+    sentences = [f"With {validation.result(unit)}.", f"{advice[0].upper()}{advice[1:]}."]
     if validation.warning:
         sentences.append(f"Caution: {validation.warning}.")
     return "\n" + "\n".join(sentences) + "\n"

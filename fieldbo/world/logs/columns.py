@@ -92,9 +92,10 @@ def _described(log: Log, name: str) -> Column:
         return Column(name, unit, "empty", 0, missing)
     times = _times(log.cells[name], bool(words & _TIME), is_numeric)
     if times is not None:
-        ends = [_clock(float(end(times.seconds)), times.absolute) for end in (np.nanmin, np.nanmax)]
-        if is_numeric and not times.absolute:
-            ends = list(_range(finite))
+        if len(finite) and not times.absolute:
+            ends = _range(finite)
+        else:
+            ends = _clock(np.nanmin(times.seconds), times), _clock(np.nanmax(times.seconds), times)
         return Column(name, unit, "time", int(np.isfinite(times.seconds).sum()), missing, *ends)
     if is_numeric:
         kind = _kind(name, words, finite)
@@ -136,9 +137,9 @@ def _range(numbers: Array) -> tuple[str, str]:
     return f"{numbers.min():.7g}", f"{numbers.max():.7g}"
 
 
-def _clock(seconds: float, absolute: bool) -> str:
-    at = datetime.fromtimestamp(seconds, UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S}" if absolute else f"{at:%H:%M:%S}"
+def _clock(seconds: float, times: Times) -> str:
+    at = datetime.fromtimestamp(float(seconds), UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S}" if times.absolute else f"{at:%H:%M:%S}"
 
 
 def table_of(columns: Sequence[Column]) -> list[str]:

@@ -153,6 +153,8 @@ def swapped(lat: Array, lon: Array, bounds: Bounds | None = None) -> str | None:
     >>> swapped(np.array([8.5]), np.array([47.3]), (8.4, 47.2, 8.6, 47.4))
     'latitude and longitude seem to be exchanged: only so do the readings lie where they should'
     """
+    if not len(lat):
+        return None
     said = "latitude and longitude seem to be exchanged"
     if np.mean(np.abs(lat) > 90) > 0.5 and np.mean(np.abs(lon) <= 90) > 0.5:
         return f"{said}: latitudes reach {lat[np.argmax(np.abs(lat))]:.4g}"

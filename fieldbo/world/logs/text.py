@@ -176,7 +176,8 @@ def _split(lines: list[str], delimiter: str | None, above: int) -> list[Row]:
     """Return the non-empty rows as (line number, cells)."""
     if delimiter is None:
         numbered = enumerate(lines, above + 1)
-        return [(i, line.replace('"', "").split()) for i, line in numbered if line.strip()]
+        split = ((i, line.replace('"', "").split()) for i, line in numbered)
+        return [(i, cells) for i, cells in split if cells]
     reader = csv.reader(lines, delimiter=delimiter)
     return [(above + reader.line_num, row) for row in reader if any(c.strip() for c in row)]
 

@@ -72,12 +72,16 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
     return Times(best, absolute=True, notes=notes)
 
 
-def _from_numbers(cells: Sequence[str]) -> Times:
+def _from_numbers(cells: Sequence[str]) -> Times | None:
     numbers = np.array([_or_nan(_float(cell)) for cell in cells])
+    numbers[~np.isfinite(numbers)] = np.nan
+    if np.isnan(numbers).all():
+        return None
     middle = float(np.nanmedian(numbers))
     for per_second in _EPOCHS.values():
+        seconds = numbers / per_second
         if _FIRST < middle / per_second < _LAST:
-            return Times(numbers / per_second, absolute=True)
+            return Times(np.where((seconds > _FIRST) & (seconds < _LAST), seconds, np.nan), absolute=True)
     return Times(numbers, absolute=False)
 
 
