@@ -249,7 +249,9 @@ class OnlineModel:
 
     def _means(self, sites: Array) -> Array | None:
         """Return the prior mean (n,) at sites (n, d), in the user's unit; None without one."""
-        return None if self._mean is None else self._mean.values(sites)
+        if self._mean is None:
+            return None
+        return self._mean.values(sites) if len(sites) else np.empty(0)
 
     def _arrays(self) -> tuple[Array, Array, Array]:
         """Return sites (n, d), values and noise variances (n,) of all readings, in the user's units."""

@@ -109,7 +109,7 @@ def load_mission(
         )
     except InputError as error:
         if error.where is not None:
-            error.where = error.where.replace(f"{Path.cwd()}/", "")
+            error.where = error.where.replace(f"{Path.cwd()}/", "").replace(str(Path.cwd()), ".")
         raise error.at(where) from None
 
 

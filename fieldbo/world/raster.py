@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,6 +26,7 @@ MOST_SCATTERED = 100_000
 """Largest number of scattered points between which values are interpolated."""
 
 _MOST_SCATTERED_AXES = 4
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 _TIFF, _NETCDF = (".tif", ".tiff"), (".nc", ".nc4", ".cdf", ".h5")
 
 
@@ -117,7 +119,7 @@ def _band(descriptions: Sequence[str | None], value: str | None, path: Path) -> 
     names = [str(k) for k in range(1, len(descriptions) + 1)]
     if value is None and len(names) == 1:
         return 1
-    if value in descriptions:
+    if value is not None and value in descriptions:
         return descriptions.index(value) + 1
     if value in names:
         return int(value)
@@ -135,7 +137,7 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
     import xarray
 
     try:
-        with xarray.open_dataset(path, decode_times=False) as source:
+        with xarray.open_dataset(path, decode_times=False, engine=_engine(path)) as source:
             variable = _variable(source, value, path)
             _check_size(variable.size, path)
             crs = _crs_of(source, variable)
@@ -143,8 +145,6 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
     except (OSError, ValueError, TypeError) as error:
         if isinstance(error, InputError):
             raise
-        if "h5netcdf" in str(error) or "installed" in str(error):
-            raise _not_installed(path, "h5netcdf") from None
         raise _unreadable(path, error) from None
     vertical, horizontal = (str(dim) for dim in variable.dims)
     for dim in (horizontal, vertical):
@@ -156,6 +156,16 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
             )
     x, y = (np.asarray(variable.coords[dim], dtype=float) for dim in (horizontal, vertical))
     return Raster(x, y, np.asarray(variable, dtype=float), crs, (horizontal, vertical))
+
+
+def _engine(path: Path) -> Literal["h5netcdf", "scipy"]:
+    """Return what reads a NetCDF file: version 4 is HDF5, version 3 is not."""
+    with path.open("rb") as file:
+        if file.read(len(_HDF5)) != _HDF5:
+            return "scipy"
+    if find_spec("h5netcdf") is None or find_spec("h5py") is None:
+        raise _not_installed(path, "h5netcdf")
+    return "h5netcdf"
 
 
 def _variable(source: xarray.Dataset, value: str | None, path: Path) -> xarray.DataArray:

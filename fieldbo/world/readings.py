@@ -231,7 +231,7 @@ def inside(folder: Path, name: str, *, where: str, owner: str = "world") -> Path
         ) from None
     if not path.is_relative_to(folder.resolve()):
         raise InputError(
-            f"{name!r} lies outside the folder {folder.name}",
+            f"{name!r} lies outside the folder {folder.name or '.'}",
             expected=f"a file in the {owner}'s own folder",
             where=where,
             fix="copy the file there",
