@@ -1,13 +1,14 @@
 """How much cheaper a mission is that begins with the readings of the day before.
 
-Each field is a draw of gp-lake. In a day it changes: today's is ``sqrt(1 - c^2)`` times yesterday's plus c times
-an independent draw, with c such that the difference has the given standard deviation; the field's own is 1. A
-run of the same mission with another seed reads yesterday's field. Today's mission runs without those readings,
-and with them (per_day as given, one day old). For each change and model, print the cost at which F1 of the
-upper 30% first reaches 0.9, and the ratio of both: means over the fields, and their standard errors. A run that
-never reaches it counts with its battery.
+Each field is a draw of gp-lake. In a day it changes: today's is ``sqrt(1 - c^2)`` times yesterday's plus c
+times an independent draw, with c such that the difference has the given standard deviation; the field's own
+is 1. A run of the same mission with another seed reads yesterday's field. Today's mission runs without those
+readings, and with them (one day old, per_day is the change). For each change and model, print the cost at
+which F1 of the upper 30% first reaches 0.9, and the ratio of both: means over the fields, and their standard
+errors. A run that never reaches it counts with its battery.
 
     python benchmarks/earlier_readings.py [--fields 10] [--changes 0.1 0.2 0.4] [--models known learned]
+                                          [--factor 1]
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def cost_to_target(mission: Mission) -> float:
     return next((step.cost for step in curve if step.f1 >= TARGET), mission.vehicles[0].battery)
 
 
-def costs(number: int, change: float, model: Model | None, battery: float) -> tuple[float, float]:
+def costs(
+    number: int, change: float, per_day: float, model: Model | None, battery: float
+) -> tuple[float, float]:
     """Return the costs to the target on one field, without and with yesterday's readings."""
     plain, other = (
         fieldbo.load_mission("gp-lake-truvar", {"draw": draw, "agent": {"battery": battery}})
@@ -77,7 +80,7 @@ def costs(number: int, change: float, model: Model | None, battery: float) -> tu
     assert other.world.field is not None
     yesterday = fieldbo.run(mission_on(plain.world.field, plain, model, seed=1))
     today = mission_on(Changed(plain.world.field, other.world.field, change), plain, model, seed=0)
-    known = replace(today, prior=earlier(yesterday, change))
+    known = replace(today, prior=earlier(yesterday, per_day))
     return cost_to_target(today), cost_to_target(known)
 
 
@@ -94,11 +97,13 @@ def main() -> None:
     parser.add_argument("--changes", type=float, nargs="+", default=[0.1, 0.2, 0.4], help="per day")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--battery", type=float, default=8000.0, help="of every run, in s")
+    parser.add_argument("--factor", type=float, default=1.0, help="per_day, as a multiple of the change")
     args = parser.parse_args()
     print(f"{'model':8} {'change':>7} {'without (s)':>16} {'with (s)':>16} {'ratio':>15} {'worst':>6}")
     for name in args.models:
         for change in args.changes:
-            runs = [costs(k, change, MODELS[name], args.battery) for k in range(args.fields)]
+            per_day, model = args.factor * change, MODELS[name]
+            runs = [costs(k, change, per_day, model, args.battery) for k in range(args.fields)]
             without, with_them = np.array(runs).T
             ratio = with_them / without
             print(
