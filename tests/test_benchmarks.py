@@ -41,3 +41,12 @@ def test_a_rollout_is_timed_without_its_peers(tmp_path):
     assert row["name"] == "rollout-scatter500"
     assert row["fieldbo_s"] > 0
     assert row["peer"] is None
+
+
+def test_earlier_readings_make_a_mission_cheaper():
+    command = [sys.executable, BENCHMARKS / "earlier_readings.py", "--fields", "1", "--changes", "0.1"]
+    done = subprocess.run([*command, "--models", "known"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    heading, row = done.stdout.splitlines()
+    assert heading.split()[-1] == "worst"
+    assert float(row.split()[-1]) < 0.7

@@ -132,7 +132,7 @@ class Agent:
 
     @property
     def readings(self) -> int:
-        """Number of readings in the model, n."""
+        """Number of readings in the model, n, earlier ones included."""
         return self.online_model.readings
 
     @property
@@ -195,6 +195,8 @@ class Agent:
             asks = self.online_model.to_repeat[0].asks
             return self.online_model.fitted(stream(self.mission.seed, "model", asks))
         waiting = self.initial_left and self.mission.initial >= LEAST_READINGS
+        if waiting and self.online_model.earlier >= LEAST_READINGS:
+            waiting = False
         if waiting or not self.online_model.fit_is_due:
             return None
         return self.online_model.fitted(stream(self.mission.seed, "model", self.asks))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
@@ -48,6 +49,8 @@ class _Taken(NamedTuple):
 class OnlineModel:
     """Extend the belief with each observation; rebuild it after a fit, or when an old reading changes sides.
 
+    It begins with the mission's earlier readings.
+
     Of an observation with several readings, it takes those of `thinned`.
 
     A corrected reading takes the place of the wrong one. The belief is then learned again from the latest
@@ -84,6 +87,8 @@ class OnlineModel:
 
     def __init__(self, mission: Mission) -> None:
         self.mission = mission
+        self._earlier = mission.earlier
+        self._mean = self._earlier.mean
         self.fits: list[Fit] = []
         self.to_repeat: list[Fit] = []
         self._observations: list[_Taken] = []
@@ -93,6 +98,11 @@ class OnlineModel:
     def readings(self) -> int:
         """Number of readings in the model, n: those of one order near each other count as one."""
         return len(self._values)
+
+    @property
+    def earlier(self) -> int:
+        """Number of earlier readings in the model."""
+        return self._ends[0]
 
     @property
     def provisional(self) -> bool:
@@ -123,7 +133,8 @@ class OnlineModel:
             values[:n],
             noises[:n],
             rng,
-            noise_varies=self.mission.world.sensor.varies,
+            noise_varies=self.mission.world.sensor.varies or bool(len(self._earlier.values)),
+            means=self._means(sites[:n]),
         )
         return Fitted(fitted.to_plain())
 
@@ -148,19 +159,21 @@ class OnlineModel:
         self.to_repeat = [fit for fit in again if self._readings_of(fit.after) >= LEAST_READINGS]
 
     def _readings_of(self, observations: int) -> int:
-        """Return how many readings of the first observations are in the model."""
-        return self._ends[observations - 1] if observations else 0
+        """Return how many readings the model had after the first observations, earlier ones included."""
+        return self._ends[observations]
 
     def _learn_again(self) -> None:
         """Learn all observations from the latest fit on, or from the beginning."""
         model, domain = self.mission.model, self.mission.world.domain
-        fit = self.fits[-1] if self.fits else Fit(0, 0, model.initial(domain, self.mission.question))
+        initial = model.initial(domain, self.mission.question, has_prior_mean=self._mean is not None)
+        fit = self.fits[-1] if self.fits else Fit(0, 0, initial)
         self.hyperparameters = fit.hyperparameters
-        self.left_out = 0
-        self._sites: list[Array] = []
-        self._values: list[float] = []
-        self._noises: list[float] = []
-        self._ends: list[int] = []
+        usable = self.hyperparameters.scale.usable(self._earlier.values)
+        self.left_out = int((~usable).sum())
+        self._sites: list[Array] = list(self._earlier.sites[usable])
+        self._values: list[float] = self._earlier.values[usable].tolist()
+        self._noises: list[float] = self._earlier.noise_variances[usable].tolist()
+        self._ends: list[int] = [len(self._values)]
         for taken in self._observations[: fit.after]:
             self._keep(taken)
         self.fitted_at = max(1, self.readings) if self.fits else 0
@@ -219,7 +232,8 @@ class OnlineModel:
         self.hyperparameters = hyperparameters
         self.rebuilt = True
         self.believed = self._believed_now()
-        belief = Belief(hyperparameters.kernel)
+        mean = None if self._mean is None else PriorMean(self._mean, hyperparameters.scale)
+        belief = Belief(hyperparameters.kernel, prior_mean=mean)
         if self.believed.any():
             sites, values, noises = (a[self.believed] for a in self._arrays())
             noise = hyperparameters.noise_to_model(noises, values)
@@ -229,7 +243,15 @@ class OnlineModel:
     def _believed_now(self) -> Mask:
         if self.mission.model.outliers == "kept":
             return np.ones(self.readings, dtype=bool)
-        return self.mission.model.believed(self.hyperparameters, *self._arrays())
+        sites, values, noises = self._arrays()
+        means = self._means(sites)
+        return self.mission.model.believed(self.hyperparameters, sites, values, noises, means)
+
+    def _means(self, sites: Array) -> Array | None:
+        """Return the prior mean (n,) at sites (n, d), in the user's unit; None without one."""
+        if self._mean is None:
+            return None
+        return self._mean.values(sites) if len(sites) else np.empty(0)
 
     def _arrays(self) -> tuple[Array, Array, Array]:
         """Return sites (n, d), values and noise variances (n,) of all readings, in the user's units."""

@@ -15,7 +15,12 @@ from fieldbo.policies.contract import Policy
 
 def of_mission(mission: Mission) -> tuple[str, ...]:
     """Return the warnings that are known before a mission starts, except its policy's own."""
-    warnings = (_unreachable(mission), _expensive_batches(mission), _thin_margin(mission))
+    warnings = (
+        _unreachable(mission),
+        _earlier_outside(mission),
+        _expensive_batches(mission),
+        _thin_margin(mission),
+    )
     return tuple(warning for warning in warnings if warning is not None)
 
 
@@ -43,6 +48,17 @@ def _unreachable(mission: Mission) -> str | None:
     return (
         f"{left_out} of {left_out + domain.size} sites can't be reached from the {start}{cause} and are "
         "left out"
+    )
+
+
+def _earlier_outside(mission: Mission) -> str | None:
+    """Return a warning if earlier readings lie outside the domain."""
+    inside = mission.prior.inside(mission.world.domain) if mission.prior is not None else np.ones(0, bool)
+    if inside.all():
+        return None
+    return (
+        f"{np.count_nonzero(~inside)} of {len(inside)} earlier readings lie more than one spacing of the "
+        "sites outside the domain and are left out"
     )
 
 

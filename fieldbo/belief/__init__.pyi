@@ -8,6 +8,10 @@ from .kernels import kernel as kernel
 from .marginal_likelihood import Fit as Fit
 from .marginal_likelihood import LogNormalPrior as LogNormalPrior
 from .marginal_likelihood import fit_kernel as fit_kernel
+from .mean_functions import Gridded as Gridded
+from .mean_functions import MeanFunction as MeanFunction
+from .mean_functions import PriorMean as PriorMean
+from .mean_functions import Scattered as Scattered
 from .model import Hyperparameters as Hyperparameters
 from .model import Model as Model
 from .posterior import Belief as Belief

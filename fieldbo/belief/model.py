@@ -152,8 +152,15 @@ class Model:
         """Memory for covariances; None for half of what is free."""
         return None if self.memory_gb is None else 1e9 * self.memory_gb
 
-    def initial(self, domain: Domain, question: Question) -> Hyperparameters:
+    def initial(self, domain: Domain, question: Question, *, has_prior_mean: bool = False) -> Hyperparameters:
         """Return the hyperparameters before any fit.
+
+        Parameters
+        ----------
+        domain : Domain
+        question : Question
+        has_prior_mean : bool
+            Whether the mission has a prior mean, from which values are then expected to differ by 0.
 
         Raises
         ------
@@ -171,7 +178,8 @@ class Model:
                 + ", ".join(f"{a.name}'s {a.extent:g} {a.unit}" for a in domain.axes),
                 where="model.length_scales",
             )
-        scale = ValueScale(self.transform, self._centre(question) or 0.0, question.sign)
+        centre = 0.0 if has_prior_mean else self._centre(question) or 0.0
+        scale = ValueScale(self.transform, centre, question.sign)
         return Hyperparameters(kernel(self.kernel, scales, self.variance or 1.0), scale)
 
     def _centre(self, question: Question) -> float | None:
@@ -184,13 +192,15 @@ class Model:
         except InputError as error:
             raise error.at("model.mean") from None
 
-    def _standardised(self, y: Array, question: Question) -> ValueScale:
+    def _standardised(self, y: Array, question: Question, *, has_prior_mean: bool) -> ValueScale:
         """Return the scale that standardises the transformed values `y` (n,) and the prior together.
+
+        With a prior mean, `y` are the residuals, and their own prior mean is 0.
 
         The prior mean (and variance, if set) counts as much as five readings. Otherwise a few readings far
         from a threshold would convince the model that no site comes near it.
         """
-        n, centre = len(y), self._centre(question)
+        n, centre = len(y), 0.0 if has_prior_mean else self._centre(question)
         if centre is None:
             shift = float(y.mean())
             squares = float(np.sum((y - shift) ** 2))
@@ -203,14 +213,19 @@ class Model:
         return ValueScale(self.transform, shift, question.sign * (spread if spread > 0 else 1.0))
 
     def believed(
-        self, hyperparameters: Hyperparameters, sites: Array, values: Array, noise_variances: Array
+        self,
+        hyperparameters: Hyperparameters,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        means: Array | None = None,
     ) -> Mask:
-        """Return which readings (n,) the model believes; values and variances in the user's units."""
+        """Return which readings (n,) the model believes; numbers as for `fitted`."""
         if self.outliers == "kept" or not len(values):
             return np.ones(len(values), dtype=bool)
         h = hyperparameters
         return believable(
-            h.kernel, sites, h.scale.to_model(values), h.noise_to_model(noise_variances, values)
+            h.kernel, sites, h.scale.residuals(values, means), h.noise_to_model(noise_variances, values)
         )
 
     def fitted(
@@ -224,6 +239,7 @@ class Model:
         rng: np.random.Generator,
         *,
         noise_varies: bool = False,
+        means: Array | None = None,
     ) -> Hyperparameters:
         """Return the hyperparameters fitted to the readings that the model believes.
 
@@ -239,12 +255,15 @@ class Model:
         rng : numpy.random.Generator
             Scrambles the starts; all fits of one test for outliers use the same ones.
         noise_varies : bool
-            Whether the sensor's noise differs between sites or settings.
+            Whether the readings' declared noise differs.
+        means : (n,) array, optional
+            The prior mean at the sites, in the user's units.
         """
 
         def fit_to(kept: Mask) -> Hyperparameters:
             some = sites[kept], values[kept], noise_variances[kept]
-            return self._fitted_to(present, domain, question, *some, deepcopy(rng), noise_varies)
+            means_kept = None if means is None else means[kept]
+            return self._fitted_to(present, domain, question, *some, deepcopy(rng), noise_varies, means_kept)
 
         if self.outliers == "kept":
             return fit_to(np.ones(len(values), dtype=bool))
@@ -252,10 +271,11 @@ class Model:
         first = believable_at_first(
             replace(self.initial(domain, question).kernel, variance=1.0),
             sites,
-            plain.to_model(values),
+            plain.residuals(values, means),
             plain.noise_to_model(noise_variances, values),
         )
-        return fit_believed(first, fit_to, lambda h: self.believed(h, sites, values, noise_variances))
+        readings = sites, values, noise_variances, means
+        return fit_believed(first, fit_to, lambda h: self.believed(h, *readings))
 
     def _fitted_to(
         self,
@@ -267,11 +287,13 @@ class Model:
         noise_variances: Array,
         rng: np.random.Generator,
         noise_varies: bool,
+        means: Array | None,
     ) -> Hyperparameters:
         """Standardise, then maximise the penalised likelihood."""
-        scale = self._standardised(ValueScale(self.transform).to_model(values), question)
+        transformed = ValueScale(self.transform).residuals(values, means)
+        scale = self._standardised(transformed, question, has_prior_mean=means is not None)
         declared = scale.noise_to_model(noise_variances, values)
-        y, learns = scale.to_model(values), self.noise == "learned"
+        y, learns = scale.residuals(values, means), self.noise == "learned"
         prior = LogNormalPrior.standard(domain.extent, with_noise=learns)
         rescale = 2 * np.log(present.scale.scale / scale.scale)
         theta = present.kernel.theta.copy()

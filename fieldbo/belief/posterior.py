@@ -1,13 +1,14 @@
-"""The exact posterior of a zero-mean Gaussian process, in model units.
+"""The exact posterior of a Gaussian process, in model units.
 
 =============  ====================================================================================
 ``X``          observed sites, (n, d); repeated readings of one site are pooled into one
 ``y``, ``v``   values and noise variances, (n,), per observation
+``m``          prior mean; 0 unless one is given
 ``L``          lower Cholesky factor of ``k(X, X) + diag(v)``
-``w``          ``L^-1 y``
+``w``          ``L^-1 (y - m(X))``
 =============  ====================================================================================
 
-mean ``k(x, X) L^-T w``, covariance ``k(a, b) - k(a, X) L^-T L^-1 k(X, b)``
+mean ``m(x) + k(x, X) L^-T w``, covariance ``k(a, b) - k(a, X) L^-T L^-1 k(X, b)``
 (Bogunovic et al. 2016, eqs. 1, 2 and 20; Rasmussen and Williams 2006, algorithm 2.1).
 
 :class:`~fieldbo.belief.value_scale.ValueScale` converts between your values and model units.
@@ -25,6 +26,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.kernels import kernel as kernel_named
+from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.pooling import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
 
@@ -60,19 +62,21 @@ class _Triangle:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """The posterior of a zero-mean Gaussian process.
+    """The posterior of a Gaussian process.
 
     Start from a kernel, add readings with `condition_on`, and ask for `mean`, `variance`, `covariance` or
     joint draws (`sample`) at any points; or let `fit` find the hyperparameters. A belief never changes:
     conditioning returns a new one.
 
-    Values are in *model units*, where the prior mean is 0. Convert yours with a
+    Values are in *model units*, where the prior mean is 0 unless you give another. Convert yours with a
     :class:`~fieldbo.belief.value_scale.ValueScale`.
 
     Parameters
     ----------
     kernel : Kernel
-        Prior covariance, in model units. Leave the other fields to `condition_on`.
+        Prior covariance, in model units.
+    prior_mean : PriorMean, optional
+        Prior mean, in model units. Leave the other fields to `condition_on`.
 
     Attributes
     ----------
@@ -102,6 +106,7 @@ class Belief:
     factor: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     weights: Array = field(default_factory=lambda: np.empty(0), repr=False)
     _triangle: _Triangle | None = field(default=None, repr=False)
+    prior_mean: PriorMean | None = None
 
     @classmethod
     def fit(
@@ -202,7 +207,7 @@ class Belief:
             factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError as error:
             raise _not_positive_definite(len(x)) from error
-        w = solve_triangular(factor, y, lower=True, check_finite=False)
+        w = solve_triangular(factor, self._residuals(x, y), lower=True, check_finite=False)
         return replace(
             self,
             sites=x,
@@ -228,6 +233,10 @@ class Belief:
                 expected="finite readings with noise variances of at least 0",
             )
         return x, y, np.maximum(v, NOISE_FLOOR * self.kernel.diagonal(x))
+
+    def _residuals(self, sites: Array, values: Array) -> Array:
+        """Return values (n,) at `sites` (n, d) less their prior mean."""
+        return values if self.prior_mean is None else values - self.prior_mean(sites)
 
     def extended(self, site: Array, value: float, noise_variance: float) -> tuple[Belief, Array, float]:
         """Return the belief after one more reading, the new row of the factor, and its diagonal; O(n^2).
@@ -261,8 +270,9 @@ class Belief:
             np.append(self.noise_variances, v),
             self.scatter,
             triangle.rows[: n + 1, : n + 1],
-            np.append(self.weights, (y[0] - row @ self.weights) / pivot),
+            np.append(self.weights, (self._residuals(x, y)[0] - row @ self.weights) / pivot),
             triangle,
+            self.prior_mean,
         )
         return belief, row, pivot
 
@@ -273,7 +283,8 @@ class Belief:
     def mean(self, points: ArrayLike) -> Array:
         """Return the posterior mean (P,) at `points` (P, d)."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
-        return self._solve(x).T @ self.weights if self.size else np.zeros(len(x))
+        learnt = self._solve(x).T @ self.weights if self.size else np.zeros(len(x))
+        return learnt if self.prior_mean is None else learnt + self.prior_mean(x)
 
     def variance(self, points: ArrayLike) -> Array:
         """Return the posterior variance (P,) of the function, without noise, at `points` (P, d)."""
@@ -309,7 +320,7 @@ class Belief:
 
     def mean_at_sites(self) -> Array:
         """Return the posterior mean (n,) at the sites that were read; O(n^2)."""
-        # (K + V) alpha = y, and the mean there is K alpha = y - V alpha.
+        # (K + V) alpha = y - m, and the mean there is m + K alpha = y - V alpha.
         return self.values - self.noise_variances * self._alpha() if self.size else np.empty(0)
 
     def _alpha(self) -> Array:
@@ -319,6 +330,14 @@ class Belief:
     def with_gradients(self, points: ArrayLike) -> Moments:
         """Return mean and variance at `points` (P, d), and their gradients; O(P n^2)."""
         x = np.atleast_2d(np.asarray(points, dtype=float))
+        moments = self._learnt_with_gradients(x)
+        if self.prior_mean is None:
+            return moments
+        mean, gradient = self.prior_mean.with_gradient(x)
+        return moments._replace(mean=moments.mean + mean, mean_gradient=moments.mean_gradient + gradient)
+
+    def _learnt_with_gradients(self, x: Array) -> Moments:
+        """Return the moments at points (P, d), without the prior mean."""
         if not self.size:
             return Moments(np.zeros(len(x)), self.kernel.diagonal(x), np.zeros_like(x), np.zeros_like(x))
         prior, slopes = self.kernel.with_slopes(x, self.sites)
@@ -356,7 +375,7 @@ class Belief:
         """
         inverse = cho_solve((self.factor, True), np.eye(self.size), check_finite=False)
         variance = 1.0 / np.diag(inverse)
-        return self.values - (inverse @ self.values) * variance, variance
+        return self.values - (inverse @ self._residuals(self.sites, self.values)) * variance, variance
 
 
 def _not_positive_definite(n: int) -> ModelError:

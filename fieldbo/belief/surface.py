@@ -70,6 +70,8 @@ class Surface:
             self._rows[: belief.size] = belief._solve(self.candidates)
         rows = self._rows[: belief.size]
         self.mean: Array = rows.T @ belief.weights
+        if belief.prior_mean is not None:
+            self.mean += belief.prior_mean(self.candidates)
         self.variance: Array = np.maximum(
             belief.kernel.diagonal(self.candidates) - np.einsum("nc,nc->c", rows, rows), 0.0
         )
@@ -201,8 +203,8 @@ class Surface:
     def _pool(self) -> None:
         """Pool the repeated readings of a site, so that n counts sites."""
         b = self.belief
-        belief = Belief(b.kernel, scatter=b.scatter).condition_on(b.sites, b.values, b.noise_variances)
-        self._begin(belief)
+        empty = Belief(b.kernel, scatter=b.scatter, prior_mean=b.prior_mean)
+        self._begin(empty.condition_on(b.sites, b.values, b.noise_variances))
 
     def exact_gains(self, rows: ArrayLike, noise: ArrayLike, members: Mask, floor: float) -> Array:
         """Return the `truncated_gains` of some candidates, in double precision.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -61,6 +61,27 @@ class ValueScale:
                 )
             y = np.log(y)
         return np.asarray((y - self.shift) / self.scale)
+
+    def unshifted(self, values: ArrayLike) -> Array:
+        """Return the model units (n,) of a part of the values, such as a prior mean: without the shift.
+
+        Raises
+        ------
+        InputError
+            As for `to_model`.
+        """
+        return replace(self, shift=0.0).to_model(values)
+
+    def residuals(self, values: ArrayLike, means: ArrayLike | None) -> Array:
+        """Return values (n,) less their prior means (n,), if any, in model units.
+
+        Examples
+        --------
+        >>> ValueScale(shift=1.0, scale=2.0).residuals([9.0], [6.0])
+        array([1.])
+        """
+        model = self.to_model(values)
+        return model if means is None else model - self.unshifted(means)
 
     def noise_to_model(self, noise_variances: ArrayLike, values: ArrayLike) -> Array:
         """Return noise variances (n,) in model units; for a log, to first order at `values` (n,)."""

@@ -22,6 +22,10 @@ def check(
             "--set", help="Override a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"
         ),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(help="Earlier readings to begin with, as for *run*.", metavar="FILE"),
+    ] = None,
     vehicle: Annotated[
         list[str] | None,
         typer.Option(help="Check that this vehicle file fits the mission; repeatable.", metavar="FILE"),
@@ -58,13 +62,17 @@ def check(
             expected="--vehicle with a mission",
             where="--vehicle",
         )
+    if prior and kind != "mission":
+        raise InputError(
+            f"--prior {prior} does not apply to a {kind}", expected="--prior with a mission", where="--prior"
+        )
     name = file if path is None or not path.exists() else path
     if kind == "vehicle":
         lines = describe_vehicle(LoadedVehicleFile.read(file), file)
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _mission(name, set_ or [], vehicle or [])
+        lines = _mission(name, set_ or [], vehicle or [], prior)
     typer.echo("\n".join(lines))
 
 
@@ -81,7 +89,7 @@ def _path(given: str) -> Path | None:
     return held[0] if held else folder / "world.toml"
 
 
-def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[str]:
+def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str | None) -> list[str]:
     """Return lines that describe a mission, its world and its vehicles, with warnings."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
@@ -97,7 +105,9 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str]) -> list[st
     from fieldbo.vehicles.place import describe_place
 
     files = [LoadedVehicleFile.for_record(vehicle) for vehicle in vehicles]
-    mission = load_mission(name, overrides(pairs), full_battery([file.content for file in files]))
+    mission = load_mission(
+        name, overrides(pairs, prior=prior), full_battery([file.content for file in files])
+    )
     fit = [warning for number, file in enumerate(files) for warning in check_vehicle(file, mission, number)]
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name

@@ -21,6 +21,8 @@ EXAMPLES = """
 
 `fieldbo run lake-level-set --set policy.kind=gchk --set policy.per_cost=true` - another policy
 
+`fieldbo run lake-level-set --prior yesterday.csv` - begin with earlier readings, or those of a run
+
 `fieldbo run my-survey.toml --by-hand` - you take the samples and type in the readings
 
 `fieldbo run my-survey.toml --vehicle boat.toml` - a robot takes them; test it first with `fieldbo robot`
@@ -48,6 +50,13 @@ def run(
             help='Battery: 3000 in the world\'s cost unit, a multiple ("2 h"), or a percentage of a full '
             'battery ("35 %").',
             metavar="AMOUNT",
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Earlier readings to begin with: a CSV, or a run folder or the name of a run in *runs/*.",
+            metavar="FILE",
         ),
     ] = None,
     out: Annotated[
@@ -88,7 +97,7 @@ def run(
 
     out_to = console()
     recorded = _recorded(vehicle or [], by_hand=by_hand)
-    settings = overrides(set_ or [], seed=seed, battery=battery)
+    settings = overrides(set_ or [], seed=seed, battery=battery, prior=prior)
     loaded = load_mission(mission, settings, full_battery(recorded))
     if not recorded:
         check_simulated(loaded)  # before making a folder

@@ -10,7 +10,11 @@ from fieldbo.errors import InputError
 
 
 def overrides(
-    pairs: Sequence[str] = (), *, seed: int | None = None, battery: str | None = None
+    pairs: Sequence[str] = (),
+    *,
+    seed: int | None = None,
+    battery: str | None = None,
+    prior: str | None = None,
 ) -> dict[str, Any]:
     """Return nested tables from ``table.key=value`` pairs.
 
@@ -22,6 +26,8 @@ def overrides(
         Sets ``seed``.
     battery : str, optional
         Sets ``agent.battery``.
+    prior : str, optional
+        Sets ``prior.readings``.
 
     Raises
     ------
@@ -58,13 +64,20 @@ def overrides(
     if seed is not None:
         out["seed"] = seed
     if battery is not None:
-        agent = out.setdefault("agent", {})
-        if not isinstance(agent, dict):
-            raise InputError(
-                f"--battery conflicts with --set agent={agent}", expected="agent as a table", where="--set"
-            )
-        agent["battery"] = _value(battery)
+        _table(out, "agent", "--battery")["battery"] = _value(battery)
+    if prior is not None:
+        _table(out, "prior", "--prior")["readings"] = prior
     return out
+
+
+def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:
+    """Return a table of the overrides, which an option adds to."""
+    table = out.setdefault(name, {})
+    if not isinstance(table, dict):
+        raise InputError(
+            f"{option} conflicts with --set {name}={table}", expected=f"{name} as a table", where="--set"
+        )
+    return table
 
 
 def _value(text: str) -> Any:

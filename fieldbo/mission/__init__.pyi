@@ -7,5 +7,7 @@ from .kinds import Registry as Registry
 from .load import load_mission as load_mission
 from .load import load_world as load_world
 from .mission import Mission as Mission
+from .prior import Prior as Prior
+from .prior import aged as aged
 from .vehicle_spec import VehicleSpec as VehicleSpec
 from .vehicle_spec import WhenLost as WhenLost

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
+from fieldbo.mission.prior import Prior
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import THIS_POLICY
+from fieldbo.world.raster import check_covers
 
 if TYPE_CHECKING:
     from fieldbo.mission.mission import Mission
@@ -33,6 +38,10 @@ def check_mission(mission: Mission) -> None:
     check_policy(mission)
     check_end(mission)
     mission.model.initial(mission.world.domain, mission.question)
+    if mission.prior is not None:
+        check_earlier(mission, mission.prior)
+        if mission.prior.mean is not None:
+            check_prior_mean(mission, mission.prior.mean)
 
 
 def check_policy(mission: Mission) -> None:
@@ -193,6 +202,55 @@ def check_end(mission: Mission) -> None:
             expected="a sampling cost above 0, or a limit on steps",
             where="cost",
             fix=f"{cost.to_price_samples}, or set max_steps in [agent]",
+        )
+
+
+def check_earlier(mission: Mission, prior: Prior) -> None:
+    """Check that earlier readings have a coordinate per axis, and that some lie in the domain."""
+    domain = mission.world.domain
+    if not len(prior.values):
+        return
+    if prior.sites.shape[1] != domain.dimension:
+        raise InputError(
+            f"each earlier reading has {counted(prior.sites.shape[1], 'coordinate')}",
+            expected=f"{domain.dimension}, one per axis",
+            where="prior.readings",
+        )
+    if prior.inside(domain).any():
+        return
+    ends = zip(domain.axes, prior.sites.min(axis=0), prior.sites.max(axis=0), strict=True)
+    raise InputError(
+        f"all {counted(len(prior.values), 'earlier reading')} lie outside the domain: "
+        + ", ".join(f"{a.name} {low:.10g} to {high:.10g}" for a, low, high in ends),
+        expected=", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes),
+        where="prior.readings",
+        fix="convert their coordinates to the world's; they may be in another coordinate reference system",
+    )
+
+
+def check_prior_mean(mission: Mission, mean: MeanFunction) -> None:
+    """Check that a prior mean covers the domain and fits the model."""
+    domain, transform = mission.world.domain, mission.model.transform
+    if domain.control_sets:
+        raise InputError(
+            f"policy {_policy(mission)} works with control sets, which a prior mean does not support yet",
+            expected="no prior mean in a domain with control sets",
+            where="prior.mean",
+            fix="remove it; set mean in [model] for a mean that is the same everywhere",
+        )
+    if mission.model.mean is not None:
+        raise InputError(
+            f"model.mean = {mission.model.mean:g}, and there is a prior mean",
+            expected="one of the two",
+            where="model.mean",
+            fix="remove it",
+        )
+    check_covers(mean, domain, "the prior mean", "prior.mean")
+    values = mean.values(domain.sites)
+    if not np.isfinite(values).all() or (transform == "log" and (values <= 0).any()):
+        above = "above 0, as the model is of the logarithm of the values" if transform == "log" else "finite"
+        raise InputError(
+            f"the prior mean reaches {values.min():.4g}", expected=f"numbers {above}", where="prior.mean"
         )
 
 

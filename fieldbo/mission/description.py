@@ -38,8 +38,22 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
     return [
         *lines,
         f"  model     {mission.model.kernel}, {transform} transform, {learning}",
+        *_prior(mission),
         f"  seed      {mission.seed}",
     ]
+
+
+def _prior(mission: Mission) -> list[str]:
+    """Return lines on earlier readings and the prior mean; none without a prior."""
+    earlier, quantity, lines = mission.earlier, mission.world.quantity, []
+    if len(earlier.values):
+        low, high = quantity.amount(earlier.noise_sds.min()), quantity.amount(earlier.noise_sds.max())
+        noise = low if low == high else f"{low} to {high}"
+        lines.append(f"  prior     {earlier.in_words()}, noise sd with age {noise}")
+    if earlier.mean is not None:
+        mean = earlier.mean.values(mission.world.domain.sites)
+        lines.append(f"  mean      {quantity.amount(mean.min())} to {quantity.amount(mean.max())}, by site")
+    return lines
 
 
 def _limits(mission: Mission) -> list[str]:

@@ -130,6 +130,7 @@ FIELDS = Registry(
         "gp-draw": "fieldbo.world.fields.gp_draw:GPDraw",
         "gp-mean": "fieldbo.world.fields.gp_mean:GPMean",
         "grid-table": "fieldbo.world.fields.grid_table:GridTable",
+        "raster": "fieldbo.world.fields.raster:RasterField",
         "table": "fieldbo.world.fields.table:Table",
         "lake-chlorophyll": "fieldbo.world.fields.gallery.lake:LakeChlorophyll",
         "growth": "fieldbo.world.fields.gallery.growth:Growth",

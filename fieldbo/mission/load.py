@@ -20,6 +20,7 @@ from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.prior_file import load_prior, plain_prior
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.schema import (
     AgentFile,
@@ -75,7 +76,7 @@ def load_mission(
     else:
         file = find("mission", str(name_or_path), list_missions())
     where = short_path(file)
-    settings = merged(read_toml(file), overrides or {})
+    settings = plain_prior(merged(read_toml(file), overrides or {}))
     content = validated(MissionFile, settings, where)
     world_file = find("world", content.world, list_worlds(file.parent), f"{where}: world")
     world = world_from(world_file, content.draw)
@@ -93,6 +94,10 @@ def load_mission(
         content = validated(MissionFile, settings, where)
     try:
         vehicles = (_vehicle(content.agent, world),)
+        prior = None
+        if content.prior is not None:
+            typed = (overrides or {}).get("prior", {})
+            prior = load_prior(content.prior, world, file.parent, typed if isinstance(typed, Mapping) else {})
         return Mission(
             name=_name_of(file),
             world=world,
@@ -109,8 +114,11 @@ def load_mission(
             settings=settings,
             folder=world_file.parent,
             costs=content.agent.costs,
+            prior=prior,
         )
     except InputError as error:
+        if error.where is not None:
+            error.where = error.where.replace(f"{Path.cwd()}/", "").replace(str(Path.cwd()), ".")
         raise error.at(where) from None
 
 

@@ -13,6 +13,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_mission
 from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.prior import Prior
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Policy
@@ -50,6 +51,8 @@ class Mission:
         The world's folder.
     costs : {"declared", "unknown"}
         Whether the agent knows the world's costs, or learns what each order has cost.
+    prior : Prior, optional
+        Earlier readings and a prior mean with which the mission begins.
 
     Raises
     ------
@@ -72,6 +75,7 @@ class Mission:
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     costs: Literal["declared", "unknown"] = "declared"
+    prior: Prior | None = None
 
     def __post_init__(self) -> None:
         if not self.vehicles:
@@ -87,6 +91,11 @@ class Mission:
     def declared_cost(self) -> CostModel | None:
         """The world's cost model, or None if the agent does not know it."""
         return self.world.cost if self.costs == "declared" else None
+
+    @property
+    def earlier(self) -> Prior:
+        """The prior with the earlier readings that lie in the domain; empty if there is none."""
+        return (Prior() if self.prior is None else self.prior).over(self.world.domain)
 
     @property
     def unreachable(self) -> int:

@@ -332,6 +332,35 @@ class InitialFile(_Table):
     """Sensor level of these readings, counted from 0."""
 
 
+class MeanFile(_Table):
+    """A prior mean: a CSV, a GeoTIFF or a NetCDF file in the coordinates of the axes."""
+
+    file: str
+    """Name of the file, in the mission's folder."""
+    value: str | None = None
+    """Column, band or variable that holds the mean; by default a CSV's column value or the one named like the
+    quantity, and the only band or variable."""
+
+
+class PriorFile(_Table):
+    """What is known before the mission: earlier readings, and a prior mean."""
+
+    readings: str | None = None
+    """A CSV in the mission's folder, with a column per axis and a column value; or the name of a run."""
+    noise_sd: NonNegativeFloat | None = None
+    """Noise of the earlier readings, if they have no column noise_sd; by default that of the sensor."""
+    per_day: NonNegativeFloat = 0.0
+    """How much the field changes in a day: a standard deviation, in the unit of the values. The noise
+    variance of an earlier reading grows by its square per day of age."""
+    age_days: NonNegativeFloat | None = None
+    """Age of all earlier readings in days; by default it follows from their times."""
+    at: str | None = None
+    """When the mission begins, for example 2026-07-02T08:00:00Z; by default now. Without an offset it is
+    UTC."""
+    mean: str | MeanFile | None = None
+    """What is expected at each site before any reading: a file, or { file = "...", value = "..." }."""
+
+
 class MissionFile(_Table):
     """A mission: a question about a world, a vehicle, a policy and a model."""
 
@@ -351,6 +380,8 @@ class MissionFile(_Table):
     """The vehicle, its battery and its limits."""
     initial: InitialFile = InitialFile()
     """Readings before the policy takes over."""
+    prior: PriorFile | None = None
+    """What is known before the mission: earlier readings, and a prior mean."""
     policy: dict[str, Any]
     """The policy that chooses where to sample next."""
     model: Model = Model()

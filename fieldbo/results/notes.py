@@ -35,6 +35,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     """
     mission, scale = agent.mission, agent.hyperparameters.scale
     yield from getattr(mission.world.field, "notes", ())
+    if len(mission.earlier.values):
+        yield f"began with {mission.earlier.in_words()}"
     yield from agent.warnings
     for kind, name in ((Rejected, "rejected"), (Lost, "lost")):
         if number := sum(isinstance(e, kind) for e in agent.history):

@@ -145,9 +145,16 @@ class Outcome:
             taken.append(thinned(*readings, self.mission.world.domain))
         if not believed.any():
             return believed
-        sites, values, noises = (np.concatenate([t[k] for t in taken]) for k in range(3))
+        earlier = self.mission.earlier
+        known = usable(earlier.values)
+        before = earlier.sites[known], earlier.values[known], earlier.noise_variances[known]
+        sites, values, noises = (
+            np.concatenate([first, *(t[k] for t in taken)]) for k, first in enumerate(before)
+        )
+        means = None if earlier.mean is None else earlier.mean.values(sites)
         with one_blas_thread():
-            used = self.mission.model.believed(self.hyperparameters, sites, values, noises)
+            used = self.mission.model.believed(self.hyperparameters, sites, values, noises, means)
+        used = used[np.count_nonzero(known) :]
         ends = np.cumsum([len(t.values) for t in taken])[:-1]
         parts = zip(np.split(used, ends), taken, strict=True)
         believed[believed] = np.concatenate([part[t.which] for part, t in parts])

@@ -24,6 +24,7 @@ from fieldbo.errors import InputError, RecordError
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.prior_file import pinned
 from fieldbo.mission.toml import made, toml_text
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import Result
@@ -72,15 +73,22 @@ def begin(
             expected="the policy that its file names: a resumed run reads that file",
             fix='load it with the policy: load_mission(name, {"policy": {"kind": ...}})',
         )
+    settings, prior = pinned(mission)
     folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
     world = folder / mission.world.name
     try:
         _copy(mission.folder, world)
-        write_whole(folder / MISSION, (head + toml_text(mission.settings)).encode())
+        write_whole(folder / MISSION, (head + toml_text(settings)).encode())
+        for name, content in prior.items():
+            write_whole(folder / name, content)
         for path in (*folder.rglob("*"), folder, folder.parent):
             on_disk(path)  # before the record, which needs them
-        description = describe(mission) | {"files": digests(world), "vehicles": [dict(v) for v in vehicles]}
+        description = describe(mission) | {
+            "settings": settings,
+            "files": digests(world),
+            "vehicles": [dict(v) for v in vehicles],
+        }
         return folder, Record.create(folder / RECORD, folder.name, description)
     except (OSError, RecordError) as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -103,6 +111,8 @@ def describe(mission: Mission) -> dict[str, Any]:
 
     Keys are the field names of the settings classes; renaming a class does not change them.
     """
+    _, prior = pinned(mission)
+    known = {"prior": {name: sha256(content).hexdigest() for name, content in prior.items()}}
     return {
         "mission": mission.name,
         "world": mission.world.name,
@@ -116,6 +126,7 @@ def describe(mission: Mission) -> dict[str, Any]:
         "axes": [a.name for a in mission.world.domain.axes],
         "cost_unit": mission.world.cost_unit,
         "versions": versions(),
+        **(known if prior else {}),
     }
 
 

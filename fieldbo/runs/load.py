@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from fieldbo.errors import InputError, nearest
@@ -13,6 +14,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.runs.folder import MISSION, RECORD, digests, is_hashed, versions
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.state import RunState
+
+_CHANGED = "changed since the run began"
 
 
 def load_run(run: Path | str) -> RunState:
@@ -102,6 +105,10 @@ def mission_of(record: Record) -> Mission:
             fix="to resume a mission made in Python, call fieldbo.resume(mission, record)",
         )
     description = record.description
+    prior = [name for name, then in description.get("prior", {}).items() if _digest(folder / name) != then]
+    if prior:
+        gone = [name for name in prior if not (folder / name).exists()]
+        raise _changed(gone or prior, folder, file, "missing" if gone else _CHANGED)
     mission = load_mission(file)
     assert mission.folder is not None
     now = digests(mission.folder)
@@ -110,13 +117,23 @@ def mission_of(record: Record) -> Mission:
     if json.loads(json.dumps(dict(mission.settings))) != description.get("settings"):
         changed.insert(0, file.name)
     if changed:
-        raise InputError(
-            f"changed since the run began: {', '.join(changed)}",
-            expected="the mission and the world with which the run began",
-            where=str(folder),
-            fix=f"undo the changes; to run the changed mission from the start: fieldbo run {file}",
-        )
+        raise _changed(changed, folder, file, _CHANGED)
     return replace(mission, name=description["mission"])
+
+
+def _digest(file: Path) -> str | None:
+    """Return the SHA-256 of a file; None if there is none."""
+    return sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+
+
+def _changed(names: list[str], folder: Path, file: Path, what: str) -> InputError:
+    """Return the error for files of a run folder that are not those with which the run began."""
+    return InputError(
+        f"{what}: {', '.join(names)}",
+        expected="the mission and the world with which the run began",
+        where=str(folder),
+        fix=f"undo the changes; to run the changed mission from the start: fieldbo run {file}",
+    )
 
 
 def notes(record: Record) -> list[str]:

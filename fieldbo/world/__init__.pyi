@@ -11,6 +11,9 @@ from .fields.gallery.pipeline import MicrographPipeline as MicrographPipeline
 from .fields.gp_draw import GPDraw as GPDraw
 from .fields.gp_mean import GPMean as GPMean
 from .fields.grid_table import GridTable as GridTable
+from .fields.raster import RasterField as RasterField
 from .fields.table import Table as Table
+from .raster import Raster as Raster
+from .raster import read_raster as read_raster
 from .world import Quantity as Quantity
 from .world import World as World

@@ -50,6 +50,9 @@ def read_readings(
     value: str,
     noise_sd: str | None = None,
     channels: Sequence[str] = (),
+    *,
+    least: int = LEAST_READINGS,
+    gaps: bool = False,
 ) -> Readings:
     """Read the named columns of a CSV file, separated by comma, semicolon, tab or blanks.
 
@@ -63,12 +66,16 @@ def read_readings(
         Column of the readings' noise standard deviations.
     channels : sequence of str
         Columns of other quantities; a missing or empty entry becomes NaN.
+    least : int
+        Fewest readings that the file must have.
+    gaps : bool
+        Whether a value may be missing, too.
 
     Raises
     ------
     InputError
         The file is missing or not text, a column is missing, an entry is not a finite number, a noise is
-        negative, or there are fewer than five readings. The message names line and column.
+        negative, or there are too few readings. The message names line and column.
     """
     rows = read_text(path).rows
     wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
@@ -80,10 +87,10 @@ def read_readings(
     def column(name: str, *, gaps: bool = False) -> Array:
         return np.array([_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]])
 
-    if len(rows) - 1 < LEAST_READINGS:
+    if len(rows) - 1 < least:
         raise InputError(
             f"the file has {counted(len(rows) - 1, 'reading')}",
-            expected=f"at least {LEAST_READINGS}",
+            expected=f"at least {least}",
             where=str(path),
         )
     noise = column(noise_sd) if noise_sd else None
@@ -96,7 +103,7 @@ def read_readings(
         )
     return Readings(
         np.column_stack([column(a) for a in axes]),
-        column(value),
+        column(value, gaps=gaps),
         None if noise is None else noise**2,
         {c: column(c, gaps=True) for c in channels},
         value,
@@ -113,6 +120,19 @@ def column_names(path: Path) -> list[str]:
         The file is missing, empty or not text.
     """
     return [name.strip() for name in read_text(path).rows[0][1]]
+
+
+def column_cells(path: Path, name: str) -> list[tuple[int, str]]:
+    """Return line number and text of each cell of a column; empty text where a row is too short.
+
+    Raises
+    ------
+    InputError
+        As for `column_names`, or there is no such column.
+    """
+    rows = read_text(path).rows
+    index = _checked_header(path, rows, [name]).index(name)
+    return [(line, cells[index].strip() if index < len(cells) else "") for line, cells in rows[1:]]
 
 
 def _checked_header(path: Path, rows: list[Row], wanted: Sequence[str]) -> list[str]:
@@ -157,8 +177,8 @@ def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps
     return number
 
 
-def inside(folder: Path, name: str, *, where: str) -> Path:
-    """Return ``folder / name``, or raise an `InputError` if that lies outside the folder."""
+def inside(folder: Path, name: str, *, where: str, owner: str = "world") -> Path:
+    """Return ``folder / name``, or raise an `InputError` if that lies outside the `owner`'s folder."""
     try:
         path = (folder / name).resolve()
     except (OSError, ValueError):
@@ -167,8 +187,8 @@ def inside(folder: Path, name: str, *, where: str) -> Path:
         ) from None
     if not path.is_relative_to(folder.resolve()):
         raise InputError(
-            f"{name!r} lies outside the folder {folder.name}",
-            expected="a file in the world's own folder",
+            f"{name!r} lies outside the folder {folder.name or '.'}",
+            expected=f"a file in the {owner}'s own folder",
             where=where,
             fix="copy the file there",
         )

@@ -243,7 +243,7 @@ class TruVaR(Policy):
         return [*self._classified_by_prior(state), *self._short_of_memory(state)]
 
     def _classified_by_prior(self, state: State) -> list[str]:
-        if np.isnan(state.threshold):
+        if np.isnan(state.threshold) or state.belief.size:  # earlier readings may answer the question
             return []
         root = np.sqrt(beta_at(self.a, _candidates(state), 1))
         surface = state.surface

@@ -23,7 +23,7 @@ from fieldbo.results.plot.figures import (
     new_figure,
     opened,
 )
-from fieldbo.results.plot.marks import mark
+from fieldbo.results.plot.marks import earlier, mark
 from fieldbo.results.plot.profiles import line, moments, optima, profile
 from fieldbo.results.plot.surfaces import edge, field, frame, ratio
 
@@ -99,6 +99,7 @@ def _moment_maps(panels: list[Axes], outcome: Outcome) -> None:
         ax.label_outer()
     field(panels[0], domain, mean, label, VALUE)
     field(panels[1], domain, sd, label, SPREAD)
+    earlier(panels[1], outcome)
     panels[1].plot(*outcome.sites.T, "o", color="white", markersize=2.5, markeredgecolor="black", mew=0.5)
 
 

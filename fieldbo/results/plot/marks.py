@@ -43,13 +43,24 @@ _MARKS: dict[str, Look] = {
 _MARKS["recommended play"] = _MARKS["reported optimum"]
 
 
+def earlier(ax: Axes, outcome: Outcome) -> None:
+    """Draw the readings with which the mission began; over one axis, at their values."""
+    known = outcome.mission.earlier
+    if not len(known.values):
+        return
+    y = known.values if known.sites.shape[1] == 1 else known.sites[:, 1]
+    look: Look = {"color": "0.45", "markersize": 3.5, "markerfacecolor": "none", "zorder": 3.3}
+    ax.plot(known.sites[:, 0], y, "D", label="earlier reading", **look)
+
+
 def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
-    """Draw the readings at coordinates (n,), at most twelve of them numbered.
+    """Draw the readings at coordinates (n,), at most twelve of them numbered, and the earlier ones.
 
     Each sensor level has its own shape, larger for less noise. Readings that the model left out are crossed.
     Of several numbers at one place only the first is written. Draw readings last, because numbers are placed
     within the present limits of the axes.
     """
+    earlier(ax, outcome)
     levels, sensor = outcome.levels, outcome.mission.world.sensor
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
     for level, (label, size) in enumerate(_settings(sensor)):
