@@ -237,14 +237,16 @@ def _common(run: Recorded) -> dict[str, Any]:
 def _placed(feature: Feature, place: Place) -> Feature:
     """Return a feature of the domain's axes in the coordinates of the output.
 
-    Lines become multi-lines and polygons run counterclockwise, with their holes clockwise.
+    Several lines or polygons stay several if there is but one. Polygons run counterclockwise, their holes
+    clockwise.
     """
     shape = feature.geometry
     if not isinstance(shape, shapely.Point):
         shape = shapely.segmentize(shape, _LONGEST_M)
-    placed: shapely.Geometry = shapely.transform(shape, lambda points: place(points)[:, :2])
-    if isinstance(placed, shapely.LineString):
-        placed = shapely.MultiLineString([placed])
-    if isinstance(placed, shapely.MultiPolygon):
-        placed = shapely.orient_polygons(placed)
+    placed = shapely.transform(shape, lambda points: place(points)[:, :2])
+    parts = list(shapely.get_parts(placed))
+    if isinstance(parts[0], shapely.LineString):
+        placed = shapely.MultiLineString(parts)
+    elif isinstance(parts[0], shapely.Polygon):
+        placed = shapely.MultiPolygon([shapely.orient_polygons(part) for part in parts])
     return Feature(placed, feature.properties)

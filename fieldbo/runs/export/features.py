@@ -10,11 +10,14 @@ import numpy as np
 import shapely
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.domain import Domain
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
 from fieldbo.results.maps import layers as map_layers
 from fieldbo.results.result import Result
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.record.rows import ORDERS
+
+_NO_ROUTE: Array = np.empty((0, 0))
 
 Place = Callable[[Array], Array]
 """Returns sites (k, d) as coordinates (k, 2) or (k, 3) of the output."""
@@ -137,29 +140,36 @@ def sites(run: Recorded, place: Place) -> list[Feature]:
 def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
     """Return where a vehicle was, and when, in seconds since the start of the run; None if unknown.
 
-    The positions of its readings and those that it reported. Between orders, if it reported none on the way,
-    the bends of its route, without a time.
+    The positions of its readings and those that it reported, and between them the bends of its route, without
+    a time. A leg between positions that it reported on the way is straight, unless that leaves the domain.
     """
+    domain, result, issued = run.mission.world.domain, run.result, run.agent.issued
     at = run.mission.vehicles[vehicle].start
     points: list[tuple[Array, float | None]] = [(at, 0.0)]
-    bends, latest = True, 0.0
+    latest, on_the_way = 0.0, False
     for event in run.agent.history:
-        stops: list[tuple[Array, float | None]] = []
-        route = np.empty((0, 0))
         if isinstance(event, Telemetry) and event.vehicle == vehicle:
+            on_the_way, route = True, _NO_ROUTE
             stops = [(event.position, event.time_s if event.located_s is None else event.located_s)]
-        elif isinstance(event, Observation) and run.agent.issued[event.order].order.vehicle == vehicle:
+        elif isinstance(event, Observation) and issued[event.order].order.vehicle == vehicle:
+            route = issued[event.order].order.route
             stops = [*zip(event.sites, event.times_s.tolist(), strict=True), (event.position, event.time_s)]
-            route = run.agent.issued[event.order].order.route
+        else:
+            continue
         for stop, seconds in stops:
             if np.array_equal(stop, at):
                 continue
-            if bends and isinstance(event, Observation):
-                points += [(point, None) for point in run.result.leg(at, stop, route)[:-1]]
+            if not (on_the_way and _straight(domain, at, stop)):
+                points += [(point, None) for point in result.leg(at, stop, route)[:-1]]
             known = seconds is not None and seconds >= latest
             points.append((stop, seconds if known else None))
-            latest = seconds if known and seconds is not None else latest
-            at = stop
-        if stops:
-            bends = isinstance(event, Observation)
+            at, latest = stop, seconds if known else latest
+        on_the_way = isinstance(event, Telemetry)
     return points
+
+
+def _straight(domain: Domain, at: Array, stop: Array) -> bool:
+    """Return whether the straight leg between two points (d,) stays inside a domain."""
+    if domain.clear or domain.region is None:
+        return domain.clear
+    return bool(shapely.covers(domain.region, shapely.LineString([at, stop])))

@@ -70,7 +70,10 @@ def _write(file: Path, name: str, content: Sequence[Feature], crs: str) -> None:
     """Add a layer to a file."""
     from pyogrio.raw import write
 
-    kept = [feature for feature in content if feature.geometry.geom_type == _TYPES[name]]
+    points = _TYPES[name] == "Point"
+    kept = [
+        f for f in content if points or not isinstance(f.geometry, shapely.Point)
+    ]  # a path may be a point
     keys = list(dict.fromkeys(key for feature in kept for key in feature.properties))
     columns = [_column(key, [feature.properties.get(key) for feature in kept]) for key in keys]
     write(
