@@ -89,8 +89,10 @@ def layers(outcome: Outcome, surface: Surface) -> Layers:
     ((1,), 'mg m-3')
     """
     answer = outcome.answer
-    at_question = _classes if isinstance(answer, LevelSetAnswer) else _better
-    return _moments(outcome, surface) | at_question(answer, surface)  # type: ignore[operator]
+    moments = _moments(outcome, surface)
+    if isinstance(answer, LevelSetAnswer):
+        return moments | _classes(answer, surface)
+    return moments | _better(answer, surface)
 
 
 def _georeferenced(maps: xarray.Dataset, domain: Domain, names: Sequence[str]) -> xarray.Dataset:
@@ -99,10 +101,10 @@ def _georeferenced(maps: xarray.Dataset, domain: Domain, names: Sequence[str]) -
         return maps
     across, up = (names[j] for j in domain.georeference.axes)
     if domain.shape is None:
-        dimensions, sites = ("site",), domain.sites
+        dimensions, sites = ["site"], domain.sites
     else:
         maps = maps.transpose(..., up, across)  # the order in which CF and GIS expect them
-        dimensions = (up, across)
+        dimensions = [up, across]
         nodes = np.meshgrid(maps[up], maps[across], indexing="ij")
         sites = np.zeros((nodes[0].size, domain.dimension))
         sites[:, list(domain.georeference.axes)] = np.column_stack([nodes[1].ravel(), nodes[0].ravel()])
@@ -111,8 +113,8 @@ def _georeferenced(maps: xarray.Dataset, domain: Domain, names: Sequence[str]) -
     for j, (name, cf) in enumerate(DEGREES.items()):
         maps = maps.assign_coords({name: (dimensions, degrees[:, j].reshape(shape), cf)})
     maps = maps.assign_coords({GRID_MAPPING: ((), np.int32(0), grid_mapping(domain.georeference.crs))})
-    for name in maps.data_vars:
-        maps[name].encoding["grid_mapping"] = GRID_MAPPING
+    for layer in maps.data_vars.values():
+        layer.encoding["grid_mapping"] = GRID_MAPPING
     return maps
 
 

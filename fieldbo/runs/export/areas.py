@@ -16,6 +16,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
@@ -96,7 +97,7 @@ class _FineSurface:
         return cls(domain, x, y, mean.reshape(shape), np.sqrt(variance).reshape(shape))
 
     @cached_property
-    def region(self) -> shapely.Geometry:
+    def region(self) -> BaseGeometry:
         region = self.domain.region
         whole = shapely.box(*self.domain.low, *self.domain.high) if region is None else region
         return shapely.set_precision(whole, self.grain)
@@ -105,38 +106,37 @@ class _FineSurface:
     def grain(self) -> float:
         return float(min(1e-3, 1e-3 * steps(self.domain).min()))
 
-    def lines(self, values: Array, level: float) -> shapely.Geometry:
+    def lines(self, values: Array, level: float) -> BaseGeometry:
         """Return the line in the region where values (m, n) have a level."""
         from contourpy import LineType, contour_generator
 
-        lines = contour_generator(self.x, self.y, values, line_type=LineType.Separate).lines(level)
+        generator = contour_generator(self.x, self.y, values, line_type=LineType.Separate)
+        lines: Any = generator.lines(level)
         drawn = shapely.MultiLineString([line for line in lines if len(line) > 1])
         within = shapely.intersection(drawn, self.region, grid_size=self.grain)
         parts = [p for p in shapely.get_parts(within) if isinstance(p, shapely.LineString) and p.length > 0.0]
         return shapely.line_merge(shapely.MultiLineString(parts))
 
-    def positive(self, values: Array) -> shapely.Geometry:
+    def positive(self, values: Array) -> BaseGeometry:
         """Return the area, not cut to the region, where values (m, n) are above 0."""
         from contourpy import FillType, contour_generator
 
         if values.max() <= 0.0:
             return shapely.MultiPolygon()
         generator = contour_generator(self.x, self.y, values, fill_type=FillType.OuterOffset)
-        outlines, offsets = generator.filled(0.0, 2.0 * float(values.max()))
+        filled: Any = generator.filled(0.0, 2.0 * float(values.max()))
         polygons = [
-            _polygon(np.split(points, ends[1:-1].astype(int)))
-            for points, ends in zip(outlines, offsets, strict=True)
-            if points is not None and ends is not None
+            _polygon(np.split(points, ends[1:-1].astype(int))) for points, ends in zip(*filled, strict=True)
         ]
         return shapely.union_all(polygons, grid_size=self.grain)
 
-    def cut(self, area: shapely.Geometry, by: shapely.Geometry) -> tuple[shapely.Geometry, shapely.Geometry]:
+    def cut(self, area: BaseGeometry, by: BaseGeometry) -> tuple[BaseGeometry, BaseGeometry]:
         """Return the parts of an area inside and outside another one."""
         inside = shapely.intersection(area, by, grid_size=self.grain)
         return inside, shapely.difference(area, by, grid_size=self.grain)
 
 
-def _polygon(rings: list[NDArray[np.float64]]) -> shapely.Geometry:
+def _polygon(rings: list[NDArray[np.float64]]) -> BaseGeometry:
     """Return a valid polygon with holes; rings of contours may touch themselves."""
     return shapely.make_valid(shapely.Polygon(rings[0], [ring for ring in rings[1:] if len(ring) > 3]))
 
@@ -150,7 +150,8 @@ def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
     values = scale.to_user(surface.mean)
     inside = scale.to_user(result.surface.mean)
     middle = "median" if scale.transform == "log" else "mean"
-    levels = MaxNLocator(_LEVELS, steps=[1, 2, 2.5, 5, 10]).tick_values(inside.min(), inside.max()).tolist()
+    ticks = MaxNLocator(_LEVELS, steps=[1, 2, 2.5, 5, 10]).tick_values(inside.min(), inside.max())
+    levels = [float(tick) for tick in ticks]
     flat = inside.max() - inside.min() <= 1e-9 * max(1.0, float(np.abs(inside).max()))
     features = []
     if isinstance(answer, LevelSetAnswer):

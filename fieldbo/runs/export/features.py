@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import shapely
+from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
@@ -29,13 +30,13 @@ class Feature:
 
     Attributes
     ----------
-    geometry : shapely.Geometry
+    geometry : BaseGeometry
         In the coordinates of the output.
     properties : dict
         Text, numbers and booleans.
     """
 
-    geometry: shapely.Geometry
+    geometry: BaseGeometry
     properties: dict[str, Any]
 
 
@@ -148,6 +149,7 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
     points: list[tuple[Array, float | None]] = [(at, 0.0)]
     latest, on_the_way = 0.0, False
     for event in run.agent.history:
+        stops: list[tuple[Array, float | None]]
         if isinstance(event, Telemetry) and event.vehicle == vehicle:
             on_the_way, route = True, _NO_ROUTE
             stops = [(event.position, event.time_s if event.located_s is None else event.located_s)]
@@ -163,7 +165,7 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
                 points += [(point, None) for point in result.leg(at, stop, route)[:-1]]
             known = seconds is not None and seconds >= latest
             points.append((stop, seconds if known else None))
-            at, latest = stop, seconds if known else latest
+            at, latest = stop, seconds if known and seconds is not None else latest
         on_the_way = isinstance(event, Telemetry)
     return points
 

@@ -78,7 +78,7 @@ class _Layout:
     def north_up(self, values: NDArray[Any], nodata: float) -> NDArray[Any]:
         """Return values (k,) of the raster as an image."""
         grid = self.raster.on_grid(values, nodata)
-        grid = np.flip(grid, [axis for axis, flipped in self.flipped.items() if flipped])
+        grid = np.flip(grid, tuple(axis for axis, flipped in self.flipped.items() if flipped))
         return np.ascontiguousarray(grid.T if self.column == 0 else grid)
 
     def transform(self) -> Affine:

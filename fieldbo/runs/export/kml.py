@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import shapely
+from shapely.geometry.base import BaseGeometry
 
 from fieldbo.results.formatting import question_text
 from fieldbo.results.plot.figures import BLUE, CLASS, ORANGE
@@ -39,7 +40,7 @@ class _Placemark(NamedTuple):
     style: str
     text: str
     data: Mapping[str, Any]
-    geometry: shapely.Geometry
+    geometry: BaseGeometry
 
 
 def files(run: Recorded) -> dict[str, bytes]:
@@ -138,7 +139,7 @@ def _add(folder: ET.Element, placemark: _Placemark) -> None:
     _add_shape(element, placemark.geometry)
 
 
-def _add_shape(parent: ET.Element, shape: shapely.Geometry) -> None:
+def _add_shape(parent: ET.Element, shape: BaseGeometry) -> None:
     """Add a geometry; KML and shapely share the names of points, lines and polygons."""
     if isinstance(shape, shapely.MultiLineString | shapely.MultiPolygon):
         several = added(parent, "MultiGeometry")
@@ -157,7 +158,7 @@ def _add_shape(parent: ET.Element, shape: shapely.Geometry) -> None:
     added(element, "coordinates", _coordinates(shape))
 
 
-def _coordinates(shape: shapely.Geometry) -> str:
+def _coordinates(shape: BaseGeometry) -> str:
     return " ".join(
         f"{longitude:.9f},{latitude:.9f}" for longitude, latitude in shapely.get_coordinates(shape)
     )

@@ -20,7 +20,7 @@ def added(parent: ET.Element, tag: str, text: str | None = None, **attributes: s
 def encoded(root: ET.Element) -> bytes:
     """Return the content of a file."""
     ET.indent(root)
-    return ET.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
+    return bytes(ET.tostring(root, encoding="UTF-8", xml_declaration=True)) + b"\n"
 
 
 def utc(time: datetime) -> str:
