@@ -31,6 +31,7 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
+from fieldbo.runs.export.placement import Placement
 from fieldbo.runs.export.places import Places
 from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
@@ -45,6 +46,7 @@ GROUND = Frame(Origin(**ORIGIN), 60.0, along="along", depth="depth").over(
     [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 )
 MILLIMETRE = 1e-3
+ANYWHERE = [name for name in FORMATS if name not in ("geotiff", "contours", "gpkg")]  # those need a map
 
 
 class Eventful(Simulated):
@@ -383,7 +385,7 @@ def test_each_vehicle_has_a_path(tmp_path):
             for item in readings
             if item["properties"]["vehicle"] == number
         }
-        (home,) = geojson._positions(recorded.ground, mission.vehicles[number].start[None])
+        (home,) = Placement(mission.world.domain, recorded.ground).degrees(mission.vehicles[number].start)
         assert way[0] == way[-1] == tuple(home)
         assert set(way) == {tuple(home), *own}
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:
@@ -666,12 +668,12 @@ def test_a_run_can_be_exported_in_progress_and_after_a_crash(tmp_path):
         if step.step != 3:
             return
         before = digests(folder)
-        export(folder, list(FORMATS), tmp_path / "live", frame)
+        export(folder, ANYWHERE, tmp_path / "live", frame)
         assert digests(folder) == before
         shutil.copytree(folder, tmp_path / "crashed")
 
     made(folder, "lake-level-set", {"agent": {"battery": 300}}, on_step=look)
-    export(tmp_path / "crashed", list(FORMATS), frame=frame)
+    export(tmp_path / "crashed", ANYWHERE, frame=frame)
 
     for place in (tmp_path / "live", tmp_path / "crashed" / "export"):
         assert len(collection(place / "readings.geojson")) == 3
@@ -692,9 +694,9 @@ def test_a_run_without_readings_can_be_exported(tmp_path):
             export(folder, ["csv"])
         record.order(Agent(mission, "run").ask())
 
-    files = export(folder, list(FORMATS))
+    files = export(folder, ANYWHERE)
 
-    assert {file.suffix for file in files} == {".csv", ".nc", ".geojson", ".mcap"}
+    assert {file.suffix for file in files} == {".csv", ".nc", ".geojson", ".gpx", ".kml", ".mcap"}
     assert collection(folder / "export" / "readings.geojson") == []
     (path,) = collection(folder / "export" / "path.geojson")
     assert path["geometry"]["type"] == "Point"

@@ -10,9 +10,11 @@ import typer
 EXAMPLES = """
 **Examples**
 
-`fieldbo export lake-level-set-1 csv netcdf` - to *runs/lake-level-set-1/export*
+`fieldbo export bay-1 geotiff contours gpx` - for a GIS, to *runs/bay-1/export*
 
-`fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a GIS
+`fieldbo export lake-level-set-1 csv netcdf` - tables and maps
+
+`fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a world without a CRS
 
 `fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove; can be run again as the run
 progresses
@@ -23,10 +25,22 @@ progresses
 
 `netcdf` - map.nc, and trajectory.nc with the readings along the path; CF names and units
 
-`geojson` - path.geojson, routes.geojson, readings.geojson, map.geojson: longitude, latitude, altitude;
-needs a frame
+`geotiff` - map.tif with mean, sd and probability, and class.tif, in the CRS of the world; needs
+*fieldbo\\[geo]*
+
+`contours` - contours.geojson, and classes.geojson with the area of each class, or optimum.geojson
+
+`gpkg` - run.gpkg: everything in *contours* and *geojson*, in the CRS of the world; needs *fieldbo\\[geo]*
+
+`geojson` - path.geojson, routes.geojson, readings.geojson, map.geojson: longitude, latitude, altitude
+
+`gpx` - path.gpx: the track with times, the planned routes, and the readings as waypoints
+
+`kml` - run.kml, for Google Earth: path, readings, contours and classes
 
 `mcap` - run.mcap: poses, orders, readings, battery and belief over time; needs *fieldbo\\[mcap]*
+
+Formats for a GIS need a world with a CRS, or a frame.
 
 **Frame** - the position of the domain on the ground, in the vehicle file or a file of its own
 
@@ -48,7 +62,11 @@ def export(
         ),
     ],
     formats: Annotated[
-        list[str], typer.Argument(help="One or more of csv, netcdf, geojson and mcap.", metavar="FORMAT")
+        list[str],
+        typer.Argument(
+            help="One or more of geotiff, contours, gpkg, geojson, gpx, kml, netcdf, csv and mcap.",
+            metavar="FORMAT",
+        ),
     ],
     out: Annotated[
         Path | None,

@@ -8,11 +8,15 @@ an optimum, ``exceedance`` is the probability of being better than the reported 
 They lie on the grid if the domain has one (NaN and -1 outside its region), else along ``site``. An axis whose
 name CF does not allow gets a valid one, and its own as ``long_name``. For a log model ``mean`` and ``sd`` are
 those of the log-normal, and the class uses the median.
+
+Where the domain has a CRS, ``crs`` describes it as CF's grid mapping, ``latitude`` and ``longitude`` give the
+sites in degrees, and rows run along northings, columns along eastings.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
@@ -21,14 +25,26 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.domain.axes import Axis, is_depth
+from fieldbo.belief.surface import Surface
+from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import crs_of
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.outcome import Outcome
 
 _TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "site")
 
-_Variables = dict[str, tuple[NDArray[Any], dict[str, Any]]]
+GRID_MAPPING = "crs"
+"""The variable that describes the CRS."""
+
+DEGREES: dict[str, dict[str, Any]] = {
+    "latitude": {"standard_name": "latitude", "units": "degrees_north"},
+    "longitude": {"standard_name": "longitude", "units": "degrees_east"},
+}
+"""The variables that hold degrees, and their CF attributes."""
+
+Layers = dict[str, tuple[NDArray[Any], dict[str, Any]]]
+"""Values (N,) and CF attributes by the name of the variable."""
 
 
 def of(outcome: Outcome) -> xarray.Dataset:
@@ -50,24 +66,77 @@ def of(outcome: Outcome) -> xarray.Dataset:
     }
     if isinstance(answer, LevelSetAnswer):
         attributes |= {"threshold": answer.user_threshold, "side": answer.side}
-        values = _moments(outcome) | _classes(answer)
     else:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
-        values = _moments(outcome) | _better(answer)
-    names = names_of([axis.name for axis in domain.axes])
-    variables = {name: _laid_out(domain, names, *v) for name, v in values.items()}
+    names = names_of([axis.name for axis in domain.axes], taken_by(domain))
+    variables = {name: _laid_out(domain, names, *v) for name, v in layers(outcome, outcome.surface).items()}
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = xarray.Dataset(variables, coordinates, attributes)
     if "class" in maps:
         maps["class"].encoding["_FillValue"] = np.int8(-1)
-    for name in names:
+    maps = _georeferenced(maps, domain, names)
+    for name in maps.coords:
         maps[name].encoding["_FillValue"] = None  # CF allows no missing coordinates
     return maps
 
 
-def _moments(outcome: Outcome) -> _Variables:
+def layers(outcome: Outcome, surface: Surface) -> Layers:
+    """Return the variables of the maps over a surface, such as that of the outcome.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}}))
+    >>> mean, attributes = layers(result, Surface(result.surface.belief, [[700.0, 9.0]]))["mean"]
+    >>> mean.shape, attributes["units"]
+    ((1,), 'mg m-3')
+    """
+    answer = outcome.answer
+    moments = _moments(outcome, surface)
+    if isinstance(answer, LevelSetAnswer):
+        return moments | _classes(answer, surface)
+    return moments | _better(answer, surface)
+
+
+def _georeferenced(maps: xarray.Dataset, domain: Domain, names: Sequence[str]) -> xarray.Dataset:
+    """Return maps with the CRS of the domain, if it has one, and degrees."""
+    if domain.georeference is None:
+        return maps
+    across, up = (names[j] for j in domain.georeference.axes)
+    if domain.shape is None:
+        dimensions, sites = ["site"], domain.sites
+    else:
+        maps = maps.transpose(..., up, across)  # the order in which CF and GIS expect them
+        dimensions = [up, across]
+        nodes = np.meshgrid(maps[up], maps[across], indexing="ij")
+        sites = np.zeros((nodes[0].size, domain.dimension))
+        sites[:, list(domain.georeference.axes)] = np.column_stack([nodes[1].ravel(), nodes[0].ravel()])
+    degrees = domain.georeference.degrees(sites)
+    shape = [maps.sizes[name] for name in dimensions]
+    for j, (name, cf) in enumerate(DEGREES.items()):
+        maps = maps.assign_coords({name: (dimensions, degrees[:, j].reshape(shape), cf)})
+    maps = maps.assign_coords({GRID_MAPPING: ((), np.int32(0), grid_mapping(domain.georeference.crs))})
+    for layer in maps.data_vars.values():
+        layer.encoding["grid_mapping"] = GRID_MAPPING
+    return maps
+
+
+def grid_mapping(crs: str) -> dict[str, Any]:
+    """Return the CF attributes of a CRS.
+
+    Examples
+    --------
+    >>> grid_mapping("EPSG:32632")["grid_mapping_name"]
+    'transverse_mercator'
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what CF has no attribute for is in crs_wkt
+        return dict(crs_of(crs, "domain.crs").to_cf())
+
+
+def _moments(outcome: Outcome, surface: Surface) -> Layers:
     """Return values (N,) and attributes of posterior mean and standard deviation."""
-    quantity, surface = outcome.mission.world.quantity, outcome.surface
+    quantity = outcome.mission.world.quantity
     mean, sd = outcome.hyperparameters.scale.moments(surface.mean, surface.variance)
     standard_name, unit = quantity.standard_name, {"units": quantity.unit}
     return {
@@ -84,26 +153,28 @@ def _moments(outcome: Outcome) -> _Variables:
     }
 
 
-def _classes(answer: LevelSetAnswer) -> _Variables:
+def _classes(answer: LevelSetAnswer, surface: Surface) -> Layers:
     name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
-    within, above = (">=", ">=") if answer.side == "above" else ("<=", ">")
+    within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
+    inside = surface.mean >= answer.threshold
+    above = inside if answer.side == "above" else ~inside
     flags = {"flag_values": np.array([0, 1], dtype=np.int8), "flag_meanings": "below above"}
     return {
         PROBABILITY[answer.side]: (
-            answer.probability,
+            surface.exceedance(answer.threshold),
             {"long_name": f"probability of {name} {within} {threshold}", "units": "1"},
         ),
         "class": (
-            answer.above.astype(np.int8),
-            {"long_name": f"{name} {above} {threshold}", "units": "1", **flags},
+            above.astype(np.int8),
+            {"long_name": f"{name} {beyond} {threshold}", "units": "1", **flags},
         ),
     }
 
 
-def _better(answer: OptimumAnswer) -> _Variables:
+def _better(answer: OptimumAnswer, surface: Surface) -> Layers:
     beyond = ">=" if answer.mission.question.sign > 0 else "<="
     what = f"{answer.mission.world.quantity.name} {beyond} {answer.reported_value:g}, the reported optimum"
-    p = answer.surface.exceedance(answer.reported.value)
+    p = surface.exceedance(answer.reported.value)
     return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
@@ -114,8 +185,15 @@ def _laid_out(domain: Domain, names: Sequence[str], values: NDArray[Any], attrib
     return tuple(names), domain.on_grid(values), attributes
 
 
-def names_of(names: Sequence[str]) -> list[str]:
+def taken_by(domain: Domain) -> tuple[str, ...]:
+    """Return the variables that place a domain on the Earth."""
+    return () if domain.crs is None else (GRID_MAPPING, *DEGREES)
+
+
+def names_of(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
     """Return valid and unique CF names: ASCII letters, digits and underscores, with a letter first.
+
+    None of them is in `taken`, or that of a map.
 
     Examples
     --------
@@ -126,25 +204,29 @@ def names_of(names: Sequence[str]) -> list[str]:
     for name in names:
         stem = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
         stem = stem if stem[:1].isalpha() else f"axis_{stem}".rstrip("_")
-        taken = [*valid, *_TAKEN]
+        used = {*valid, *_TAKEN, *taken}
         candidates = chain([stem], (f"{stem}_{k}" for k in count(2)))
-        valid.append(next(candidate for candidate in candidates if candidate not in taken))
+        valid.append(next(candidate for candidate in candidates if candidate not in used))
     return valid
 
 
 def _coordinate(domain: Domain, j: int, name: str) -> Any:
     """Return the xarray coordinate of axis `j`."""
-    axis = domain.axes[j]
+    axis, attributes = domain.axes[j], attributes_of(domain, j)
     if domain.shape is None:
-        return ("site",), domain.sites[:, j], attributes_of(axis)
-    return (name,), np.linspace(axis.low, axis.high, domain.shape[j]), attributes_of(axis)
+        return ("site",), domain.sites[:, j], attributes
+    return (name,), np.linspace(axis.low, axis.high, domain.shape[j]), attributes
 
 
-def attributes_of(axis: Axis) -> dict[str, Any]:
-    """Return the CF attributes of coordinates along an axis."""
+def attributes_of(domain: Domain, j: int) -> dict[str, Any]:
+    """Return the CF attributes of coordinates along axis `j`."""
+    axis = domain.axes[j]
     attributes: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
     if axis.positive == "down":
         attributes |= {"positive": "down", "axis": "Z"}
     if is_depth(axis.name):
         attributes["standard_name"] = "depth"
+    if domain.georeference is not None and j in domain.georeference.axes:
+        letter = "XY"[domain.georeference.axes.index(j)]
+        attributes |= {"standard_name": f"projection_{letter.lower()}_coordinate", "axis": letter}
     return attributes

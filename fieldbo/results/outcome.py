@@ -184,12 +184,19 @@ class Outcome:
         for event in self.observations:
             for stop in [*event.sites, event.position]:
                 if not np.array_equal(stop, at):
-                    points.append(self._between(at, stop, routes.get(event.order, np.empty((0, 0)))))
+                    points.append(self.leg(at, stop, routes.get(event.order, np.empty((0, 0)))))
                     at = stop
         return np.concatenate(points)
 
-    def _between(self, at: Array, stop: Array, route: Array) -> Array:
-        """Return the points (k, d) from `at` (d,), not included, to `stop` (d,)."""
+    def leg(self, at: Array, stop: Array, route: Array) -> Array:
+        """Return the points (k, d) from `at` (d,), not included, to `stop` (d,), as for `path`.
+
+        Parameters
+        ----------
+        at, stop : (d,) array
+        route : (r, d) array
+            The route of the order, as it was sent; empty if it was straight.
+        """
         cost = self.mission.world.cost
         if len(route) and np.array_equal(route[[0, -1]], [at, stop]):
             return route[1:]

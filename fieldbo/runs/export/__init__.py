@@ -1,4 +1,4 @@
-"""Export a run for other programs: tables, netCDF maps, GeoJSON and an MCAP log, all from its record."""
+"""Export a run for other programs: tables, netCDF, layers for a GIS, and an MCAP log, all from its record."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from fieldbo.runs.export.recorded import Recorded, read_run
 FORMATS = {
     "csv": "tables of readings, path, scores and costs",
     "netcdf": "maps, and the readings as a trajectory, with CF names and units",
-    "geojson": "path, readings and map in degrees (RFC 7946); needs a frame with an origin",
+    "geotiff": "rasters of the maps and classes; needs fieldbo[geo]",
+    "contours": "contour lines and areas of the classes in degrees, as GeoJSON (RFC 7946)",
+    "gpkg": "a GeoPackage with all layers in metres; needs fieldbo[geo]",
+    "geojson": "path, routes, readings and map in degrees (RFC 7946)",
+    "gpx": "the path with times, the planned routes, and the readings as waypoints",
+    "kml": "path, readings, contour lines and classes for Google Earth",
     "mcap": "a log for Foxglove: poses, orders, readings, battery and belief over time",
 }
-"""The formats and their content."""
+"""The formats and their content. Those for a GIS need a world with a CRS, or a frame with an origin."""
 
 __all__ = ["FORMATS", "Recorded", "export", "read_run"]
 

@@ -19,9 +19,9 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.ground import ground_of
-from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
 from fieldbo.results.answers import PROBABILITY
+from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.export.schemas import schemas
 from fieldbo.runs.record.rows import ORDERS, WITHOUT_MESSAGE, Row
@@ -49,11 +49,7 @@ def files(run: Recorded) -> dict[str, bytes]:
     try:
         import foxglove  # noqa: F401
     except ModuleNotFoundError:
-        raise InputError(
-            "the format mcap needs foxglove-sdk, which is not installed",
-            expected="fieldbo with its extra mcap",
-            fix="python -m pip install 'fieldbo[mcap]'",
-        ) from None
+        raise missing("mcap", "foxglove-sdk", "mcap") from None
     story = _Story(run)
     return {"run.mcap": _encode(run, sorted(story.messages(), key=lambda message: message[0]))}
 

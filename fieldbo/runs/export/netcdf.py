@@ -14,16 +14,15 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.results.maps import attributes_of, names_of
+from fieldbo.domain.domain import Domain
+from fieldbo.results.maps import DEGREES, GRID_MAPPING, attributes_of, grid_mapping, names_of, taken_by
 from fieldbo.runs.export.recorded import Recorded
 
 _FIXED = {"order": "order", "value": "value", "noise_sd": "noise_sd", "time_s": "time", "cost": "cost"}
 """Columns of the table of readings, and the variables that hold them."""
 
-_DEGREES: dict[str, dict[str, Any]] = {
-    "latitude": {"standard_name": "latitude", "units": "degrees_north"},
-    "longitude": {"standard_name": "longitude", "units": "degrees_east"},
-    "altitude": {"standard_name": "altitude", "units": "m", "positive": "up"},
+_GEODETIC: dict[str, dict[str, Any]] = DEGREES | {
+    "altitude": {"standard_name": "altitude", "units": "m", "positive": "up"}
 }
 
 
@@ -39,7 +38,7 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     header, rows = run.result.readings()
     first = header.index("value") - world.domain.dimension
     axes = header[first : header.index("value")]
-    names, attributes = _names(header), _attributes(run, axes)
+    names, attributes = _names(header, world.domain), _attributes(run, axes)
     variables: dict[str, Any] = {
         names[name]: ("obs", _column([row[j] for row in rows]), attributes.get(name, {"long_name": name}))
         for j, name in enumerate(header)
@@ -48,7 +47,7 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     places = [names[axis] for axis in axes]
     if run.ground is not None and run.ground.origin is not None:
         degrees = run.ground.geodetic(run.result.sites)
-        for j, (name, cf) in enumerate(_DEGREES.items()):
+        for j, (name, cf) in enumerate(_GEODETIC.items()):
             variables[name] = "obs", degrees[:, j], cf
             places.append(name)
     data = xarray.Dataset(
@@ -60,16 +59,21 @@ def trajectory(run: Recorded) -> xarray.Dataset:
             "source": "fieldbo",
         },
     ).set_coords(["time", *places])
+    if world.domain.crs is not None:
+        data = data.assign_coords({GRID_MAPPING: ((), np.int32(0), grid_mapping(world.domain.crs))})
+        for name in ("value", "noise_sd"):
+            data[name].encoding["grid_mapping"] = GRID_MAPPING
     for name in ("time", *places):
         data[name].encoding["_FillValue"] = None  # CF: coordinates have no gaps
     return data
 
 
-def _names(header: list[str]) -> dict[str, str]:
+def _names(header: list[str], domain: Domain) -> dict[str, str]:
     """Return the variable of each column, with names that CF allows."""
-    fixed = [*_FIXED.values(), "trajectory", *_DEGREES]
+    fixed = [*_FIXED.values(), "trajectory", *_GEODETIC]
     others = [name for name in header if name not in _FIXED]
-    return _FIXED | dict(zip(others, names_of([*fixed, *others])[len(fixed) :], strict=True))
+    taken = [*fixed, *taken_by(domain)]
+    return _FIXED | dict(zip(others, names_of(others, taken), strict=True))
 
 
 def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
@@ -78,8 +82,7 @@ def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
     quantity, unit = world.quantity, {"units": world.quantity.unit}
     named = quantity.standard_name
     began = run.began.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
-    of_axes = zip(axes, world.domain.axes, strict=True)
-    return {name: attributes_of(axis) for name, axis in of_axes} | {
+    return {name: attributes_of(world.domain, j) for j, name in enumerate(axes)} | {
         "order": {"long_name": "order that the reading belongs to"},
         "vehicle": {"long_name": "number of the vehicle that took the reading"},
         "value": {"long_name": quantity.name, **unit, "ancillary_variables": "noise_sd"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,9 +66,22 @@ class Recorded:
     @cached_property
     def result(self) -> Result:
         """The result so far."""
+        return self._state.result()
+
+    @property
+    def agent(self) -> Agent:
+        """The agent as it is now."""
+        return self._state.agent
+
+    @cached_property
+    def _state(self) -> RunState:
         state = RunState(self.mission, self.name)
         state.replay(self.rows)
-        return state.result()
+        return state
+
+    def time(self, seconds: float) -> datetime:
+        """Return the time at a number of seconds on the clock of the run."""
+        return self.began + timedelta(seconds=seconds)
 
 
 def read_run(run: Path | str, frame: Path | None = None) -> Recorded:

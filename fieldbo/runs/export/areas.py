@@ -1,0 +1,253 @@
+"""Contour lines of the posterior mean and the areas of the classes, as features.
+
+The belief is evaluated at the nodes of a raster finer than the sites, and lines are interpolated between
+them. Nodes lie beyond the shore, too, so that lines and areas end exactly there: they are cut off where the
+region of the domain ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from scipy.special import ndtr
+from shapely.geometry.base import BaseGeometry
+
+from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.surface import Surface
+from fieldbo.domain.domain import Domain
+from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
+from fieldbo.results.formatting import extreme
+from fieldbo.results.maps import layers as map_layers
+from fieldbo.results.metrics import SURE
+from fieldbo.runs.export.features import Feature, Layers, Place
+from fieldbo.runs.export.raster import steps
+from fieldbo.runs.export.recorded import Recorded
+
+CLASSES = ("{low}", "likely {low}", "likely {high}", "{high}")
+"""The classes in the order of the picture of the maps, from the names of the two sides."""
+
+_NODES = 120_000  # of the fine raster, at most
+_FINEST = 4  # times finer than the sites
+_CHUNK = 8192  # nodes to evaluate at once
+_LEVELS = 8  # contour lines, at most
+_LONGEST_M = 100.0  # edges; longer ones, straight in metres, bend in degrees by more than a millimetre
+
+
+def layers(run: Recorded, place: Place) -> Layers:
+    """Return contour lines, and the areas of the classes or the reported optimum.
+
+    Parameters
+    ----------
+    run : Recorded
+        Its domain has two horizontal axes.
+    place : callable
+        As `Placement.degrees` and `Placement.metres`.
+    """
+    surface = _FineSurface.of(run)
+    lines = {"contours": [_placed(line, place) for line in _contours(run, surface)]}
+    if isinstance(run.result.answer, OptimumAnswer):
+        return lines | {"optimum": [_placed(_optimum(run, run.result.answer), place)]}
+    return lines | {"classes": [_placed(area, place) for area in _classes(run, run.result.answer, surface)]}
+
+
+@dataclass(frozen=True, eq=False)
+class _FineSurface:
+    """The belief over a fine raster, in model units.
+
+    Attributes
+    ----------
+    x, y : (n,) and (m,) arrays
+    mean, sd : (m, n) arrays
+    region : shapely.Polygon or shapely.MultiPolygon
+        What lines and areas are cut to.
+    grain : float
+        Precision of coordinates, in metres.
+    """
+
+    domain: Domain
+    x: Array
+    y: Array
+    mean: Array
+    sd: Array
+
+    @classmethod
+    def of(cls, run: Recorded) -> _FineSurface:
+        domain, belief = run.mission.world.domain, run.result.surface.belief
+        step = steps(domain)
+        cells = domain.extent / step
+        finer = int(np.clip(math.sqrt(_NODES / np.prod(cells + 1.0)), 1, _FINEST))
+        # One node beyond the ends of the axes: there, too, areas are cut by the region.
+        x, y = (
+            low + (np.arange(math.ceil(n * finer - 1e-9) + 3) - 1) * d / finer
+            for low, n, d in zip(domain.low, cells, step, strict=True)
+        )
+        nodes = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+        with one_blas_thread():
+            parts = [Surface(belief, nodes[k : k + _CHUNK]) for k in range(0, len(nodes), _CHUNK)]
+            mean = np.concatenate([part.mean for part in parts])
+            variance = np.concatenate([part.variance for part in parts])
+        shape = (len(y), len(x))
+        return cls(domain, x, y, mean.reshape(shape), np.sqrt(variance).reshape(shape))
+
+    @cached_property
+    def region(self) -> BaseGeometry:
+        region = self.domain.region
+        whole = shapely.box(*self.domain.low, *self.domain.high) if region is None else region
+        return shapely.set_precision(whole, self.grain)
+
+    @property
+    def grain(self) -> float:
+        return float(min(1e-3, 1e-3 * steps(self.domain).min()))
+
+    def lines(self, values: Array, level: float) -> BaseGeometry:
+        """Return the line in the region where values (m, n) have a level."""
+        from contourpy import LineType, contour_generator
+
+        generator = contour_generator(self.x, self.y, values, line_type=LineType.Separate)
+        lines: Any = generator.lines(level)
+        drawn = shapely.MultiLineString([line for line in lines if len(line) > 1])
+        within = shapely.intersection(drawn, self.region, grid_size=self.grain)
+        parts = [p for p in shapely.get_parts(within) if isinstance(p, shapely.LineString) and p.length > 0.0]
+        return shapely.line_merge(shapely.MultiLineString(parts))
+
+    def positive(self, values: Array) -> BaseGeometry:
+        """Return the area, not cut to the region, where values (m, n) are above 0."""
+        from contourpy import FillType, contour_generator
+
+        if values.max() <= 0.0:
+            return shapely.MultiPolygon()
+        generator = contour_generator(self.x, self.y, values, fill_type=FillType.OuterOffset)
+        filled: Any = generator.filled(0.0, 2.0 * float(values.max()))
+        polygons = [
+            _polygon(np.split(points, ends[1:-1].astype(int))) for points, ends in zip(*filled, strict=True)
+        ]
+        return shapely.union_all(polygons, grid_size=self.grain)
+
+    def cut(self, area: BaseGeometry, by: BaseGeometry) -> tuple[BaseGeometry, BaseGeometry]:
+        """Return the parts of an area inside and outside another one."""
+        inside = shapely.intersection(area, by, grid_size=self.grain)
+        return inside, shapely.difference(area, by, grid_size=self.grain)
+
+
+def _polygon(rings: list[NDArray[np.float64]]) -> BaseGeometry:
+    """Return a valid polygon with holes; rings of contours may touch themselves."""
+    return shapely.make_valid(shapely.Polygon(rings[0], [ring for ring in rings[1:] if len(ring) > 3]))
+
+
+def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
+    """Return one feature per level: round ones and, for a level set, the threshold."""
+    from matplotlib.ticker import MaxNLocator
+
+    result, quantity = run.result, run.mission.world.quantity
+    answer, scale = result.answer, result.hyperparameters.scale
+    values = scale.to_user(surface.mean)
+    inside = scale.to_user(result.surface.mean)
+    middle = "median" if scale.transform == "log" else "mean"
+    ticks = MaxNLocator(_LEVELS, steps=[1, 2, 2.5, 5, 10]).tick_values(inside.min(), inside.max())
+    levels = [float(tick) for tick in ticks]
+    flat = inside.max() - inside.min() <= 1e-9 * max(1.0, float(np.abs(inside).max()))
+    features = []
+    if isinstance(answer, LevelSetAnswer):
+        line = surface.lines(surface.mean, answer.threshold)
+        level = answer.user_threshold
+        features.append((level, True, line))
+        levels = [other for other in levels if not math.isclose(other, level, rel_tol=1e-9, abs_tol=1e-12)]
+    if not flat:
+        features += [(level, False, surface.lines(values, level)) for level in levels]
+    return [
+        Feature(
+            line,
+            {
+                "level": level,
+                "is_threshold": is_threshold,
+                "meaning": f"{quantity.name}: the posterior {middle} is {quantity.amount(level)} here"
+                + (", the threshold" if is_threshold else ""),
+                **_common(run),
+            },
+        )
+        for level, is_threshold, line in sorted(features, key=lambda feature: feature[0])
+        if not line.is_empty
+    ]
+
+
+def class_names(run: Recorded) -> list[str]:
+    """Return the names of the four classes, in the order of the picture of the maps."""
+    _, attributes = map_layers(run.result, run.result.surface)["class"]
+    low, high = str(attributes["flag_meanings"]).split()
+    return [name.format(low=low, high=high) for name in CLASSES]
+
+
+def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> list[Feature]:
+    """Return one feature per class that has an area; together they cover the region."""
+    excess, doubt = surface.mean - answer.threshold, SURE * surface.sd
+    # Strictly positive areas: a site whose mean equals the threshold belongs to the upper side.
+    low, rest = surface.cut(surface.region, surface.positive(-excess - doubt))
+    high, rest = surface.cut(rest, surface.positive(excess - doubt))
+    likely_low, likely_high = surface.cut(rest, surface.positive(-excess))
+    threshold = run.mission.world.quantity.amount(answer.user_threshold)
+    _, attributes = map_layers(run.result, run.result.surface)["exceedance"]
+    doubtful, sure = (f"{100.0 * float(ndtr(sds)):.3g}%" for sds in (-SURE, SURE))
+    chances = (f"below {doubtful}", f"{doubtful} to 50%", f"50% to {sure}", f"above {sure}")
+    features = []
+    for name, area, chance in zip(
+        class_names(run), (low, likely_low, likely_high, high), chances, strict=True
+    ):
+        polygons = [p for p in shapely.get_parts(area) if isinstance(p, shapely.Polygon) and p.area > 0.0]
+        if not polygons:
+            continue
+        shape = shapely.MultiPolygon(polygons)
+        properties = {
+            "class": name,
+            "threshold": answer.user_threshold,
+            "meaning": f"{run.mission.world.quantity.name} is {name} {threshold} here",
+            "probability": f"{attributes['long_name']}: {chance} at each point",
+            "area_m2": shape.area,
+            **_common(run),
+        }
+        features.append(Feature(shape, properties))
+    return features
+
+
+def _optimum(run: Recorded, answer: OptimumAnswer) -> Feature:
+    """Return the reported optimum."""
+    quantity, interval = run.mission.world.quantity, answer.confidence.value
+    properties = {
+        "value": answer.reported_value,
+        "low90": interval.low,
+        "high90": interval.high,
+        "meaning": f"{quantity.name} is expected to be {extreme(answer.mission.question)} here: "
+        f"{quantity.amount(answer.reported_value)}",
+        "probability": f"90% that the value here is {interval.low:.4g} to {quantity.amount(interval.high)}",
+        **_common(run),
+    }
+    return Feature(shapely.Point(answer.reported.point), properties)
+
+
+def _common(run: Recorded) -> dict[str, Any]:
+    quantity = run.mission.world.quantity
+    return {"quantity": quantity.name, "unit": quantity.unit, "run": run.name, "mission": run.mission.name}
+
+
+def _placed(feature: Feature, place: Place) -> Feature:
+    """Return a feature of the domain's axes in the coordinates of the output.
+
+    Several lines or polygons stay several if there is but one. Polygons run counterclockwise, their holes
+    clockwise.
+    """
+    shape = feature.geometry
+    if not isinstance(shape, shapely.Point):
+        shape = shapely.segmentize(shape, _LONGEST_M)
+    placed = shapely.transform(shape, lambda points: place(points)[:, :2])
+    parts = list(shapely.get_parts(placed))
+    if isinstance(parts[0], shapely.LineString):
+        placed = shapely.MultiLineString(parts)
+    elif isinstance(parts[0], shapely.Polygon):
+        placed = shapely.MultiPolygon([shapely.orient_polygons(part) for part in parts])
+    return Feature(placed, feature.properties)
