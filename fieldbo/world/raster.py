@@ -337,7 +337,7 @@ def _not_installed(path: Path, package: str) -> InputError:
         f"reading {path.name} needs the package {package}, which is not installed",
         expected=f"{package}, or the values in a CSV",
         where=str(path.parent),
-        fix="pip install 'fieldbo[rasters]'",
+        fix="pip install 'fieldbo[geo]'",
     )
 
 
