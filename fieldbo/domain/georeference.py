@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 WGS84 = "EPSG:4326"
 
+TEXT_DIGITS, TABLE_DIGITS = 6, 7
+"""Decimals of degrees: a tenth of a metre for people, and a centimetre in tables."""
+
 _POLAR = {True: "EPSG:5041", False: "EPSG:5042"}  # universal polar stereographic, easting first
 _UTM_NORTH, _UTM_SOUTH = 84.0, -80.0  # degrees: beyond them there are no UTM zones
 _WIDEST = 6.0  # degrees of longitude; wider than a UTM zone is not one place
@@ -83,21 +86,51 @@ class Georeference:
         return crs_name(self.crs)
 
     def degrees(self, points: ArrayLike) -> Array:
-        """Return points (k, d) of the domain as latitude and longitude, (k, 2)."""
+        """Return points (k, d) of the domain as latitude and longitude, (k, 2).
+
+        Raises
+        ------
+        InputError
+            A point is so far away that the CRS has no place for it.
+        """
         x, y = np.atleast_2d(np.asarray(points, dtype=float))[:, list(self.axes)].T
-        longitude, latitude = self._to_degrees.transform(x, y, errcheck=True)
-        return np.stack([latitude, longitude], axis=1)
+        longitude, latitude = self._to_degrees.transform(x, y)
+        return self._checked(np.stack([latitude, longitude], axis=1), x, y)
 
     def metres(self, degrees: ArrayLike) -> Array:
-        """Return latitude and longitude (k, 2) as easting and northing, (k, 2)."""
+        """Return latitude and longitude (k, 2) as easting and northing, (k, 2).
+
+        Raises
+        ------
+        InputError
+            A place is so far away that the CRS has no coordinates for it.
+        """
         latitude, longitude = np.atleast_2d(np.asarray(degrees, dtype=float)).T
-        return np.stack(self._to_metres.transform(longitude, latitude, errcheck=True), axis=1)
+        return self._checked(self.metres_if_any(degrees), latitude, longitude)
+
+    def metres_if_any(self, degrees: ArrayLike) -> Array:
+        """Return what `metres` does, with NaN in the place of an error, as for a faulty position of a robot."""
+        latitude, longitude = np.atleast_2d(np.asarray(degrees, dtype=float)).T
+        metres = np.stack(self._to_metres.transform(longitude, latitude), axis=1)
+        return np.where(np.isfinite(metres).all(axis=1, keepdims=True), metres, np.nan)
 
     def site(self, degrees: ArrayLike, others: ArrayLike) -> Array:
         """Return the point (d,) at a latitude and longitude (2,), its other coordinates from `others`."""
         point = np.array(others, dtype=float)
         point[list(self.axes)] = self.metres(degrees)[0]
         return point
+
+    def _checked(self, moved: Array, first: Array, second: Array) -> Array:
+        """Return converted points (k, 2), or raise an `InputError` about the first that has no place."""
+        lost = ~np.isfinite(moved).all(axis=1)
+        if lost.any():
+            k = int(np.argmax(lost))
+            raise InputError(
+                f"{first[k]:g}, {second[k]:g} is too far away for {self.name}",
+                expected="places near the domain",
+                fix="check the order of the numbers: latitude comes before longitude",
+            )
+        return moved
 
     @cached_property
     def _to_degrees(self) -> Transformer:
@@ -110,6 +143,18 @@ class Georeference:
         from pyproj import Transformer
 
         return Transformer.from_crs(WGS84, self.crs, always_xy=True)
+
+
+def degrees_text(degrees: ArrayLike) -> str:
+    """Return a latitude and a longitude (2,) in words, to a tenth of a metre.
+
+    Examples
+    --------
+    >>> degrees_text([47.3079264, -0.00000001])
+    '47.307926, 0.000000'
+    """
+    latitude, longitude = (np.round(np.asarray(degrees, dtype=float), TEXT_DIGITS) + 0.0).tolist()
+    return f"{latitude:.{TEXT_DIGITS}f}, {longitude:.{TEXT_DIGITS}f}"
 
 
 def local_crs(latitude: ArrayLike, longitude: ArrayLike) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Frame, Ground, heading
+from fieldbo.domain.georeference import degrees_text
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 
@@ -76,8 +77,7 @@ def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
 
 
 def _degrees(ground: Ground, site: Array) -> str:
-    latitude, longitude, _ = ground.geodetic(site)[0].tolist()
-    return f"{latitude:.6f}, {longitude:.6f}"
+    return degrees_text(ground.geodetic(site)[0, :2])
 
 
 # -- what is unlikely to be meant --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ the origin of the domain is known.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -15,6 +16,7 @@ import xarray
 from numpy.typing import NDArray
 
 from fieldbo.results.maps import attributes_of, names_of
+from fieldbo.results.tables import degree_columns
 from fieldbo.runs.export.recorded import Recorded
 
 _FIXED = {"order": "order", "value": "value", "noise_sd": "noise_sd", "time_s": "time", "cost": "cost"}
@@ -37,8 +39,10 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     """Return the readings along the path, with CF names and units."""
     world = run.mission.world
     header, rows = run.result.readings()
-    first = header.index("value") - world.domain.dimension
-    axes = header[first : header.index("value")]
+    behind = header.index("value") - len(degree_columns(world.domain))
+    axes = header[behind - world.domain.dimension : behind]
+    given = set(range(behind, header.index("value")))  # again below, with all their digits
+    header, rows = _without(given, header), [_without(given, row) for row in rows]
     names, attributes = _names(header), _attributes(run, axes)
     variables: dict[str, Any] = {
         names[name]: ("obs", _column([row[j] for row in rows]), attributes.get(name, {"long_name": name}))
@@ -63,6 +67,11 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     for name in ("time", *places):
         data[name].encoding["_FillValue"] = None  # CF: coordinates have no gaps
     return data
+
+
+def _without(columns: Container[int], row: Sequence[Any]) -> list[Any]:
+    """Return a row without some columns."""
+    return [cell for j, cell in enumerate(row) if j not in columns]
 
 
 def _names(header: list[str]) -> dict[str, str]:
