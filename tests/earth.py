@@ -82,7 +82,7 @@ length_scales = [60, 60]
 def degrees_at(spot, east, north):
     """Return latitude and longitude of a point in metres of the CRS from a spot's middle."""
     middle = reprojected([[spot.longitude, spot.latitude]], WGS84, spot.crs)[0]
-    longitude, latitude = reprojected([middle + [east, north]], spot.crs, WGS84)[0].tolist()
+    longitude, latitude = reprojected([middle + np.array([east, north])], spot.crs, WGS84)[0].tolist()
     return latitude, longitude
 
 

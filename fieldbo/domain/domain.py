@@ -414,17 +414,17 @@ class Domain:
             )
         if self.contains(place[None])[0]:
             return
-        inside = self.obstacle_at(place)
+        inside, shown = self.obstacle_at(place), place_text(self, place)
         if inside is None and self._near_outline(place):
             raise InputError(
-                f"{what} {place_text(self, place)} lies within {self.clearance:g} {self.axes[0].unit}".rstrip()
+                f"{what} {shown} lies within {self.clearance:g} {self.axes[0].unit}".rstrip()
                 + " of the outline",
                 expected="a place that keeps the clearance from the outline",
                 where=where,
                 fix=f"{self._nearest_site(place)}, or lower the clearance",
             )
         raise InputError(
-            f"{what} {place_text(self, place)} lies "
+            f"{what} {shown} lies "
             + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
             expected=extent_text(self)
             + (" and within its outline" if self.region is not None and inside is None else "")

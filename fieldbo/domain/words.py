@@ -74,7 +74,9 @@ def extent_text(domain: Domain) -> str:
 
 
 def is_swapped(domain: Domain, degrees: ArrayLike) -> bool:
-    """Return whether a latitude and a longitude (2,) are far from a domain with a CRS, but near it if swapped.
+    """Return whether a latitude and a longitude (2,) are far from a domain, but near it if swapped.
+
+    The domain has a CRS.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def is_swapped(domain: Domain, degrees: ArrayLike) -> bool:
 
 
 def _is_near(domain: Domain, degrees: Array) -> bool:
-    """Return whether a latitude and a longitude (2,) lie in the domain's box, or as far from it as it is long."""
+    """Return whether a latitude and a longitude (2,) lie at most as far from the domain as it is long."""
     georeference = domain.georeference
     assert georeference is not None
     try:

@@ -59,10 +59,11 @@ def _limits(mission: Mission) -> list[str]:
 def describe_world(world: World) -> list[str]:
     """Return lines that describe a world."""
     domain = world.domain
+    box = ", representing a box" if domain.continuous else ""
     lines = [
         f"world {world.name}: valid",
         f"  title     {world.title}",
-        f"  sites     {domain.size}{', representing a box' if domain.continuous else ''}: {extent_text(domain)}",
+        f"  sites     {domain.size}{box}: {extent_text(domain)}",
         *_crs(domain),
         f"  cost      {_cost(world)}",
         *describe_parts_of_cost(world),

@@ -63,7 +63,8 @@ def _check_open(world: World, name: str, place: Array) -> None:
     world.domain.check_place(name, place, f"agent.{name}")
     if world.domain.obstacles and not np.isfinite(world.cost.travel(place, place[None])[0]):
         raise InputError(
-            f"{name} {place_text(world.domain, place)} lies where obstacles touch each other or the edge of the domain",
+            f"{name} {place_text(world.domain, place)} lies where obstacles touch each other or the edge of "
+            "the domain",
             expected="a place that a vehicle can leave",
             where=f"agent.{name}",
             fix="move it away, or move the obstacles apart",

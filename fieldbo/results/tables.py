@@ -37,19 +37,18 @@ def of(outcome: Outcome) -> dict[str, bytes]:
     steps = [[getattr(s, name) for name in columns] for s in outcome.curve]
     return {
         "observations.csv": table(*readings(outcome)),
-        "path.csv": table(*_path(outcome)),
+        "path.csv": table(*place_table(outcome.mission.world.domain, outcome.path)),
         "curve.csv": table(columns, steps),
         "ledger.csv": ledger_table(outcome.accounts),
     }
 
 
-def _path(outcome: Outcome) -> tuple[list[str], list[list[float]]]:
-    """Return the header and rows of ``path.csv``."""
-    domain, path = outcome.mission.world.domain, outcome.path
+def place_table(domain: Domain, places: Array) -> tuple[list[str], list[list[float]]]:
+    """Return the header and rows of a table of places (k, d), such as ``path.csv``."""
     axes: list[str] = []
     for axis in domain.axes:
         axes.append(_unique(axis.name, "axis", [*axes, *degree_columns(domain)]))
-    return [*axes, *degree_columns(domain)], np.hstack([path, degrees(domain, path)]).tolist()
+    return [*axes, *degree_columns(domain)], np.hstack([places, degrees(domain, places)]).tolist()
 
 
 def degree_columns(domain: Domain) -> list[str]:

@@ -166,7 +166,7 @@ class TypedDegrees(TypedPlaces):
         return self._placed(planned, numbers[:2], numbers[2:].tolist())
 
     def _placed(self, planned: Array, degrees: Array, others: Sequence[float]) -> Array:
-        """Return the place (d,) at a latitude and a longitude; the printed digits stand for the site itself."""
+        """Return the place (d,) at a latitude and a longitude; printed digits stand for the site itself."""
         site = self._earth.site(degrees, planned)
         site[self._others] = others
         printed = np.round(self._earth.degrees(planned)[0], TEXT_DIGITS)
