@@ -99,8 +99,8 @@ def robot(
     start: Annotated[
         str | None,
         typer.Option(
-            help="Where the robot starts: one coordinate per axis, for example 0,0, or latitude and longitude "
-            "in a world with a CRS.",
+            help="Where the robot starts: one coordinate per axis, for example 0,0, or, with a CRS, latitude "
+            "and longitude.",
             metavar="SITE",
         ),
     ] = None,

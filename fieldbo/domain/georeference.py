@@ -103,6 +103,7 @@ class Georeference:
         """
         x, y = np.atleast_2d(np.asarray(points, dtype=float))[:, list(self.axes)].T
         longitude, latitude = self._to_degrees.transform(x, y)
+        longitude = np.where(np.abs(longitude) > 180.0, longitude - np.copysign(360.0, longitude), longitude)
         return self._checked(np.stack([latitude, longitude], axis=1), x, y)
 
     def metres(self, degrees: ArrayLike) -> Array:
