@@ -116,7 +116,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     lines = [*describe_mission(mission, question), *describe_world(mission.world)]
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)
-        lines += [*describe_vehicle(file, vehicle), *place, *_fence(file, mission)]
+        lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *_fence(file, mission)]
     described = set(lines)
     return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
 

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from fieldbo._numerics.arrays import Array
+    from fieldbo.domain.domain import Domain
 
 EXAMPLES = """
 **Examples**. Run the mission in a second terminal: `fieldbo run lake-level-set --vehicle ...`
@@ -48,11 +49,13 @@ drain the battery 1.5 times as fast from goal 5 on
 """
 
 
-def _site(text: str, dimension: int) -> Array:
-    """Return the coordinates (d,) in a comma-separated list."""
+def _site(text: str, domain: Domain) -> Array:
+    """Return the site (d,) in a comma-separated list of its coordinates or, with a CRS, of degrees."""
     import numpy as np
 
     from fieldbo.errors import InputError
+
+    dimension = domain.dimension
 
     try:
         site = np.array([float(part) for part in text.split(",")])
@@ -64,6 +67,10 @@ def _site(text: str, dimension: int) -> Array:
             expected=f"{dimension} numbers, comma-separated",
             where="--start",
         )
+    if domain.georeference is not None and np.abs(site[:2]).max() <= 180.0:  # too small to be metres
+        others = [j for j in range(dimension) if j not in domain.georeference.axes]
+        degrees, site[others] = site[:2].copy(), site[2:].copy()
+        return domain.georeference.site(degrees, site)
     return site
 
 
@@ -92,7 +99,9 @@ def robot(
     start: Annotated[
         str | None,
         typer.Option(
-            help="Where the robot starts: one coordinate per axis, for example 0,0.", metavar="SITE"
+            help="Where the robot starts: one coordinate per axis, for example 0,0, or, with a CRS, latitude "
+            "and longitude.",
+            metavar="SITE",
         ),
     ] = None,
     battery: Annotated[
@@ -140,7 +149,7 @@ def robot(
     simulated = Robot(
         place,
         seed=seed,
-        start=None if start is None else _site(start, place.domain.dimension),
+        start=None if start is None else _site(start, place.domain),
         battery=math.inf if battery is None else battery,
         speedup=speedup,
         faults=[Fault.parse(text) for text in fault or []],
@@ -155,12 +164,15 @@ def robot(
         finally:
             if track is not None:
                 with unbroken():
-                    _write_track(track, [axis.name for axis in place.domain.axes], simulated.track)
+                    _write_track(track, place.domain, simulated.track)
 
 
-def _write_track(file: Path, axes: list[str], track: Array) -> None:
-    """Write a track (k, d) as a CSV file, one point per row."""
+def _write_track(file: Path, domain: Domain, track: Array) -> None:
+    """Write a track (k, d) as a CSV file like ``path.csv``, one point per row."""
     import csv
 
+    from fieldbo.results.tables import place_table
+
+    header, rows = place_table(domain, track)
     with file.open("w", newline="", encoding="utf-8") as out:
-        csv.writer(out).writerows([axes, *track.tolist()])
+        csv.writer(out).writerows([header, *rows])

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from fieldbo.errors import InputError
+
+_NAMES = {name: name for name in ("east", "north", "west", "south")} | {
+    "easting": "east",
+    "northing": "north",
+    "x e": "east",
+    "y n": "north",
+    "x n": "north",
+    "y e": "east",
+}
+"""Words of an axis' name, or its first two words, and the direction that they stand for."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +81,15 @@ def is_height(name: str) -> bool:
     (True, True, False)
     """
     return name.strip().lower().startswith(("height", "altitude"))
+
+
+def compass_name(axis: str) -> str | None:
+    """Return the direction after which an axis is named; None if it is named after none.
+
+    Examples
+    --------
+    >>> compass_name("Easting_m"), compass_name("x_n"), compass_name("eastside")
+    ('east', 'north', None)
+    """
+    words = [word for word in re.split(r"[\W_]+", axis.lower()) if word]
+    return next((_NAMES[part] for part in (*words, " ".join(words[:2])) if part in _NAMES), None)

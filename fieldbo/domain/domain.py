@@ -18,6 +18,7 @@ from fieldbo.domain.distributions import Distribution
 from fieldbo.domain.free_space import FreeSpace, with_clearance
 from fieldbo.domain.georeference import Georeference
 from fieldbo.domain.obstacles import Obstacle, Region
+from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import InputError, counted
 
 MOST_PAIRS = 20_000
@@ -413,20 +414,19 @@ class Domain:
             )
         if self.contains(place[None])[0]:
             return
-        inside = self.obstacle_at(place)
+        inside, shown = self.obstacle_at(place), place_text(self, place)
         if inside is None and self._near_outline(place):
             raise InputError(
-                f"{what} {place.tolist()} lies within {self.clearance:g} {self.axes[0].unit}".rstrip()
+                f"{what} {shown} lies within {self.clearance:g} {self.axes[0].unit}".rstrip()
                 + " of the outline",
                 expected="a place that keeps the clearance from the outline",
                 where=where,
                 fix=f"{self._nearest_site(place)}, or lower the clearance",
             )
-        box = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in self.axes)
         raise InputError(
-            f"{what} {place.tolist()} lies "
+            f"{what} {shown} lies "
             + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
-            expected=box
+            expected=extent_text(self)
             + (" and within its outline" if self.region is not None and inside is None else "")
             + (" and outside all obstacles and their clearance" if inside is not None else ""),
             where=where,
@@ -440,7 +440,8 @@ class Domain:
 
     def _nearest_site(self, place: Array) -> str:
         """Return in words which site is nearest to a place (d,)."""
-        return f"the nearest site is {[round(x, 9) for x in self.sites[self.nearest(place)].tolist()]}"
+        site = [round(x, 9) for x in self.sites[self.nearest(place)].tolist()]
+        return f"the nearest site is {place_text(self, site)}"
 
     def restricted(self, mask: Mask) -> Self:
         """Return the domain with the sites of a mask (N,), and the parts of its region that hold them.

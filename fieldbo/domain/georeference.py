@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, frozen_array
-from fieldbo.domain.axes import Axis, is_depth, is_height
+from fieldbo.domain.axes import Axis, compass_name, is_depth, is_height
 from fieldbo.errors import InputError
 
 if TYPE_CHECKING:
     from pyproj import CRS, Transformer
 
 WGS84 = "EPSG:4326"
+
+TEXT_DIGITS, TABLE_DIGITS = 6, 7
+"""Decimals of degrees: a tenth of a metre for people, and a centimetre in tables."""
 
 _POLAR = {True: "EPSG:5041", False: "EPSG:5042"}  # universal polar stereographic, easting first
 _UTM_NORTH, _UTM_SOUTH = 84.0, -80.0  # degrees: beyond them there are no UTM zones
@@ -66,7 +69,7 @@ class Georeference:
         Raises
         ------
         InputError
-            There are not exactly two horizontal axes in metres, or the CRS is not valid.
+            There are not exactly two horizontal axes in metres, easting first, or the CRS is not valid.
         """
         flat = [j for j, a in enumerate(axes) if not (is_depth(a.name) or is_height(a.name))]
         if len(flat) != 2 or any(a.unit != "m" for a in axes):
@@ -74,6 +77,14 @@ class Georeference:
                 f"crs = {crs!r}, but the axes are {', '.join(a.label for a in axes)}",
                 expected="an axis of eastings and one of northings in m, and at most a depth or a height",
                 where="domain.crs",
+            )
+        east, north = (axes[j].name for j in flat)
+        if compass_name(east) in ("north", "south") or compass_name(north) in ("east", "west"):
+            raise InputError(
+                f"crs = {crs!r}, but the axis {east} comes before {north}",
+                expected="the axis of eastings before that of northings",
+                where="domain.crs",
+                fix="swap the two axes, and all coordinates",
             )
         return cls(crs, (flat[0], flat[1]))
 
@@ -83,21 +94,81 @@ class Georeference:
         return crs_name(self.crs)
 
     def degrees(self, points: ArrayLike) -> Array:
-        """Return points (k, d) of the domain as latitude and longitude, (k, 2)."""
+        """Return points (k, d) of the domain as latitude and longitude, (k, 2).
+
+        Raises
+        ------
+        InputError
+            A point is so far away that the CRS has no place for it.
+        """
         x, y = np.atleast_2d(np.asarray(points, dtype=float))[:, list(self.axes)].T
-        longitude, latitude = self._to_degrees.transform(x, y, errcheck=True)
-        return np.stack([latitude, longitude], axis=1)
+        longitude, latitude = self._to_degrees.transform(x, y)
+        longitude = np.where(np.abs(longitude) > 180.0, longitude - np.copysign(360.0, longitude), longitude)
+        return self._checked(np.stack([latitude, longitude], axis=1), x, y)
 
     def metres(self, degrees: ArrayLike) -> Array:
-        """Return latitude and longitude (k, 2) as easting and northing, (k, 2)."""
+        """Return latitude and longitude (k, 2) as easting and northing, (k, 2).
+
+        Raises
+        ------
+        InputError
+            A place is so far away that the CRS has no coordinates for it.
+        """
         latitude, longitude = np.atleast_2d(np.asarray(degrees, dtype=float)).T
-        return np.stack(self._to_metres.transform(longitude, latitude, errcheck=True), axis=1)
+        return self._checked(self.metres_if_any(degrees), latitude, longitude)
+
+    def metres_if_any(self, degrees: ArrayLike) -> Array:
+        """Return what `metres` does, with NaN instead of an error: a robot's position may be faulty."""
+        latitude, longitude = np.atleast_2d(np.asarray(degrees, dtype=float)).T
+        metres = np.stack(self._to_metres.transform(longitude, latitude), axis=1)
+        return np.where(np.isfinite(metres).all(axis=1, keepdims=True), metres, np.nan)
 
     def site(self, degrees: ArrayLike, others: ArrayLike) -> Array:
         """Return the point (d,) at a latitude and longitude (2,), its other coordinates from `others`."""
         point = np.array(others, dtype=float)
         point[list(self.axes)] = self.metres(degrees)[0]
         return point
+
+    def text(self, point: ArrayLike) -> str:
+        """Return a point (d,) as latitude and longitude in words, to a tenth of a metre.
+
+        Examples
+        --------
+        >>> Georeference("EPSG:32632").text([463_000, 5_239_500])
+        '47.307927, 8.510502'
+        """
+        return degrees_text(self.degrees(point)[0])
+
+    def legs(self, points: ArrayLike) -> tuple[Array, Array]:
+        """Return lengths (k - 1,) in metres and bearings (k - 1,) of the legs between points (k, d).
+
+        Both hold on the ground: they are those of geodesics on WGS 84. A bearing is that at the start of its
+        leg, in degrees clockwise from true north.
+
+        Examples
+        --------
+        >>> Georeference("EPSG:32632").legs([[463_000, 5_239_500], [463_100, 5_239_500]])
+        (array([100.03833683]), array([89.64021064]))
+        """
+        from pyproj import Geod
+
+        latitude, longitude = self.degrees(points).T
+        bearings, _, lengths = Geod(ellps="WGS84").inv(
+            longitude[:-1], latitude[:-1], longitude[1:], latitude[1:]
+        )
+        return np.asarray(lengths), np.asarray(bearings) % 360.0
+
+    def _checked(self, moved: Array, first: Array, second: Array) -> Array:
+        """Return converted points (k, 2), or raise an `InputError` about the first that has no place."""
+        lost = ~np.isfinite(moved).all(axis=1)
+        if lost.any():
+            k = int(np.argmax(lost))
+            raise InputError(
+                f"{first[k]:g}, {second[k]:g} is too far away for {self.name}",
+                expected="places near the domain",
+                fix="check the order of the numbers: latitude comes before longitude",
+            )
+        return moved
 
     @cached_property
     def _to_degrees(self) -> Transformer:
@@ -110,6 +181,18 @@ class Georeference:
         from pyproj import Transformer
 
         return Transformer.from_crs(WGS84, self.crs, always_xy=True)
+
+
+def degrees_text(degrees: ArrayLike) -> str:
+    """Return a latitude and a longitude (2,) in words, to a tenth of a metre.
+
+    Examples
+    --------
+    >>> degrees_text([47.3079264, -0.00000001])
+    '47.307926, 0.000000'
+    """
+    latitude, longitude = (np.round(np.asarray(degrees, dtype=float), TEXT_DIGITS) + 0.0).tolist()
+    return f"{latitude:.{TEXT_DIGITS}f}, {longitude:.{TEXT_DIGITS}f}"
 
 
 def local_crs(latitude: ArrayLike, longitude: ArrayLike) -> str:

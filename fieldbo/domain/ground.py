@@ -15,6 +15,7 @@ from fieldbo.domain.georeference import Georeference
 from fieldbo.errors import InputError
 
 _STEP_M = 1.0
+_QUARTER_M = 1e7  # of the Earth's circumference; a position farther from the origin is a fault
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,10 @@ class ProjectedGround(Ground):
 
     def sites(self, local: ArrayLike) -> Array:
         points = np.atleast_2d(np.asarray(local, dtype=float))
+        on_globe = np.abs(points).max(axis=1, keepdims=True) < _QUARTER_M  # False for NaN
+        points = np.where(on_globe, points, np.nan)
         sites = self.zero + np.outer(points[:, 2], self.towards[2])
-        sites[:, list(self.georeference.axes)] = self.georeference.metres(self.degrees(points)[:, :2])
+        sites[:, list(self.georeference.axes)] = self.georeference.metres_if_any(self.degrees(points)[:, :2])
         return sites
 
     def geodetic(self, sites: ArrayLike) -> Array:
@@ -79,7 +82,7 @@ class ProjectedGround(Ground):
         points = np.atleast_2d(np.asarray(geodetic, dtype=float))
         up = points[:, 2] - self._known_origin.altitude
         sites = self.zero + np.outer(up, self.towards[2])
-        sites[:, list(self.georeference.axes)] = self.georeference.metres(points[:, :2])
+        sites[:, list(self.georeference.axes)] = self.georeference.metres_if_any(points[:, :2])
         return sites
 
 

@@ -11,6 +11,7 @@ from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.distributions import Distribution, TruncatedNormal
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
 from fieldbo.world.world import World
@@ -21,7 +22,8 @@ _MOST_NAMES = 8
 def describe_mission(mission: Mission, question: str) -> list[str]:
     """Return lines that describe a mission; `question` is its question in words."""
     spec, unit, every = mission.vehicles[0], mission.world.cost_unit, mission.model.every
-    home = "no home: it may end anywhere" if spec.home is None else f"home {spec.home.tolist()}"
+    domain = mission.world.domain
+    home = "no home: it may end anywhere" if spec.home is None else f"home {place_text(domain, spec.home)}"
     fits = "reading" if every == 1 else f"{every} readings"
     transform = "no" if mission.model.transform == "none" else mission.model.transform
     learning = "hyperparameters fixed" if every is None else f"refitted every {fits}"
@@ -29,7 +31,7 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
         f"mission {mission.name}: valid",
         f"  question  {question}",
         f"  policy    {mission.policy}",
-        f"  battery   {spec.battery:g} {unit}, start {spec.start.tolist()}, {home}",
+        f"  battery   {spec.battery:g} {unit}, start {place_text(domain, spec.start)}, {home}",
     ]
     if limits := _limits(mission):
         lines.append(f"  limits    {', '.join(limits)}")
@@ -71,11 +73,12 @@ def _limits(mission: Mission) -> list[str]:
 def describe_world(world: World) -> list[str]:
     """Return lines that describe a world."""
     domain = world.domain
-    axes = ", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes)
+    box = ", representing a box" if domain.continuous else ""
     lines = [
         f"world {world.name}: valid",
         f"  title     {world.title}",
-        f"  sites     {domain.size}{', representing a box' if domain.continuous else ''}: {axes}",
+        f"  sites     {domain.size}{box}: {extent_text(domain)}",
+        *_crs(domain),
         f"  cost      {_cost(world)}",
         *describe_parts_of_cost(world),
         f"  sensor    {_sensor(world)}",
@@ -86,6 +89,15 @@ def describe_world(world: World) -> list[str]:
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
     return lines + [f"  note      {note}" for note in world.field.notes]
+
+
+def _crs(domain: Domain) -> list[str]:
+    """Return a line on the CRS, and the eastings and northings in it; none without a CRS."""
+    if domain.georeference is None:
+        return []
+    flat = (domain.axes[j] for j in domain.georeference.axes)
+    ends = ", ".join(f"{axis.name} {axis.low:.10g} to {axis.high:.10g} m" for axis in flat)
+    return [f"  crs       {domain.georeference.name}: {ends}"]
 
 
 def _edges(domain: Domain) -> list[str]:

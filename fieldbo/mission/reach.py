@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World
@@ -36,7 +37,8 @@ def within_reach(world: World, vehicles: Sequence[VehicleSpec]) -> World:
             _check_open(world, "home", spec.home)
             if not np.isfinite(world.cost.travel(spec.start, spec.home[None])[0]):
                 raise InputError(
-                    f"home {spec.home.tolist()} can't be reached from the start {spec.start.tolist()}: "
+                    f"home {place_text(domain, spec.home)} can't be reached from the start "
+                    f"{place_text(domain, spec.start)}: "
                     f"{_barrier(world)} between them",
                     expected="a home that can be reached from the start",
                     where="agent.home",
@@ -47,7 +49,8 @@ def within_reach(world: World, vehicles: Sequence[VehicleSpec]) -> World:
         return world
     if not reached.any():
         raise InputError(
-            f"no site can be reached from the start {vehicles[0].start.tolist()}: {_barrier(world)} between",
+            f"no site can be reached from the start {place_text(domain, vehicles[0].start)}: "
+            f"{_barrier(world)} between",
             expected="a start from which at least one site can be reached",
             where="agent.start",
             fix="move the start, or open a passage",
@@ -60,7 +63,8 @@ def _check_open(world: World, name: str, place: Array) -> None:
     world.domain.check_place(name, place, f"agent.{name}")
     if world.domain.obstacles and not np.isfinite(world.cost.travel(place, place[None])[0]):
         raise InputError(
-            f"{name} {place.tolist()} lies where obstacles touch each other or the edge of the domain",
+            f"{name} {place_text(world.domain, place)} lies where obstacles touch each other or the edge of "
+            "the domain",
             expected="a place that a vehicle can leave",
             where=f"agent.{name}",
             fix="move it away, or move the obstacles apart",

@@ -21,6 +21,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import check_metric
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
+from fieldbo.domain.words import extent_text, is_swapped
 from fieldbo.errors import InputError
 from fieldbo.mission.catalogue import find, is_path, list_worlds
 from fieldbo.mission.kinds import COSTS, FIELDS
@@ -160,7 +161,7 @@ def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Ar
     Raises
     ------
     InputError
-        It is in degrees, but the domain has no CRS.
+        It is in degrees, but the domain has no CRS; or latitude and longitude are swapped.
     """
     if not isinstance(place, DegreesFile):
         return np.array(place, dtype=float)
@@ -172,7 +173,18 @@ def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Ar
             fix="add crs to [domain] of the world, if its axes are eastings and northings",
         )
     others = np.clip(0.0, domain.low, domain.high)  # at the surface
-    return domain.georeference.site([place.latitude, place.longitude], others)
+    degrees = (place.latitude, place.longitude)
+    if is_swapped(domain, degrees):
+        raise InputError(
+            f"latitude = {degrees[0]:g}, longitude = {degrees[1]:g} lies far outside the domain",
+            expected=extent_text(domain),
+            where=where,
+            fix=f"they look swapped: write latitude = {degrees[1]:g}, longitude = {degrees[0]:g}",
+        )
+    try:
+        return domain.georeference.site(degrees, others)
+    except InputError as error:
+        raise error.at(where) from None
 
 
 def _lattice(content: LatticeFile, folder: Path) -> Domain:

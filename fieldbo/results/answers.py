@@ -15,6 +15,7 @@ from fieldbo._numerics.streams import stream
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import around, climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
@@ -326,6 +327,7 @@ class OptimumAnswer(_Answer):
         return {
             "goal": question.goal if isinstance(question, Optimum) else None,
             "reported_site": self.reported.point.tolist(),
+            **self._degrees,
             "reported_value": expected.value.value,
             "reported_value_interval90": ends(expected.value),
             "regret": self.regret,
@@ -337,6 +339,15 @@ class OptimumAnswer(_Answer):
             "optimum_true_site": None if optimum is None else optimum.point.tolist(),
             "coverage90": _known(self.coverage90),
         }
+
+    @property
+    def _degrees(self) -> dict[str, Any]:
+        """Latitude and longitude of the reported site, if the world has a CRS."""
+        georeference = self.mission.world.domain.georeference
+        if georeference is None:
+            return {}
+        degrees = georeference.degrees(self.reported.point)[0].round(TABLE_DIGITS)
+        return {"reported_site_degrees": degrees.tolist(), "crs": georeference.name}
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
         """Return notes on the answer: none for an optimum."""

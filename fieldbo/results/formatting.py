@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fieldbo._numerics.arrays import Array
+import numpy as np
+from numpy.typing import ArrayLike
+
 from fieldbo.belief.question import Optimum, Question, ShareOfMaximum
-from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.words import place_text
 from fieldbo.world.world import Quantity
 
 
@@ -35,15 +38,19 @@ def interval(ends: Sequence[float], digits: str = ".4g") -> str:
     return f"({low:{digits}} to {high:{digits}})"
 
 
-def coordinates(axes: Sequence[Axis], point: Array) -> str:
-    """Return a point (d,) with the names and units of its axes.
+def coordinates(domain: Domain, point: ArrayLike) -> str:
+    """Return a point (d,) with the names and units of its axes or, with a CRS, in degrees.
 
     Examples
     --------
-    >>> coordinates([Axis("along", "m", 0, 10), Axis("pH", "", 0, 14)], [2.5, 7.0])
+    >>> from fieldbo.domain.axes import Axis
+    >>> coordinates(Domain.box([Axis("along", "m", 0, 10), Axis("pH", "", 0, 14)], 8), [2.5, 7.0])
     'along 2.5 m, pH 7'
     """
-    return ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, x in zip(axes, point, strict=True))
+    if domain.crs is not None:
+        return place_text(domain, point)
+    values = zip(domain.axes, np.asarray(point, dtype=float).tolist(), strict=True)
+    return ", ".join(f"{a.name} {x:.4g} {a.unit}".rstrip() for a, x in values)
 
 
 def extreme(question: Question) -> str:

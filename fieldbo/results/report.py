@@ -105,7 +105,7 @@ def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, s
     value = f"{world.quantity.amount(numbers['reported_value'])} "
     value += interval(numbers["reported_value_interval90"])
     all_set = "with everything set, " if world.domain.control_sets else ""
-    place = coordinates(world.domain.axes, numbers["reported_site"])
+    place = coordinates(world.domain, numbers["reported_site"])
     yield f"{extreme(question)} value", f"{value} at {all_set}{place}"
     scored = "" if numbers["regret"] is None else f"{numbers['regret']:.3g} against the truth; "
     expected = f"{numbers['expected_regret']:.3g} {interval(numbers['expected_regret_interval90'], '.3g')}"

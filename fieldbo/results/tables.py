@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.agent.ledger import Entry
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.messages import Observation, kind_of
 from fieldbo.results.accounts import Account
 from fieldbo.results.curve import Step
@@ -30,15 +33,34 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
 
 def of(outcome: Outcome) -> dict[str, bytes]:
     """Return the CSV files of a run folder, by name: observations, path, curve and ledger."""
-    axes = [a.name for a in outcome.mission.world.domain.axes]
     columns = Step.columns(outcome.mission.question, outcome.cell_runs.columns)
     steps = [[getattr(s, name) for name in columns] for s in outcome.curve]
     return {
         "observations.csv": table(*readings(outcome)),
-        "path.csv": table(axes, outcome.path.tolist()),
+        "path.csv": table(*place_table(outcome.mission.world.domain, outcome.path)),
         "curve.csv": table(columns, steps),
         "ledger.csv": ledger_table(outcome.accounts),
     }
+
+
+def place_table(domain: Domain, places: Array) -> tuple[list[str], list[list[float]]]:
+    """Return the header and rows of a table of places (k, d), such as ``path.csv``."""
+    axes: list[str] = []
+    for axis in domain.axes:
+        axes.append(_unique(axis.name, "axis", [*axes, *degree_columns(domain)]))
+    return [*axes, *degree_columns(domain)], np.hstack([places, degrees(domain, places)]).tolist()
+
+
+def degree_columns(domain: Domain) -> list[str]:
+    """Return the columns behind the coordinates of a place: latitude and longitude if there is a CRS."""
+    return [] if domain.crs is None else ["latitude", "longitude"]
+
+
+def degrees(domain: Domain, places: Array) -> Array:
+    """Return what the columns of `degree_columns` hold for places (k, d): (k, 2), or (k, 0) without a CRS."""
+    if domain.georeference is None or not len(places):
+        return np.empty((len(places), len(degree_columns(domain))))
+    return domain.georeference.degrees(places).round(TABLE_DIGITS)
 
 
 def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
@@ -54,8 +76,10 @@ def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
     before = ["order", *(["vehicle"] if several_vehicles else [])]
     behind = ["value", "noise_sd", *(["level"] if several_levels else []), "time_s", "cost"]
     behind += [*runs.reading_columns, *(["believed"] if outcome.outliers_tested else [])]
+    domain = mission.world.domain
+    behind = [*degree_columns(domain), *behind]
     axes: list[str] = []
-    for axis in mission.world.domain.axes:
+    for axis in domain.axes:
         axes.append(_unique(axis.name, "axis", [*before, *axes, *behind]))
     header = [*before, *axes, *behind]
     believed = iter(outcome.believed)
@@ -63,10 +87,11 @@ def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
     for o in outcome.observations:
         level = [outcome.level_of_order.get(o.order)] if several_levels else []
         order = [o.order, *([vehicle_of.get(o.order)] if several_vehicles else [])]
+        places = degrees(domain, o.sites)
         for k in range(len(o.values)):
             noise = float(np.sqrt(o.noise_variances[k]))
             cost = o.cost if k == len(o.values) - 1 else 0.0
-            row = [*order, *o.sites[k], o.values[k], noise, *level, o.times_s[k], cost]
+            row = [*order, *o.sites[k], *places[k], o.values[k], noise, *level, o.times_s[k], cost]
             row += runs.reading_row(o.order)
             row += [int(next(believed))] if outcome.outliers_tested else []
             rows.append(row + [_channel(o, name, k) for name in channels])

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldbo._numerics.streams import stream
+from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.load import load_mission, merged
@@ -89,7 +90,8 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
         "cost_unit": mission.world.cost_unit,
     }
     rows: list[dict[str, Any]] = [{"row": "step", **base, **asdict(s)} for s in result.curve]
-    place = " ".join(f"{x:g}" for x in mission.vehicles[0].start)
+    domain, start = mission.world.domain, mission.vehicles[0].start
+    place = " ".join(f"{x:g}" for x in start) if domain.crs is None else place_text(domain, start)
     last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
     rows.append({"row": "run", **base, **last, "end_reason": result.end_reason, "place": place})
     body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.chain import Modular
@@ -20,12 +19,10 @@ from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
 from fieldbo.vehicles.remote.goals import Goals
+from fieldbo.vehicles.typed_places import DEGREES_HELP, listed, typed_places
 
 _RESOLUTION = 1e-5
 """Precision of the printed settings, as a fraction of the axis' length."""
-
-_FAR_SPACINGS = 3
-"""A position farther than this many spacings from the site is questioned."""
 
 _FEWEST_READINGS = 2
 """Readings that must be known before another one is questioned."""
@@ -79,7 +76,9 @@ class ByHand(Vehicle):
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
         self._moved = False
         self._goals = Goals(mission, number)
-        self._talk, self._write = Dialogue(read, write), write
+        domain = self.world.domain
+        self._talk = Dialogue(read, write, "" if domain.georeference is None else DEGREES_HELP)
+        self._places, self._write = typed_places(domain, self._talk), write
         self._began = time.monotonic()
         self._stopping = False
         self._orders: list[Order] = []
@@ -120,26 +119,28 @@ class ByHand(Vehicle):
 
     def _announce(self, order: Order) -> None:
         if isinstance(order, GoHome):
-            home = self._place(self.spec.home)
-            bends = self._bends(replace(order, site=self.spec.home))
-            self._write(f"\n{order.id}: {'return' if self._cell else 'go home'}{bends} to {home}")
-        else:
-            price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
-            task = (
-                self._settings(order)
-                if self._cell
-                else f"go{self._bends(order)} to {self._place(order.site)}"
-            )
-            self._write(f"\n{order.id}: {task}{self._level(order)}{price}")
+            home = replace(order, site=self.spec.home)
+            verb = "return" if self._cell else "go home"
+            task = f"{verb}{self._bends(home)} to {self._place(self.spec.home)}"
+            self._write(f"\n{order.id}: {task}{self._legs(home)}")
+            return
+        price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
+        task = self._settings(order) if self._cell else f"go{self._bends(order)} to {self._place(order.site)}"
+        self._write(f"\n{order.id}: {task}{self._level(order)}{price}{self._legs(order)}")
 
     def _bends(self, order: Order) -> str:
         """Return the points to pass before the site; nothing if the route is straight, or in a cell."""
         if self._cell:
             return ""
-        axes = self.world.domain.axes
         *bends, _ = self._goals.points(order, self.position)
-        points = [", ".join(map(self._digits, axes, point.tolist())) for point in bends]
-        return f" via {', '.join(f'({point})' for point in points)}" if points else ""
+        points = [f"({self._places.answer(point)})" for point in bends]
+        return f" via {', '.join(points)}" if points else ""
+
+    def _legs(self, order: Order) -> str:
+        """Return lengths and bearings of the legs to the site, on a line of its own; nothing in a cell."""
+        if self._cell:
+            return ""
+        return self._places.legs(np.stack([self.position, *self._goals.points(order, self.position)]))
 
     def _settings(self, query: Query) -> str:
         """Return which variables to set, to keep and not to set, and which modules to run."""
@@ -156,7 +157,7 @@ class ByHand(Vehicle):
                 )
         parts = [f"{verb} {', '.join(settings)}" for verb, settings in groups.items() if settings]
         if free.any():
-            parts.append(f"do not set {_listed([axes[k].name for k in np.flatnonzero(free)])}")
+            parts.append(f"do not set {listed([axes[k].name for k in np.flatnonzero(free)])}")
         if isinstance(chain, Modular):
             parts.append(f"run {self._modules(chain, query.site)}")
         return "; ".join(parts)
@@ -168,15 +169,14 @@ class ByHand(Vehicle):
         for module in chain.modules[first:]:
             charged = self.cost is not None and (module is not chain.modules[-1] or chain.charge_last)
             names.append(f"{module.name} ({self._price(module.cost)})" if charged else module.name)
-        return _listed(names)
+        return listed(names)
 
     def _place(self, site: Array | None) -> str:
         assert site is not None
-        coordinates = zip(self.world.domain.axes, site, strict=True)
-        return ", ".join(f"{a.name} {self._digits(a, x)} {a.unit}".rstrip() for a, x in coordinates)
-
-    def _digits(self, axis: Axis, x: float) -> str:
-        return shown(axis, x) if self._cell else f"{x:g}"
+        if not self._cell:
+            return self._places.text(site)
+        settings = zip(self.world.domain.axes, site, strict=True)
+        return ", ".join(f"{a.name} {shown(a, x)} {a.unit}".rstrip() for a, x in settings)
 
     def _level(self, query: Query) -> str:
         """Return which level of the sensor to use; nothing if there is only one."""
@@ -323,8 +323,8 @@ class ByHand(Vehicle):
 
     def _ask_position(self, query: Query) -> Array | None:
         """Ask for the position (d,); None for 'skip'."""
-        planned = ", ".join(f"{x:g}" for x in query.site)
-        return self._talk.ask("  position", partial(self._site, query.site), planned, query.site)
+        planned = self._places.answer(query.site)
+        return self._talk.ask("  position", partial(self._places.read, query.site), planned, query.site)
 
     def _ask_settings(self, query: Query) -> Array | None:
         """Ask what was set, then which value each free variable took (d,); None for 'skip'."""
@@ -399,40 +399,6 @@ class ByHand(Vehicle):
         paid = [observation.cost for observation in self._observed]
         return self._talk.confirm(cost, paid if planned is None else [*paid, planned])
 
-    def _site(self, planned: Array, text: str) -> Array:
-        domain = self.world.domain
-        names = ", ".join(a.name for a in domain.axes)
-        site = np.array([number_in(p) for p in parts_of(text, [a.name for a in domain.axes])])
-        if domain.beyond(site).any():
-            self._talk.doubt(f"{site.tolist()} is outside the domain ({names})")
-        elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
-            self._talk.doubt(f"{site.tolist()} is inside {solid.name}")
-        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site):
-            self._talk.doubt(f"{site.tolist()} is outside the outline, or in one of its holes")
-        elif unlikely := self._unlikely(site, planned):
-            place = f"({', '.join(f'{x:g}' for x in site.tolist())})"
-            self._talk.agree(f"that is {unlikely}; really {place}?", place)
-        return site
-
-    def _unlikely(self, site: Array, planned: Array) -> str:
-        """Return what is unlikely about a position; nothing if it is near the site and keeps the clearance.
-
-        A value that is typed where the position is asked for often reads as one: 24,7 is (24, 7).
-        """
-        domain = self.world.domain
-        units = [axis.unit for axis in domain.axes]
-        if domain.clearance > 0 and not domain.contains(site[None])[0]:
-            near = domain.obstacle_at(site)
-            what = "the outline" if near is None else near.name or "an obstacle"
-            return f"within {_length(domain.clearance, units[0])} of {what}"
-        gaps = np.abs(site - planned)
-        if not (gaps > _FAR_SPACINGS * domain.spacing).any():
-            return ""
-        if len(set(units)) == 1:
-            return f"{_length(float(np.linalg.norm(gaps)), units[0])} from the site"
-        along = [f"{_length(gap, a.unit)} along {a.name}" for a, gap in zip(domain.axes, gaps, strict=True)]
-        return f"{_listed(along)} from the site"
-
 
 def shown(axis: Axis, x: float) -> str:
     """Return a setting, rounded to a hundred-thousandth of its axis' length.
@@ -447,18 +413,3 @@ def shown(axis: Axis, x: float) -> str:
         return f"{x:.10g}"
     text = f"{x:.{decimals}f}"
     return "0" if float(text) == 0 else text.rstrip("0").rstrip(".") if decimals else text
-
-
-def _length(length: float, unit: str) -> str:
-    return f"{length:,.0f} {unit}".rstrip() if length >= 100 else f"{length:.3g} {unit}".rstrip()
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence.
-
-    Examples
-    --------
-    >>> _listed(["a"]), _listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -6,12 +6,23 @@ import math
 
 import numpy as np
 
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import Georeference
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.place import axes_lead, frame_doubts
 
 
-def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
-    """Return lines that describe a vehicle file, or the defaults of a kind of link, read by `name`."""
+def describe_vehicle(file: LoadedVehicleFile, name: str, domain: Domain | None = None) -> list[str]:
+    """Return lines that describe a vehicle file, or the defaults of a kind of link, read by `name`.
+
+    Parameters
+    ----------
+    file : LoadedVehicleFile
+    name : str
+    domain : Domain, optional
+        That of the mission, if there is one.
+    """
+    georeference = None if domain is None else domain.georeference
     watch, reports = file.settings.watch, file.settings.reports
     origin = None if file.settings.frame is None else file.settings.frame.origin
     kind = "reports the outcome of each order" if file.link.reports else "streams its position and readings"
@@ -21,7 +32,7 @@ def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
     lines = [
         f"vehicle {file.settings.title or name}",
         f"  link      {file.kind}, at {file.link.address}; the robot {kind}",
-        f"  domain    {_frame(file)}",
+        f"  domain    {_frame(file, georeference)}",
         f"  lost      after {watch.silence_s:g} s of silence",
         f"  given up  an order after {watch.patience:g} times its declared duration, and at least "
         f"{watch.least_s:g} s",
@@ -34,7 +45,7 @@ def describe_vehicle(file: LoadedVehicleFile, name: str) -> list[str]:
             "warning: the robot reports its battery in percent, but its capacity is not given: set full in "
             "[battery] before you use this vehicle"
         )
-    if file.link.needs_origin and origin is None:
+    if file.link.needs_origin and origin is None and georeference is None:
         lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
     doubts = [] if file.settings.frame is None else frame_doubts(file.settings.frame)
     return [*lines, *(f"warning: {warning}" for warning in (*file.link.warnings, *doubts))]
@@ -72,10 +83,12 @@ def _arrival(file: LoadedVehicleFile) -> list[str]:
     return lines
 
 
-def _frame(file: LoadedVehicleFile) -> str:
+def _frame(file: LoadedVehicleFile, georeference: Georeference | None) -> str:
     """Return how the domain's axes lie, and where its origin is."""
     frame = file.settings.frame
-    if frame is None:
+    if georeference is not None:
+        text = f"placed by the world's CRS, {georeference.name}"
+    elif frame is None:
         text = "without [frame]: the robot receives the axes' values, and degrees if the world has a CRS"
     elif not frame.axes:
         text = "placed by the world's CRS"

@@ -58,10 +58,15 @@ class Dialogue:
         Asks for a line, like the built-in ``input``.
     write : Callable
         Prints a line.
+    commands : str
+        Further lines for the list that 'help' shows.
     """
 
-    def __init__(self, read: Callable[[str], str], write: Callable[[str], object]) -> None:
+    def __init__(
+        self, read: Callable[[str], str], write: Callable[[str], object], commands: str = ""
+    ) -> None:
         self._read, self.write = read, write
+        self._commands = f"{COMMANDS}\n{commands}".rstrip()
         self._answers: dict[str, Any] = {}
         self._doubted: set[str] = set()
 
@@ -118,7 +123,7 @@ class Dialogue:
             if typed.lower() == "skip":
                 return None
             if typed.lower() in ("help", "?"):
-                self.write(COMMANDS)
+                self.write(self._commands)
                 continue
             if not typed and default is not None:
                 return default

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import compass_name
 from fieldbo.domain.frame import Frame, Ground, heading
+from fieldbo.domain.georeference import degrees_text
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 
@@ -22,16 +23,6 @@ _TOWARDS = {
     "west": np.array([-1.0, 0.0, 0.0]),
     "south": np.array([0.0, -1.0, 0.0]),
 }
-_NAMES = {name: name for name in _TOWARDS} | {
-    "easting": "east",
-    "northing": "north",
-    "x e": "east",
-    "y n": "north",
-    "x n": "north",
-    "y e": "east",
-}
-"""Words of an axis' name, or its first two words, and the direction that they stand for."""
-
 _ASTRAY = math.cos(math.radians(45.0)) - 1e-9
 _RADIANS_STEP, _RADIANS_ROUNDING = math.pi / 12, 0.005
 _FAR_M = 10_000.0
@@ -76,8 +67,7 @@ def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
 
 
 def _degrees(ground: Ground, site: Array) -> str:
-    latitude, longitude, _ = ground.geodetic(site)[0].tolist()
-    return f"{latitude:.6f}, {longitude:.6f}"
+    return degrees_text(ground.geodetic(site)[0, :2])
 
 
 # -- what is unlikely to be meant --------------------------------------------------------------------------
@@ -116,22 +106,10 @@ def frame_doubts(frame: Frame) -> list[str]:
             f"write bearing = {15 * round(steps)} if that is meant"
         )
     for name, towards in frame.directions.items():
-        meant = _compass_name(name)
+        meant = compass_name(name)
         if meant is not None and towards @ _TOWARDS[meant] < _ASTRAY:
             warnings.append(
                 f"the axis {name} leads {heading(towards)}, not {meant}: check bearing and the directions of "
                 "the axes in [frame]"
             )
     return warnings
-
-
-def _compass_name(axis: str) -> str | None:
-    """Return the direction after which an axis is named; None if it is named after none.
-
-    Examples
-    --------
-    >>> _compass_name("Easting_m"), _compass_name("x_n"), _compass_name("eastside")
-    ('east', 'north', None)
-    """
-    words = [word for word in re.split(r"[\W_]+", axis.lower()) if word]
-    return next((_NAMES[part] for part in (*words, " ".join(words[:2])) if part in _NAMES), None)

@@ -21,6 +21,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import shrunk
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.results.plot.figures import Look
+from fieldbo.results.plot.geography import beside, on_earth
 
 _RASTER = 160  # raster points along each axis of a box
 _CASED: list[AbstractPathEffect] = [
@@ -122,7 +123,7 @@ def field(ax: Axes, domain: Domain, values: NDArray[Any], label: str, look: Look
         drawn = ax.scatter(x, y, float(np.clip(2e4 / domain.size, 8, 60)), values, **look)
     figure = ax.get_figure(root=True)
     assert figure is not None
-    return figure.colorbar(drawn, cax=ax.inset_axes((1.03, 0, 0.04, 1)), label=label)
+    return figure.colorbar(drawn, cax=ax.inset_axes((beside(domain), 0, 0.04, 1)), label=label)
 
 
 def edge(
@@ -152,6 +153,7 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
     ax.xaxis.set_inverted(across.positive == "down")
     ax.yaxis.set_inverted(up.positive == "down")
     ax.set_aspect("equal" if alike(domain) else "auto")
+    on_earth(ax, domain, to_scale=alike(domain))
     solid = domain.solid if solid is None else solid
     if domain.region is not None:
         for line in shapely.get_parts(_edges(domain, solid)):

@@ -31,13 +31,29 @@ def best_table(agent: Agent, best: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             str(rank),
-            *map(number, candidate["site"]),
+            *_coordinates(world.domain, candidate["site"]),
             *(str(candidate[key]) for key in levels),
             *(number(candidate.get(key)) for key in columns),
         ]
         for rank, candidate in enumerate(best, 1)
     ]
-    return _aligned(["", *(a.label for a in world.domain.axes), *levels, *columns.values()], rows)
+    return _aligned(["", *_axes(world.domain), *levels, *columns.values()], rows)
+
+
+def _axes(domain: Domain) -> list[str]:
+    """Return the heads of the columns of `_coordinates`."""
+    if domain.georeference is None:
+        return [axis.label for axis in domain.axes]
+    others = [axis.label for j, axis in enumerate(domain.axes) if j not in domain.georeference.axes]
+    return ["latitude", "longitude", *others]
+
+
+def _coordinates(domain: Domain, site: Sequence[float | None]) -> list[str]:
+    """Return a site's coordinates or, with a CRS, its latitude, longitude and other coordinates."""
+    if domain.georeference is None:
+        return [number(x) for x in site]
+    others = [number(x) for j, x in enumerate(site) if j not in domain.georeference.axes]
+    return [*domain.georeference.text(site).split(", "), *others]  # type: ignore[arg-type]
 
 
 def is_table(value: object) -> bool:

@@ -13,6 +13,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.words import place_text
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
 from fieldbo.results.metrics import MIDDLE90
@@ -67,7 +68,7 @@ def heading(agent: Agent, title: str) -> str:
 
 
 def place(domain: Domain, site: Array) -> str:
-    """Return a site (d,) with the names and units of its axes; NaN marks a free variable.
+    """Return a site (d,) with the names and units of its axes, or in degrees; NaN marks a free variable.
 
     Examples
     --------
@@ -75,6 +76,8 @@ def place(domain: Domain, site: Array) -> str:
     >>> place(Domain.box([Axis("x", "", 0, 1), Axis("t", "K", 0, 9)], 8), np.array([np.nan, 4.0]))
     'x free, t 4 K'
     """
+    if domain.crs is not None:
+        return place_text(domain, site)
     return ", ".join(
         f"{axis.name} free" if math.isnan(x) else f"{axis.name} {number(x)} {axis.unit}".rstrip()
         for axis, x in zip(domain.axes, site.tolist(), strict=True)

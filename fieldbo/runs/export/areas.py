@@ -22,7 +22,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.surface import Surface
 from fieldbo.domain.domain import Domain
-from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
+from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.formatting import extreme
 from fieldbo.results.maps import layers as map_layers
 from fieldbo.results.metrics import SURE
@@ -30,7 +30,7 @@ from fieldbo.runs.export.features import Feature, Layers, Place
 from fieldbo.runs.export.raster import steps
 from fieldbo.runs.export.recorded import Recorded
 
-CLASSES = ("{low}", "likely {low}", "likely {high}", "{high}")
+CLASSES = ("{outside}", "likely {outside}", "likely {inside}", "{inside}")
 """The classes in the order of the picture of the maps, from the names of the two sides."""
 
 _NODES = 120_000  # of the fine raster, at most
@@ -178,26 +178,27 @@ def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
 
 
 def class_names(run: Recorded) -> list[str]:
-    """Return the names of the four classes, in the order of the picture of the maps."""
-    _, attributes = map_layers(run.result, run.result.surface)["class"]
-    low, high = str(attributes["flag_meanings"]).split()
-    return [name.format(low=low, high=high) for name in CLASSES]
+    """Return the names of the four classes, from surely outside the level set to surely inside."""
+    answer = run.result.answer
+    inside = answer.side if isinstance(answer, LevelSetAnswer) else "above"
+    outside = "below" if inside == "above" else "above"
+    return [name.format(outside=outside, inside=inside) for name in CLASSES]
 
 
 def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> list[Feature]:
     """Return one feature per class that has an area; together they cover the region."""
     excess, doubt = surface.mean - answer.threshold, SURE * surface.sd
-    # Strictly positive areas: a site whose mean equals the threshold belongs to the upper side.
-    low, rest = surface.cut(surface.region, surface.positive(-excess - doubt))
-    high, rest = surface.cut(rest, surface.positive(excess - doubt))
-    likely_low, likely_high = surface.cut(rest, surface.positive(-excess))
+    # Strictly positive areas: a site whose mean equals the threshold belongs to the level set.
+    outside, rest = surface.cut(surface.region, surface.positive(-excess - doubt))
+    inside, rest = surface.cut(rest, surface.positive(excess - doubt))
+    likely_outside, likely_inside = surface.cut(rest, surface.positive(-excess))
     threshold = run.mission.world.quantity.amount(answer.user_threshold)
-    _, attributes = map_layers(run.result, run.result.surface)["exceedance"]
+    _, attributes = map_layers(run.result, run.result.surface)[PROBABILITY[answer.side]]
     doubtful, sure = (f"{100.0 * float(ndtr(sds)):.3g}%" for sds in (-SURE, SURE))
     chances = (f"below {doubtful}", f"{doubtful} to 50%", f"50% to {sure}", f"above {sure}")
     features = []
     for name, area, chance in zip(
-        class_names(run), (low, likely_low, likely_high, high), chances, strict=True
+        class_names(run), (outside, likely_outside, likely_inside, inside), chances, strict=True
     ):
         polygons = [p for p in shapely.get_parts(area) if isinstance(p, shapely.Polygon) and p.area > 0.0]
         if not polygons:

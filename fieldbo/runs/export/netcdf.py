@@ -7,6 +7,7 @@ the origin of the domain is known.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from fieldbo.domain.domain import Domain
 from fieldbo.results.maps import DEGREES, GRID_MAPPING, attributes_of, grid_mapping, names_of, taken_by
+from fieldbo.results.tables import degree_columns
 from fieldbo.runs.export.recorded import Recorded
 
 _FIXED = {"order": "order", "value": "value", "noise_sd": "noise_sd", "time_s": "time", "cost": "cost"}
@@ -36,9 +38,12 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     """Return the readings along the path, with CF names and units."""
     world = run.mission.world
     header, rows = run.result.readings()
-    first = header.index("value") - world.domain.dimension
-    axes = header[first : header.index("value")]
-    names, attributes = _names(header, world.domain), _attributes(run, axes)
+    domain = world.domain
+    behind = header.index("value") - len(degree_columns(domain))
+    axes = header[behind - domain.dimension : behind]
+    given = set(range(behind, header.index("value")))  # again below, with all their digits
+    header, rows = _without(given, header), [_without(given, row) for row in rows]
+    names, attributes = _names(header, domain), _attributes(run, axes)
     variables: dict[str, Any] = {
         names[name]: ("obs", _column([row[j] for row in rows]), attributes.get(name, {"long_name": name}))
         for j, name in enumerate(header)
@@ -66,6 +71,11 @@ def trajectory(run: Recorded) -> xarray.Dataset:
     for name in ("time", *places):
         data[name].encoding["_FillValue"] = None  # CF: coordinates have no gaps
     return data
+
+
+def _without(columns: Container[int], row: Sequence[Any]) -> list[Any]:
+    """Return a row without some columns."""
+    return [cell for j, cell in enumerate(row) if j not in columns]
 
 
 def _names(header: list[str], domain: Domain) -> dict[str, str]:

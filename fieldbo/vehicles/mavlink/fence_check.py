@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.geofence import GeoFence, room_m
@@ -29,7 +30,9 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
     for spec in mission.vehicles:
         for name, place in (("start", spec.start), ("home", spec.home)):
             if place is not None and (why := fence.objection(ground.geodetic(place)[0])) is not None:
-                raise _contradiction(f"the {name} {place.tolist()} is not allowed: {why}", name)
+                raise _contradiction(
+                    f"the {name} {place_text(world.domain, place)} is not allowed: {why}", name
+                )
         if (why := _objection_home(fence, mission, spec.start, spec.home)) is not None:
             raise _contradiction(f"the fence allows no trip home from the start: {why}", "trip home")
     sites = world.domain.sites
@@ -49,7 +52,9 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
         if _objection_home(fence, mission, site, spec.home) is not None
     ]
     if cut_off:
-        warnings.append(f"the trip home leaves the fence from some sites, such as {cut_off[0].tolist()}")
+        warnings.append(
+            f"the trip home leaves the fence from some sites, such as {place_text(world.domain, cut_off[0])}"
+        )
     return warnings
 
 

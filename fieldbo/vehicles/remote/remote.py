@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
@@ -192,13 +193,19 @@ class Remote(Vehicle):
                 "\n  fix:      wait until the other planner ends; if it has crashed, try again in a minute"
             )
         if self._beside is not None:
-            place = ", ".join(
-                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
-                for axis, x in zip(self.mission.world.domain.axes, self._beside.tolist(), strict=True)
+            domain = self.mission.world.domain
+            place = (
+                place_text(domain, self._beside)
+                if domain.crs is not None
+                else ", ".join(
+                    f"{axis.name} {x:.6g} {axis.unit}".rstrip()
+                    for axis, x in zip(domain.axes, self._beside.tolist(), strict=True)
+                )
             )
+            check = "check origin and bearing in [frame], or " if domain.crs is None else ""
             return (
                 f"the robot at {address} reports its position as {place}, far outside the domain\n"
-                "  fix:      check origin and bearing in [frame], or bring the robot to the start"
+                f"  fix:      {check}bring the robot to the start"
             )
         return self._demand(self._missing) if self._missing else ""
 

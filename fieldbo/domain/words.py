@@ -1,0 +1,100 @@
+"""Places of a domain in words: by its coordinates or, with a CRS, in degrees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.errors import InputError
+
+if TYPE_CHECKING:
+    from fieldbo.domain.domain import Domain
+
+_COARSE = 4  # decimals of degrees: ten metres
+
+
+def place_text(domain: Domain, place: ArrayLike) -> str:
+    """Return a place (d,) as its coordinates or, with a CRS, as latitude, longitude and the other ones.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.domain import Domain
+    >>> bay = [Axis("east", "m", 463_000, 463_100), Axis("north", "m", 5_239_500, 5_239_600)]
+    >>> place_text(Domain.grid(bay, (3, 3)), [463_000, 5_239_500])
+    '[463000.0, 5239500.0]'
+    >>> place_text(Domain.grid(bay, (3, 3), crs="EPSG:32632"), [463_000, 5_239_500])
+    '47.307927, 8.510502'
+    """
+    point = np.asarray(place, dtype=float)
+    try:
+        degrees = None if domain.georeference is None else domain.georeference.text(point)
+    except InputError:  # a faulty position, for example
+        degrees = None
+    if domain.georeference is None or degrees is None:
+        return str(point.tolist())
+    others = [j for j in range(domain.dimension) if j not in domain.georeference.axes]
+    along = (f"{domain.axes[j].name} {point[j]:g} {domain.axes[j].unit}".rstrip() for j in others)
+    return ", ".join([degrees, *along])
+
+
+def extent_text(domain: Domain) -> str:
+    """Return the ends of the axes; with a CRS, those of latitude and longitude instead of two of them.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.domain import Domain
+    >>> bay = [Axis("east", "m", 463_000, 463_100), Axis("north", "m", 5_239_500, 5_239_600)]
+    >>> extent_text(Domain.grid(bay, (3, 3), crs="EPSG:32632"))
+    'latitude 47.3079 to 47.3088, longitude 8.5105 to 8.5118'
+    """
+    flat = () if domain.georeference is None else domain.georeference.axes
+    others = [axis for j, axis in enumerate(domain.axes) if j not in flat]
+    ends = [f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in others]
+    if domain.georeference is None:
+        return ", ".join(ends)
+    corners = np.tile(domain.low, (4, 1))
+    corners[:, flat[0]] = domain.low[flat[0]] + domain.extent[flat[0]] * np.array([0, 0, 1, 1])
+    corners[:, flat[1]] = domain.low[flat[1]] + domain.extent[flat[1]] * np.array([0, 1, 0, 1])
+    latitude, longitude = domain.georeference.degrees(corners).T
+    if np.ptp(longitude) > 180.0:  # across the antimeridian
+        longitude = longitude % 360.0
+    west, east = ((end + 180.0) % 360.0 - 180.0 for end in (longitude.min(), longitude.max()))
+    return ", ".join(
+        [
+            f"latitude {latitude.min():.{_COARSE}f} to {latitude.max():.{_COARSE}f}",
+            f"longitude {west:.{_COARSE}f} to {east:.{_COARSE}f}",
+            *ends,
+        ]
+    )
+
+
+def is_swapped(domain: Domain, degrees: ArrayLike) -> bool:
+    """Return whether a latitude and a longitude (2,) are far from a domain, but near it if swapped.
+
+    The domain has a CRS.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.domain import Domain
+    >>> bay = [Axis("east", "m", 463_000, 463_100), Axis("north", "m", 5_239_500, 5_239_600)]
+    >>> is_swapped(Domain.grid(bay, (3, 3), crs="EPSG:32632"), [8.511, 47.308])
+    True
+    """
+    given = np.asarray(degrees, dtype=float)
+    return not _is_near(domain, given) and abs(given[1]) <= 90.0 and _is_near(domain, given[::-1])
+
+
+def _is_near(domain: Domain, degrees: Array) -> bool:
+    """Return whether a latitude and a longitude (2,) lie at most as far from the domain as it is long."""
+    georeference = domain.georeference
+    assert georeference is not None
+    try:
+        return bool(domain.around(georeference.site(degrees, domain.low), 1.0)[0])
+    except InputError:
+        return False

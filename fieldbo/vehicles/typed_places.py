@@ -1,0 +1,197 @@
+"""Places as a person at the keyboard reads and types them: in the axes' coordinates, or in degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import shapely
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import TEXT_DIGITS, Georeference, degrees_text
+from fieldbo.domain.words import is_swapped, place_text
+from fieldbo.errors import InputError
+from fieldbo.vehicles.angles import angles_in, has_angles
+from fieldbo.vehicles.dialogue import Dialogue, number_in, parts_of
+
+_FAR_SPACINGS = 3
+"""A position farther than this many spacings from the site is questioned."""
+
+_HERE_M = 0.05
+"""Legs shorter than this are none: as short as degrees are printed."""
+
+DEGREES_HELP = """\
+    47.3079 8.5105   (as a position) latitude, longitude in degrees; so is 47°18.48'N 8°30.63'E
+    463000 5239500   (as a position) easting, northing in metres"""
+
+
+def typed_places(domain: Domain, talk: Dialogue) -> TypedPlaces:
+    """Return places in degrees if a domain has a CRS, and in its coordinates otherwise."""
+    if domain.georeference is None:
+        return TypedPlaces(domain, talk)
+    return TypedDegrees(domain, talk, domain.georeference)
+
+
+class TypedPlaces:
+    """Places in the coordinates of a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    talk : Dialogue
+        Asks about places that are unlikely.
+    """
+
+    def __init__(self, domain: Domain, talk: Dialogue) -> None:
+        self.domain, self._talk = domain, talk
+
+    def text(self, site: Array) -> str:
+        """Return a site (d,) as an order names it."""
+        coordinates = zip(self.domain.axes, site, strict=True)
+        return ", ".join(f"{a.name} {x:g} {a.unit}".rstrip() for a, x in coordinates)
+
+    def answer(self, site: Array) -> str:
+        """Return a site (d,) as a person may type it."""
+        return ", ".join(f"{x:g}" for x in site)
+
+    def legs(self, points: Array) -> str:
+        """Return how to go from each of the points (k, d) to the next, on a line of its own; or nothing."""
+        return ""
+
+    def read(self, planned: Array, text: str) -> Array:
+        """Return the place (d,) in a text; ask again, or to confirm, if it is unlikely.
+
+        Parameters
+        ----------
+        planned : (d,) array
+            Where the vehicle was sent.
+        text : str
+
+        Raises
+        ------
+        InputError
+            The text holds no place, or one that is doubted.
+        """
+        domain, site = self.domain, self._site(planned, text)
+        if domain.beyond(site).any():
+            self._talk.doubt(self._beyond(site))
+        elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
+            self._talk.doubt(f"{self._short(site)} is inside {solid.name}")
+        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site):
+            self._talk.doubt(f"{self._short(site)} is outside the outline, or in one of its holes")
+        elif unlikely := self._unlikely(site, planned):
+            place = f"({self.answer(site)})"
+            self._talk.agree(f"that is {unlikely}; really {place}?", place)
+        return site
+
+    def _site(self, planned: Array, text: str) -> Array:
+        """Return the place (d,) in a text."""
+        return np.array([number_in(part) for part in parts_of(text, [a.name for a in self.domain.axes])])
+
+    def _short(self, site: Array) -> str:
+        return place_text(self.domain, site)
+
+    def _beyond(self, site: Array) -> str:
+        """Return that a place (d,) is outside the domain."""
+        names = ", ".join(axis.name for axis in self.domain.axes)
+        return f"{self._short(site)} is outside the domain ({names})"
+
+    def _unlikely(self, site: Array, planned: Array) -> str:
+        """Return what is unlikely about a position; nothing if it is near the site and keeps the clearance.
+
+        A value that is typed where the position is asked for often reads as one: 24,7 is (24, 7).
+        """
+        domain = self.domain
+        units = [axis.unit for axis in domain.axes]
+        if domain.clearance > 0 and not domain.contains(site[None])[0]:
+            near = domain.obstacle_at(site)
+            what = "the outline" if near is None else near.name or "an obstacle"
+            return f"within {_length(domain.clearance, units[0])} of {what}"
+        gaps = np.abs(site - planned)
+        if not (gaps > _FAR_SPACINGS * domain.spacing).any():
+            return ""
+        if len(set(units)) == 1:
+            return f"{_length(float(np.linalg.norm(gaps)), units[0])} from the site"
+        along = [f"{_length(gap, a.unit)} along {a.name}" for a, gap in zip(domain.axes, gaps, strict=True)]
+        return f"{listed(along)} from the site"
+
+
+class TypedDegrees(TypedPlaces):
+    """Places as latitude and longitude, and the other axes' coordinates after them.
+
+    A person may also type eastings and northings, in the domain's order of axes; they are too large to be
+    degrees.
+
+    Parameters
+    ----------
+    domain : Domain
+    talk : Dialogue
+    georeference : Georeference
+        The domain's.
+    """
+
+    def __init__(self, domain: Domain, talk: Dialogue, georeference: Georeference) -> None:
+        super().__init__(domain, talk)
+        self._earth = georeference
+        self._others = [j for j in range(domain.dimension) if j not in georeference.axes]
+        self._names = ["latitude", "longitude", *(domain.axes[j].name for j in self._others)]
+
+    def text(self, site: Array) -> str:
+        return place_text(self.domain, site)
+
+    def answer(self, site: Array) -> str:
+        return ", ".join([self._earth.text(site), *(f"{site[j]:g}" for j in self._others)])
+
+    def legs(self, points: Array) -> str:
+        ways = [
+            f"{_length(length, 'm')}, bearing {round(bearing) % 360}°"
+            for length, bearing in zip(*(x.tolist() for x in self._earth.legs(points)), strict=True)
+            if length >= _HERE_M
+        ]
+        metres = (f"{self.domain.axes[j].name} {points[-1, j]:.1f} m" for j in self._earth.axes)
+        return f"\n    {'; then '.join(ways) or 'you are there'}  ({', '.join(metres)})"
+
+    def _site(self, planned: Array, text: str) -> Array:
+        if has_angles(text):
+            degrees, rest = angles_in(text)
+            others = parts_of(rest, self._names[2:]) if rest or self._others else []
+            return self._placed(planned, degrees, [number_in(part) for part in others])
+        numbers = np.array([number_in(part) for part in parts_of(text, self._names)])
+        in_metres = numbers[list(self._earth.axes)]
+        if np.abs(in_metres).max() > 180.0:
+            return numbers
+        if abs(numbers[0]) > 90.0:
+            raise InputError(f"{numbers[0]:g} is not a latitude", fix="type the latitude first")
+        return self._placed(planned, numbers[:2], numbers[2:].tolist())
+
+    def _placed(self, planned: Array, degrees: Array, others: Sequence[float]) -> Array:
+        """Return the place (d,) at a latitude and a longitude; printed digits stand for the site itself."""
+        site = self._earth.site(degrees, planned)
+        site[self._others] = others
+        printed = np.round(self._earth.degrees(planned)[0], TEXT_DIGITS)
+        if np.array_equal(np.round(degrees, TEXT_DIGITS), printed):
+            site[list(self._earth.axes)] = planned[list(self._earth.axes)]
+        return site
+
+    def _beyond(self, site: Array) -> str:
+        degrees = self._earth.degrees(site)[0]
+        if is_swapped(self.domain, degrees):
+            meant = f"latitude comes first: did you mean {degrees_text(degrees[::-1])}?"
+            return f"{self._short(site)} is far outside the domain; {meant}"
+        return f"{self._short(site)} is outside the domain"
+
+
+def _length(length: float, unit: str) -> str:
+    return f"{length:,.0f} {unit}".rstrip() if length >= 100 else f"{length:.3g} {unit}".rstrip()
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
