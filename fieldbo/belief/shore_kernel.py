@@ -1,0 +1,212 @@
+"""A covariance that respects shores: Matern-5/2 over the graph of a domain's sites.
+
+==============  ===============================================================================
+``phi_k``       eigenvectors of the graph's Laplacian, with eigenvalues ``lambda_k``
+``f(lambda)``   ``(2 nu / l^2 + lambda)^-(nu + d / 2)`` with ``nu = 5/2``, in d dimensions
+``s(x, y)``     ``sum_k f(lambda_k) phi_k(x) phi_k(y)``
+``k(x, y)``     ``v s(x, y) / sqrt(s(x, x) s(y, y))``
+==============  ===============================================================================
+
+f is the spectral density of a Matern kernel, so that on an open grid k is Matern-5/2, except near the edges
+(Whittle 1954; Lindgren, Rue and Lindstrom 2011; Borovitskiy et al. 2021, "Matern Gaussian processes on
+graphs"). Between sites, eigenvectors are interpolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.kernels import (
+    Indices,
+    Kernel,
+    OfPairs,
+    Pullback,
+    Slopes,
+    check_hyperparameters,
+)
+from fieldbo.belief.site_graph import Part, Placement, SiteGraph, site_graph
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+
+_NU = 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class ShoreMatern52(Kernel):
+    """Matern-5/2 over the graph of a domain's sites: near means near along the water.
+
+    The variance is the same everywhere. Sites in parts of the domain that no water connects are independent.
+
+    Parameters
+    ----------
+    domain : Domain
+        A grid, or scattered sites over two axes, with one unit.
+    length_scales : (1,) array
+        One number in the axes' unit; above 0.
+    variance : float
+        k(x, x), in the squared unit of the values; above 0.
+
+    Raises
+    ------
+    InputError
+        There is not one length scale, a number is not above 0, or the domain is not supported.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.obstacles import Obstacle
+    >>> axes = [Axis("x", "m", 0, 20), Axis("y", "m", 0, 20)]
+    >>> lake = Domain.grid(axes, (21, 21), obstacles=[Obstacle("spit", (9.5, 0), (10.5, 16))])
+    >>> k = ShoreMatern52(lake, [5.0])
+    >>> west, there, across = [[7.0, 4.0]], [[3.0, 4.0]], [[11.0, 4.0]]
+    >>> k(west, there).round(2), k(west, across).round(2)
+    (array([[0.8]]), array([[0.02]]))
+    """
+
+    domain: Domain = field(repr=False)
+    length_scales: Array
+    variance: float = 1.0
+    name: ClassVar[str] = "shore-matern52"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scales", frozen_array(np.atleast_1d(self.length_scales)))
+        if len(self.length_scales) != 1:
+            raise InputError(f"{len(self.length_scales)} length scales", expected="one, for all axes")
+        check_hyperparameters(self.length_scales, self.variance)
+        self.graph  # noqa: B018  (checks the domain)
+
+    @property
+    def graph(self) -> SiteGraph:
+        """The graph of the domain's sites."""
+        return site_graph(self.domain)
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        correlations = _correlations(self.graph, float(self.length_scales[0]))
+        at_a, at_b = (
+            _normalised(correlations, self.graph.placed(np.asarray(x, dtype=float))) for x in (a, b)
+        )
+        every = at_b.nodes is self.graph.everywhere.nodes
+        if at_a.nodes.shape[1] == at_b.nodes.shape[1] == 1:
+            k = correlations.take(at_a.nodes[:, 0], axis=0)
+            if not every:
+                k = k.take(at_b.nodes[:, 0], axis=1)
+            k *= self.variance
+            return k
+        k = np.zeros((len(at_a.nodes), len(at_b.nodes)))
+        for i, w in zip(at_a.nodes.T, at_a.weights.T, strict=True):
+            rows = correlations.take(i, axis=0)
+            for j, u in zip(at_b.nodes.T, at_b.weights.T, strict=True):
+                k += w[:, None] * u * (rows if every else rows.take(j, axis=1))
+        k *= self.variance
+        return k
+
+    def diagonal(self, a: Array) -> Array:
+        return np.full(len(a), self.variance)
+
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        """Raise an `InputError`: between sites this kernel is interpolated, and has no gradients."""
+        raise InputError(
+            f"the kernel {self.name} has no gradients",
+            expected="a kernel that has, such as matern52",
+            where="model.kernel",
+        )
+
+    @property
+    def theta(self) -> Array:
+        return np.asarray(np.log(np.append(self.length_scales, self.variance)))
+
+    def with_theta(self, theta: Array) -> ShoreMatern52:
+        return ShoreMatern52(self.domain, np.exp(theta[:1]), float(np.exp(theta[1])))
+
+    def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
+        graph = self.graph
+        at, power = graph.placed(sites), _power(graph)
+        label = graph.label[at.nodes[:, 0]]
+        groups = [
+            (here := np.flatnonzero(label == k), part.eigenvalues, _interpolated(graph, part, at, here))
+            for k, part in enumerate(graph.parts)
+            if (label == k).any()
+        ]
+
+        def of_pairs(theta: Array) -> tuple[Array, Pullback]:
+            length, variance = np.exp(theta)
+            correlation, slope = np.zeros((2, len(sites), len(sites)))
+            for here, eigenvalues, vectors in groups:
+                block = np.ix_(here, here)
+                correlation[block], slope[block] = _with_slope(eigenvalues, vectors, float(length), power)
+            packed, by_length = correlation[rows, columns], slope[rows, columns]
+
+            def pullback(weights: Array) -> Array:
+                return np.asarray(variance * np.array([weights @ by_length, weights @ packed]))
+
+            return variance * packed, pullback
+
+        return of_pairs
+
+
+def _power(graph: SiteGraph) -> float:
+    return _NU + 0.5 * graph.dimension
+
+
+def _density(eigenvalues: Array, length_scale: float, power: float) -> Array:
+    """Return f at the eigenvalues (m,), relative to f(0)."""
+    return np.asarray((1.0 + eigenvalues * length_scale**2 / (2.0 * _NU)) ** -power)
+
+
+def _interpolated(graph: SiteGraph, part: Part, at: Placement, here: Indices) -> Array:
+    """Return the eigenvectors (len(here), m) of a part at the placed points `here`, which lie in it."""
+    row_of = np.empty(graph.size, dtype=np.intp)
+    row_of[part.nodes] = np.arange(len(part.nodes))
+    vectors = np.zeros((len(here), len(part.eigenvalues)))
+    for nodes, weights in zip(at.nodes[here].T, at.weights[here].T, strict=True):
+        vectors += weights[:, None] * part.vectors[row_of[nodes]]
+    return vectors
+
+
+def _with_slope(eigenvalues: Array, vectors: Array, length: float, power: float) -> tuple[Array, Array]:
+    """Return correlations (n, n), and their derivatives by the log of the length scale.
+
+    With ``C = s(x, y) / sqrt(s(x, x) s(y, y))`` and ``s' = -t`` by log l:
+    ``C' = -t(x, y) / sqrt(s(x, x) s(y, y)) + C (t(x, x) / s(x, x) + t(y, y) / s(y, y)) / 2``.
+    """
+    f = _density(eigenvalues, length, power)
+    ratio = eigenvalues * length**2 / (2.0 * _NU)
+    steep = 2.0 * power * ratio / (1.0 + ratio)
+    scaled = vectors * np.sqrt(f)
+    scaled /= np.sqrt(np.einsum("nm,nm->n", scaled, scaled))[:, None]
+    correlation: Array = scaled @ scaled.T
+    scaled *= np.sqrt(steep)
+    t: Array = scaled @ scaled.T
+    half = 0.5 * np.diag(t)
+    return correlation, correlation * (half[:, None] + half) - t
+
+
+@lru_cache(maxsize=1)
+@on_one_blas_thread
+def _correlations(graph: SiteGraph, length_scale: float) -> Array:
+    """Return the correlations (N, N) between sites; the latest are kept."""
+    correlations = np.zeros((graph.size, graph.size))
+    for part in graph.parts:
+        scaled = part.vectors * np.sqrt(_density(part.eigenvalues, length_scale, _power(graph)))
+        scaled /= np.sqrt(np.einsum("nm,nm->n", scaled, scaled))[:, None]
+        correlations[np.ix_(part.nodes, part.nodes)] = scaled @ scaled.T
+    np.fill_diagonal(correlations, 1.0)
+    correlations.setflags(write=False)
+    return correlations
+
+
+def _normalised(correlations: Array, at: Placement) -> Placement:
+    """Return a placement with weights such that every point has variance 1."""
+    if at.nodes.shape[1] == 1:
+        return at
+    squares = np.zeros(len(at.nodes))
+    for i, w in zip(at.nodes.T, at.weights.T, strict=True):
+        for j, u in zip(at.nodes.T, at.weights.T, strict=True):
+            squares += w * u * correlations[i, j]
+    return Placement(at.nodes, at.weights / np.sqrt(squares)[:, None])

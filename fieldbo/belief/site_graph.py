@@ -1,0 +1,379 @@
+"""The graph of a domain's sites: neighbours that see each other, and the eigenpairs of its Laplacian.
+
+===========  ==================================================================================
+``L``        Laplacian, ``(L u)_i = sum_j w_ij (u_i - u_j)`` over the neighbours j of site i
+``h_j``      spacing of a grid along axis j; neighbours along it have ``w = 1 / h_j^2``
+part         sites that the graph connects, directly or not
+===========  ==================================================================================
+
+On a regular lattice, L is the standard finite-difference approximation of minus the Laplace operator, with
+no flux through the shores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo._numerics.lru import LruBytes
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.visibility import Visibility, visibility_in
+from fieldbo.errors import InputError, counted
+
+MOST_SITES = 10_000
+"""Largest number of sites of a graph; beyond it, eigenpairs take minutes and covariances gigabytes."""
+
+MOST_AXES = 3
+
+DENSE = 3000
+"""Sites of a part up to which all its eigenpairs are computed."""
+
+TRUNCATED = 600
+"""Eigenpairs, those of the smallest eigenvalues, that are computed of a larger part."""
+
+_FAR = 1.6  # median distances to the nearest site: longer edges of a triangulation skip a gap
+_SAME = 1e-9  # of the longest extent: a point this close to a site is that site
+_NEAREST = 16  # sites that a point between shores tries to see
+_CACHED = 2**29  # bytes of eigenpairs
+
+Whole = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A connected part of the graph.
+
+    Attributes
+    ----------
+    nodes : (k,) int array
+        Its sites.
+    eigenvalues : (m,) array
+        Of its Laplacian, from 0 upwards.
+    vectors : (k, m) array
+        The eigenvectors, as columns.
+    """
+
+    nodes: Whole
+    eigenvalues: Array
+    vectors: Array
+
+
+class Placement(NamedTuple):
+    """Sites (P, C) that points are interpolated from, and their weights (P, C)."""
+
+    nodes: Whole
+    weights: Array
+
+
+class SiteGraph:
+    """The graph of a domain's sites; edges and eigenpairs are computed when first needed.
+
+    On a grid, sites that follow each other along an axis are neighbours. Where that leaves parts that sites
+    on a diagonal would connect, as in a strait one site wide, those become neighbours, too. Over two axes,
+    other sites are neighbours if their Delaunay triangulation has an edge of at most 1.6 times the median
+    distance to the nearest site. No edge leaves the free space of the domain.
+
+    Parameters
+    ----------
+    domain : Domain
+
+    Raises
+    ------
+    InputError
+        The domain is a box, its axes differ in their units, or it has too many axes or sites.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.obstacles import Obstacle
+    >>> axes = [Axis("x", "m", 0, 4), Axis("y", "m", 0, 1)]
+    >>> graph = SiteGraph(Domain.grid(axes, (5, 2), obstacles=[Obstacle("dam", (1.4, 0), (1.6, 1))]))
+    >>> [part.nodes.tolist() for part in graph.parts]
+    [[0, 1, 2, 3], [4, 5, 6, 7, 8, 9]]
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        _check(domain)
+        self.domain = domain
+        gridded = domain.shape is not None
+        used = [n > 1 for n in domain.shape] if domain.shape is not None else [True] * domain.dimension
+        self.axes: Whole = np.flatnonzero(used)
+        self._gridded = gridded
+        self._placements = LruBytes[Placement](2**24, lambda p: p.nodes.nbytes + p.weights.nbytes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return site_graph, (self.domain,)  # what was computed is computed again
+
+    @property
+    def size(self) -> int:
+        """Number of sites, N."""
+        return self.domain.size
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes with more than one node, at least 1."""
+        return max(1, len(self.axes))
+
+    # -- edges and eigenpairs --------------------------------------------------------------------------
+
+    @cached_property
+    def _visibility(self) -> Visibility | None:
+        return visibility_in(self.domain)
+
+    def _free(self, starts: Array, ends: Array) -> Mask:
+        """Return which straight legs from `starts` (n, d) to `ends` (n, d) stay in the free space, (n,)."""
+        if self._visibility is None:
+            return np.ones(len(starts), dtype=bool)
+        return self._visibility.free_legs(np.ascontiguousarray(starts), np.ascontiguousarray(ends))
+
+    @cached_property
+    def edges(self) -> tuple[Whole, Array]:
+        """Pairs (E, 2) of neighbours, and their weights (E,), in inverse squared units of the axes."""
+        return self._grid_edges() if self._gridded else self._triangle_edges()
+
+    def _visible(self, pairs: Whole) -> Whole:
+        sites = self.domain.sites
+        return pairs[self._free(sites[pairs[:, 0]], sites[pairs[:, 1]])]
+
+    def _grid_edges(self) -> tuple[Whole, Array]:
+        pairs = [self._visible(self._shifted(np.eye(self.domain.dimension, dtype=int)[j])) for j in self.axes]
+        label = _labels(self.size, np.concatenate([np.empty((0, 2), dtype=np.intp), *pairs]))
+        if label.max() > 0:
+            for step in self._diagonals():
+                across = self._visible(self._shifted(step))
+                pairs.append(across[label[across[:, 0]] != label[across[:, 1]]])
+        both = np.concatenate([np.empty((0, 2), dtype=np.intp), *pairs])
+        gaps = self.domain.sites[both[:, 0]] - self.domain.sites[both[:, 1]]
+        return both, 1.0 / np.sum(gaps**2, axis=1)
+
+    def _diagonals(self) -> Iterator[Whole]:
+        """Yield one of each two opposite steps to the nodes at the corners of a node's cells."""
+        for signs in product((-1, 0, 1), repeat=len(self.axes)):
+            if np.count_nonzero(signs) > 1 and next(s for s in signs if s) > 0:
+                step = np.zeros(self.domain.dimension, dtype=int)
+                step[self.axes] = signs
+                yield step
+
+    def _shifted(self, step: Whole) -> Whole:
+        """Return the pairs (k, 2) of sites that are a step (d,) on the grid apart."""
+        here = self._node_of
+        first, second = [], []
+        for size, move in zip(here.shape, step, strict=True):
+            first.append(slice(max(0, -move), size - max(0, move)))
+            second.append(slice(max(0, move), size + min(0, move)))
+        pairs = np.stack([here[tuple(first)].ravel(), here[tuple(second)].ravel()], axis=1)
+        return pairs[(pairs >= 0).all(axis=1)]
+
+    @cached_property
+    def _node_of(self) -> Whole:
+        """The site at each node of the grid, -1 where there is none."""
+        return self.domain.on_grid(np.arange(self.size))
+
+    @cached_property
+    def _triangulation(self) -> Any:
+        from scipy.spatial import Delaunay, QhullError
+
+        try:
+            return Delaunay(self.domain.sites)
+        except (QhullError, ValueError):
+            raise InputError(
+                f"the {counted(self.size, 'site')} lie on a line, so they have no triangulation",
+                expected="three sites or more that span a plane, or a grid",
+                where="model.kernel",
+            ) from None
+
+    def _triangle_edges(self) -> tuple[Whole, Array]:
+        from scipy.spatial import KDTree
+
+        corners, sites = self._triangulation.simplices, self.domain.sites
+        pairs = np.unique(np.sort(corners[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2), axis=1), axis=0)
+        nearest = np.median(KDTree(sites).query(sites, k=2)[0][:, 1])
+        squares = np.sum((sites[pairs[:, 0]] - sites[pairs[:, 1]]) ** 2, axis=1)
+        pairs = self._visible(pairs[squares <= (_FAR * nearest) ** 2].astype(np.intp))
+        # Weights for which sum_j w_ij (x_j - x_i)^2 = 2 along each axis, as finite differences have it.
+        neighbours = np.median(np.bincount(pairs.ravel(), minlength=1))
+        squares = np.sum((sites[pairs[:, 0]] - sites[pairs[:, 1]]) ** 2, axis=1)
+        return pairs, 4.0 / (max(1.0, float(neighbours)) * squares)
+
+    @cached_property
+    def label(self) -> Whole:
+        """The part (N,) that each site belongs to."""
+        return _labels(self.size, self.edges[0])
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The connected parts, with their eigenpairs."""
+        pairs, weights = self.edges
+        key = (self.size, pairs.tobytes(), weights.tobytes())
+        return _SPECTRA.get(key, lambda: _parts(self.label, pairs, weights))
+
+    # -- points between sites --------------------------------------------------------------------------
+
+    @cached_property
+    def everywhere(self) -> Placement:
+        """The placement of the sites themselves."""
+        return Placement(np.arange(self.size)[:, None], np.ones((self.size, 1)))
+
+    def placed(self, points: Array) -> Placement:
+        """Return the sites, and their weights, that points (P, d) are interpolated from.
+
+        A point is interpolated from the corners of its cell (multilinear weights), or of its triangle
+        (barycentric weights), that it sees and that belong to the part of the closest of them. If it sees
+        none, it counts as the nearest site that it sees; a point on land first moves to the nearest shore.
+        """
+        x = np.ascontiguousarray(points, dtype=float)
+        sites = self.domain.sites
+        if x.shape == sites.shape and np.array_equal(x, sites):
+            return self.everywhere
+        return self._placements.get(("points", x.tobytes()), lambda: self._placed(x))
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import KDTree
+
+        return KDTree(self.domain.sites)
+
+    def _placed(self, x: Array) -> Placement:
+        gap, nearest = self._tree.query(x)
+        off = np.flatnonzero(gap > _SAME * self.domain.extent.max())
+        if not len(off):
+            return Placement(np.asarray(nearest, dtype=np.intp)[:, None], np.ones((len(x), 1)))
+        at = self.domain.clipped(x[off])
+        if self._visibility is not None:
+            outside = ~self._visibility.inside(at)
+            at[outside] = self._visibility.nearest(at[outside])
+        corners, weights = self._cell(at) if self._gridded else self._triangle(at)
+        P, C = corners.shape
+        seen = self._free(np.repeat(at, C, axis=0), self.domain.sites[corners.ravel()]).reshape(P, C)
+        weights = np.where(seen & (corners >= 0), weights, 0.0)
+        leading = self.label[corners[np.arange(P), np.argmax(weights, axis=1)]]
+        weights[self.label[corners] != leading[:, None]] = 0.0
+        alone = np.flatnonzero(~(weights > 0).any(axis=1))
+        if len(alone):
+            corners[alone], weights[alone] = self._nearest_seen(at[alone])[:, None], np.eye(1, C)
+        nodes, shares = np.repeat(nearest[:, None], C, axis=1).astype(np.intp), np.zeros((len(x), C))
+        shares[:, 0] = 1.0
+        nodes[off] = np.where(
+            weights > 0, corners, corners[np.arange(P), np.argmax(weights, axis=1)][:, None]
+        )
+        shares[off] = weights / weights.sum(axis=1, keepdims=True)
+        return Placement(nodes, shares)
+
+    def _cell(self, x: Array) -> tuple[Whole, Array]:
+        """Return the sites (P, 2^d) at the corners of the grid's cells, -1 for none, and their weights."""
+        low, spacing, shape = self.domain.low[self.axes], self.domain.spacing[self.axes], self._node_of.shape
+        last = np.array(shape)[self.axes] - 2
+        steps = (x[:, self.axes] - low) / spacing
+        first = np.clip(np.floor(steps).astype(np.intp), 0, last)
+        share = np.clip(steps - first, 0.0, 1.0)
+        nodes, weights = [], []
+        for corner in product((0, 1), repeat=len(self.axes)):
+            index = np.zeros((len(x), len(shape)), dtype=np.intp)
+            index[:, self.axes] = first + corner
+            nodes.append(self._node_of[tuple(index.T)])
+            weights.append(np.prod(np.where(corner, share, 1.0 - share), axis=1))
+        return np.stack(nodes, axis=1), np.stack(weights, axis=1)
+
+    def _triangle(self, x: Array) -> tuple[Whole, Array]:
+        """Return the sites (P, 3) at the corners of the triangles, -1 for none, and their weights."""
+        mesh = self._triangulation
+        found = mesh.find_simplex(x)
+        transform = mesh.transform[found]
+        two = np.einsum("pij,pj->pi", transform[:, :2], x - transform[:, 2])
+        weights = np.maximum(np.column_stack([two, 1.0 - two.sum(axis=1)]), 0.0)
+        nodes = mesh.simplices[found].astype(np.intp)
+        nodes[(found < 0) | ~np.isfinite(weights).all(axis=1)] = -1
+        return nodes, np.nan_to_num(weights)
+
+    def _nearest_seen(self, x: Array) -> Whole:
+        """Return the nearest site (P,) that each point sees; if it sees none, the nearest."""
+        k = min(_NEAREST, self.size)
+        near = np.asarray(self._tree.query(x, k=k)[1], dtype=np.intp).reshape(len(x), k)
+        seen = self._free(np.repeat(x, k, axis=0), self.domain.sites[near.ravel()]).reshape(len(x), k)
+        return near[np.arange(len(x)), np.argmax(seen, axis=1)]
+
+
+@lru_cache(maxsize=4)
+def site_graph(domain: Domain) -> SiteGraph:
+    """Return the graph of a domain's sites; the same one at each call."""
+    return SiteGraph(domain)
+
+
+_SPECTRA = LruBytes[tuple[Part, ...]](_CACHED, lambda parts: sum(part.vectors.nbytes for part in parts))
+
+
+def _check(domain: Domain) -> None:
+    kernel, fix = 'kernel = "shore-matern52"', 'choose kernel = "matern52"'
+    if domain.continuous:
+        raise InputError(
+            f"{kernel} needs a list of sites, but the domain is a box",
+            expected='a domain of kind "grid"',
+            where="model.kernel",
+            fix=fix,
+        )
+    units = {axis.unit for axis in domain.axes}
+    if len(units) > 1:
+        raise InputError(
+            f"{kernel} needs one unit, but the axes are in {' and '.join(sorted(units))}",
+            expected="the same unit on all axes, so that distances are defined",
+            where="model.kernel",
+            fix=fix,
+        )
+    most = MOST_AXES if domain.shape is not None else 2
+    if domain.dimension > most or (domain.shape is None and domain.dimension < 2):
+        raise InputError(
+            f"{kernel} on {counted(domain.dimension, 'axis', 'axes')}",
+            expected=f"a grid with up to {MOST_AXES} axes, or scattered sites over two",
+            where="model.kernel",
+            fix=fix,
+        )
+    if domain.size > MOST_SITES:
+        raise InputError(
+            f"{kernel} on {domain.size} sites",
+            expected=f"at most {MOST_SITES} sites",
+            where="model.kernel",
+            fix=f"lower the counts of the axes, or {fix}",
+        )
+
+
+def _labels(size: int, pairs: Whole) -> Whole:
+    """Return the connected part (N,) of each site."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(len(pairs)), pairs.T), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+
+
+@on_one_blas_thread
+def _parts(label: Whole, pairs: Whole, weights: Array) -> tuple[Part, ...]:
+    """Return the parts of a graph with their eigenpairs."""
+    from scipy.sparse import coo_array, diags_array
+
+    size = len(label)
+    i, j = pairs.T
+    links = coo_array((np.tile(weights, 2), (np.append(i, j), np.append(j, i))), shape=(size, size)).tocsr()
+    laplacian = diags_array(np.asarray(links.sum(axis=1)).ravel()).tocsr() - links
+    order = np.argsort(label, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
+    return tuple(_part(nodes, laplacian[nodes][:, nodes]) for nodes in groups)
+
+
+def _part(nodes: Whole, laplacian: Any) -> Part:
+    if len(nodes) <= DENSE:
+        eigenvalues, vectors = np.linalg.eigh(laplacian.toarray())
+    else:
+        from scipy.sparse.linalg import eigsh
+
+        start = np.random.default_rng(0).standard_normal(len(nodes))  # so that the digits repeat
+        shift = -1e-6 * float(laplacian.diagonal().max())  # a Laplacian itself is singular
+        eigenvalues, vectors = eigsh(laplacian.tocsc(), k=TRUNCATED, sigma=shift, v0=start)
+    return Part(nodes, np.maximum(eigenvalues, 0.0), np.ascontiguousarray(vectors))
