@@ -29,7 +29,9 @@ Indices = NDArray[np.intp]
 Pullback = Callable[[Array], Array]
 """From weights (m,) of m covariances ``k_m`` to ``sum_m weights_m dk_m / dtheta``, (p,)."""
 
-OfPairs = Callable[[Array], tuple[Array, Pullback]]
+_Covariances = tuple[Array, Pullback]
+
+OfPairs = Callable[[Array], _Covariances]
 """From theta (p,) to the covariances (m,) of fixed pairs of points, a new array, and their pullback."""
 
 Slopes = Callable[[Array], Array]
@@ -238,9 +240,7 @@ class Sum(Kernel):
         return lambda theta: self._combined(of_first(theta[:cut]), of_second(theta[cut:]))
 
     @staticmethod
-    def _combined(
-        of_first: tuple[Array, Pullback], of_second: tuple[Array, Pullback]
-    ) -> tuple[Array, Pullback]:
+    def _combined(of_first: _Covariances, of_second: _Covariances) -> _Covariances:
         """Return the covariances of pairs and their pullback, given those of both kernels."""
         (first, by_first), (second, by_second) = of_first, of_second
         return first + second, lambda weights: np.concatenate([by_first(weights), by_second(weights)])
@@ -261,9 +261,7 @@ class Product(Sum):
         return first * second, lambda weights: of_first(weights * second) + of_second(weights * first)
 
     @staticmethod
-    def _combined(
-        of_first: tuple[Array, Pullback], of_second: tuple[Array, Pullback]
-    ) -> tuple[Array, Pullback]:
+    def _combined(of_first: _Covariances, of_second: _Covariances) -> _Covariances:
         (first, by_first), (second, by_second) = of_first, of_second
         return first * second, lambda weights: np.concatenate(
             [by_first(weights * second), by_second(weights * first)]

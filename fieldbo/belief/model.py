@@ -124,8 +124,8 @@ class Model:
     """
 
     kernel: Literal["se", "matern32", "matern52", "shore-matern52"] = "matern52"
-    """Squared exponential, or Matern with smoothness 3/2 or 5/2; ``"shore-matern52"`` measures distances along
-    the water, around spits and islands."""
+    """Squared exponential, or Matern with smoothness 3/2 or 5/2; ``"shore-matern52"`` measures distances
+    along the water, around spits and islands."""
     transform: Transform = "none"
     """``"log"`` models the log of the values: for skewed, positive ones."""
     learn: bool | Mapping[Literal["every", "until"], int] = True

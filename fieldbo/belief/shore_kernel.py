@@ -66,7 +66,7 @@ class ShoreMatern52(Kernel):
     >>> k = ShoreMatern52(lake, [5.0])
     >>> west, there, across = [[7.0, 4.0]], [[3.0, 4.0]], [[11.0, 4.0]]
     >>> k(west, there).round(2), k(west, across).round(2)
-    (array([[0.8]]), array([[0.02]]))
+    (array([[0.67]]), array([[0.]]))
     """
 
     domain: Domain = field(repr=False)
@@ -88,21 +88,10 @@ class ShoreMatern52(Kernel):
 
     def __call__(self, a: Array, b: Array) -> Array:
         correlations = _correlations(self.graph, float(self.length_scales[0]))
-        at_a, at_b = (
-            _normalised(correlations, self.graph.placed(np.asarray(x, dtype=float))) for x in (a, b)
-        )
-        every = at_b.nodes is self.graph.everywhere.nodes
-        if at_a.nodes.shape[1] == at_b.nodes.shape[1] == 1:
-            k = correlations.take(at_a.nodes[:, 0], axis=0)
-            if not every:
-                k = k.take(at_b.nodes[:, 0], axis=1)
-            k *= self.variance
-            return k
-        k = np.zeros((len(at_a.nodes), len(at_b.nodes)))
-        for i, w in zip(at_a.nodes.T, at_a.weights.T, strict=True):
-            rows = correlations.take(i, axis=0)
-            for j, u in zip(at_b.nodes.T, at_b.weights.T, strict=True):
-                k += w[:, None] * u * (rows if every else rows.take(j, axis=1))
+        at_a, at_b = (self.graph.placed(np.asarray(x, dtype=float)) for x in (a, b))
+        k = _at(_normalised(correlations, at_a), correlations, axis=0)
+        if at_b is not self.graph.everywhere:
+            k = _at(_normalised(correlations, at_b), k, axis=1)
         k *= self.variance
         return k
 
@@ -199,6 +188,17 @@ def _correlations(graph: SiteGraph, length_scale: float) -> Array:
     np.fill_diagonal(correlations, 1.0)
     correlations.setflags(write=False)
     return correlations
+
+
+def _at(placement: Placement, values: Array, axis: int) -> Array:
+    """Return values of all sites at placed points, a new array: along one axis, N becomes P."""
+    (first, *others), weights = placement.nodes.T, placement.weights.T
+    total = values.take(first, axis)
+    if others:
+        total *= np.expand_dims(weights[0], 1 - axis)
+    for nodes, weight in zip(others, weights[1:], strict=True):
+        total += np.expand_dims(weight, 1 - axis) * values.take(nodes, axis)
+    return total
 
 
 def _normalised(correlations: Array, at: Placement) -> Placement:

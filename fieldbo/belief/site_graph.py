@@ -103,10 +103,9 @@ class SiteGraph:
     def __init__(self, domain: Domain) -> None:
         _check(domain)
         self.domain = domain
-        gridded = domain.shape is not None
         used = [n > 1 for n in domain.shape] if domain.shape is not None else [True] * domain.dimension
         self.axes: Whole = np.flatnonzero(used)
-        self._gridded = gridded
+        self._gridded = domain.shape is not None
         self._placements = LruBytes[Placement](2**24, lambda p: p.nodes.nbytes + p.weights.nbytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -261,9 +260,8 @@ class SiteGraph:
             corners[alone], weights[alone] = self._nearest_seen(at[alone])[:, None], np.eye(1, C)
         nodes, shares = np.repeat(nearest[:, None], C, axis=1).astype(np.intp), np.zeros((len(x), C))
         shares[:, 0] = 1.0
-        nodes[off] = np.where(
-            weights > 0, corners, corners[np.arange(P), np.argmax(weights, axis=1)][:, None]
-        )
+        first = corners[np.arange(P), np.argmax(weights, axis=1)]
+        nodes[off] = np.where(weights > 0, corners, first[:, None])  # a weight of 0 needs a site, too
         shares[off] = weights / weights.sum(axis=1, keepdims=True)
         return Placement(nodes, shares)
 
