@@ -12,7 +12,7 @@ no flux through the shores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -203,6 +203,19 @@ class SiteGraph:
         return pairs, 4.0 / (max(1.0, float(neighbours)) * squares)
 
     @cached_property
+    def _missing(self) -> Array:
+        """Weights (N,) of the neighbours that each site lacks on a shore, next to a full set of them."""
+        pairs, weights = self.edges
+        ends = pairs.ravel()
+        if self._gridded:
+            full = 2.0 * np.sum(self.domain.spacing[self.axes] ** -2.0)
+            present = np.bincount(ends, np.repeat(weights, 2), minlength=self.size)
+        else:
+            present = np.bincount(ends, minlength=self.size) * np.mean(weights)
+            full = np.median(present)
+        return np.maximum(full - present, 0.0)
+
+    @cached_property
     def label(self) -> Whole:
         """The part (N,) that each site belongs to."""
         return _labels(self.size, self.edges[0])
@@ -210,9 +223,9 @@ class SiteGraph:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The connected parts, with their eigenpairs."""
-        pairs, weights = self.edges
-        key = (self.size, pairs.tobytes(), weights.tobytes())
-        return _SPECTRA.get(key, lambda: _parts(self.label, pairs, weights))
+        (pairs, weights), missing = self.edges, self._missing
+        key = (self.size, pairs.tobytes(), weights.tobytes(), missing.tobytes())
+        return _SPECTRA.get(key, lambda: _parts(self.label, pairs, weights, missing))
 
     # -- points between sites --------------------------------------------------------------------------
 
@@ -352,26 +365,33 @@ def _labels(size: int, pairs: Whole) -> Whole:
 
 
 @on_one_blas_thread
-def _parts(label: Whole, pairs: Whole, weights: Array) -> tuple[Part, ...]:
+def _parts(label: Whole, pairs: Whole, weights: Array, missing: Array) -> tuple[Part, ...]:
     """Return the parts of a graph with their eigenpairs."""
     from scipy.sparse import coo_array, diags_array
 
     size = len(label)
     i, j = pairs.T
     links = coo_array((np.tile(weights, 2), (np.append(i, j), np.append(j, i))), shape=(size, size)).tocsr()
-    laplacian = diags_array(np.asarray(links.sum(axis=1)).ravel()).tocsr() - links
+    reflecting = diags_array(np.asarray(links.sum(axis=1)).ravel()).tocsr() - links
+    absorbing = reflecting + diags_array(2.0 * missing).tocsr()
     order = np.argsort(label, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
-    return tuple(_part(nodes, laplacian[nodes][:, nodes]) for nodes in groups)
+    return tuple(_part(nodes, (reflecting, absorbing)) for nodes in groups)
 
 
-def _part(nodes: Whole, laplacian: Any) -> Part:
-    if len(nodes) <= DENSE:
+def _part(nodes: Whole, laplacians: Iterable[Any]) -> Part:
+    pairs = [_eigenpairs(laplacian[nodes][:, nodes]) for laplacian in laplacians]
+    eigenvalues = np.concatenate([values for values, _ in pairs])
+    return Part(nodes, np.maximum(eigenvalues, 0.0), np.hstack([vectors for _, vectors in pairs]))
+
+
+def _eigenpairs(laplacian: Any) -> tuple[Array, Array]:
+    if laplacian.shape[0] <= DENSE:
         eigenvalues, vectors = np.linalg.eigh(laplacian.toarray())
-    else:
-        from scipy.sparse.linalg import eigsh
+        return eigenvalues, vectors
+    from scipy.sparse.linalg import eigsh
 
-        start = np.random.default_rng(0).standard_normal(len(nodes))  # so that the digits repeat
-        shift = -1e-6 * float(laplacian.diagonal().max())  # a Laplacian itself is singular
-        eigenvalues, vectors = eigsh(laplacian.tocsc(), k=TRUNCATED, sigma=shift, v0=start)
-    return Part(nodes, np.maximum(eigenvalues, 0.0), np.ascontiguousarray(vectors))
+    start = np.random.default_rng(0).standard_normal(laplacian.shape[0])  # so that the digits repeat
+    shift = -1e-6 * float(laplacian.diagonal().max())  # the Laplacian of a closed lake is singular
+    eigenvalues, vectors = eigsh(laplacian.tocsc(), k=TRUNCATED, sigma=shift, v0=start)
+    return eigenvalues, vectors
