@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -87,11 +87,11 @@ class ShoreMatern52(Kernel):
         return site_graph(self.domain)
 
     def __call__(self, a: Array, b: Array) -> Array:
-        correlations = _correlations(self.graph, float(self.length_scales[0]))
+        between = _between_sites(self.graph, float(self.length_scales[0]))
         at_a, at_b = (self.graph.placed(np.asarray(x, dtype=float)) for x in (a, b))
-        k = _at(_normalised(correlations, at_a), correlations, axis=0)
+        k = _at(between.normalised(at_a), between.correlations, axis=0)
         if at_b is not self.graph.everywhere:
-            k = _at(_normalised(correlations, at_b), k, axis=1)
+            k = _at(between.normalised(at_b), k, axis=1)
         k *= self.variance
         return k
 
@@ -176,18 +176,36 @@ def _with_slope(eigenvalues: Array, vectors: Array, length: float, power: float)
     return correlation, correlation * (half[:, None] + half) - t
 
 
+class _BetweenSites(NamedTuple):
+    """Correlations (N, N) between sites, and the roots (N,) of ``s(x, x)``."""
+
+    correlations: Array
+    sd: Array
+
+    def normalised(self, at: Placement) -> Placement:
+        """Return a placement whose weights apply to correlations, such that every point has variance 1."""
+        if at.nodes.shape[1] == 1:
+            return at
+        weights, squares = at.weights * self.sd[at.nodes], np.zeros(len(at.nodes))
+        for i, w in zip(at.nodes.T, weights.T, strict=True):
+            for j, u in zip(at.nodes.T, weights.T, strict=True):
+                squares += w * u * self.correlations[i, j]
+        return Placement(at.nodes, weights / np.sqrt(squares)[:, None])
+
+
 @lru_cache(maxsize=1)
 @on_one_blas_thread
-def _correlations(graph: SiteGraph, length_scale: float) -> Array:
-    """Return the correlations (N, N) between sites; the latest are kept."""
-    correlations = np.zeros((graph.size, graph.size))
+def _between_sites(graph: SiteGraph, length_scale: float) -> _BetweenSites:
+    """Return the correlations between sites; the latest are kept, as they fill the most memory."""
+    correlations, sd = np.zeros((graph.size, graph.size)), np.empty(graph.size)
     for part in graph.parts:
         scaled = part.vectors * np.sqrt(_density(part.eigenvalues, length_scale, _power(graph)))
-        scaled /= np.sqrt(np.einsum("nm,nm->n", scaled, scaled))[:, None]
+        sd[part.nodes] = np.sqrt(np.einsum("nm,nm->n", scaled, scaled))
+        scaled /= sd[part.nodes, None]
         correlations[np.ix_(part.nodes, part.nodes)] = scaled @ scaled.T
     np.fill_diagonal(correlations, 1.0)
     correlations.setflags(write=False)
-    return correlations
+    return _BetweenSites(correlations, sd)
 
 
 def _at(placement: Placement, values: Array, axis: int) -> Array:
@@ -199,14 +217,3 @@ def _at(placement: Placement, values: Array, axis: int) -> Array:
     for nodes, weight in zip(others, weights[1:], strict=True):
         total += np.expand_dims(weight, 1 - axis) * values.take(nodes, axis)
     return total
-
-
-def _normalised(correlations: Array, at: Placement) -> Placement:
-    """Return a placement with weights such that every point has variance 1."""
-    if at.nodes.shape[1] == 1:
-        return at
-    squares = np.zeros(len(at.nodes))
-    for i, w in zip(at.nodes.T, at.weights.T, strict=True):
-        for j, u in zip(at.nodes.T, at.weights.T, strict=True):
-            squares += w * u * correlations[i, j]
-    return Placement(at.nodes, at.weights / np.sqrt(squares)[:, None])
