@@ -1,15 +1,16 @@
 """A covariance that respects shores: Matern-5/2 over the graph of a domain's sites.
 
 ==============  ===============================================================================
-``phi_k``       eigenvectors of the graph's Laplacian, with eigenvalues ``lambda_k``
+``phi_k``       eigenvectors of the graph's two Laplacians, with eigenvalues ``lambda_k``
 ``f(lambda)``   ``(2 nu / l^2 + lambda)^-(nu + d / 2)`` with ``nu = 5/2``, in d dimensions
 ``s(x, y)``     ``sum_k f(lambda_k) phi_k(x) phi_k(y)``
 ``k(x, y)``     ``v s(x, y) / sqrt(s(x, x) s(y, y))``
 ==============  ===============================================================================
 
-f is the spectral density of a Matern kernel, so that on an open grid k is Matern-5/2, except near the edges
-(Whittle 1954; Lindgren, Rue and Lindstrom 2011; Borovitskiy et al. 2021, "Matern Gaussian processes on
-graphs"). Between sites, eigenvectors are interpolated.
+f is the spectral density of a Matern kernel, so that k is Matern-5/2 in open water (Whittle 1954; Lindgren,
+Rue and Lindstrom 2011; Borovitskiy et al. 2021, "Matern Gaussian processes on graphs"). Reflecting shores
+alone would make the field flat across every shore. In the sum with absorbing shores the two mirror images
+cancel: along a straight shore, k is what it is offshore. Between sites, eigenvectors are interpolated.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from fieldbo.belief.kernels import (
     Slopes,
     check_hyperparameters,
 )
-from fieldbo.belief.site_graph import Part, Placement, SiteGraph, site_graph
+from fieldbo.belief.site_graph import Part, SiteGraph, site_graph
+from fieldbo.belief.site_placement import Placement, placements
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 
@@ -88,9 +90,10 @@ class ShoreMatern52(Kernel):
 
     def __call__(self, a: Array, b: Array) -> Array:
         between = _between_sites(self.graph, float(self.length_scales[0]))
-        at_a, at_b = (self.graph.placed(np.asarray(x, dtype=float)) for x in (a, b))
+        places = placements(self.domain)
+        at_a, at_b = (places.placed(np.asarray(x, dtype=float)) for x in (a, b))
         k = _at(between.normalised(at_a), between.correlations, axis=0)
-        if at_b is not self.graph.everywhere:
+        if at_b is not places.everywhere:
             k = _at(between.normalised(at_b), k, axis=1)
         k *= self.variance
         return k
@@ -115,7 +118,7 @@ class ShoreMatern52(Kernel):
 
     def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
         graph = self.graph
-        at, power = graph.placed(sites), _power(graph)
+        at, power = placements(self.domain).placed(sites), _power(graph)
         label = graph.label[at.nodes[:, 0]]
         groups = [
             (here := np.flatnonzero(label == k), part.eigenvalues, _interpolated(graph, part, at, here))
@@ -216,4 +219,4 @@ def _at(placement: Placement, values: Array, axis: int) -> Array:
         total *= np.expand_dims(weights[0], 1 - axis)
     for nodes, weight in zip(others, weights[1:], strict=True):
         total += np.expand_dims(weight, 1 - axis) * values.take(nodes, axis)
-    return total
+    return np.asarray(total)

@@ -6,8 +6,10 @@
 part         sites that the graph connects, directly or not
 ===========  ==================================================================================
 
-On a regular lattice, L is the standard finite-difference approximation of minus the Laplace operator, with
-no flux through the shores.
+On a regular lattice, L is the standard finite-difference approximation of minus the Laplace operator. The
+shore lies half a spacing beyond a site that lacks a neighbour there. There are two such operators: L itself,
+whose shores reflect (the missing neighbour would have the value of the site), and ``L + 2 diag(m)``, whose
+shores absorb (it would have minus that value), with the weight ``m_i`` of the neighbours that site i lacks.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +36,17 @@ MOST_SITES = 10_000
 MOST_AXES = 3
 
 DENSE = 3000
-"""Sites of a part up to which all its eigenpairs are computed."""
+"""Number of sites of a part up to which all its eigenpairs are computed."""
 
 TRUNCATED = 600
-"""Eigenpairs, those of the smallest eigenvalues, that are computed of a larger part."""
+"""Number of eigenpairs of each Laplacian, those of the smallest eigenvalues, computed of a larger part.
+
+Over two axes with an area A the 600th eigenvalue is about ``4 pi 600 / A`` (Weyl). The share of a site's
+variance that the others have is ``(1 + lambda l^2 / 5)^(-5/2)``: 0.1% for a length scale l of a tenth of the
+root of A, and less for longer ones. A shorter one acts like a longer one.
+"""
 
 _FAR = 1.6  # median distances to the nearest site: longer edges of a triangulation skip a gap
-_SAME = 1e-9  # of the longest extent: a point this close to a site is that site
-_NEAREST = 16  # sites that a point between shores tries to see
 _CACHED = 2**29  # bytes of eigenpairs
 
 Whole = NDArray[np.intp]
@@ -56,7 +61,7 @@ class Part:
     nodes : (k,) int array
         Its sites.
     eigenvalues : (m,) array
-        Of its Laplacian, from 0 upwards.
+        Of its Laplacian with reflecting shores, then of that with absorbing ones; corrected for the spacing.
     vectors : (k, m) array
         The eigenvectors, as columns.
     """
@@ -64,13 +69,6 @@ class Part:
     nodes: Whole
     eigenvalues: Array
     vectors: Array
-
-
-class Placement(NamedTuple):
-    """Sites (P, C) that points are interpolated from, and their weights (P, C)."""
-
-    nodes: Whole
-    weights: Array
 
 
 class SiteGraph:
@@ -105,8 +103,7 @@ class SiteGraph:
         self.domain = domain
         used = [n > 1 for n in domain.shape] if domain.shape is not None else [True] * domain.dimension
         self.axes: Whole = np.flatnonzero(used)
-        self._gridded = domain.shape is not None
-        self._placements = LruBytes[Placement](2**24, lambda p: p.nodes.nbytes + p.weights.nbytes)
+        self.gridded = domain.shape is not None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return site_graph, (self.domain,)  # what was computed is computed again
@@ -124,23 +121,24 @@ class SiteGraph:
     # -- edges and eigenpairs --------------------------------------------------------------------------
 
     @cached_property
-    def _visibility(self) -> Visibility | None:
+    def visibility(self) -> Visibility | None:
+        """What stands between sites; None if nothing does."""
         return visibility_in(self.domain)
 
-    def _free(self, starts: Array, ends: Array) -> Mask:
+    def free(self, starts: Array, ends: Array) -> Mask:
         """Return which straight legs from `starts` (n, d) to `ends` (n, d) stay in the free space, (n,)."""
-        if self._visibility is None:
+        if self.visibility is None:
             return np.ones(len(starts), dtype=bool)
-        return self._visibility.free_legs(np.ascontiguousarray(starts), np.ascontiguousarray(ends))
+        return self.visibility.free_legs(np.ascontiguousarray(starts), np.ascontiguousarray(ends))
 
     @cached_property
     def edges(self) -> tuple[Whole, Array]:
         """Pairs (E, 2) of neighbours, and their weights (E,), in inverse squared units of the axes."""
-        return self._grid_edges() if self._gridded else self._triangle_edges()
+        return self._grid_edges() if self.gridded else self._triangle_edges()
 
     def _visible(self, pairs: Whole) -> Whole:
         sites = self.domain.sites
-        return pairs[self._free(sites[pairs[:, 0]], sites[pairs[:, 1]])]
+        return pairs[self.free(sites[pairs[:, 0]], sites[pairs[:, 1]])]
 
     def _grid_edges(self) -> tuple[Whole, Array]:
         pairs = [self._visible(self._shifted(np.eye(self.domain.dimension, dtype=int)[j])) for j in self.axes]
@@ -163,7 +161,7 @@ class SiteGraph:
 
     def _shifted(self, step: Whole) -> Whole:
         """Return the pairs (k, 2) of sites that are a step (d,) on the grid apart."""
-        here = self._node_of
+        here = self.node_of
         first, second = [], []
         for size, move in zip(here.shape, step, strict=True):
             first.append(slice(max(0, -move), size - max(0, move)))
@@ -172,12 +170,13 @@ class SiteGraph:
         return pairs[(pairs >= 0).all(axis=1)]
 
     @cached_property
-    def _node_of(self) -> Whole:
+    def node_of(self) -> Whole:
         """The site at each node of the grid, -1 where there is none."""
         return self.domain.on_grid(np.arange(self.size))
 
     @cached_property
-    def _triangulation(self) -> Any:
+    def triangulation(self) -> Any:
+        """The Delaunay triangulation of sites that are no grid."""
         from scipy.spatial import Delaunay, QhullError
 
         try:
@@ -192,9 +191,9 @@ class SiteGraph:
     def _triangle_edges(self) -> tuple[Whole, Array]:
         from scipy.spatial import KDTree
 
-        corners, sites = self._triangulation.simplices, self.domain.sites
+        corners, sites = self.triangulation.simplices, self.domain.sites
         pairs = np.unique(np.sort(corners[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2), axis=1), axis=0)
-        nearest = np.median(KDTree(sites).query(sites, k=2)[0][:, 1])
+        nearest = np.median(np.asarray(KDTree(sites).query(sites, k=2)[0])[:, 1])
         squares = np.sum((sites[pairs[:, 0]] - sites[pairs[:, 1]]) ** 2, axis=1)
         pairs = self._visible(pairs[squares <= (_FAR * nearest) ** 2].astype(np.intp))
         # Weights for which sum_j w_ij (x_j - x_i)^2 = 2 along each axis, as finite differences have it.
@@ -207,7 +206,7 @@ class SiteGraph:
         """Weights (N,) of the neighbours that each site lacks on a shore, next to a full set of them."""
         pairs, weights = self.edges
         ends = pairs.ravel()
-        if self._gridded:
+        if self.gridded:
             full = 2.0 * np.sum(self.domain.spacing[self.axes] ** -2.0)
             present = np.bincount(ends, np.repeat(weights, 2), minlength=self.size)
         else:
@@ -224,92 +223,31 @@ class SiteGraph:
     def parts(self) -> tuple[Part, ...]:
         """The connected parts, with their eigenpairs."""
         (pairs, weights), missing = self.edges, self._missing
-        key = (self.size, pairs.tobytes(), weights.tobytes(), missing.tobytes())
-        return _SPECTRA.get(key, lambda: _parts(self.label, pairs, weights, missing))
+        key = (self.dimension, pairs.tobytes(), weights.tobytes(), missing.tobytes())
+        return _SPECTRA.get(key, self._computed_parts)
 
-    # -- points between sites --------------------------------------------------------------------------
+    @on_one_blas_thread
+    def _computed_parts(self) -> tuple[Part, ...]:
+        from scipy.sparse import coo_array, diags_array
 
-    @cached_property
-    def everywhere(self) -> Placement:
-        """The placement of the sites themselves."""
-        return Placement(np.arange(self.size)[:, None], np.ones((self.size, 1)))
+        (i, j), weights = self.edges[0].T, self.edges[1]
+        ends, others = np.append(i, j), np.append(j, i)
+        links = coo_array((np.tile(weights, 2), (ends, others)), shape=(self.size,) * 2).tocsr()
+        reflecting = diags_array(np.asarray(links.sum(axis=1)).ravel()).tocsr() - links
+        absorbing = reflecting + diags_array(2.0 * self._missing).tocsr()
+        # A wave of wavenumber k has lambda = k^2 - h^2 k^4 / 4(d + 2) on a lattice, averaged over directions.
+        coarse = self._squared_spacing / (4.0 * (self.dimension + 2))
+        order = np.argsort(self.label, kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(self.label))[:-1])
+        return tuple(_part(nodes, (reflecting, absorbing), coarse) for nodes in groups)
 
-    def placed(self, points: Array) -> Placement:
-        """Return the sites, and their weights, that points (P, d) are interpolated from.
-
-        A point is interpolated from the corners of its cell (multilinear weights), or of its triangle
-        (barycentric weights), that it sees and that belong to the part of the closest of them. If it sees
-        none, it counts as the nearest site that it sees; a point on land first moves to the nearest shore.
-        """
-        x = np.ascontiguousarray(points, dtype=float)
-        sites = self.domain.sites
-        if x.shape == sites.shape and np.array_equal(x, sites):
-            return self.everywhere
-        return self._placements.get(("points", x.tobytes()), lambda: self._placed(x))
-
-    @cached_property
-    def _tree(self) -> Any:
-        from scipy.spatial import KDTree
-
-        return KDTree(self.domain.sites)
-
-    def _placed(self, x: Array) -> Placement:
-        gap, nearest = self._tree.query(x)
-        off = np.flatnonzero(gap > _SAME * self.domain.extent.max())
-        if not len(off):
-            return Placement(np.asarray(nearest, dtype=np.intp)[:, None], np.ones((len(x), 1)))
-        at = self.domain.clipped(x[off])
-        if self._visibility is not None:
-            outside = ~self._visibility.inside(at)
-            at[outside] = self._visibility.nearest(at[outside])
-        corners, weights = self._cell(at) if self._gridded else self._triangle(at)
-        P, C = corners.shape
-        seen = self._free(np.repeat(at, C, axis=0), self.domain.sites[corners.ravel()]).reshape(P, C)
-        weights = np.where(seen & (corners >= 0), weights, 0.0)
-        leading = self.label[corners[np.arange(P), np.argmax(weights, axis=1)]]
-        weights[self.label[corners] != leading[:, None]] = 0.0
-        alone = np.flatnonzero(~(weights > 0).any(axis=1))
-        if len(alone):
-            corners[alone], weights[alone] = self._nearest_seen(at[alone])[:, None], np.eye(1, C)
-        nodes, shares = np.repeat(nearest[:, None], C, axis=1).astype(np.intp), np.zeros((len(x), C))
-        shares[:, 0] = 1.0
-        first = corners[np.arange(P), np.argmax(weights, axis=1)]
-        nodes[off] = np.where(weights > 0, corners, first[:, None])  # a weight of 0 needs a site, too
-        shares[off] = weights / weights.sum(axis=1, keepdims=True)
-        return Placement(nodes, shares)
-
-    def _cell(self, x: Array) -> tuple[Whole, Array]:
-        """Return the sites (P, 2^d) at the corners of the grid's cells, -1 for none, and their weights."""
-        low, spacing, shape = self.domain.low[self.axes], self.domain.spacing[self.axes], self._node_of.shape
-        last = np.array(shape)[self.axes] - 2
-        steps = (x[:, self.axes] - low) / spacing
-        first = np.clip(np.floor(steps).astype(np.intp), 0, last)
-        share = np.clip(steps - first, 0.0, 1.0)
-        nodes, weights = [], []
-        for corner in product((0, 1), repeat=len(self.axes)):
-            index = np.zeros((len(x), len(shape)), dtype=np.intp)
-            index[:, self.axes] = first + corner
-            nodes.append(self._node_of[tuple(index.T)])
-            weights.append(np.prod(np.where(corner, share, 1.0 - share), axis=1))
-        return np.stack(nodes, axis=1), np.stack(weights, axis=1)
-
-    def _triangle(self, x: Array) -> tuple[Whole, Array]:
-        """Return the sites (P, 3) at the corners of the triangles, -1 for none, and their weights."""
-        mesh = self._triangulation
-        found = mesh.find_simplex(x)
-        transform = mesh.transform[found]
-        two = np.einsum("pij,pj->pi", transform[:, :2], x - transform[:, 2])
-        weights = np.maximum(np.column_stack([two, 1.0 - two.sum(axis=1)]), 0.0)
-        nodes = mesh.simplices[found].astype(np.intp)
-        nodes[(found < 0) | ~np.isfinite(weights).all(axis=1)] = -1
-        return nodes, np.nan_to_num(weights)
-
-    def _nearest_seen(self, x: Array) -> Whole:
-        """Return the nearest site (P,) that each point sees; if it sees none, the nearest."""
-        k = min(_NEAREST, self.size)
-        near = np.asarray(self._tree.query(x, k=k)[1], dtype=np.intp).reshape(len(x), k)
-        seen = self._free(np.repeat(x, k, axis=0), self.domain.sites[near.ravel()]).reshape(len(x), k)
-        return near[np.arange(len(x)), np.argmax(seen, axis=1)]
+    @property
+    def _squared_spacing(self) -> float:
+        """The mean squared distance between neighbours: over the axes of a grid, or over the edges."""
+        if self.gridded:
+            return float(np.mean(self.domain.spacing[self.axes] ** 2)) if len(self.axes) else 0.0
+        ends = self.domain.sites[self.edges[0]]
+        return float(np.mean(np.sum((ends[:, 0] - ends[:, 1]) ** 2, axis=1))) if len(ends) else 0.0
 
 
 @lru_cache(maxsize=4)
@@ -364,25 +302,11 @@ def _labels(size: int, pairs: Whole) -> Whole:
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
 
 
-@on_one_blas_thread
-def _parts(label: Whole, pairs: Whole, weights: Array, missing: Array) -> tuple[Part, ...]:
-    """Return the parts of a graph with their eigenpairs."""
-    from scipy.sparse import coo_array, diags_array
-
-    size = len(label)
-    i, j = pairs.T
-    links = coo_array((np.tile(weights, 2), (np.append(i, j), np.append(j, i))), shape=(size, size)).tocsr()
-    reflecting = diags_array(np.asarray(links.sum(axis=1)).ravel()).tocsr() - links
-    absorbing = reflecting + diags_array(2.0 * missing).tocsr()
-    order = np.argsort(label, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
-    return tuple(_part(nodes, (reflecting, absorbing)) for nodes in groups)
-
-
-def _part(nodes: Whole, laplacians: Iterable[Any]) -> Part:
+def _part(nodes: Whole, laplacians: Iterable[Any], coarse: float) -> Part:
     pairs = [_eigenpairs(laplacian[nodes][:, nodes]) for laplacian in laplacians]
-    eigenvalues = np.concatenate([values for values, _ in pairs])
-    return Part(nodes, np.maximum(eigenvalues, 0.0), np.hstack([vectors for _, vectors in pairs]))
+    eigenvalues = np.maximum(np.concatenate([values for values, _ in pairs]), 0.0)
+    vectors = np.hstack([vectors for _, vectors in pairs])
+    return Part(nodes, eigenvalues * (1.0 + coarse * eigenvalues), vectors)
 
 
 def _eigenpairs(laplacian: Any) -> tuple[Array, Array]:
