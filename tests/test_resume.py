@@ -115,6 +115,10 @@ MISSIONS = {
     "lawnmower": lambda: small_mission(Lawnmower(lines=3, samples=3), battery=60.0),
     "optimum": lambda: small_mission(EI(), battery=40.0, initial=3),
     "refits": lambda: learning(small_mission(TruVaR(), battery=60.0, initial=3)),
+    "refits along the water": lambda: replace(
+        small_mission(TruVaR(), battery=60.0, initial=3),
+        model=Model(kernel="shore-matern52", learn={"every": 4}),
+    ),
     "batch": lambda: replace(small_mission(TruVaR(), battery=60.0), batch=3),
     "batch, one by one": lambda: replace(small_mission(Straddle(), battery=60.0), batch=3),
     "lambo": lambda: learning(small_mission(LaMBO(candidates=64), **CHAIN), 5),

@@ -144,7 +144,8 @@ class OnlineModel:
         if self.to_repeat:
             repeated = self.to_repeat.pop(0)
             after, asks = repeated.after, repeated.asks
-        self.fits.append(Fit(after, asks, Hyperparameters.from_plain(event.hyperparameters)))
+        domain = self.mission.world.domain
+        self.fits.append(Fit(after, asks, Hyperparameters.from_plain(event.hyperparameters, domain)))
         self._learn_again()
 
     def correct(self, event: Observation) -> None:

@@ -19,5 +19,6 @@ from .posterior import Moments as Moments
 from .question import LevelSet as LevelSet
 from .question import Optimum as Optimum
 from .question import ShareOfMaximum as ShareOfMaximum
+from .shore_kernel import ShoreMatern52 as ShoreMatern52
 from .surface import Surface as Surface
 from .value_scale import ValueScale as ValueScale

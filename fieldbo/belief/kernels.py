@@ -15,17 +15,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.errors import InputError, UnknownNameError
 
+Indices = NDArray[np.intp]
+
 Pullback = Callable[[Array], Array]
 """From weights (m,) of m covariances ``k_m`` to ``sum_m weights_m dk_m / dtheta``, (p,)."""
+
+_Covariances = tuple[Array, Pullback]
+
+OfPairs = Callable[[Array], _Covariances]
+"""From theta (p,) to the covariances (m,) of fixed pairs of points, a new array, and their pullback."""
 
 Slopes = Callable[[Array], Array]
 """From weights (n, m) of covariances ``k(a_i, b_j)`` to ``sum_j weights_ij dk(a_i, b_j) / da_i``, (n, d)."""
@@ -59,19 +66,14 @@ class Kernel(ABC):
         """Return the same kernel with other hyperparameters (p,)."""
 
     @abstractmethod
-    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
-        """Return the covariances of m pairs of points, and their pullback to theta.
+    def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
+        """Return the covariances of m pairs of points as a function of theta.
 
         Parameters
         ----------
-        squares : (d, m) array
-            Squared differences of the two points of each pair, along each axis.
-
-        Returns
-        -------
-        covariances : (m,) array
-            A new array, which the caller may change.
-        pullback : Pullback
+        sites : (n, d) array
+        rows, columns : (m,) int arrays
+            Indices of the two sites of each pair.
         """
 
     def __add__(self, other: Kernel) -> Kernel:
@@ -79,6 +81,16 @@ class Kernel(ABC):
 
     def __mul__(self, other: Kernel) -> Kernel:
         return Product(self, other)
+
+
+def check_hyperparameters(length_scales: Array, variance: float) -> None:
+    """Raise an `InputError` unless length scales and variance are finite numbers above 0."""
+    numbers = np.append(length_scales, variance)
+    if not np.all(np.isfinite(numbers) & (numbers > 0)):
+        raise InputError(
+            f"a length scale or variance is not above 0: {length_scales.tolist()}, {variance}",
+            expected="finite numbers above 0",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +116,7 @@ class Stationary(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "length_scales", frozen_array(np.atleast_1d(self.length_scales)))
-        numbers = np.append(self.length_scales, self.variance)
-        if not np.all(np.isfinite(numbers) & (numbers > 0)):
-            raise InputError(
-                f"a length scale or variance is not above 0: {self.length_scales.tolist()}, {self.variance}",
-                expected="finite numbers above 0",
-            )
+        check_hyperparameters(self.length_scales, self.variance)
 
     @abstractmethod
     def _shape(self, r2: Array) -> tuple[Array, Array]:
@@ -141,10 +148,15 @@ class Stationary(Kernel):
     def theta(self) -> Array:
         return np.asarray(np.log(np.append(self.length_scales, self.variance)))
 
-    def with_theta(self, theta: Array) -> Kernel:
+    def with_theta(self, theta: Array) -> Self:
         return type(self)(np.exp(theta[:-1]), float(np.exp(theta[-1])))
 
-    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
+    def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
+        squares = np.stack([(x[rows] - x[columns]) ** 2 for x in sites.T])
+        return lambda theta: self.with_theta(theta)._of_gaps(squares)
+
+    def _of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
+        """Return the covariances of m pairs with squared differences (d, m) along each axis."""
         precisions = self.length_scales**-2
         correlation, slope = self._shape(precisions @ squares)
 
@@ -221,8 +233,16 @@ class Sum(Kernel):
         cut = len(self.first.theta)
         return type(self)(self.first.with_theta(theta[:cut]), self.second.with_theta(theta[cut:]))
 
-    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
-        (first, by_first), (second, by_second) = self.first.of_gaps(squares), self.second.of_gaps(squares)
+    def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
+        of_first = self.first.of_pairs(sites, rows, columns)
+        of_second = self.second.of_pairs(sites, rows, columns)
+        cut = len(self.first.theta)
+        return lambda theta: self._combined(of_first(theta[:cut]), of_second(theta[cut:]))
+
+    @staticmethod
+    def _combined(of_first: _Covariances, of_second: _Covariances) -> _Covariances:
+        """Return the covariances of pairs and their pullback, given those of both kernels."""
+        (first, by_first), (second, by_second) = of_first, of_second
         return first + second, lambda weights: np.concatenate([by_first(weights), by_second(weights)])
 
 
@@ -240,8 +260,9 @@ class Product(Sum):
         (first, of_first), (second, of_second) = self.first.with_slopes(a, b), self.second.with_slopes(a, b)
         return first * second, lambda weights: of_first(weights * second) + of_second(weights * first)
 
-    def of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
-        (first, by_first), (second, by_second) = self.first.of_gaps(squares), self.second.of_gaps(squares)
+    @staticmethod
+    def _combined(of_first: _Covariances, of_second: _Covariances) -> _Covariances:
+        (first, by_first), (second, by_second) = of_first, of_second
         return first * second, lambda weights: np.concatenate(
             [by_first(weights * second), by_second(weights * first)]
         )

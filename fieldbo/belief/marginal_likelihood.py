@@ -15,16 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dtfttr
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo.belief.kernels import Kernel
+from fieldbo.belief.kernels import Indices, Kernel
 from fieldbo.belief.pooling import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
 
-Indices = NDArray[np.intp]
 STARTS = 8
 _WIDTHS = 8.0  # half width of the search region, in prior standard deviations
 _NEAR = 0.3  # a climb this close to a peak (prior standard deviations, and nats) would end there
@@ -109,7 +107,6 @@ class Likelihood:
         noise_variances: Array | None = None,
         relative: Array | None = None,
     ) -> None:
-        self.kernel = kernel
         self.learns_noise = noise_variances is None
         if noise_variances is None:
             times = np.ones(len(values)) if relative is None else relative
@@ -123,7 +120,7 @@ class Likelihood:
             floored = np.maximum(noise_variances, NOISE_FLOOR)
             pooled, self.values, self.noise_variances, self.scatter = pool(sites, values, floored)
         self._rows, self._columns, self._diagonal = _packed(len(pooled))
-        self._squares = np.stack([(x[self._rows] - x[self._columns]) ** 2 for x in pooled.T])
+        self._of_pairs = kernel.of_pairs(pooled, self._rows, self._columns)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log marginal likelihood at `theta` (p,), and its gradient (p,).
@@ -131,7 +128,6 @@ class Likelihood:
         Where the covariance matrix is not positive definite: minus infinity, and zeros.
         """
         split = len(theta) - self.learns_noise
-        kernel = self.kernel.with_theta(theta[:split])
         n = len(self.values)
         if self.learns_noise:
             noise = float(np.exp(theta[-1]))
@@ -140,7 +136,7 @@ class Likelihood:
             scatter = -0.5 * (extra * np.log(2 * np.pi * noise) - logs + squares / noise)
         else:
             v, scatter = self.noise_variances, self.scatter
-        K, pullback = kernel.of_gaps(self._squares)
+        K, pullback = self._of_pairs(theta[:split])
         K[self._diagonal] += v
         factor, failed = dpftrf(n, K, uplo="L", overwrite_a=True)
         if failed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
@@ -15,9 +16,10 @@ from fieldbo.belief.kernels import Stationary, kernel
 from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
+from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
 LEAST_READINGS = 5
@@ -29,13 +31,37 @@ PRIOR_READINGS = 5
 _SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
 
 
+ModelKernel = Stationary | ShoreMatern52
+
+
+def kernel_on(domain: Domain, name: str, length_scales: ArrayLike, variance: float = 1.0) -> ModelKernel:
+    """Return the kernel called `name` for a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    name : {"se", "matern32", "matern52", "shore-matern52"}
+    length_scales : (d,) array
+        One per axis; a single one for ``"shore-matern52"``.
+    variance : float
+
+    Raises
+    ------
+    InputError
+        There is no such kernel, or the domain does not support it.
+    """
+    if name == ShoreMatern52.name:
+        return ShoreMatern52(domain, np.asarray(length_scales, dtype=float), variance)
+    return kernel(name, length_scales, variance)
+
+
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
     """A kernel in model units, the scale that leads to those units, and the noise if it is learned.
 
     Parameters
     ----------
-    kernel : Stationary
+    kernel : Stationary or ShoreMatern52
     scale : ValueScale
     noise_variance : float, optional
         Learned noise variance, in model units; None to use what the sensor declares.
@@ -44,7 +70,7 @@ class Hyperparameters:
         another declared variance are scaled in proportion. None: all readings have the learned variance.
     """
 
-    kernel: Stationary
+    kernel: ModelKernel
     scale: ValueScale
     noise_variance: float | None = None
     declared: float | None = None
@@ -72,10 +98,10 @@ class Hyperparameters:
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Hyperparameters:
-        """Return the hyperparameters that `to_plain` wrote."""
+    def from_plain(cls, plain: Mapping[str, Any], domain: Domain) -> Hyperparameters:
+        """Return the hyperparameters that `to_plain` wrote, for a mission's domain."""
         return cls(
-            kernel(plain["kernel"], plain["length_scales"], plain["variance"]),
+            kernel_on(domain, plain["kernel"], plain["length_scales"], plain["variance"]),
             ValueScale(plain["transform"], plain["shift"], plain["scale"]),
             plain["noise_variance"],
             plain["declared"],
@@ -97,8 +123,9 @@ class Model:
     25
     """
 
-    kernel: Literal["se", "matern32", "matern52"] = "matern52"
-    """Squared exponential, or Matern with smoothness 3/2 or 5/2."""
+    kernel: Literal["se", "matern32", "matern52", "shore-matern52"] = "matern52"
+    """Squared exponential, or Matern with smoothness 3/2 or 5/2; ``"shore-matern52"`` measures distances
+    along the water, around spits and islands."""
     transform: Transform = "none"
     """``"log"`` models the log of the values: for skewed, positive ones."""
     learn: bool | Mapping[Literal["every", "until"], int] = True
@@ -110,7 +137,8 @@ class Model:
     outliers: Literal["kept", "tested"] = "kept"
     """Whether to trust every reading, or to leave out those that contradict the others."""
     length_scales: tuple[float, ...] | None = None
-    """Initial or fixed length scales, one per axis in its unit. Default: 0.3 of each axis' extent."""
+    """Initial or fixed length scales, one per axis in its unit; a single one for ``"shore-matern52"``.
+    Default: 0.3 of each axis' extent, or of the longest."""
     variance: PositiveFloat | None = None
     """Prior variance, in the squared unit of the (transformed) values. Default: 1 until the first fit."""
     mean: float | None = None
@@ -168,9 +196,17 @@ class Model:
             The number of length scales differs from that of the axes, one is out of range, or the mean has no
             log.
         """
-        scales = tuple(0.3 * domain.extent) if self.length_scales is None else self.length_scales
-        domain.check_length_scales(scales, "model.length_scales")
-        shares = np.asarray(scales) / domain.extent
+        reach = self._reach(domain)
+        scales = tuple(0.3 * reach) if self.length_scales is None else self.length_scales
+        if self.kernel != ShoreMatern52.name:
+            domain.check_length_scales(scales, "model.length_scales")
+        elif len(scales) != 1:
+            raise InputError(
+                f"{counted(len(scales), 'length scale')} for kernel = {self.kernel!r}",
+                expected=f"one, in {domain.axes[0].unit}, for all axes",
+                where="model.length_scales",
+            )
+        shares = np.asarray(scales) / reach
         if not np.all((shares > _SHORTEST) & (shares < 1.0 / _SHORTEST)):
             raise InputError(
                 f"a length scale is out of range: {list(scales)}",
@@ -180,7 +216,12 @@ class Model:
             )
         centre = 0.0 if has_prior_mean else self._centre(question) or 0.0
         scale = ValueScale(self.transform, centre, question.sign)
-        return Hyperparameters(kernel(self.kernel, scales, self.variance or 1.0), scale)
+        return Hyperparameters(kernel_on(domain, self.kernel, scales, self.variance or 1.0), scale)
+
+    def _reach(self, domain: Domain) -> Array:
+        """Return the lengths that length scales are compared with: one for each of them."""
+        longest = domain.extent.max(keepdims=True)
+        return longest if self.kernel == ShoreMatern52.name else domain.extent
 
     def _centre(self, question: Question) -> float | None:
         """Return the transformed prior mean; None if neither the model nor the question has one."""
@@ -294,21 +335,21 @@ class Model:
         scale = self._standardised(transformed, question, has_prior_mean=means is not None)
         declared = scale.noise_to_model(noise_variances, values)
         y, learns = scale.residuals(values, means), self.noise == "learned"
-        prior = LogNormalPrior.standard(domain.extent, with_noise=learns)
+        prior = LogNormalPrior.standard(self._reach(domain), with_noise=learns)
         rescale = 2 * np.log(present.scale.scale / scale.scale)
         theta = present.kernel.theta.copy()
         theta[-1] += rescale
         if not learns:
             fitted = fit_kernel(present.kernel, sites, y, declared, prior, rng, present=theta)
-            return replace(present, kernel=_stationary(fitted), scale=scale)
+            return replace(present, kernel=_kernel_of(fitted), scale=scale)
         typical = float(np.exp(np.log(declared).mean())) if noise_varies and np.all(declared > 0) else None
         known = present.noise_variance
         theta = np.append(theta, np.log(0.01) if known is None else np.log(known) + rescale)
         relative = None if typical is None else declared / typical
         fitted = fit_kernel(present.kernel, sites, y, None, prior, rng, present=theta, relative=relative)
-        return Hyperparameters(_stationary(fitted), scale, fitted.noise_variance, typical)
+        return Hyperparameters(_kernel_of(fitted), scale, fitted.noise_variance, typical)
 
 
-def _stationary(fitted: Fit) -> Stationary:
-    assert isinstance(fitted.kernel, Stationary)
+def _kernel_of(fitted: Fit) -> ModelKernel:
+    assert isinstance(fitted.kernel, Stationary | ShoreMatern52)
     return fitted.kernel

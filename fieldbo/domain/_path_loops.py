@@ -80,6 +80,19 @@ def free_in_outline(starts: Any, ends: Any, corners: Any, first: Any, bounds: An
 
 
 @compiled()
+def _legs_in_outline(starts: Any, ends: Any, corners: Any, first: Any, bounds: Any, out: Any) -> None:
+    for i in range(len(starts)):
+        out[i] = not _crosses(starts[i, 0], starts[i, 1], ends[i, 0], ends[i, 1], corners, first, bounds)
+
+
+def legs_in_outline(starts: Any, ends: Any, corners: Any, first: Any, bounds: Any) -> Any:
+    """Return a mask (n,) of the legs from each of `starts` (n, 2) to its end in `ends` that cross no ring."""
+    out = np.empty(len(starts), np.bool_)
+    _legs_in_outline(starts, ends, corners, first, bounds, out)
+    return out
+
+
+@compiled()
 def _enters(p: Any, q: Any, low: Any, high: Any) -> bool:
     """Return True if the leg from p to q runs inside a box (the slab method)."""
     for b in range(len(low)):
@@ -125,6 +138,19 @@ def free_among_boxes(starts: Any, ends: Any, low: Any, high: Any) -> Any:
     out = np.empty((len(starts), len(ends)), np.bool_)
     loop = _few_among_boxes if _few(out.shape, 1) else _rows_among_boxes
     loop(starts, ends, low, high, out)
+    return out
+
+
+@compiled()
+def _legs_among_boxes(starts: Any, ends: Any, low: Any, high: Any, out: Any) -> None:
+    for i in range(len(starts)):
+        out[i] = not _enters(starts[i], ends[i], low, high)
+
+
+def legs_among_boxes(starts: Any, ends: Any, low: Any, high: Any) -> Any:
+    """Return a mask (n,) of the legs from each of `starts` (n, d) to its end in `ends` that enter no box."""
+    out = np.empty(len(starts), np.bool_)
+    _legs_among_boxes(starts, ends, low, high, out)
     return out
 
 

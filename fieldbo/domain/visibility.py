@@ -41,6 +41,10 @@ class Visibility(ABC):
         """Return a mask (P, N) of the straight legs from `starts` (P, d) to `ends` (N, d) that are free."""
 
     @abstractmethod
+    def free_legs(self, starts: Array, ends: Array) -> Mask:
+        """Return a mask (n,) of the straight legs from each of `starts` (n, d) to its end that are free."""
+
+    @abstractmethod
     def inside(self, points: Array) -> Mask:
         """Return a mask (n,) of the points (n, d) that are free, edges included."""
 
@@ -88,6 +92,11 @@ class Outline(Visibility):
         from fieldbo.domain._path_loops import free_in_outline
 
         return np.asarray(free_in_outline(starts - self._origin, ends - self._origin, *self._rings))
+
+    def free_legs(self, starts: Array, ends: Array) -> Mask:
+        from fieldbo.domain._path_loops import legs_in_outline
+
+        return np.asarray(legs_in_outline(starts - self._origin, ends - self._origin, *self._rings))
 
     def inside(self, points: Array) -> Mask:
         return np.asarray(shapely.dwithin(shapely.points(points), self.region, self._slack))
@@ -191,6 +200,11 @@ class Boxes(Visibility):
         from fieldbo.domain._path_loops import free_among_boxes
 
         return np.asarray(free_among_boxes(starts, ends, *self._shrunk))
+
+    def free_legs(self, starts: Array, ends: Array) -> Mask:
+        from fieldbo.domain._path_loops import legs_among_boxes
+
+        return np.asarray(legs_among_boxes(starts, ends, *self._shrunk))
 
     def inside(self, points: Array) -> Mask:
         x, (low, high) = points[:, None], self._shrunk

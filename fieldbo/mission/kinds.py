@@ -136,5 +136,6 @@ FIELDS = Registry(
         "growth": "fieldbo.world.fields.gallery.growth:Growth",
         "micrograph-pipeline": "fieldbo.world.fields.gallery.pipeline:MicrographPipeline",
         "mlp-training": "fieldbo.world.fields.gallery.mlp:MLPTraining",
+        "tracer": "fieldbo.world.fields.gallery.tracer:Tracer",
     },
 )

@@ -8,6 +8,7 @@ from .fields.gallery.growth import Growth as Growth
 from .fields.gallery.lake import LakeChlorophyll as LakeChlorophyll
 from .fields.gallery.mlp import MLPTraining as MLPTraining
 from .fields.gallery.pipeline import MicrographPipeline as MicrographPipeline
+from .fields.gallery.tracer import Tracer as Tracer
 from .fields.gp_draw import GPDraw as GPDraw
 from .fields.gp_mean import GPMean as GPMean
 from .fields.grid_table import GridTable as GridTable

@@ -1,0 +1,222 @@
+"""A covariance that respects shores: Matern-5/2 over the graph of a domain's sites.
+
+==============  ===============================================================================
+``phi_k``       eigenvectors of the graph's two Laplacians, with eigenvalues ``lambda_k``
+``f(lambda)``   ``(2 nu / l^2 + lambda)^-(nu + d / 2)`` with ``nu = 5/2``, in d dimensions
+``s(x, y)``     ``sum_k f(lambda_k) phi_k(x) phi_k(y)``
+``k(x, y)``     ``v s(x, y) / sqrt(s(x, x) s(y, y))``
+==============  ===============================================================================
+
+f is the spectral density of a Matern kernel, so that k is Matern-5/2 in open water (Whittle 1954; Lindgren,
+Rue and Lindstrom 2011; Borovitskiy et al. 2021, "Matern Gaussian processes on graphs"). Reflecting shores
+alone would make the field flat across every shore. In the sum with absorbing shores the two mirror images
+cancel: along a straight shore, k is what it is offshore. Between sites, eigenvectors are interpolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.kernels import (
+    Indices,
+    Kernel,
+    OfPairs,
+    Pullback,
+    Slopes,
+    check_hyperparameters,
+)
+from fieldbo.belief.site_graph import Part, SiteGraph, site_graph
+from fieldbo.belief.site_placement import Placement, placements
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+
+_NU = 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class ShoreMatern52(Kernel):
+    """Matern-5/2 over the graph of a domain's sites: near means near along the water.
+
+    The variance is the same everywhere. Sites in parts of the domain that no water connects are independent.
+
+    Parameters
+    ----------
+    domain : Domain
+        A grid, or scattered sites over two axes, with one unit.
+    length_scales : (1,) array
+        One number in the axes' unit; above 0.
+    variance : float
+        k(x, x), in the squared unit of the values; above 0.
+
+    Raises
+    ------
+    InputError
+        There is not one length scale, a number is not above 0, or the domain is not supported.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.obstacles import Obstacle
+    >>> axes = [Axis("x", "m", 0, 20), Axis("y", "m", 0, 20)]
+    >>> lake = Domain.grid(axes, (21, 21), obstacles=[Obstacle("spit", (9.5, 0), (10.5, 16))])
+    >>> k = ShoreMatern52(lake, [5.0])
+    >>> west, there, across = [[7.0, 4.0]], [[3.0, 4.0]], [[11.0, 4.0]]
+    >>> k(west, there).round(2), k(west, across).round(2)
+    (array([[0.67]]), array([[0.]]))
+    """
+
+    domain: Domain = field(repr=False)
+    length_scales: Array
+    variance: float = 1.0
+    name: ClassVar[str] = "shore-matern52"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scales", frozen_array(np.atleast_1d(self.length_scales)))
+        if len(self.length_scales) != 1:
+            raise InputError(f"{len(self.length_scales)} length scales", expected="one, for all axes")
+        check_hyperparameters(self.length_scales, self.variance)
+        self.graph  # noqa: B018  (checks the domain)
+
+    @property
+    def graph(self) -> SiteGraph:
+        """The graph of the domain's sites."""
+        return site_graph(self.domain)
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        between = _between_sites(self.graph, float(self.length_scales[0]))
+        places = placements(self.domain)
+        at_a, at_b = (places.placed(np.asarray(x, dtype=float)) for x in (a, b))
+        k = _at(between.normalised(at_a), between.correlations, axis=0)
+        if at_b is not places.everywhere:
+            k = _at(between.normalised(at_b), k, axis=1)
+        k *= self.variance
+        return k
+
+    def diagonal(self, a: Array) -> Array:
+        return np.full(len(a), self.variance)
+
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        """Raise an `InputError`: between sites this kernel is interpolated, and has no gradients."""
+        raise InputError(
+            f"the kernel {self.name} has no gradients",
+            expected="a kernel that has, such as matern52",
+            where="model.kernel",
+        )
+
+    @property
+    def theta(self) -> Array:
+        return np.asarray(np.log(np.append(self.length_scales, self.variance)))
+
+    def with_theta(self, theta: Array) -> ShoreMatern52:
+        return ShoreMatern52(self.domain, np.exp(theta[:1]), float(np.exp(theta[1])))
+
+    def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
+        graph = self.graph
+        at, power = placements(self.domain).placed(sites), _power(graph)
+        label = graph.label[at.nodes[:, 0]]
+        groups = [
+            (here := np.flatnonzero(label == k), part.eigenvalues, _interpolated(graph, part, at, here))
+            for k, part in enumerate(graph.parts)
+            if (label == k).any()
+        ]
+
+        def of_pairs(theta: Array) -> tuple[Array, Pullback]:
+            length, variance = np.exp(theta)
+            correlation, slope = np.zeros((2, len(sites), len(sites)))
+            for here, eigenvalues, vectors in groups:
+                block = np.ix_(here, here)
+                correlation[block], slope[block] = _with_slope(eigenvalues, vectors, float(length), power)
+            packed, by_length = correlation[rows, columns], slope[rows, columns]
+
+            def pullback(weights: Array) -> Array:
+                return np.asarray(variance * np.array([weights @ by_length, weights @ packed]))
+
+            return variance * packed, pullback
+
+        return of_pairs
+
+
+def _power(graph: SiteGraph) -> float:
+    return _NU + 0.5 * graph.dimension
+
+
+def _density(eigenvalues: Array, length_scale: float, power: float) -> Array:
+    """Return f at the eigenvalues (m,), relative to f(0)."""
+    return np.asarray((1.0 + eigenvalues * length_scale**2 / (2.0 * _NU)) ** -power)
+
+
+def _interpolated(graph: SiteGraph, part: Part, at: Placement, here: Indices) -> Array:
+    """Return the eigenvectors (len(here), m) of a part at the placed points `here`, which lie in it."""
+    row_of = np.empty(graph.size, dtype=np.intp)
+    row_of[part.nodes] = np.arange(len(part.nodes))
+    vectors = np.zeros((len(here), len(part.eigenvalues)))
+    for nodes, weights in zip(at.nodes[here].T, at.weights[here].T, strict=True):
+        vectors += weights[:, None] * part.vectors[row_of[nodes]]
+    return vectors
+
+
+def _with_slope(eigenvalues: Array, vectors: Array, length: float, power: float) -> tuple[Array, Array]:
+    """Return correlations (n, n), and their derivatives by the log of the length scale.
+
+    With ``C = s(x, y) / sqrt(s(x, x) s(y, y))`` and ``s' = -t`` by log l:
+    ``C' = -t(x, y) / sqrt(s(x, x) s(y, y)) + C (t(x, x) / s(x, x) + t(y, y) / s(y, y)) / 2``.
+    """
+    f = _density(eigenvalues, length, power)
+    ratio = eigenvalues * length**2 / (2.0 * _NU)
+    steep = 2.0 * power * ratio / (1.0 + ratio)
+    scaled = vectors * np.sqrt(f)
+    scaled /= np.sqrt(np.einsum("nm,nm->n", scaled, scaled))[:, None]
+    correlation: Array = scaled @ scaled.T
+    scaled *= np.sqrt(steep)
+    t: Array = scaled @ scaled.T
+    half = 0.5 * np.diag(t)
+    return correlation, correlation * (half[:, None] + half) - t
+
+
+class _BetweenSites(NamedTuple):
+    """Correlations (N, N) between sites, and the roots (N,) of ``s(x, x)``."""
+
+    correlations: Array
+    sd: Array
+
+    def normalised(self, at: Placement) -> Placement:
+        """Return a placement whose weights apply to correlations, such that every point has variance 1."""
+        if at.nodes.shape[1] == 1:
+            return at
+        weights, squares = at.weights * self.sd[at.nodes], np.zeros(len(at.nodes))
+        for i, w in zip(at.nodes.T, weights.T, strict=True):
+            for j, u in zip(at.nodes.T, weights.T, strict=True):
+                squares += w * u * self.correlations[i, j]
+        return Placement(at.nodes, weights / np.sqrt(squares)[:, None])
+
+
+@lru_cache(maxsize=1)
+@on_one_blas_thread
+def _between_sites(graph: SiteGraph, length_scale: float) -> _BetweenSites:
+    """Return the correlations between sites; the latest are kept, as they fill the most memory."""
+    correlations, sd = np.zeros((graph.size, graph.size)), np.empty(graph.size)
+    for part in graph.parts:
+        scaled = part.vectors * np.sqrt(_density(part.eigenvalues, length_scale, _power(graph)))
+        sd[part.nodes] = np.sqrt(np.einsum("nm,nm->n", scaled, scaled))
+        scaled /= sd[part.nodes, None]
+        correlations[np.ix_(part.nodes, part.nodes)] = scaled @ scaled.T
+    np.fill_diagonal(correlations, 1.0)
+    correlations.setflags(write=False)
+    return _BetweenSites(correlations, sd)
+
+
+def _at(placement: Placement, values: Array, axis: int) -> Array:
+    """Return values of all sites at placed points, a new array: along one axis, N becomes P."""
+    (first, *others), weights = placement.nodes.T, placement.weights.T
+    total = values.take(first, axis)
+    if others:
+        total *= np.expand_dims(weights[0], 1 - axis)
+    for nodes, weight in zip(others, weights[1:], strict=True):
+        total += np.expand_dims(weight, 1 - axis) * values.take(nodes, axis)
+    return np.asarray(total)
