@@ -292,6 +292,11 @@ def crs_name(crs: str) -> str:
     return given.name if code is None else f"{given.name} ({':'.join(code)})"
 
 
+def same_crs(first: str, second: str) -> bool:
+    """Return True if two texts describe the same CRS."""
+    return crs_of(first, "crs").equals(crs_of(second, "crs"), ignore_axis_order=True)
+
+
 def reprojected(points: ArrayLike, source: str, target: str) -> Array:
     """Return points (k, 2) in one CRS in another; longitude or easting comes first in both."""
     from pyproj import Transformer

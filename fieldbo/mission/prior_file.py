@@ -20,6 +20,9 @@ from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import Prior, aged
 from fieldbo.mission.schema import MeanFile, PriorFile
+from fieldbo.world.logs.columns import describe_columns
+from fieldbo.world.logs.log import read_log
+from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.raster import read_mean, value_column
 from fieldbo.world.readings import column_cells, column_names, inside, read_readings
 from fieldbo.world.world import World
@@ -28,6 +31,7 @@ READINGS, MEAN = "prior.csv", "prior-mean"
 """Names of the files in a run folder, the second without its suffix."""
 
 _DAY_S = 86_400.0
+_DEGREES = ("latitude", "longitude")
 _NO_VALUE = ("", "na", "nan")
 
 
@@ -133,8 +137,44 @@ def _from_run(path: Path, world: World) -> Taken:
     return taken
 
 
+def _from_log(path: Path, content: PriorFile, world: World) -> Taken:
+    """Return the readings of a log in degrees, at most one per half a spacing along its track."""
+    georeference = world.domain.georeference
+    assert georeference is not None
+    log = read_log(path)
+    kinds = {kind: [c.name for c in describe_columns(log) if c.kind == kind] for kind in (*_DEGREES, "time")}
+    columns = [kinds[kind][0] for kind in _DEGREES if len(kinds[kind]) == 1]
+    if len(columns) < len(_DEGREES):
+        raise InputError(
+            f"there are no columns {' and '.join(axis.name for axis in world.domain.axes)}, nor one of "
+            "latitudes and one of longitudes",
+            expected="a table with the world's axes, or a log in degrees",
+            where=f"{path}, line 1",
+        )
+    points = survey_from_log(
+        log,
+        lat=columns[0],
+        lon=columns[1],
+        value=value_column(path, world.domain, world.quantity.name),
+        time=kinds["time"][0] if len(kinds["time"]) == 1 else None,
+        spacing_m=float(world.domain.spacing.min()),
+    )
+    if points.doubts:
+        raise InputError("; ".join(points.doubts), expected="a log without doubtful values", where=str(path))
+    sites = np.tile(world.domain.clipped(np.zeros(world.domain.dimension)), (len(points), 1))
+    sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
+    if content.noise_sd is not None:
+        sds = np.full(len(sites), content.noise_sd)
+    else:
+        sds = np.sqrt(world.sensor.variance(world.domain.clipped(sites)))
+    times = np.full(len(sites), np.nan) if points.times is None else points.times
+    return Taken(sites, points.values, sds, times, lines=points.lines)
+
+
 def _from_csv(path: Path, content: PriorFile, world: World) -> Taken:
     columns, axes = column_names(path), [axis.name for axis in world.domain.axes]
+    if world.domain.crs is not None and not set(axes) <= set(columns):
+        return _from_log(path, content, world)
     value = value_column(path, world.domain, world.quantity.name)
     noise = "noise_sd" if "noise_sd" in columns else None
     table = read_readings(path, axes, value, noise, least=1, gaps=True)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.mean_functions import Gridded, MeanFunction, Scattered
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.georeference import WGS84, reprojected, same_crs
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.world.readings import column_names, read_readings
 
@@ -203,6 +204,10 @@ def _crs_of(source: xarray.Dataset, variable: xarray.DataArray) -> str | None:
     mapping = source.variables.get(name) if name else None
     attributes = {} if mapping is None else mapping.attrs
     crs = attributes.get("crs_wkt") or attributes.get("spatial_ref")
+    if crs is None and "degrees_east" in {
+        source[dim].attrs.get("units") for dim in variable.dims if dim in source
+    }:
+        return WGS84
     return None if crs is None else str(crs)
 
 
@@ -224,7 +229,7 @@ def _ascending(raster: Raster, path: Path) -> Raster:
 
 
 def read_mean(path: Path, domain: Domain, value: str | None, quantity: str) -> MeanFunction:
-    """Read a function of the site from a table or a raster whose coordinates are the domain's.
+    """Read a function of the site from a table or a raster in the domain's coordinates, or in another CRS.
 
     Parameters
     ----------
@@ -258,7 +263,41 @@ def read_mean(path: Path, domain: Domain, value: str | None, quantity: str) -> M
     names = tuple(axis.name for axis in domain.axes)
     if names == raster.names[::-1]:
         return Gridded([raster.y, raster.x], raster.values, margin=0.5)
-    return Gridded([raster.x, raster.y], raster.values.T, margin=0.5)
+    function = Gridded([raster.x, raster.y], raster.values.T, margin=0.5)
+    if raster.crs is None or domain.crs is None or same_crs(raster.crs, domain.crs):
+        return function
+    return Reprojected(function, domain.crs, raster.crs)
+
+
+class Reprojected(MeanFunction):
+    """A function of places in one CRS, at places in another.
+
+    Parameters
+    ----------
+    function : MeanFunction
+        Of longitude or easting, and latitude or northing, in `source`.
+    crs : str
+        Of the places at which it is asked for, in metres.
+    source : str
+    """
+
+    def __init__(self, function: MeanFunction, crs: str, source: str) -> None:
+        self.function, self.crs, self.source = function, crs, source
+
+    def _moved(self, points: Array) -> Array:
+        return reprojected(points, self.crs, self.source)
+
+    def values(self, points: Array) -> Array:
+        return self.function.values(self._moved(points))
+
+    def with_gradient(self, points: Array) -> tuple[Array, Array]:
+        here = self._moved(points)
+        mean, there = self.function.with_gradient(here)
+        by_axis = [self._moved(points + step) - here for step in np.eye(points.shape[1])]  # per metre
+        return mean, np.stack([np.einsum("pj,pj->p", there, slope) for slope in by_axis], axis=1)
+
+    def covers(self, points: Array) -> Mask:
+        return self.function.covers(self._moved(points))
 
 
 def value_column(path: Path, domain: Domain, quantity: str) -> str:
