@@ -1,6 +1,5 @@
 """The commands and the Python of the README work, and its links lead somewhere."""
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -20,15 +19,14 @@ def blocks(language):
 
 def commands():
     """Return every line that runs fieldbo, except those that need a second terminal and a broker."""
-    lines = "\n".join(blocks("sh")).splitlines()
+    lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
     commands = [line.split("#")[0].strip() for line in lines if line.startswith("fieldbo ")]
-    return [line for line in commands if " robot " not in line and " --vehicle " not in line]
+    return [line for line in commands if " robot " not in line and " --vehicle mqtt" not in line]
 
 
 def arguments(command):
-    """Return the arguments of a command, with the survey of the installed package; runs are cut short."""
-    survey = Path(importlib.util.find_spec("skgstat").origin).parent / "data/samples/meuse.txt"
-    words = shlex.split(command.replace('"$CSV"', shlex.quote(str(survey))))[1:]
+    """Return the arguments of a command, with the shipped files of a lake; runs are cut short."""
+    words = shlex.split(command.replace("$LAKE", shlex.quote(str(ROOT / "worlds/lake-places"))))[1:]
     return [*words, "--set", "agent.max_steps=12"] if words[0] == "run" else words
 
 
@@ -52,7 +50,9 @@ def test_the_commands_run_one_after_the_other(tmp_path):
         )
         expected = 130 if "--by-hand" in command else 0  # by hand, the end of the input is a Ctrl-C
         assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
-    assert (tmp_path / "runs" / "meuse-1" / "map.png").exists()
+    assert (tmp_path / "runs" / "my-lake-1" / "map.png").exists()
+    assert (tmp_path / "my-lake-1.plan").exists()
+    assert (tmp_path / "runs" / "my-lake-1" / "export" / "map.tif").exists()
 
 
 def test_every_promised_file_is_in_a_run_folder(tmp_path):
