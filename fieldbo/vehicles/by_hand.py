@@ -407,7 +407,7 @@ class ByHand(Vehicle):
             self._talk.doubt(f"{site.tolist()} is outside the domain ({names})")
         elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
             self._talk.doubt(f"{site.tolist()} is inside {solid.name}")
-        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site):
+        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site[:2]):
             self._talk.doubt(f"{site.tolist()} is outside the outline, or in one of its holes")
         elif unlikely := self._unlikely(site, planned):
             place = f"({', '.join(f'{x:g}' for x in site.tolist())})"
