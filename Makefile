@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
 
-.PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline clean
+.PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -59,6 +59,9 @@ mlp-breast-cancer: .venv/.installed ## compute the table of worlds/mlp-breast-ca
 
 cell-pipeline: .venv/.installed ## compute the table of worlds/cell-pipeline anew
 	$(BIN)/python makers/cell_pipeline.py
+
+lake-places: .venv/.installed  ## compute the files of worlds/lake-places anew
+	$(BIN)/python makers/lake_places.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
 	rm -rf .venv .venv-peers .venv-ros build dist docs/_examples docs/gallery docs/reference/generated

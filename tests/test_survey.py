@@ -81,6 +81,37 @@ def test_the_meuse_survey_becomes_a_world_whose_mission_runs(said):
     assert Path("r/meuse/readings.csv").is_file()
 
 
+def test_the_meuse_survey_with_its_crs_lies_on_the_meuse(said):
+    # The survey is not shipped: its licence, the GPL, is not that of fieldbo.
+    meuse = Path(str(files("skgstat"))) / "data" / "samples" / "meuse.txt"
+    said(
+        "new",
+        "world",
+        "meuse",
+        "--csv",
+        meuse,
+        "--x",
+        "x",
+        "--y",
+        "y",
+        "--value",
+        "zinc",
+        "--transform",
+        "log",
+    )
+    plain, file = fieldbo.load_world("meuse"), Path("worlds/meuse/world.toml")
+    file.write_text(file.read_text().replace('kind = "grid"', 'kind = "grid"\ncrs = "EPSG:28992"', 1))
+    world = fieldbo.load_world("meuse")
+
+    assert world.domain.georeference.name == "Amersfoort / RD New (EPSG:28992)"
+    degrees = world.domain.georeference.degrees(world.domain.sites)
+    assert (degrees.min(axis=0) > [50.95, 5.71]).all()  # between Stein and Maasmechelen
+    assert (degrees.max(axis=0) < [51.00, 5.77]).all()
+    np.testing.assert_array_equal(world.domain.sites, plain.domain.sites)
+    np.testing.assert_array_equal(world.truth(world.domain.sites), plain.truth(plain.domain.sites))
+    assert "F1" in said("run", "meuse", "--battery", "1500")
+
+
 def test_a_transect_has_a_noise_column_and_channels_that_come_back_with_readings(said):
     n = transect()
     channels = ("--noise", "sd", "--channel", "temperature", "--channel", "oxygen")

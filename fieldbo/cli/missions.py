@@ -24,7 +24,7 @@ _FIRST = {
     "A lake: map a level set": {
         "lake-level-set": "map where chlorophyll reaches 1.5 mg m-3, with travel time as cost (TruVaR)",
         "lake-level-set-outliers": "the same, with a model that recognises faulty readings",
-        "lake-lawnmower": "the same lake along a lawnmower path, for comparison",
+        "lake-places-level-set": "a lake on the map, around an island, a spit and a beach",
     },
     "A wall: inspect a facade": {
         "wall-worst-crack": "find the worst crack with a drone that returns to its dock (rollout of distUCB)",

@@ -1,4 +1,5 @@
 from .base import CostModel as CostModel
+from .boat import Boat as Boat
 from .chain import Modular as Modular
 from .chain import Module as Module
 from .control_sets import Subset as Subset

@@ -82,6 +82,9 @@ class CostModel(ABC):
     to_price_samples: ClassVar[str] = "add a sampling cost to the world's [cost], for example sampling = 1"
     """How to give samples a cost; errors suggest it where free samples would never end a mission."""
 
+    prices_depth: ClassVar[bool] = False
+    """Whether routes stay at the surface of an outline with a depth, where sites lie below it."""
+
     _domain: ClassVar[Domain | None] = None
     """The domain that moves stay in; set by `within`."""
 
@@ -168,7 +171,7 @@ class CostModel(ABC):
                 f"a {type(self).__name__.lower()} cost can't route around {names}{more}",
                 expected="a cost that routes around obstacles, or a domain without any",
                 where="cost.kind",
-                fix='use kind = "euclidean" or "flight"',
+                fix='use kind = "euclidean", "boat" or "flight"',
             )
         return self._with(_domain=domain)
 

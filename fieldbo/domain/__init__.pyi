@@ -1,5 +1,6 @@
 from .axes import Axis as Axis
 from .axes import is_depth as is_depth
+from .bottom import Bottom as Bottom
 from .controls import Controls as Controls
 from .controls import ControlSet as ControlSet
 from .distributions import Distribution as Distribution

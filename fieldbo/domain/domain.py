@@ -12,7 +12,8 @@ import shapely
 from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo.domain.axes import Axis
+from fieldbo.domain.axes import Axis, is_depth
+from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution
 from fieldbo.domain.free_space import FreeSpace, with_clearance
@@ -29,7 +30,7 @@ MOST_PAIRS = 20_000
 class Domain:
     """Candidate sites on named axes.
 
-    Make one with `Domain.grid` or `Domain.box`.
+    Make one with `Domain.grid`, `Domain.box` or `fieldbo.domain.lattice.lattice`.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class Domain:
         Flat index of each site in that grid; by default, all nodes in order.
     region : shapely.Polygon or shapely.MultiPolygon, optional
         Where samples can be taken and vehicles move, over two axes and with obstacles cut out; None means
-        the whole box.
+        the whole box. With a third axis, a depth, it is the same at every depth.
     continuous : bool
         Whether samples can be taken anywhere between the axes' ends; the sites then only represent them.
     obstacles : sequence of Obstacle
@@ -63,6 +64,8 @@ class Domain:
         Coordinate reference system of the horizontal axes, for example ``"EPSG:32632"``.
     pitch : float, optional
         Distance between neighbouring sites that come from a lattice without a grid.
+    bottom : Bottom, optional
+        The bottom of the water, in which a third axis, a depth, ends.
 
     Raises
     ------
@@ -93,6 +96,7 @@ class Domain:
     controls: Controls | None = None
     crs: str | None = None
     pitch: float | None = None
+    bottom: Bottom | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
@@ -317,7 +321,10 @@ class Domain:
         array([1., 1.])
         """
         if self.shape is None:
-            return np.full(self.dimension, np.inf if self.pitch is None else self.pitch)
+            spacing = np.full(self.dimension, np.inf if self.pitch is None else self.pitch)
+            if self.has_depth and self.pitch is not None:
+                spacing[-1] = np.diff(np.unique(self.sites[:, -1]), append=np.inf).min()
+            return spacing
         gaps = np.array(self.shape) - 1
         return np.where(gaps > 0, self.extent / np.maximum(gaps, 1), np.inf)
 
@@ -384,7 +391,52 @@ class Domain:
     @cached_property
     def _space(self) -> FreeSpace:
         in_boxes = self.obstacles if self.region is None else ()  # a region has them cut out already
-        return FreeSpace.around(in_boxes, self.low, self.high, self.region)
+        return FreeSpace.around(in_boxes, self.low, self.high, self.region, bottom=self.bottom)
+
+    @property
+    def has_depth(self) -> bool:
+        """Whether the last of several axes is a depth."""
+        return self.dimension > 1 and is_depth(self.axes[-1].name)
+
+    @cached_property
+    def flat(self) -> Domain:
+        """The domain seen from above, without its last axis, if that is a depth; else the domain itself.
+
+        Obstacles that are boxes over all axes are left out.
+        """
+        if not self.has_depth:
+            return self
+        k = self.dimension - 1
+        _, first = np.unique(self.sites[:, :k], axis=0, return_index=True)
+        sites = self.sites[np.sort(first), :k]
+        shape, index = self._flat_grid(sites)
+        return Domain(
+            self.axes[:k],
+            sites,
+            shape,
+            index,
+            region=self.region if k == 2 else None,
+            obstacles=tuple(o for o in self.obstacles if o.dimension == k),
+            outline=self.outline if k == 2 else None,
+            clearance=self.clearance,
+            solid=tuple(o for o in self.solid if o.dimension == k),
+            crs=self.crs,
+            pitch=self.pitch if shape is None else None,
+            bottom=self.bottom,
+        )
+
+    def _flat_grid(self, sites: Array) -> tuple[tuple[int, ...] | None, NDArray[np.int64] | None]:
+        """Return the shape and the index of `sites` seen from above, if they lie on a grid."""
+        k = self.dimension - 1
+        if self.shape is not None and self.grid_index is not None:
+            return self.shape[:k], frozen_array(np.unique(self.grid_index // self.shape[k]), int)
+        if self.pitch is None:
+            return None, None
+        steps = (sites - self.low[:k]) / self.pitch
+        if not np.allclose(steps, np.rint(steps), atol=1e-6):
+            return None, None
+        shape = tuple((np.rint(self.extent[:k] / self.pitch).astype(int) + 1).tolist())
+        return shape, frozen_array(np.ravel_multi_index(tuple(np.rint(steps).astype(int).T), shape), int)
 
     @property
     def clear(self) -> bool:
@@ -436,7 +488,7 @@ class Domain:
     def _near_outline(self, place: Array) -> bool:
         """Return whether a place (d,) lies inside the outline, but within the clearance of its edge."""
         within = self.clearance > 0 and self.outline is not None and not self.beyond(place).any()
-        return within and bool(shapely.intersects_xy(self.outline, *place))
+        return within and bool(shapely.intersects_xy(self.outline, *place[:2]))
 
     def _nearest_site(self, place: Array) -> str:
         """Return in words which site is nearest to a place (d,)."""

@@ -1,4 +1,4 @@
-"""The part of a domain that outline and obstacles leave free."""
+"""The part of a domain that outline, obstacles and the bottom leave free."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.domain.axes import Axis
+from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.obstacles import MITRE, Obstacle, Region, check_obstacles
 from fieldbo.errors import InputError
 
+_COLUMNS = 200  # of water, along each axis, over which depths are averaged
 _THIN = 1e-9  # times the longest extent; a thinner gap is rounding, and is closed
 
 
@@ -77,16 +79,20 @@ class FreeSpace:
     ----------
     low, high : (d,) array
     region : shapely.Polygon or MultiPolygon, optional
-        The free part, over two axes; None means the whole box.
+        The free part, over the first two axes; None means the whole box. With a third axis, a depth, the
+        free part is a prism.
     boxes : (b, d) array and (b, d) array, optional
         With more axes: low and high ends of boxes that make up the free part and share at most faces; None
         means the whole box.
+    bottom : Bottom, optional
+        Where a prism ends.
     """
 
     low: Array
     high: Array
     region: Region | None = None
     boxes: tuple[Array, Array] | None = None
+    bottom: Bottom | None = None
 
     @classmethod
     def on(
@@ -108,6 +114,7 @@ class FreeSpace:
         high: Array,
         outline: Region | None = None,
         clearance: float = 0.0,
+        bottom: Bottom | None = None,
     ) -> FreeSpace:
         """Return what obstacles leave of an outline, or of the box between `low` and `high` (d,).
 
@@ -127,15 +134,17 @@ class FreeSpace:
         >>> FreeSpace.around([Obstacle("tank", (1, 0, 0), (2, 2, 5))], np.zeros(3), np.full(3, 3.0)).measure
         21.0
         """
-        check_obstacles(obstacles, low, high, outline)
+        flat = len(low) if outline is None else 2
+        check_obstacles(obstacles, low[:flat], high[:flat], outline)
         outline = None if outline is None else shrunk(outline, clearance)
         if not obstacles:
-            return cls(low, high, outline)
-        if len(low) == 2:
-            whole = shapely.box(*low, *high) if outline is None else outline
-            precision = 10.0 * float(np.spacing(np.abs([low, high]).max()))  # of the coordinates
-            finest = max(0.1 * _THIN * float(np.min(high - low)), precision)
-            return cls(low, high, _region(obstacles, whole, finest))
+            return cls(low, high, outline, bottom=bottom)
+        if flat == 2:
+            ends = np.stack([low, high])[:, :2]
+            whole = shapely.box(*ends.ravel()) if outline is None else outline
+            precision = 10.0 * float(np.spacing(np.abs(ends).max()))  # of the coordinates
+            finest = max(0.1 * _THIN * float(np.min(ends[1] - ends[0])), precision)
+            return cls(low, high, _region(obstacles, whole, finest), bottom=bottom)
         boxes = [(low, high)]
         for obstacle in obstacles:
             boxes = [part for box in boxes for part in _boxes_around(obstacle, *box)]
@@ -148,13 +157,27 @@ class FreeSpace:
     def measure(self) -> float:
         """Length, area or volume."""
         if self.region is not None:
-            return float(self.region.area)
+            return float(self.region.area) * self._mean_height
         low, high = self.boxes or (self.low[None], self.high[None])
         return float(np.prod(high - low, axis=1).sum())
 
     @property
+    def _mean_height(self) -> float:
+        """The mean height of a prism's columns; 1 over two axes."""
+        if len(self.low) == 2:
+            return 1.0
+        if self.bottom is None:
+            return float(self.high[2] - self.low[2])
+        ticks = np.linspace(self.low[:2], self.high[:2], _COLUMNS, axis=1)
+        places = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)
+        inside = places[shapely.contains_xy(self.region, places)]
+        return float(np.mean(np.clip(self.bottom.reach_at(inside), self.low[2], self.high[2])) - self.low[2])
+
+    @property
     def convex(self) -> bool:
         """Whether every straight leg between two of its points stays inside it."""
+        if self.bottom is not None and len(self.low) > 2:
+            return False
         if self.region is None:
             return self.boxes is None
         if isinstance(self.region, shapely.MultiPolygon) or len(self.region.interiors):
@@ -168,7 +191,9 @@ class FreeSpace:
         x = np.atleast_2d(np.asarray(points, dtype=float))
         inside: Mask = np.all(~self.beyond(x), axis=1)
         if self.region is not None:
-            inside &= shapely.intersects_xy(self._with_edge, *(x - self.low).T)
+            inside &= shapely.intersects_xy(self._with_edge, *(x - self.low)[:, :2].T)
+            if self.bottom is not None and x.shape[1] > 2:
+                inside[inside] &= x[inside, 2] <= self.bottom.reach_at(x[inside, :2]) + self._slack[2]
         elif self.boxes is not None:
             low, high = (self.boxes[0] - self._slack).T, (self.boxes[1] + self._slack).T
             within = [(x[:, j, None] >= low[j]) & (x[:, j, None] <= high[j]) for j in range(len(low))]
@@ -189,7 +214,7 @@ class FreeSpace:
     def _with_edge(self) -> Region:
         """The region, expanded by the slack, relative to `low`, and prepared for many queries."""
         assert self.region is not None
-        larger = expanded(self.region, _THIN * float((self.high - self.low).max()), self.low)
+        larger = expanded(self.region, _THIN * float((self.high - self.low).max()), self.low[:2])
         shapely.prepare(larger)
         return larger
 

@@ -25,6 +25,8 @@ Region = shapely.Polygon | shapely.MultiPolygon
 class Obstacle:
     """A box along the axes, or a polygon over two axes; its edge is free, its inside is not.
 
+    In a domain with an outline and a depth, obstacles are over the first two axes, from top to bottom.
+
     Parameters
     ----------
     name : str
@@ -100,7 +102,7 @@ class Obstacle:
 
     def holds(self, points: ArrayLike) -> Mask:
         """Return a mask (n,) of the points (n, d) that lie strictly inside."""
-        x = np.atleast_2d(np.asarray(points, dtype=float))
+        x = np.atleast_2d(np.asarray(points, dtype=float))[:, : self.dimension]
         if self.corners:
             return np.asarray(shapely.contains_xy(self.polygon, x[:, 0], x[:, 1]))
         return np.asarray(np.all((x > self.low) & (x < self.high), axis=1))
@@ -114,10 +116,12 @@ class Obstacle:
         >>> window.crosses([0, 2], [5, 2]), window.crosses([0, 1], [5, 1])
         (True, False)
         """
-        start, end = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-        if self.corners:
+        start, end = (np.asarray(point, dtype=float)[: self.dimension] for point in (a, b))
+        if self.corners and not np.array_equal(start, end):
             leg = shapely.LineString([start, end])
             return bool(shapely.relate_pattern(leg, self.polygon, "T********"))
+        if self.corners:
+            return bool(self.holds(start)[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             at = (np.array([self.low, self.high]) - start) / (end - start)  # where it meets the sides
         still = start == end

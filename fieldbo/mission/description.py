@@ -84,6 +84,9 @@ def describe_world(world: World) -> list[str]:
         f"  sensor    {_sensor(world)}",
     ]
     lines += _edges(domain)
+    if domain.bottom is not None:
+        depth = domain.bottom.depth_at(domain.flat.sites)
+        lines.append(f"  bottom    {depth.min():.3g} to {depth.max():.3g} m deep; {domain.bottom.source}")
     if world.field is None:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)

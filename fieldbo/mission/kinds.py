@@ -111,6 +111,7 @@ COSTS = Registry(
     "cost kind",
     "fieldbo.costs",
     {
+        "boat": "fieldbo.costs.boat:Boat",
         "unit": "fieldbo.costs.unit:Unit",
         "euclidean": "fieldbo.costs.euclidean:Euclidean",
         "flight": "fieldbo.costs.flight:Flight",

@@ -161,6 +161,14 @@ class LatticeFile(BaseModel):
     """Arrangement of the sites; hexagonal covers the area with 13% fewer of them."""
     clearance: NonNegativeFloat = 0.0
     """Distance to keep from the outline and from zones to avoid, in metres."""
+    depths: list[NonNegativeFloat] | None = Field(default=None, min_length=1)
+    """Depths of the sites in metres, increasing: a third axis, depth, from 0 at the surface."""
+    bathymetry: str | None = None
+    """NetCDF or GeoTIFF file of the depth of the bottom, or of its elevation, in the world's folder."""
+    bottom_clearance: NonNegativeFloat = 0.0
+    """Height above the bottom that sites at depths keep, in metres."""
+    least_depth: PositiveFloat | None = None
+    """Depth of water in metres below which there are no sites; routes may still cross it."""
 
 
 class TruncatedNormalFile(_Table):

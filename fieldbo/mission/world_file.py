@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import shapely
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.domain.axes import Axis, is_depth
+from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
@@ -23,6 +25,7 @@ from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
 from fieldbo.domain.words import extent_text, is_swapped
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import read_bottom
 from fieldbo.mission.catalogue import find, is_path, list_worlds
 from fieldbo.mission.kinds import COSTS, FIELDS
 from fieldbo.mission.schema import (
@@ -194,7 +197,38 @@ def _lattice(content: LatticeFile, folder: Path) -> Domain:
     avoid: list[Obstacle] = []
     if content.avoid is not None:
         avoid = as_obstacles(read_shapes(inside(folder, content.avoid, where="domain.avoid"), content.crs))
-    return lattice(outline, content.spacing, content.pattern, avoid, content.clearance, crs=content.crs)
+    bottom = None if content.bathymetry is None else _bottom(content, content.bathymetry, folder)
+    if bottom is None and (content.least_depth is not None or content.bottom_clearance):
+        raise InputError(
+            f"{'bottom_clearance' if content.least_depth is None else 'least_depth'} without a bathymetry",
+            expected="the file of the depth of the bottom",
+            where="domain.bathymetry",
+            fix='add it to the world\'s folder: bathymetry = "bathymetry.nc"',
+        )
+    return lattice(
+        outline,
+        content.spacing,
+        content.pattern,
+        avoid,
+        content.clearance,
+        crs=content.crs,
+        depths=content.depths or (),
+        bottom=bottom,
+        least_depth=content.least_depth or 0.0,
+    )
+
+
+def _bottom(content: LatticeFile, name: str, folder: Path) -> Bottom:
+    """Return the bottom of a lattice's water."""
+    if content.depths is None and content.bottom_clearance:
+        raise InputError(
+            "bottom_clearance without depths: all sites are at the surface",
+            expected="depths in metres, for example [1, 4, 8]",
+            where="domain.depths",
+            fix="add them, or use least_depth to keep off shallow water",
+        )
+    path = inside(folder, name, where="domain.bathymetry")
+    return replace(read_bottom(path, content.crs), clearance=content.bottom_clearance)
 
 
 def _domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:

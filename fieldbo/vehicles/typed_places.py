@@ -78,7 +78,7 @@ class TypedPlaces:
             self._talk.doubt(self._beyond(site))
         elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
             self._talk.doubt(f"{self._short(site)} is inside {solid.name}")
-        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site):
+        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site[:2]):
             self._talk.doubt(f"{self._short(site)} is outside the outline, or in one of its holes")
         elif unlikely := self._unlikely(site, planned):
             place = f"({self.answer(site)})"

@@ -89,6 +89,13 @@ class World:
                 where="cost.kind",
                 fix='use kind = "subset" or "unit"',
             )
+        if self.domain.region is not None and self.domain.dimension > 2 and not self.cost.prices_depth:
+            raise InputError(
+                f"a {type(self.cost).__name__.lower()} cost does not fit an outline with a depth",
+                expected="a cost of travel at the surface, and of lowering a probe",
+                where="cost.kind",
+                fix='use kind = "boat"',
+            )
         if not (self.live or self.cost.known):
             raise InputError(
                 "[field] is set but costs is missing",

@@ -145,9 +145,12 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
     """Set labels, directions and aspect of the first two axes, and draw outline, obstacles and clearance.
 
     Obstacles are hatched, and `named` where their names fit; the clearance from them and from the outline is
-    a light band. With more than two axes only the outlines of obstacles are drawn, because a path may lead
-    over them. The obstacles drawn are `solid`, by default those of the domain.
+    a light band. An outline with a depth is seen from above. In other domains with more than two axes, only
+    the outlines of obstacles are drawn, because a path may lead over them. The obstacles drawn are `solid`,
+    by default those of the domain.
     """
+    if domain.region is not None:
+        domain = domain.flat
     across, up = domain.axes[:2]
     ax.set(xlabel=across.label, ylabel=up.label, facecolor="0.93")
     ax.xaxis.set_inverted(across.positive == "down")

@@ -124,6 +124,9 @@ def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
 def _slice(domain: Domain, value: float) -> tuple[Domain, Mask]:
     """Return the domain of the first two axes at a value of the third, and the mask (N,) of its sites."""
     here: Mask = domain.sites[:, 2] == value
+    if domain.region is not None:
+        every, there = domain.flat, set(map(tuple, domain.sites[here, :2]))
+        return every.restricted(np.array([tuple(site) in there for site in every.sites])), here
     obstacles, clearance = _in_slice(domain.obstacles, domain, value), domain.clearance
     axes, sites = domain.axes[:2], domain.sites[here, :2]
     if domain.shape is None or domain.grid_index is None:
@@ -135,6 +138,8 @@ def _slice(domain: Domain, value: float) -> tuple[Domain, Mask]:
 
 def _in_slice(obstacles: Sequence[Obstacle], domain: Domain, value: float) -> tuple[Obstacle, ...]:
     """Return the obstacles over the first two axes that a value of the third cuts."""
+    if domain.region is not None:
+        return tuple(obstacles)  # they reach from the surface to the bottom
     return tuple(
         Obstacle(o.name, o.low[:2], o.high[:2])
         for o in obstacles

@@ -285,7 +285,7 @@ def _of_world(
 
 def _footprint(obstacle: Obstacle, domain: Domain, flat: list[int]) -> BaseGeometry | None:
     """Return the area that an obstacle covers; None if a vehicle may pass above or below it."""
-    if obstacle.corners:
+    if obstacle.dimension == 2:
         return obstacle.polygon
     low, high = np.array(obstacle.low), np.array(obstacle.high)
     tall = [j for j in range(domain.dimension) if j not in flat]
