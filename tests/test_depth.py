@@ -409,7 +409,7 @@ def test_a_file_that_is_no_bathymetry_is_an_error_that_names_it(tmp_path):
     with pytest.raises(InputError, match="2 variables"):
         read_bottom(tmp_path / "two.nc", UTM)
     both[["a"]].drop_vars("x").to_netcdf(tmp_path / "bare.nc", engine="scipy")
-    with pytest.raises(InputError, match="dimension x has no coordinates"):
+    with pytest.raises(InputError, match="dimension x of a has no coordinates"):
         read_bottom(tmp_path / "bare.nc", UTM)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -28,6 +28,8 @@ MOST_SCATTERED = 100_000
 
 _MOST_SCATTERED_AXES = 4
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_DEGREES = frozenset(("degrees_east", "degree_east"))
+_EASTWARD = ("x", "lon", "longitude", "easting", "east")  # names of columns' coordinates
 _TIFF, _NETCDF = (".tif", ".tiff"), (".nc", ".nc4", ".cdf", ".h5")
 
 
@@ -47,6 +49,8 @@ class Raster:
         Coordinate reference system, as the file names it.
     names : (str, str)
         Names of x and y in the file.
+    attributes : mapping of str to str
+        What the file says of the values, among it their ``name`` and ``units``.
     """
 
     x: Array
@@ -54,6 +58,7 @@ class Raster:
     values: Array
     crs: str | None = None
     names: tuple[str, str] = ("x", "y")
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_raster(path: Path, value: str | None = None) -> Raster:
@@ -110,9 +115,12 @@ def _read_tiff(path: Path, value: str | None) -> Raster:
             crs = None if source.crs is None else source.crs.to_string()
             x = transform.c + transform.a * (np.arange(source.width) + 0.5)
             y = transform.f + transform.e * (np.arange(source.height) + 0.5)
+            attributes = {**source.tags(), **source.tags(band)}
+            about = (("units", source.units[band - 1]), ("name", source.descriptions[band - 1]))
+            attributes |= {key: text for key, text in about if text}
     except RasterioError as error:
         raise _unreadable(path, error) from None
-    return Raster(x, y, values, crs)
+    return Raster(x, y, values, crs, attributes=attributes)
 
 
 def _band(descriptions: Sequence[str | None], value: str | None, path: Path) -> int:
@@ -147,6 +155,8 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
         if isinstance(error, InputError):
             raise
         raise _unreadable(path, error) from None
+    if str(variable.dims[0]).lower() in _EASTWARD:
+        variable = variable.transpose()
     vertical, horizontal = (str(dim) for dim in variable.dims)
     for dim in (horizontal, vertical):
         if dim not in variable.coords:
@@ -156,7 +166,8 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
                 where=str(path),
             )
     x, y = (np.asarray(variable.coords[dim], dtype=float) for dim in (horizontal, vertical))
-    return Raster(x, y, np.asarray(variable, dtype=float), crs, (horizontal, vertical))
+    attributes = {**{key: str(text) for key, text in variable.attrs.items()}, "name": str(variable.name)}
+    return Raster(x, y, np.asarray(variable, dtype=float), crs, (horizontal, vertical), attributes)
 
 
 def _engine(path: Path) -> Literal["h5netcdf", "scipy"]:
@@ -204,9 +215,8 @@ def _crs_of(source: xarray.Dataset, variable: xarray.DataArray) -> str | None:
     mapping = source.variables.get(name) if name else None
     attributes = {} if mapping is None else mapping.attrs
     crs = attributes.get("crs_wkt") or attributes.get("spatial_ref")
-    if crs is None and "degrees_east" in {
-        source[dim].attrs.get("units") for dim in variable.dims if dim in source
-    }:
+    units = [source[dim].attrs.get("units") for dim in variable.dims if dim in source]
+    if crs is None and _DEGREES.intersection(units):
         return WGS84
     return None if crs is None else str(crs)
 
@@ -225,7 +235,7 @@ def _ascending(raster: Raster, path: Path) -> Raster:
                 expected="increasing or decreasing numbers",
                 where=str(path),
             )
-    return Raster(x, y, np.where(np.isfinite(values), values, np.nan), raster.crs, raster.names)
+    return replace(raster, x=x, y=y, values=np.where(np.isfinite(values), values, np.nan))
 
 
 def read_mean(path: Path, domain: Domain, value: str | None, quantity: str) -> MeanFunction:
