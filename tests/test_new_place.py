@@ -8,6 +8,7 @@ import numpy as np
 import pyogrio
 import pytest
 import shapely
+import xarray
 from lakes import (
     ISLAND,
     LAKE,
@@ -229,6 +230,31 @@ def without_crs(folder):
     (folder / "bare.prj").unlink()
 
 
+def test_a_bathymetry_limits_the_sites_and_depths_make_a_third_axis(at_lake):
+    ticks = np.arange(-300.0, 301.0, 20.0)
+    depth = 12.0 - np.hypot(*np.meshgrid(ticks, ticks)) / 20.0
+    coordinates = {"y": MIDDLE[1] + ticks, "x": MIDDLE[0] + ticks}
+    bottom = xarray.Dataset({"depth": (("y", "x"), depth, {"units": "m", "positive": "down"})}, coordinates)
+    bottom.to_netcdf(at_lake / "bottom.nc", engine="scipy")
+    result = new_world(*PLACE, "--bathymetry", "bottom.nc", "--least-depth", "3 m")
+    assert result.exit_code == 0, result.output
+    assert 'bathymetry bottom.nc: depths (positive = "down")' in result.output
+    shallow = fieldbo.load_world("kessel").domain
+    away = np.hypot(*(shallow.sites - MIDDLE).T)
+    assert away.max() <= 181.0
+    lines = [f"{lat},{lon},{z},{v - z}" for lat, lon, v in log_rows() for z in (1.0, 5.0)]
+    (at_lake / "profiles.csv").write_text("\n".join(["lat,lon,z,chl", *lines]))
+    options = ["--bathymetry", "bottom.nc", "--depths", "1,4,8", "--depth", "z"]
+    result = new_world(*PLACE, *options, name="deep", csv="profiles.csv")
+    assert result.exit_code == 0, result.output
+    deep = fieldbo.load_world("deep").domain
+    assert np.unique(deep.sites[:, 2]).tolist() == [1.0, 4.0, 8.0]
+    assert (np.hypot(*(deep.sites[:, :2] - MIDDLE).T) <= 20.0 * (12.0 - deep.sites[:, 2]) + 15.0).all()
+    assert fieldbo.run(fieldbo.load_mission("deep")).f1 > 0.5
+    message = error_of(new_world(*PLACE, "--depths", "1,4", name="other"))
+    assert "--depth COLUMN and --depths NUMBERS, or neither" in message
+
+
 BAD = [
     (["--outline", "bare.shp"], ["bare.shp does not say its coordinate reference system", "--crs EPSG:4326"]),
     (
@@ -256,6 +282,8 @@ BAD = [
     (["--speed", "2 knots"], ["did you mean kn?"]),
     (["--clearance", "400 m"], ["a clearance of 400 leaves nothing of the outline"]),
     (["--battery", "1 V"], ["is in V"]),
+    (["--bathymetry", "none.nc"], ["there is no file none.nc"]),
+    (["--bathymetry", "part.nc"], ["the bathymetry covers", "% of the sites inside the outline"]),
     (["--axis", "lat"], ["--axis does not apply without --cell"]),
     (["--x", "lat"], ["the columns of the positions are not given as a pair"]),
 ]
@@ -271,6 +299,9 @@ def test_a_wrong_place_is_rejected_before_anything_is_written(at_lake, options, 
     (at_lake / "swapped.geojson").write_text(geojson(shapely.transform(lake, lambda xy: xy[:, ::-1])))
     (at_lake / "far.geojson").write_text(geojson(shapely.transform(lake, lambda xy: xy + NORTH)))
     (at_lake / "pacific.geojson").write_text(geojson(shapely.box(-179.9, 10.0, 179.9, 10.1)))
+    coordinates = {"y": MIDDLE[1] + np.arange(5.0), "x": MIDDLE[0] + np.arange(5.0)}
+    part = xarray.Dataset({"depth": (("y", "x"), np.full((5, 5), 4.0))}, coordinates)
+    part.to_netcdf(at_lake / "part.nc", engine="scipy")
     result = new_world(*PLACE, *options)
     message = error_of(result)
     for part in parts:

@@ -217,10 +217,18 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
             "expect an error of about 0.1 m over the map: less close to readings, and up to 0.42 m in the "
             "widest gaps",
         ),
-        (scored(0.025), "both errors agree; expect an error of about 0.1 m over the map"),
         (
-            scored(1.2, expected=144.4),
-            "expect an error of about 140 m over the map: less close to readings, and up to 1.2 m (no better "
+            scored(0.025, expected=0.02),
+            "both errors agree; expect an error of about 0.02 m over the map",
+        ),
+        (
+            scored(0.42, expected=0.9),
+            "expect an error of about 0.9 m over the map: parts of it lie farther from all readings than these "
+            "from each other",
+        ),
+        (
+            scored(144.4, expected=1.2),
+            "expect an error of about 1.2 m over the map: less close to readings, and up to 140 m (no better "
             "than the readings' mean) in the widest gaps",
         ),
         (
@@ -229,7 +237,7 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
             "the map may be off by 0.4 m",
         ),
     ],
-    ids=["honest model", "alike", "worthless in gaps", "optimistic model"],
+    ids=["honest model", "alike", "far from all readings", "worthless in gaps", "optimistic model"],
 )
 def test_the_advice_names_the_error_to_expect(validation, advice):
     assert validation.advice(" m") == advice

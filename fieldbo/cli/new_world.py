@@ -192,6 +192,31 @@ def world(
             rich_help_panel=_PLACE,
         ),
     ] = None,
+    bathymetry: Annotated[
+        Path | None,
+        typer.Option(
+            help="Depth of the bottom, as NetCDF or GeoTIFF in any CRS; it limits the sites.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    least_depth: Annotated[
+        str | None,
+        typer.Option(
+            help="No sites where the water is shallower; needs *--bathymetry*.", rich_help_panel=_PLACE
+        ),
+    ] = None,
+    depths: Annotated[
+        str | None,
+        typer.Option(
+            help="Depths of the sites, in metres.  [default: at the surface]",
+            metavar="M,M,...",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    depth: Annotated[
+        str | None,
+        typer.Option(help="Column that holds the depth; needs *--depths*.", rich_help_panel=_PLACE),
+    ] = None,
     crs: Annotated[
         str | None,
         typer.Option(
@@ -258,6 +283,7 @@ def world(
     of_place: dict[str, Any] = {"lat": lat, "lon": lon, "outline": outline, "avoid": avoid, "start": start}
     of_place |= {"speed": speed, "stop": stop, "spacing": spacing, "pattern": pattern}
     of_place |= {"clearance": clearance, "crs": crs, "battery": battery, "time": time, "missing": missing}
+    of_place |= {"bathymetry": bathymetry, "least-depth": least_depth, "depths": depths, "depth": depth}
     of_cell: dict[str, Any] = {"axis": axis, "module": module, "control-set": control_set}
     of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
     table: dict[str, Any] = {"csv": csv, "value": value, "noise_sd": noise}
@@ -397,6 +423,9 @@ def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[s
         "speed": measure("speed", "m/s", "the unit of speeds"),
         "stop_s": measure("stop", "s", "the unit of times"),
         "crs": given["crs"],
+        "bathymetry": given["bathymetry"],
+        "least_depth": measure("least-depth", "m", "the unit of lengths"),
+        "depths": None if given["depths"] is None else numbers(given["depths"], "--depths"),
     }
     extent = Extent(**{option: value for option, value in options.items() if value is not None})
     side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
@@ -406,6 +435,7 @@ def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[s
         columns=columns,
         extent=extent,
         in_degrees=in_degrees,
+        depth=given["depth"],
         time=given["time"],
         missing=tuple(given["missing"] or ()),
         mission=asked,
@@ -418,19 +448,19 @@ def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[s
     return [
         *lines,
         f"  crs       {place.georeference.name}",
-        f"  place     {sites.size:,} sites {sites.spacing.min():g} m apart; "
+        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; "
         f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
         following,
     ]
 
 
-def numbers(text: str, option: str, count: int) -> tuple[float, ...]:
+def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ...]:
     """Return the numbers of an option such as ``47.31,8.51``.
 
     Raises
     ------
     InputError
-        There are not `count` numbers.
+        There are not `count` numbers, or none.
 
     Examples
     --------
@@ -444,11 +474,12 @@ def numbers(text: str, option: str, count: int) -> tuple[float, ...]:
         given = tuple(float(part) for part in parts)
     except ValueError:
         given = ()
-    if len(given) != count:
-        example = "47.3079,8.5105" if count == 2 else ",".join(["0"] * count)
+    if not given or (count is not None and len(given) != count):
+        example = "47.3079,8.5105" if count == 2 else ",".join("148"[: count or 3])
         raise InputError(
             f"{option} {text}",
-            expected=f"{count} numbers with decimal points, separated by a comma, such as {option} {example}",
+            expected=f"{count or 'some'} numbers with decimal points, separated by commas, such as "
+            f"{option} {example}",
             where=option,
         )
     return given

@@ -157,7 +157,7 @@ def _from_log(path: Path, content: PriorFile, world: World) -> Taken:
         lon=columns[1],
         value=value_column(path, world.domain, world.quantity.name),
         time=kinds["time"][0] if len(kinds["time"]) == 1 else None,
-        spacing_m=float(world.domain.spacing.min()),
+        spacing_m=float(world.domain.spacing[georeference.axes[0]]),
     )
     if points.doubts:
         raise InputError("; ".join(points.doubts), expected="a log without doubtful values", where=str(path))

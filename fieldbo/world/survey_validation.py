@@ -128,6 +128,8 @@ class Validation:
                 f"{gaps} the map may be off by {worst}"
             )
         expected = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
+        if self.expected > self.grouped.rmse:
+            return f"{expected}: parts of it lie farther from all readings than these from each other"
         if self.grouped.rmse < _ALIKE * self.single.rmse:
             return f"both errors agree; {expected}"
         return f"{expected}: less close to readings, and up to {worst} in the widest gaps"

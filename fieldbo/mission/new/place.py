@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,21 @@ from fieldbo.domain.georeference import (
 from fieldbo.domain.lattice import Pattern, lattice
 from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError, counted
+from fieldbo.mission.bathymetry import read_bottom
 from fieldbo.mission.new.layers import Layer, read_layer
 from fieldbo.mission.new.survey import outline_of
 from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
-
-NAMES = ("east", "north")
 
 _SITES = 1500  # of the default spacing
 _MOST_CORNERS = 400  # of an outline and its holes, beyond which it is simplified
 _FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
 _FEWEST_SITES = 10
+_OPTIONS = {
+    "domain.spacing": "--spacing",
+    "domain.bathymetry": "--bathymetry",
+    "domain.least_depth": "--least-depth",
+    "domain.depths": "--depths",
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,12 @@ class Extent:
         Seconds that a sample takes.
     crs : str, optional
         CRS of files that don't state theirs; if it is in metres, also that of the world.
+    bathymetry : Path, optional
+        NetCDF or GeoTIFF file of the depth of the bottom.
+    least_depth : float, optional
+        Depth of water below which there are no sites, in metres.
+    depths : tuple of float
+        Depths of the sites, in metres; none for sites at the surface only.
     """
 
     outline: str | None = None
@@ -69,6 +81,9 @@ class Extent:
     speed: float = 1.0
     stop_s: float = 60.0
     crs: str | None = None
+    bathymetry: Path | None = None
+    least_depth: float | None = None
+    depths: tuple[float, ...] = ()
 
     def read_outline(self) -> Layer | None:
         """Return the outline's layer; None if there is none."""
@@ -85,7 +100,7 @@ class Place:
     outline : list of Shape
     avoid : list of Shape
     domain : Domain
-    start : (2,) array
+    start : (d,) array
     notes : tuple of str
         What was decided.
     """
@@ -106,26 +121,36 @@ class Place:
 
     def domain_toml(self, extent: Extent) -> dict[str, Any]:
         """Return the world's table ``[domain]``."""
+        deep: dict[str, Any] = {}
+        if extent.bathymetry is not None:
+            deep["bathymetry"] = extent.bathymetry.name
+        if extent.least_depth is not None:
+            deep["least_depth"] = extent.least_depth
+        if extent.depths:
+            deep["depths"] = list(extent.depths)
         return {
             "kind": "lattice",
             "crs": self.crs,
             "outline": "outline.geojson",
             **({"avoid": "avoid.geojson"} if self.avoid else {}),
-            "spacing": float(self.domain.spacing.min()),
+            "spacing": float(self.domain.spacing[0]),
             "pattern": extent.pattern,
             "clearance": extent.clearance,
+            **deep,
         }
 
     def degrees_toml(self, point: Array) -> dict[str, float]:
-        """Return a point (2,) as a world file holds it, to about a centimetre."""
+        """Return a point (d,) at the surface as a world file holds it, to about a centimetre."""
         latitude, longitude = self.georeference.degrees(point)[0].tolist()
         return {"latitude": round(latitude, 7), "longitude": round(longitude, 7)}
 
-    def write(self, folder: Path) -> None:
-        """Write outline and zones to a world's folder."""
+    def write(self, folder: Path, extent: Extent) -> None:
+        """Write outline, zones and bathymetry to a world's folder."""
         write_shapes(folder / "outline.geojson", self.outline, self.crs)
         if self.avoid:
             write_shapes(folder / "avoid.geojson", self.avoid, self.crs)
+        if extent.bathymetry is not None:
+            shutil.copyfile(extent.bathymetry, folder / extent.bathymetry.name)
 
 
 def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
@@ -159,12 +184,22 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     shapes, simpler = _simplified(shapes, spacing, inwards=True)
     avoid, simpler_zones = _simplified(avoid, spacing, inwards=False)
     notes += [*simpler, *simpler_zones]
+    bottom = None if extent.bathymetry is None else read_bottom(extent.bathymetry, crs)
+    notes += [] if bottom is None else [f"bathymetry {bottom.source}"]
     try:
         domain = lattice(
-            as_outline(shapes), spacing, extent.pattern, as_obstacles(avoid), extent.clearance, crs=crs
+            as_outline(shapes),
+            spacing,
+            extent.pattern,
+            as_obstacles(avoid),
+            extent.clearance,
+            crs=crs,
+            depths=extent.depths,
+            bottom=bottom,
+            least_depth=extent.least_depth or 0.0,
         )
     except InputError as error:
-        raise error.at("--spacing" if error.where == "domain.spacing" else "--outline") from None
+        raise error.at(_OPTIONS.get(error.where or "", "--outline")) from None
     if domain.size < _FEWEST_SITES:
         raise InputError(
             f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}",
@@ -269,20 +304,21 @@ def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list
     georeference = domain.georeference
     assert georeference is not None
     if extent.start is None:
-        if domain.contains(readings[0])[0]:
-            return readings[0], []
-        start = domain.sites[domain.nearest(readings[0])]
+        start = _at_surface(domain, readings[0])
+        if domain.contains(start)[0]:
+            return start, []
+        start = _at_surface(domain, domain.sites[domain.nearest(start)])
         latitude, longitude = georeference.degrees(start)[0]
         return start, [
             f"no --start: it is at {latitude:.6f}, {longitude:.6f}, the site nearest to the first reading"
         ]
     check_degrees(np.array([extent.start[0]]), np.array([extent.start[1]]), "--start")
-    start = georeference.metres(extent.start)[0]
+    start = _at_surface(domain, georeference.metres(extent.start)[0])
     if domain.contains(start[None])[0]:
         return start, []
     free = domain.region
     assert free is not None
-    away = float(shapely.distance(shapely.Point(start), free))
+    away = float(shapely.distance(shapely.Point(start[:2]), free))
     swapped = georeference.metres(extent.start[::-1])[0] if abs(extent.start[1]) <= 90 else start
     if shapely.distance(shapely.Point(swapped), free) < min(away, 1000.0):
         fix = f"latitude comes first: --start {extent.start[1]:g},{extent.start[0]:g}"
@@ -298,6 +334,11 @@ def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list
         where="--start",
         fix=fix,
     )
+
+
+def _at_surface(domain: Domain, place: Array) -> Array:
+    """Return a place (2,) or (d,) at the surface, as a point (d,) of a domain."""
+    return np.append(place[:2], np.zeros(domain.dimension - 2))
 
 
 def _round(number: float) -> float:

@@ -20,7 +20,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.new.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
-from fieldbo.mission.new.place import NAMES, Extent, Place, place_of
+from fieldbo.mission.new.place import Extent, Place, place_of
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.fields.table import fit_table
 from fieldbo.world.logs.log import read_log
@@ -47,6 +47,8 @@ class PlaceSurvey(Source):
     extent : Extent
     in_degrees : bool
         Whether the columns are latitude and longitude.
+    depth : str, optional
+        Column of the depth, for a world with sites at depths.
     time : str, optional
         Column of the time, which sorts the log.
     missing : tuple of float
@@ -66,6 +68,7 @@ class PlaceSurvey(Source):
     value: str
     extent: Extent
     in_degrees: bool = True
+    depth: str | None = None
     time: str | None = None
     missing: tuple[float, ...] = ()
     noise_sd: str | None = None
@@ -95,6 +98,7 @@ class PlaceSurvey(Source):
             lon=longitude,
             value=self.value,
             time=self.time,
+            depth=self.depth,
             noise_sd=self.noise_sd,
             channels=self.channels,
             missing=self.missing,
@@ -112,7 +116,8 @@ class PlaceSurvey(Source):
         degrees = np.column_stack([points.lat, points.lon])
         check_degrees(points.lat, points.lon, f"{self.csv}, columns {' and '.join(self.columns)}")
         noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
-        readings = Readings(degrees, points.values, noise, points.channels, self.value, points.lines)
+        sites = degrees if points.depths is None else np.column_stack([degrees, points.depths])
+        readings = Readings(sites, points.values, noise, points.channels, self.value, points.lines)
         return _Taken(readings, degrees, points.notes)
 
     def _from_metres(self) -> _Taken:
@@ -152,10 +157,20 @@ def make_place_world(name: str, survey: PlaceSurvey, folder: Path | None = None)
     outline = survey.extent.read_outline()
     taken = survey.read(outline)
     place = place_of(survey.extent, outline, taken.degrees)
-    readings = replace(taken.readings, sites=place.georeference.metres(taken.degrees))
+    depths = taken.readings.sites[:, 2:]
+    if depths.shape[1] != len(survey.extent.depths[:1]):
+        raise InputError(
+            "a column of depths and the depths of the sites belong together",
+            expected="--depth COLUMN and --depths NUMBERS, or neither",
+            where="--depths" if survey.depth is None else "--depth",
+        )
+    readings = replace(
+        taken.readings, sites=np.column_stack([place.georeference.metres(taken.degrees), depths])
+    )
     with one_blas_thread():
         fitted = fit_table(readings, place.domain.extent, "matern52", survey.transform, str(survey.csv))
-    draft = PlaceDraft(survey, NAMES, readings, fitted, place, taken)
+    names = [axis.name for axis in place.domain.axes]
+    draft = PlaceDraft(survey, names, readings, fitted, place, taken)
     return draft.write(*places), place
 
 
@@ -199,7 +214,7 @@ class PlaceDraft(Draft):
 
     def cost(self) -> dict[str, Any]:
         extent = self.source.extent
-        return {"kind": "euclidean", "rate": four_digits(1.0 / extent.speed), "sampling": extent.stop_s}
+        return {"kind": "boat", "speed": extent.speed, "stop_s": extent.stop_s}
 
     def first_mission(self) -> dict[str, Any]:
         asked, extent = self.source.mission, self.source.extent
@@ -212,7 +227,7 @@ class PlaceDraft(Draft):
         return self.field.validation(world.domain.sites)
 
     def write_data(self, folder: Path) -> None:
-        self.place.write(folder)
+        self.place.write(folder, self.source.extent)
         write_whole(folder / "readings.csv", self._readings_csv())
 
     def _readings_csv(self) -> bytes:
@@ -221,7 +236,7 @@ class PlaceDraft(Draft):
         noise: Sequence[Array] = ()
         if source.noise_sd is not None and readings.noise_variances is not None:
             noise = (np.sqrt(readings.noise_variances),)
-        header = [*NAMES, "latitude", "longitude", source.value]
+        header = [*self.columns, "latitude", "longitude", source.value]
         header += [source.noise_sd] if source.noise_sd is not None else []
         columns = [
             *np.round(readings.sites, 3).T,

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from fieldbo.results.plot.figures import SKY, VALUE, legend_below, new_figure
 from fieldbo.results.plot.marks import mark
 from fieldbo.results.plot.surfaces import field, frame, ratio
+from fieldbo.results.plot.worlds import world_picture
 from fieldbo.world.readings import Readings
 from fieldbo.world.world import World
 
@@ -18,7 +19,7 @@ def place_picture(world: World, readings: Readings) -> Figure:
     Parameters
     ----------
     world : World
-        Over two axes.
+        With depths, it is drawn like any world.
     readings : Readings
         In the world's coordinates.
 
@@ -28,6 +29,8 @@ def place_picture(world: World, readings: Readings) -> Figure:
         The fitted truth, the track in the order of the log, the sites, the zones to avoid and the start.
     """
     domain = world.domain
+    if domain.dimension > 2:
+        return world_picture(world)
     figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
     ax = figure.subplots()
     frame(ax, domain, named=True)
