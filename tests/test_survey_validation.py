@@ -223,8 +223,8 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
         ),
         (
             scored(0.42, expected=0.9),
-            "expect an error of about 0.9 m over the map: parts of it lie farther from all readings than these "
-            "from each other",
+            "expect an error of about 0.9 m over the map: parts of it lie farther from all readings than "
+            "these from each other",
         ),
         (
             scored(144.4, expected=1.2),
