@@ -104,7 +104,7 @@ def mission_in(
     if crs is not None:
         outline(folder / "lake" / "outline.geojson", LAKE, crs)
         outline(folder / "lake" / "avoid.geojson", REEDS, crs)
-    policy = "straddle" if question == LEVEL_SET else "ei"
+    policy = "ei" if "optimum" in question else "straddle"
     write(
         folder / "survey.toml",
         f"""format = 1
@@ -440,6 +440,7 @@ def test_contour_lines_lie_where_the_posterior_mean_has_their_level(any_run, tmp
         mean = result.hyperparameters.scale.to_user(result.surface.belief.mean(points))
         np.testing.assert_allclose(mean, said["level"], atol=0.02)
         assert f"{said['level']:.4g}" in said["meaning"]
+    assert all(len(str(level)) < 6 for level in levels), "levels are not round"
     thresholds = [said["level"] for _, said in lines if said["is_threshold"]]
     assert thresholds == ([] if recorded.mission.question.level(0) != 0.3 else [0.3])
 
@@ -460,6 +461,22 @@ def test_an_optimum_has_contours_and_a_point_but_no_classes(optimum, tmp_path):
     assert said["value"] == recorded.result.answer.reported_value
     assert said["low90"] <= said["value"] <= said["high90"]
     assert "largest" in said["meaning"]
+
+
+def test_classes_and_contours_of_a_share_of_the_maximum_have_its_threshold(tmp_path):
+    question = 'kind = "level-set"\nthreshold = { of_maximum = 0.5 }'
+    domain = BAY.replace('kind = "grid"', 'kind = "grid"\ncrs = "EPSG:32632"').replace('"x"', '"east"')
+    folder = finished(tmp_path, domain.replace('"y"', '"north"'), question, agent="battery = 600")
+
+    export(folder, ["contours", "geotiff"], tmp_path / "out")
+
+    threshold = read_run(folder).result.answer.user_threshold
+    assert threshold > 0
+    assert {said["threshold"] for _, said in features_of(tmp_path / "out" / "classes.geojson")} == {threshold}
+    lines = features_of(tmp_path / "out" / "contours.geojson")
+    assert [said["level"] for _, said in lines if said["is_threshold"]] == [threshold]
+    with rasterio.open(tmp_path / "out" / "map.tif") as file:
+        assert float(file.tags()["threshold"]) == threshold
 
 
 def test_straight_edges_stay_straight_in_degrees(tmp_path):

@@ -151,7 +151,7 @@ def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
     inside = scale.to_user(result.surface.mean)
     middle = "median" if scale.transform == "log" else "mean"
     ticks = MaxNLocator(_LEVELS, steps=[1, 2, 2.5, 5, 10]).tick_values(inside.min(), inside.max())
-    levels = [float(tick) for tick in ticks]
+    levels = [float(f"{tick:.12g}") for tick in ticks]  # 0.4, not 0.4000000000000001
     flat = inside.max() - inside.min() <= 1e-9 * max(1.0, float(np.abs(inside).max()))
     features = []
     if isinstance(answer, LevelSetAnswer):
