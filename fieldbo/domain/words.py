@@ -52,7 +52,7 @@ def extent_text(domain: Domain) -> str:
     >>> extent_text(Domain.grid(bay, (3, 3), crs="EPSG:32632"))
     'latitude 47.3079 to 47.3088, longitude 8.5105 to 8.5118'
     """
-    flat = () if domain.georeference is None else domain.georeference.axes
+    flat = [] if domain.georeference is None else list(domain.georeference.axes)
     others = [axis for j, axis in enumerate(domain.axes) if j not in flat]
     ends = [f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in others]
     if domain.georeference is None:

@@ -20,7 +20,7 @@ def describe_vehicle(file: LoadedVehicleFile, name: str, domain: Domain | None =
     file : LoadedVehicleFile
     name : str
     domain : Domain, optional
-        That of the mission, if there is one.
+        That of a mission which the file fits.
     """
     georeference = None if domain is None else domain.georeference
     watch, reports = file.settings.watch, file.settings.reports
@@ -40,7 +40,7 @@ def describe_vehicle(file: LoadedVehicleFile, name: str, domain: Domain | None =
         *_arrival(file),
         f"  reports   {_positions(reports.accuracy)}; {valid}",
     ]
-    if file.link.battery_in == "percent" and file.settings.battery.full is None:
+    if file.link.battery_in == "percent" and file.settings.battery.full is None and domain is None:
         lines.append(
             "warning: the robot reports its battery in percent, but its capacity is not given: set full in "
             "[battery] before you use this vehicle"

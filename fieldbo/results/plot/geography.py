@@ -8,7 +8,9 @@ from typing import Literal
 
 import numpy as np
 import shapely
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import (
     AnchoredOffsetbox,
@@ -161,7 +163,8 @@ class _DegreeLocator(Locator):
         self._edge = edge
 
     def __call__(self) -> Sequence[float]:
-        return self._edge.ticks()[0].tolist()
+        at: list[float] = self._edge.ticks()[0].tolist()
+        return at
 
     def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
         return self()
@@ -195,7 +198,7 @@ def _legend(ax: Axes, domain: Domain, earth: Georeference, to_scale: bool) -> No
     bar.add_artist(Line2D([0.0, across], [0.0, 0.0], color=_INK, linewidth=2.0, path_effects=_HALO))
     style: Look = {"fontsize": _LETTER, "color": _INK, "path_effects": _HALO}
     scale = VPacker(children=[TextArea(text, textprops=style), bar], align="center", pad=0, sep=2)
-    parts = [scale]
+    parts: list[Artist] = [scale]
     if to_scale:
         parts.insert(0, _arrow(earth, middle))
     box = AnchoredOffsetbox(
@@ -204,7 +207,7 @@ def _legend(ax: Axes, domain: Domain, earth: Georeference, to_scale: bool) -> No
         pad=0.2,
         borderpad=0.2,
         frameon=False,
-        prop={"size": _LETTER},
+        prop=FontProperties(size=_LETTER),
     )
     box.set_zorder(6)
     ax.add_artist(box)

@@ -67,7 +67,7 @@ class Zone:
     def shape(self, ground: Ground) -> BaseGeometry:
         """Return the zone in local metres: east, north."""
         if self.corners:
-            polygon = shapely.Polygon(self.corners)
+            polygon = shapely.Polygon(_unbroken(self.corners))
             longest = max(_STRAIGHT_DEGREES, polygon.length / _MOST_PIECES)
             ring = shapely.get_coordinates(shapely.segmentize(polygon, longest))
             return shapely.make_valid(shapely.Polygon(_east_north(ring, ground)))
@@ -347,9 +347,15 @@ def _corners(polygon: shapely.Polygon, ground: Ground) -> tuple[tuple[float, flo
     return tuple((latitude, longitude) for latitude, longitude in places[:, :2].tolist())
 
 
+def _unbroken(corners: Sequence[tuple[float, float]]) -> Array:
+    """Return corners (n, 2) of latitude and longitude without a jump of 360° at the antimeridian."""
+    latitude, longitude = np.array(corners).T
+    return np.column_stack([latitude, np.unwrap(longitude, period=360.0)])
+
+
 def _clockwise(corners: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     """Return corners (latitude, longitude) in clockwise order on the map."""
-    by_longitude = shapely.LinearRing([(longitude, latitude) for latitude, longitude in corners])
+    by_longitude = shapely.LinearRing(_unbroken(corners)[:, ::-1])
     return corners[::-1] if by_longitude.is_ccw else corners
 
 
