@@ -49,10 +49,9 @@ def files(run: Recorded) -> dict[str, bytes]:
     if "class" in raster.layers:
         values, attributes = raster.layers["class"]
         image = layout.north_up(values.astype(np.uint8), _NO_CLASS)[None]
-        colours = CLASS["cmap"].colors
-        out["class.tif"] = layout.encoded(
-            image, _NO_CLASS, {"class": attributes}, tags, {0: colours[0], 1: colours[-1]}
-        )
+        cold, *_, warm = CLASS["cmap"].colors
+        colours = {0: warm, 1: cold} if tags["side"] == "below" else {0: cold, 1: warm}
+        out["class.tif"] = layout.encoded(image, _NO_CLASS, {"class": attributes}, tags, colours)
     return out
 
 
