@@ -1,4 +1,4 @@
-"""Polygons from any vector file that GDAL reads: GeoJSON, KML, GPX, shapefile, GeoPackage, gzipped or not."""
+"""Polygons from any vector file that GDAL reads: GeoJSON, KML, GPX, shapefile, GeoPackage, zipped or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from fieldbo.mission.shapes import Shape
 
 _GAP = 0.05  # of a line's length: the ends of a track around a lake are that close
 _FURTHEST_DEGREES = 180.0 + 1e-6
-_FORMATS = "a GeoJSON, KML, GPX, shapefile or GeoPackage, or a gzipped one"
+_ARCHIVES = {".gz": "/vsigzip/", ".zip": "/vsizip/"}
+_FORMATS = "a GeoJSON, KML, GPX, shapefile or GeoPackage, or a zipped one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
         The file can't be read, has no CRS or a wrong one, or holds something other than polygons.
     """
     path, layer = _path_and_layer(file, option)
-    source = f"/vsigzip/{path}" if path.suffix == ".gz" else str(path)
+    source = f"{_ARCHIVES.get(path.suffix.lower(), '')}{path}"
     read = _reader(option)
     names = [name for name, _ in read("layers", source)]
     if layer is not None and layer not in names:
