@@ -271,7 +271,7 @@ def convergence(earth: Georeference, point: Array) -> float:
     Examples
     --------
     >>> float(round(convergence(Georeference("EPSG:32632"), np.array([430_000.0, 8_870_000.0])), 2))
-    -3.61
+    -3.51
     """
     ahead = np.array(point, dtype=float)
     ahead[earth.axes[1]] += 1.0
