@@ -130,18 +130,39 @@ class _Edge:
         return (at, longitude, 1) if east >= np.ptp(latitude) else (at, latitude, 0)
 
     def ticks(self) -> tuple[Array, list[str]]:
-        """Return the positions (k,) of round degrees, and their labels."""
+        """Return the positions (k,) of round degrees, and their labels: as many as have room."""
         at, degrees, which = self.points()
-        round_ones = MaxNLocator(_TICKS, steps=[1, 2, 5, 10]).tick_values(degrees.min(), degrees.max())
-        step = float(np.diff(round_ones).min())
-        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        per_unit = self._length() / abs(float(at[-1] - at[0]))  # points on paper
         found: list[tuple[float, str]] = []
-        for value in round_ones:
-            gaps = degrees - value
-            for k in np.flatnonzero((gaps[:-1] <= 0) != (gaps[1:] <= 0)):
-                share = gaps[k] / (gaps[k] - gaps[k + 1])
-                found.append((at[k] + share * (at[k + 1] - at[k]), _label(float(value), which, decimals)))
+        low, high = sorted((float(at[0]), float(at[-1])))
+        for bins in range(_TICKS, 0, -1):
+            fewer = _crossings(at, degrees, which, bins)
+            width = 0.65 * _LETTER * max((len(text) for _, text in fewer), default=0) / per_unit
+            inside = [(x, text) for x, text in fewer if low + width / 2 <= x <= high - width / 2]
+            found = inside or found[:1] or fewer[:1]
+            gaps = np.diff(np.sort([x for x, _ in found]))
+            if len(found) < 2 or gaps.min() > width + _LETTER / per_unit:
+                break
         return np.array([x for x, _ in found]), [text for _, text in found]
+
+    def _length(self) -> float:
+        """Return the length of the edge on paper, in points."""
+        figure, box = self._ax.get_figure(root=True), self._ax.get_window_extent()
+        assert figure is not None
+        return 72.0 / figure.dpi * float(box.width if self._side == "top" else box.height)
+
+
+def _crossings(at: Array, degrees: Array, which: int, bins: int) -> list[tuple[float, str]]:
+    """Return where an edge crosses round degrees, at most about `bins` of them, with their labels."""
+    round_ones = MaxNLocator(bins, steps=[1, 2, 5, 10]).tick_values(degrees.min(), degrees.max())
+    decimals = max(0, -math.floor(math.log10(float(np.diff(round_ones).min())) + 1e-9))
+    found: list[tuple[float, str]] = []
+    for value in round_ones:
+        gaps = degrees - value
+        for k in np.flatnonzero((gaps[:-1] <= 0) != (gaps[1:] <= 0)):
+            share = gaps[k] / (gaps[k] - gaps[k + 1])
+            found.append((at[k] + share * (at[k + 1] - at[k]), _label(float(value), which, decimals)))
+    return found
 
 
 def _label(degrees: float, which: int, decimals: int) -> str:
@@ -250,7 +271,7 @@ def convergence(earth: Georeference, point: Array) -> float:
     Examples
     --------
     >>> float(round(convergence(Georeference("EPSG:32632"), np.array([430_000.0, 8_870_000.0])), 2))
-    -3.61
+    -3.51
     """
     ahead = np.array(point, dtype=float)
     ahead[earth.axes[1]] += 1.0
