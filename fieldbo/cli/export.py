@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from fieldbo.cli.pictures import Format
+
 EXAMPLES = """
 **Examples**
 
 `fieldbo export lake-level-set-1 csv netcdf` - to *runs/lake-level-set-1/export*
 
 `fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a GIS
+
+`fieldbo export lake-level-set-1 pictures --format pdf --width column` - for a paper
 
 `fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove; can be run again as the run
 progresses
@@ -25,6 +29,9 @@ progresses
 
 `geojson` - path.geojson, routes.geojson, readings.geojson, map.geojson: longitude, latitude, altitude;
 needs a frame
+
+`pictures` - path.png, map.png, curve.png, or in the --format *svg* or *pdf*; with --width *column* or
+*page* for a paper
 
 `mcap` - run.mcap: poses, orders, readings, battery and belief over time; needs *fieldbo\\[mcap]*
 
@@ -48,7 +55,8 @@ def export(
         ),
     ],
     formats: Annotated[
-        list[str], typer.Argument(help="One or more of csv, netcdf, geojson and mcap.", metavar="FORMAT")
+        list[str],
+        typer.Argument(help="One or more of csv, netcdf, geojson, pictures and mcap.", metavar="FORMAT"),
     ],
     out: Annotated[
         Path | None,
@@ -63,6 +71,11 @@ def export(
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite the files of an earlier export.")
     ] = False,
+    format: Format = None,
+    width: Annotated[
+        str | None,
+        typer.Option(help="Width of the pictures: *screen*, *column* or *page*.", metavar="WIDTH"),
+    ] = None,
 ) -> None:
     """Export a run to formats that other programs read."""
     from fieldbo._numerics.compiled import when_compiling
@@ -70,5 +83,5 @@ def export(
     from fieldbo.runs.export import export as export_run
 
     with when_compiling(says_compiling(console())):
-        for file in export_run(run, formats, out, frame, replace=replace):
+        for file in export_run(run, formats, out, frame, replace=replace, picture_format=format, width=width):
             typer.echo(file)
