@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fieldbo.cli.pictures import Format, Width
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.table import Table
 
+    from fieldbo._numerics.arrays import Array
     from fieldbo.results.metrics import Score
     from fieldbo.runs.comparison_scores import Scores, Target
 
@@ -64,20 +67,32 @@ def compare(
         typer.Option("--set", help="Override a key of every mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = os.cpu_count() or 1,
+    band: Annotated[
+        str,
+        typer.Option(
+            help="Band around each mean: *standard-error*, or *interval* for the central 90% of the runs.",
+            metavar="BAND",
+        ),
+    ] = "standard-error",
+    format: Format = None,
+    width: Width = "screen",
 ) -> None:
     """Run missions from the same starts in the same fields, and compare them at equal cost."""
     import numpy as np
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console
     from fieldbo.results import plot
     from fieldbo.runs.comparison import compare as compare_missions
     from fieldbo.runs.comparison_scores import calibration, score_of, scores_at, targets
 
-    picture, replaced = out.with_suffix(".png"), overrides(set_ or [])
+    checked(format, width)
+    picture, replaced = out.with_suffix(f".{format or 'png'}"), overrides(set_ or [])
     score = score_of(missions[0], replaced)
     _check(out, at or [], target or [], score)
+    _check_band(band)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out_to) as progress:
@@ -100,8 +115,8 @@ def compare(
     scores = scores_at(rows, costs, score)
     out_to.print(_table(scores, costs, unit, by_target, calibration(rows)))
     grid = np.linspace(smallest / 60, smallest, 60)
-    curves = {m: (grid, s.mean, s.error) for m, s in scores_at(rows, grid.tolist(), score).items()}
-    plot.save(plot.comparison_picture(curves, unit, score), picture)
+    curves = {m: (grid, s.mean, _ends(s, band)) for m, s in scores_at(rows, grid.tolist(), score).items()}
+    plot.save(plot.comparison_picture(curves, unit, score, width, plot.BANDS[band]), picture)
     out_to.print(f"table: {out}, picture: {picture}", soft_wrap=True, markup=False)
 
 
@@ -109,8 +124,9 @@ def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: S
     """Raise an `InputError` if an option is out of range."""
     from fieldbo.errors import InputError
     from fieldbo.results.metrics import F1
+    from fieldbo.results.plot import FORMATS
 
-    if out.with_suffix(".png") == out:
+    if out.suffix.lower().removeprefix(".") in FORMATS:
         raise InputError(f"{out} is a picture", expected="a .csv file", where="--out")
     for cost in costs:
         if not 0 < cost < float("inf"):
@@ -119,6 +135,22 @@ def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: S
     for target in targets:
         if not 0 < target <= most:
             raise InputError(f"the target is {target}", expected=valid, where="--target")
+
+
+def _check_band(band: str) -> None:
+    """Raise an `InputError` if there is no such band."""
+    from fieldbo.errors import UnknownNameError
+    from fieldbo.results.plot import BANDS
+
+    if band not in BANDS:
+        raise UnknownNameError.of("band", band, BANDS, where="--band")
+
+
+def _ends(scores: Scores, band: str) -> Array:
+    """Return the standard error (k,), or distances (2, k) from the mean to the ends of the central 90%."""
+    import numpy as np
+
+    return np.abs(scores.interval90 - scores.mean) if band == "interval" else scores.error
 
 
 def _table(

@@ -51,6 +51,7 @@ def correct(
     from fieldbo.cli.session import saving, show_result
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.runs.correction import correct_run
+    from fieldbo.runs.folder import save
     from fieldbo.runs.load import record_file
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
@@ -61,6 +62,6 @@ def correct(
     with when_compiling(says_compiling(out_to)), unbroken():
         result = correct_run(run, int(order) if is_number else order, number, reading)
         with saving(folder):
-            result.save(folder)
+            formats = save(result, folder)
     out_to.print(f"{result.run}: order {order} corrected to {value}", markup=False)
-    show_result(result, folder, out_to, "Not finished.")
+    show_result(result, folder, out_to, "Not finished.", formats)

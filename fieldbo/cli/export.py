@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fieldbo.cli.pictures import Format
+
 EXAMPLES = """
 **Examples**
 
@@ -15,6 +17,8 @@ EXAMPLES = """
 `fieldbo export lake-level-set-1 csv netcdf` - tables and maps
 
 `fieldbo export runs/lake-level-set-1 geojson --frame boat.toml` - in degrees, for a world without a CRS
+
+`fieldbo export lake-level-set-1 pictures --format pdf --width column` - for a paper
 
 `fieldbo export lake-level-set-1 mcap --out logs --replace` - for Foxglove; can be run again as the run
 progresses
@@ -37,6 +41,9 @@ progresses
 `gpx` - path.gpx: the track with times, the planned routes, and the readings as waypoints
 
 `kml` - run.kml, for Google Earth: path, readings, contours and classes
+
+`pictures` - path.png, map.png, curve.png, or in the --format *svg* or *pdf*; with --width *column* or
+*page* for a paper
 
 `mcap` - run.mcap: poses, orders, readings, battery and belief over time; needs *fieldbo\\[mcap]*
 
@@ -64,7 +71,7 @@ def export(
     formats: Annotated[
         list[str],
         typer.Argument(
-            help="One or more of geotiff, contours, gpkg, geojson, gpx, kml, netcdf, csv and mcap.",
+            help="One or more of geotiff, contours, gpkg, geojson, gpx, kml, netcdf, csv, pictures and mcap.",
             metavar="FORMAT",
         ),
     ],
@@ -81,6 +88,11 @@ def export(
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite the files of an earlier export.")
     ] = False,
+    format: Format = None,
+    width: Annotated[
+        str | None,
+        typer.Option(help="Width of the pictures: *screen*, *column* or *page*.", metavar="WIDTH"),
+    ] = None,
 ) -> None:
     """Export a run to formats that other programs read."""
     from fieldbo._numerics.compiled import when_compiling
@@ -88,5 +100,5 @@ def export(
     from fieldbo.runs.export import export as export_run
 
     with when_compiling(says_compiling(console())):
-        for file in export_run(run, formats, out, frame, replace=replace):
+        for file in export_run(run, formats, out, frame, replace=replace, picture_format=format, width=width):
             typer.echo(file)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fieldbo.cli.pictures import Format, Width
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
+    from fieldbo.cli.session import Pictures
     from fieldbo.mission.mission import Mission
     from fieldbo.runs.record.record import Record
 
@@ -55,8 +58,11 @@ def resume(
         bool,
         typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
     ] = False,
+    format: Format = None,
+    width: Width = "screen",
 ) -> None:
     """Continue an interrupted run, or one whose vehicle was lost; otherwise, write any missing files."""
+    from fieldbo.cli.pictures import checked
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
     from fieldbo.errors import counted
@@ -67,13 +73,13 @@ def resume(
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of
 
-    out_to = console()
+    out_to, pictures = console(), checked(format, width)
     with Record(record_file(run)) as record:
         mission, folder = mission_of(record), record.file.parent
         if accept_loss:
             record.claim(accept_loss=True)  # so that a run that has ended can be corrected again, too
         if record.end_reason not in (None, EndReason.VEHICLE_LOST):
-            _complete(mission, record, out_to)
+            _complete(mission, record, out_to, pictures)
             return
         record.claim(accept_loss=accept_loss)
         orders = counted(sum(row.kind in ORDERS for row in record.rows()), "order")
@@ -86,10 +92,10 @@ def resume(
             connect(vehicles, links, out_to)
             if vehicle:  # from now on: the next resume must not return to the old fence
                 record.continue_with(recorded)
-            carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to)
+            carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to, pictures)
 
 
-def _complete(mission: Mission, record: Record, console: Console) -> None:
+def _complete(mission: Mission, record: Record, console: Console, pictures: Pictures) -> None:
     """Print how a run ended, and write its missing files."""
     from fieldbo.cli.session import saving
     from fieldbo.runs.folder import complete
@@ -99,7 +105,7 @@ def _complete(mission: Mission, record: Record, console: Console) -> None:
     console.print(f"{record.name} has ended ({record.end_reason}); nothing to resume.", markup=False)
     result = resume_mission(mission, record)
     with saving(folder):
-        written = complete(result, folder)
+        written = complete(result, folder, *pictures)
     if written:
         console.print(f"  missing files written: {', '.join(written)}", soft_wrap=True, markup=False)
 

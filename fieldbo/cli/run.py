@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fieldbo.cli.pictures import Format, Width
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,12 +25,15 @@ EXAMPLES = """
 
 `fieldbo run lake-level-set --prior yesterday.csv` - begin with earlier readings, or those of a run
 
+`fieldbo run lake-level-set --format pdf --width column` - with pictures for a paper
+
 `fieldbo run my-survey.toml --by-hand` - you take the samples and type in the readings
 
 `fieldbo run my-survey.toml --vehicle boat.toml` - a robot takes them; test it first with `fieldbo robot`
 
 **Writes** `run.sqlite` and `run.count` (the record), `mission.toml` and the world (as run), `summary.json`,
-`observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png`.
+`observations.csv`, `path.csv`, `curve.csv`, `ledger.csv`, `map.nc`, `path.png`, `map.png`, `curve.png` (or
+.svg or .pdf).
 
 **Exit codes** 0: done; 1: stopped by an error, all readings are kept; 2: invalid input, nothing was started;
 130: stopped by Ctrl-C (143: SIGTERM, 129: SIGHUP), the run folder is complete up to the last observation.
@@ -79,6 +84,8 @@ def run(
             metavar="FILE",
         ),
     ] = None,
+    format: Format = None,
+    width: Width = "screen",
 ) -> None:
     """Run a mission until its question is answered or its battery is spent.
 
@@ -86,6 +93,7 @@ def run(
     fraction still unclassified, or the estimated optimum and its regret. The run folder holds the record,
     tables, maps and pictures.
     """
+    from fieldbo.cli.pictures import checked
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console
@@ -95,7 +103,7 @@ def run(
     from fieldbo.runs.runner import run as run_mission
     from fieldbo.vehicles.load import check_new, full_battery, place_of, vehicle_of
 
-    out_to = console()
+    out_to, pictures = console(), checked(format, width)
     recorded = _recorded(vehicle or [], by_hand=by_hand)
     settings = overrides(set_ or [], seed=seed, battery=battery, prior=prior)
     loaded = load_mission(mission, settings, full_battery(recorded))
@@ -111,7 +119,7 @@ def run(
         connect(vehicles, links, out_to)
         folder, record = begin(loaded, out, recorded)
         links.enter_context(record)
-        carry_out(partial(run_mission, loaded, record=record), loaded, vehicles, folder, out_to)
+        carry_out(partial(run_mission, loaded, record=record), loaded, vehicles, folder, out_to, pictures)
 
 
 def _recorded(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:

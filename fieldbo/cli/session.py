@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fieldbo.results.result import Result
     from fieldbo.vehicles.base import Vehicle
 
+Pictures = tuple[str | None, str]
+"""Format and width of pictures; no format stands for that of the pictures already there, or else PNG."""
+
 
 def connect(vehicles: Sequence[Vehicle], links: ExitStack, console: Console) -> None:
     """Wait until all vehicles answer, before a run folder is made or a record is resumed."""
@@ -34,7 +37,12 @@ def connect(vehicles: Sequence[Vehicle], links: ExitStack, console: Console) -> 
 
 
 def carry_out(
-    go: Callable[..., Result], mission: Mission, vehicles: Sequence[Vehicle], folder: Path, console: Console
+    go: Callable[..., Result],
+    mission: Mission,
+    vehicles: Sequence[Vehicle],
+    folder: Path,
+    console: Console,
+    pictures: Pictures = (None, "screen"),
 ) -> NoReturn:
     """Run a mission, write its files, print its report, and exit.
 
@@ -48,6 +56,8 @@ def carry_out(
     folder : Path
         The run folder.
     console : Console
+    pictures : tuple of str
+        Format and width of the pictures.
 
     Raises
     ------
@@ -57,7 +67,7 @@ def carry_out(
     from fieldbo.cli.terminal import stopped_by_signals
 
     with stopped_by_signals() as signals:
-        code = _carried_out(go, mission, vehicles, folder, console, signals)
+        code = _carried_out(go, mission, vehicles, folder, console, signals, pictures)
     raise typer.Exit(code)
 
 
@@ -68,8 +78,10 @@ def _carried_out(
     folder: Path,
     console: Console,
     signals: Sequence[Signals],
+    pictures: Pictures,
 ) -> int:
     """Run a mission, write its files, print its report, and return the exit code."""
+    from fieldbo.runs.folder import save
     from fieldbo.runs.loop import BrokenOffError, Interrupted
     from fieldbo.runs.signals import unbroken
 
@@ -87,8 +99,8 @@ def _carried_out(
         typer.echo(f"fieldbo: the run stopped: {stop}\nIts record is in {folder}.", err=True)
     with unbroken():  # Ctrl-C waits until every file is written
         with saving(folder):
-            result.save(folder)
-        show_result(result, folder, console, stopped)
+            formats = save(result, folder, *pictures)
+        show_result(result, folder, console, stopped, formats)
         for vehicle in vehicles:
             if why := getattr(vehicle, "unheld", ""):
                 at = getattr(vehicle, "address", "an unknown address")
@@ -183,7 +195,9 @@ def _progress(step: Step, mission: Mission) -> str:
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"
 
 
-def show_result(result: Result, folder: Path, console: Console, stopped: str) -> None:
+def show_result(
+    result: Result, folder: Path, console: Console, stopped: str, formats: Sequence[str] = ("png",)
+) -> None:
     """Print the report of a run and the place of its files; `stopped` says why it did not end."""
     from fieldbo.errors import counted
     from fieldbo.messages import EndReason
@@ -200,8 +214,7 @@ def show_result(result: Result, folder: Path, console: Console, stopped: str) ->
         console.print(f"  {line}", markup=False)
     for note in report.notes:
         console.print(f"  note: {note}", style="yellow", markup=False)
-    console.print(
-        f"  in {folder}: path.png, map.png, curve.png, summary.json and more", soft_wrap=True, markup=False
-    )
+    pictures = ", ".join(f"{name}.{formats[0]}" for name in ("path", "map", "curve"))
+    console.print(f"  in {folder}: {pictures}, summary.json and more", soft_wrap=True, markup=False)
     if result.end_reason in (None, EndReason.VEHICLE_LOST):
         console.print(f"  to continue: fieldbo resume {folder}", soft_wrap=True, markup=False)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fieldbo.cli.pictures import Format, Width
+
 
 def show(
     world: Annotated[str, typer.Argument(help="Name of a world (see *fieldbo worlds*), or its folder.")],
@@ -17,21 +19,30 @@ def show(
         ),
     ] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Picture to write; by default *WORLD.png* in the current folder.")
+        Path | None,
+        typer.Option(
+            help="Picture to write, in the format of its extension; by default *WORLD.png* in the current "
+            "folder."
+        ),
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="Draw this level as a line.")] = None,
+    format: Format = None,
+    width: Width = "screen",
 ) -> None:
     """Describe a world and draw its field; for a live world, draw its sites."""
+    from fieldbo.cli.pictures import checked
     from fieldbo.errors import InputError
     from fieldbo.mission.description import describe_world
     from fieldbo.mission.load import load_world
     from fieldbo.results import plot
 
+    checked(format, width)
+    kind = plot.format_of(out or "", format, "--out")
     loaded = load_world(world, draw)
     typer.echo("\n".join(describe_world(loaded)))
-    file = out or Path(f"{loaded.name}.png")
+    file = out or Path(f"{loaded.name}.{kind}")
     try:
-        plot.save(plot.world_picture(loaded, threshold), file)
+        plot.save(plot.world_picture(loaded, threshold, width), file, kind)
     except OSError as error:
         raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None
     content = "picture of the sites" if loaded.live else "picture"

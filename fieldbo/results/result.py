@@ -28,6 +28,9 @@ from fieldbo.results.summary import summary
 if TYPE_CHECKING:
     import xarray
 
+PICTURES = ("path", "map", "curve")
+"""Names of the pictures of a run folder, without their extension."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Outcome):
@@ -103,25 +106,52 @@ class Result(Outcome):
         """Return the header and rows of ``observations.csv``, one row per reading."""
         return tables.readings(self)
 
-    def save(self, folder: Path | str) -> None:
+    def pictures(self, format: str = "png", width: str = "screen") -> dict[str, bytes]:
+        """Return the pictures of a run folder, by name: path, map and curve.
+
+        Parameters
+        ----------
+        format : {"png", "svg", "pdf"}
+        width : {"screen", "column", "page"}
+            Size for a screen, or for one column (89 mm) or both columns (183 mm) of a paper.
+
+        Raises
+        ------
+        InputError
+            There is no such format or width.
+        """
+        from fieldbo.results import plot
+
+        drawn = {}
+        plot.check(format, width)
+        for name in PICTURES:
+            file = io.BytesIO()
+            plot.save(getattr(plot, f"{name}_picture")(self, width), file, format)
+            drawn[f"{name}.{format}"] = file.getvalue()
+        return drawn
+
+    def save(self, folder: Path | str, format: str = "png", width: str = "screen") -> None:
         """Write summary, tables, maps and pictures into a folder; no file is ever left half-written.
 
         Writes ``summary.json``, ``observations.csv``, ``path.csv``, ``curve.csv``, ``ledger.csv``,
         ``map.nc``, ``path.png``, ``map.png`` and ``curve.png``.
+
+        Parameters
+        ----------
+        folder : Path or str
+        format : {"png", "svg", "pdf"}
+            Of the pictures, and their extension.
+        width : {"screen", "column", "page"}
+            Size of the pictures, see `pictures`.
         """
         from fieldbo.results import plot
 
+        plot.check(format, width)  # before anything is written
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "summary.json", json.dumps(self.summary(), indent=2).encode() + b"\n")
         for name, content in self.tables().items():
             write_whole(folder / name, content)
         write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
-        for name, draw in (
-            ("path.png", plot.path_picture),
-            ("map.png", plot.map_picture),
-            ("curve.png", plot.curve_picture),
-        ):
-            picture = io.BytesIO()
-            plot.save(draw(self), picture)
-            write_whole(folder / name, picture.getvalue())
+        for name, picture in self.pictures(format, width).items():
+            write_whole(folder / name, picture)

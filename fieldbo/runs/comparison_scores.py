@@ -14,11 +14,21 @@ from fieldbo.results.metrics import F1, Score, score_at_costs
 
 
 class Scores(NamedTuple):
-    """Mean and standard error (k,) of a mission's score at k costs, and the number of runs."""
+    """A mission's score at k costs.
+
+    Attributes
+    ----------
+    mean, error : (k,) arrays
+        Mean and standard error.
+    runs : int
+    interval90 : (2, k) array
+        Both ends of the central 90% of the runs.
+    """
 
     mean: Array
     error: Array
     runs: int
+    interval90: Array
 
 
 class Target(NamedTuple):
@@ -62,7 +72,9 @@ def scores_at(
     for mission, curves in _curves(rows, score).items():
         scores = np.array([score_at_costs(cost, values, costs) for cost, values in curves])
         error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0 * scores[0]
-        out[mission] = Scores(scores.mean(axis=0), error, len(scores))
+        out[mission] = Scores(
+            scores.mean(axis=0), error, len(scores), np.quantile(scores, (0.05, 0.95), axis=0)
+        )
     return out
 
 

@@ -27,7 +27,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import pinned
 from fieldbo.mission.toml import made, toml_text
 from fieldbo.results.answers import ANSWERS
-from fieldbo.results.result import Result
+from fieldbo.results.plot import FORMATS
+from fieldbo.results.result import PICTURES, Result
 from fieldbo.runs.record.file import on_disk
 from fieldbo.runs.record.record import Record
 
@@ -141,10 +142,36 @@ def versions() -> dict[str, str]:
     }
 
 
-def complete(result: Result, folder: Path) -> list[str]:
+def save(result: Result, folder: Path, format: str | None = None, width: str = "screen") -> list[str]:
+    """Write the files of a run, and draw its older pictures in other formats anew; return the formats.
+
+    Parameters
+    ----------
+    result : Result
+    folder : Path
+    format : {"png", "svg", "pdf"}, optional
+        By default that of the pictures in the folder, or else PNG.
+    width : {"screen", "column", "page"}
+        Of all pictures.
+    """
+    formats = _formats(folder, format)
+    result.save(folder, formats[0], width)
+    for other in formats[1:]:
+        for name, picture in result.pictures(other, width).items():
+            write_whole(folder / name, picture)
+    return formats
+
+
+def _formats(folder: Path, format: str | None) -> list[str]:
+    """Return the format in which to draw pictures, and those that a folder holds."""
+    there = [known for known in FORMATS if any((folder / f"{name}.{known}").exists() for name in PICTURES)]
+    return list(dict.fromkeys([*([] if format is None else [format]), *there])) or [FORMATS[0]]
+
+
+def complete(result: Result, folder: Path, format: str | None = None, width: str = "screen") -> list[str]:
     """Write the tables and pictures that are missing from a run folder; return their names."""
     with TemporaryDirectory(prefix="fieldbo-") as temporary:
-        result.save(temporary)
+        result.save(temporary, _formats(folder, format)[0], width)
         missing = [file for file in sorted(Path(temporary).iterdir()) if not (folder / file.name).exists()]
         for file in missing:
             write_whole(folder / file.name, file.read_bytes())

@@ -1,8 +1,13 @@
+from .comparisons import BANDS as BANDS
 from .comparisons import comparison_picture as comparison_picture
 from .curves import curve_picture as curve_picture
-from .figures import DPI as DPI
-from .figures import save as save
+from .formats import DPI as DPI
+from .formats import FORMATS as FORMATS
+from .formats import check as check
+from .formats import format_of as format_of
+from .formats import save as save
 from .maps import map_picture as map_picture
 from .paths import path_picture as path_picture
 from .places import place_picture as place_picture
+from .widths import WIDTHS as WIDTHS
 from .worlds import world_picture as world_picture

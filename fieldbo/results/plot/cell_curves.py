@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,15 @@ from fieldbo.results.plot.figures import (
     GREEN,
     Look,
     cost_label,
+    finish,
     floor_of,
+    folded,
     headline,
     new_figure,
     opened,
     plain_log,
 )
+from fieldbo.results.plot.widths import font_size, paper_of, width_of
 
 _HELD: Look = {"where": "post", "clip_on": False}
 _LINES = {  # label, colour, and a width that shows both lines where they coincide
@@ -34,16 +37,22 @@ _LINES = {  # label, colour, and a width that shows both lines where they coinci
     "simple_regret": ("best play, in expectation", GREEN, 1.4),
 }
 
-Panel = Callable[[Figure, SubplotSpec, Any], None]
+_ROW = 32  # letters of a legend that fit into a row on paper
+_NAME = 17  # letters of a name in a line on paper
+
+Panel = Callable[[Figure, SubplotSpec, Any], Axes]
+"""Draws a panel, and returns its first axes."""
 
 
-def plays_picture(outcome: Outcome) -> Figure:
+def plays_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """Draw the regrets of a factory cell's run against cost, and where the cost went.
 
     Parameters
     ----------
     outcome : Outcome
         Of a run for an optimum in a factory cell.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
 
     Returns
     -------
@@ -56,17 +65,25 @@ def plays_picture(outcome: Outcome) -> Figure:
     panels: list[Panel] = [_regrets, _counts]
     panels += [_movement] if chain else [] if outcome.truth is None else [_quality_and_cost]
     panels += [_fractions]
-    figure = new_figure(12, 8)
+    bars = 0.9 + 0.33 * len(outcome.cell_runs.names)  # inches on paper, for two lines of text at each
+    tall = 2.2 * (len(panels) - 1) + bars if width == "column" else 2.5 + max(2.5, bars)
+    figure = new_figure(12, 8, width, tall=tall)
+    firsts = [
+        panel(figure, place, outcome) for panel, place in zip(panels, _places(figure, panels), strict=True)
+    ]
+    return finish(figure, headline(outcome), firsts, legend=False)
+
+
+def _places(figure: Figure, panels: Sequence[Panel]) -> list[SubplotSpec]:
+    """Return the places of panels: one below the other in a column, otherwise in two columns."""
+    if width_of(figure) == "column":
+        tall = figure.get_figheight()
+        heights = [2.2] * (len(panels) - 1)
+        grid = GridSpec(len(panels), 1, figure, height_ratios=[*heights, tall - sum(heights)])
+        return [grid[k, 0] for k in range(len(panels))]
     grid = GridSpec(2, 2, figure)
-    places = (
-        [grid[0, 0], grid[0, 1], grid[1, 0], grid[1, 1]]
-        if len(panels) == 4
-        else [grid[0, 0], grid[0, 1], grid[1, :]]
-    )
-    for panel, place in zip(panels, places, strict=True):
-        panel(figure, place, outcome)
-    figure.suptitle(headline(outcome))
-    return figure
+    last = [grid[1, 0], grid[1, 1]] if len(panels) == 4 else [grid[1, :]]
+    return [grid[0, 0], grid[0, 1], *last]
 
 
 def _against_cost(ax: Axes, outcome: Outcome, *, named: bool = True) -> None:
@@ -90,14 +107,14 @@ def _column(outcome: Outcome, name: str) -> Array:
     return np.array([getattr(step, name) for step in outcome.curve])
 
 
-def _regrets(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
+def _regrets(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     """Draw the regrets on a log scale; in a live world, the reported value."""
     ax, quantity = figure.add_subplot(place), outcome.mission.world.quantity
     _against_cost(ax, outcome)
     if outcome.truth is None:
         ax.step(_cost(outcome), _column(outcome, "reported_value"), color=BLUE, linewidth=2.0, **_HELD)
         ax.set(title="reported value", ylabel=quantity.label)
-        return
+        return ax
     curves = {
         name: _column(outcome, name)
         for name in ("regret", *outcome.cell_runs.optimum_columns)
@@ -114,17 +131,27 @@ def _regrets(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
     ax.set(title="regret", ylabel=f"regret of {quantity.label}")
     ax.set_ylim(bottom=floor)
     _legend(ax)
+    return ax
 
 
 def _legend(ax: Axes) -> None:
     """Add a legend between the axes and their title."""
-    ax.set_title(ax.get_title(), pad=24)
+    labels = ax.get_legend_handles_labels()[1]
+    one_row = paper_of(ax) is None or sum(map(len, labels)) < _ROW
+    rows = 1 if one_row else len(labels)
+    ax.set_title(ax.get_title(), pad=24 if paper_of(ax) is None else 8 + 10 * rows)
     ax.legend(
-        loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9, borderaxespad=0.2
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=3 if one_row else 1,
+        frameon=False,
+        fontsize=font_size(ax, 9.0),
+        borderaxespad=0.2,
+        labelspacing=0.2,
     )
 
 
-def _counts(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
+def _counts(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     """Draw the runs of each module, or the plays of each control set, against cost."""
     ax, runs = figure.add_subplot(place), outcome.cell_runs
     chain = isinstance(runs, ModuleRuns)
@@ -144,41 +171,43 @@ def _counts(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
     ax.set_ylim(0, 1.05 * max(1, len(kinds)))
     _legend(ax)
     _against_cost(ax, outcome)
+    return ax
 
 
-def _movement(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
+def _movement(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     """Draw the cost of changing settings and, if the truth is known, the movement regret."""
     curves = {"movement": f"cost\n({outcome.mission.world.cost_unit})"}
     if outcome.truth is not None:
         curves["movement_regret"] = "movement\nregret"
-    _stacked(figure, place, outcome, curves, "changes of settings: all modules but the last")
+    return _stacked(figure, place, outcome, curves, "changes of settings: all modules but the last")
 
 
-def _quality_and_cost(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
+def _quality_and_cost(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     """Draw quality regret and cost regret."""
     world = outcome.mission.world
     unit = "" if world.quantity.unit in ("", "1") else f"\n({world.quantity.unit})"
     curves = {"quality_regret": f"quality regret{unit}", "cost_regret": f"cost regret\n({world.cost_unit})"}
-    _stacked(figure, place, outcome, curves, "quality and cost regret, relative to 90% of the best")
+    return _stacked(figure, place, outcome, curves, "quality and cost regret, relative to 90% of the best")
 
 
 def _stacked(
     figure: Figure, place: SubplotSpec, outcome: Outcome, curves: dict[str, str], title: str
-) -> None:
+) -> Axes:
     """Draw columns of the curve, with their labels, one above the other."""
-    grid, first = place.subgridspec(len(curves), 1), None
+    grid, drawn = place.subgridspec(len(curves), 1), list[Axes]()
     for row, (name, label) in enumerate(curves.items()):
-        ax = figure.add_subplot(grid[row], sharex=first)
-        first = first or ax
+        ax = figure.add_subplot(grid[row], sharex=drawn[0] if drawn else None)
+        drawn.append(ax)
         values = _column(outcome, name)
         ax.step(_cost(outcome), values, color="0.25", linewidth=2.0, **_HELD)
         ax.set(title="" if row else title, ylabel=label)
         if not values.any():
             ax.set_ylim(0, 1)
         _against_cost(ax, outcome, named=row == len(curves) - 1)
+    return drawn[0]
 
 
-def _fractions(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
+def _fractions(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     """Draw bars of the fractions of runs and of cost of each module or control set."""
     ax, numbers = figure.add_subplot(place), outcome.cell_runs.summary()
     chain = "modules" in numbers
@@ -200,16 +229,18 @@ def _fractions(figure: Figure, place: SubplotSpec, outcome: Outcome) -> None:
                 text, (100 * share, row + up), (4, 0), textcoords="offset points", fontsize=8, va="center"
             )
     names = [
-        name + (" ✓" if kind.get("good_enough_true") else "")
+        folded(ax, name + (" ✓" if kind.get("good_enough_true") else ""), _NAME)
         for name, kind in zip(outcome.cell_runs.names, kinds, strict=True)
     ]
     ax.set_yticks(rows, names)
     for label, colour in zip(ax.get_yticklabels(), colours, strict=True):
         label.set_color(colour)
     ax.yaxis.set_inverted(True)
-    ax.set_xlim(0, 100 * 1.15 * max(0.01, shares[0].max(), shares[1].max()))
+    room = 1.15 if paper_of(ax) is None else 1.4  # for the text beside the longest bar
+    ax.set_xlim(0, 100 * room * max(0.01, shares[0].max(), shares[1].max()))
     ax.set_title(f"fraction of {'samples' if chain else 'plays'} (dark) and of cost (light)")
     ticked = any(name.endswith("✓") for name in names)
     ax.set_xlabel("%" + (" (✓: expected value reaches 90% of the best)" if ticked else ""))
     opened(ax)
     ax.grid(visible=False, axis="y")
+    return ax

@@ -24,29 +24,36 @@ from fieldbo.results.plot.figures import (
     SERIES,
     VALUE,
     Look,
+    finish,
+    folded,
     headline,
-    legend_below,
     new_figure,
     opened,
     plain_log,
 )
 from fieldbo.results.plot.marks import mark
+from fieldbo.results.plot.widths import font_size, width_of
 
 _KINDS = (*SERIES[:-1], "0.3")
 _PANELS = 6  # up to this many axes each has its own panel; more become rows of one strip
 _LIGHT = 0.25  # colour saturation of a value that was left to chance
 _NEAR = 3.0  # the battery is drawn if it is at most this many times the total cost
 _BEGIN = -0.6  # left end of the panels; the first order is number 0
+_MARKS = {"screen": 0.07, "page": 0.1, "column": 0.3}  # room for optima, as a fraction of all orders
+_SHARE = {"screen": 0.65, "page": 0.6, "column": 0.4}  # of the figure's width, taken by the panels
+_NAME, _SET = 12, 17  # letters of the name of an axis and of a set in a line on paper
 _DECADES = 1.3  # costs that span more decades are drawn on a log scale
 
 
-def settings_picture(outcome: Outcome) -> Figure:
+def settings_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """Draw the settings of each order of a factory cell's run, its modules or control sets, and its cost.
 
     Parameters
     ----------
     outcome : Outcome
         Of a run in a factory cell.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
 
     Returns
     -------
@@ -59,9 +66,11 @@ def settings_picture(outcome: Outcome) -> Figure:
     """
     d = outcome.mission.world.domain.dimension
     kinds, strip = len(outcome.cell_runs.names), d > _PANELS
+    row = 0.24 if width == "screen" else 0.36
     rows = [0.26 * d + 0.2] if strip else [0.78] * d
-    heights = [*rows, 0.24 * kinds + 0.3, 1.25, 1.25]
-    figure = new_figure(11, sum(heights) + 0.16 * len(heights) + 1.6)
+    heights = [*rows, row * kinds + 0.3, 1.25, 1.25]
+    tall = sum(heights) + 0.16 * len(heights) + 1.6
+    figure = new_figure(11, tall, width, tall=0.8 * tall)
     grid = GridSpec(len(heights), 1, figure, height_ratios=heights)
     panels = [figure.add_subplot(grid[0])]
     panels += [figure.add_subplot(grid[k], sharex=panels[0]) for k in range(1, len(heights))]
@@ -76,13 +85,11 @@ def settings_picture(outcome: Outcome) -> Figure:
     for ax in panels[:-1]:
         ax.tick_params(labelbottom=False)
     last = _last(outcome)
-    panels[-1].set(xlim=(_BEGIN, _end(outcome)), xlabel="order")
-    panels[-1].set_xticks(
-        [k for k in MaxNLocator(8, integer=True).tick_values(0, max(last, 1)) if 0 <= k <= last]
-    )
-    figure.suptitle(f"{headline(outcome)}\nsettings, {_kind_of(outcome)}s and cost, order by order")
-    legend_below(figure)
-    return figure
+    panels[-1].set(xlim=(_BEGIN, _end(outcome, width)), xlabel="order")
+    ticks = MaxNLocator(8 if width == "screen" else 4, integer=True)
+    panels[-1].set_xticks([k for k in ticks.tick_values(0, max(last, 1)) if 0 <= k <= last])
+    title = f"{headline(outcome)}\nsettings, {_kind_of(outcome)}s and cost, order by order"
+    return finish(figure, title, [panels[0], *panels[-3:]])
 
 
 def _kind_of(outcome: Outcome) -> str:
@@ -94,10 +101,10 @@ def _last(outcome: Outcome) -> int:
     return max((play.number for play in outcome.cell_runs.plays), default=-1)
 
 
-def _end(outcome: Outcome) -> float:
+def _end(outcome: Outcome, width: str) -> float:
     """Return the right end of the panels, which leaves space for the optima after the last order."""
     orders = _last(outcome) + 1
-    return orders - 0.5 + max(1.5, 0.07 * orders)
+    return orders - 0.5 + max(1.5, _MARKS[width] * orders)
 
 
 def colour_of(kind: int) -> str:
@@ -143,7 +150,7 @@ def _optima(outcome: Outcome) -> list[tuple[str, Array]]:
 def _lines(panels: list[Axes], outcome: Outcome) -> None:
     """Draw each axis in its own panel."""
     domain, (order, sites, controls, kinds) = outcome.mission.world.domain, _played(outcome)
-    right = 0.5 * (_last(outcome) + 0.5 + _end(outcome))
+    right = 0.5 * (_last(outcome) + 0.5 + _end(outcome, width_of(panels[0])))
     size = float(np.clip(60 / np.sqrt(len(sites) + 1), 1.6, 5.0))
     dot: Look = {"linestyle": "none", "marker": "o", "markersize": size, "markeredgewidth": 0}
     for ax, (axis, module) in zip(panels, _groups(outcome), strict=True):
@@ -165,7 +172,12 @@ def _lines(panels: list[Axes], outcome: Outcome) -> None:
         margin = 0.06 * scale.extent  # values left to chance may lie beyond the axis
         ax.set_ylim(min(scale.low, *y, scale.high) - margin, max(scale.low, *y, scale.high) + margin)
         ax.yaxis.set_inverted(scale.positive == "down")
-        ax.set_ylabel(scale.label, rotation=0, horizontalalignment="right", verticalalignment="center")
+        ax.set_ylabel(
+            folded(ax, scale.label, _NAME),
+            rotation=0,
+            horizontalalignment="right",
+            verticalalignment="center",
+        )
         ax.set_yticks([scale.low, scale.high])
         opened(ax)
 
@@ -198,7 +210,7 @@ def _strip(ax: Axes, outcome: Outcome) -> None:
     """Draw each axis as a row of colours, from its low end to its high one."""
     domain, groups = outcome.mission.world.domain, _groups(outcome)
     order, sites, controls, _ = _played(outcome)
-    axes, last, end = [axis for axis, _ in groups], _last(outcome) + 0.5, _end(outcome)
+    axes, last, end = [axis for axis, _ in groups], _last(outcome) + 0.5, _end(outcome, width_of(ax))
     rows = len(axes)
     settings = np.full((_last(outcome) + 1, rows), np.nan)
     settings[order] = sites
@@ -230,7 +242,9 @@ def _strip(ax: Axes, outcome: Outcome) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     longest = max((len(outcome.cell_runs.names[m]) for _, m in groups if m is not None), default=0)
-    place = ax.inset_axes((max(1.13, 1.05 + 0.012 * longest), 0.1, 0.014, 0.8))
+    inches = _SHARE[width_of(ax)] * float(figure.get_size_inches()[0])  # estimated: there is no layout yet
+    names = max(0.6 * font_size(ax, 9.0) / 72 / inches, 0.012) * longest
+    place = ax.inset_axes((max(1.13, 1.05 + names), 0.1, 0.014, 0.8))
     lighter = "" if controls.all() else "\n(lighter: left to chance)"
     scale = ScalarMappable(Normalize(0, 1), VALUE["cmap"])
     bar = figure.colorbar(scale, cax=place, label=f"position on its axis{lighter}")
@@ -254,9 +268,11 @@ def _kinds(ax: Axes, outcome: Outcome) -> None:
     for kind in range(rows):
         ran = kinds <= kind if chain else kinds == kind
         ax.bar(order[ran], 0.72, _width(outcome), kind - 0.36, color=colour_of(kind), linewidth=0)
-        _right_of(ax, 1 - (kind + 0.5) / rows, _count_and_cost(outcome, kind))
+        numbers = _count_and_cost(outcome, kind)
+        numbers = numbers.replace(", ", "\n") if width_of(ax) == "column" else numbers
+        _right_of(ax, 1 - (kind + 0.5) / rows, numbers)
     ax.set_ylim(rows - 0.5, -0.5)
-    ax.set_yticks(range(rows), runs.names)
+    ax.set_yticks(range(rows), [folded(ax, name, _SET) for name in runs.names])
     for label, kind in zip(ax.get_yticklabels(), range(rows), strict=True):
         label.set_color(colour_of(kind))
     ax.tick_params(left=False)

@@ -11,29 +11,41 @@ from scipy.optimize import isotonic_regression
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.metrics import F1, Score
-from fieldbo.results.plot.figures import SERIES, floor_of, new_figure, opened, plain_log
+from fieldbo.results.plot.figures import SERIES, finish, floor_of, new_figure, opened, plain_log
+
+BANDS = {"standard-error": "± one standard error of the mean", "interval": "central 90% of the runs"}
+"""Bands around the mean score of several runs."""
 
 
 def comparison_picture(
-    table: Mapping[str, tuple[Array, Array, Array]], unit: str, score: Score = F1
+    table: Mapping[str, tuple[Array, Array, Array]],
+    unit: str,
+    score: Score = F1,
+    width: str = "screen",
+    band: str = BANDS["standard-error"],
 ) -> Figure:
-    """Draw the mean score of each policy against cost, with a band of one standard error.
+    """Draw the mean score of each policy against cost, with a band, and say below what it shows.
 
     Parameters
     ----------
     table : mapping of str to (cost, mean, standard_error)
-        Three (k,) arrays per policy: costs in `unit`, mean scores, and their standard errors.
+        Three (k,) arrays per policy: costs in `unit`, mean scores, and their standard errors; or, in place of
+        these, a (2, k) array of distances from the mean down and up to the ends of the band.
     unit : str
         Cost unit of the worlds.
     score : Score
         A score of which smaller is better is drawn on a log scale.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
+    band : str
+        What the bands show.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Lines are named at their right-hand ends.
+        Lines are named at their right-hand ends or, in a column, in a legend.
     """
-    figure = new_figure(9, 5.5)
+    figure = new_figure(9, 5.5, width)
     ax = figure.subplots()
     lines = {name: tuple(np.asarray(c, dtype=float) for c in columns) for name, columns in table.items()}
     floor = -np.inf
@@ -44,18 +56,20 @@ def comparison_picture(
     for number, (name, (cost, mean, error)) in enumerate(lines.items()):
         lap, place = divmod(number, len(SERIES))
         colour, style = SERIES[place], ("-", "--", ":")[lap % 3]
-        low, high = (np.maximum(end, floor) for end in (mean - error, mean + error))
+        down, up = np.broadcast_to(error, (2, len(mean)))
+        low, high = (np.maximum(end, floor) for end in (mean - down, mean + up))
         ax.fill_between(cost, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(cost, np.maximum(mean, floor), style, color=colour, linewidth=1.8, label=name)
         known = np.flatnonzero(np.isfinite(mean))
         ends += [(float(cost[k]), max(float(mean[k]), floor), name, colour) for k in known[-1:]]
     ax.set_xlim(0, max((end[0] for end in ends), default=1.0))
     ax.set_ylim(*((floor, None) if score.better == "smaller" else (0, 1)))
-    _name(ax, ends)
+    if width != "column":
+        _name(ax, ends)
     better = "" if score.better == "larger" else "; smaller is better"
-    ax.set(xlabel=f"cost ({unit})", ylabel=f"mean {score.name} ± standard error{better}")
+    ax.set(xlabel=f"cost ({unit})\nline: mean; band: {band}", ylabel=f"mean {score.name}{better}")
     opened(ax)
-    return figure
+    return finish(figure, "", legend=width == "column")
 
 
 def _name(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
+from fieldbo.results.metrics import Interval
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_curves import plays_picture
 from fieldbo.results.plot.figures import (
@@ -16,9 +17,9 @@ from fieldbo.results.plot.figures import (
     RED,
     Look,
     cost_label,
+    finish,
     floor_of,
     headline,
-    legend_below,
     new_figure,
     opened,
     plain_log,
@@ -27,44 +28,46 @@ from fieldbo.results.plot.figures import (
 _HELD: Look = {"where": "post", "clip_on": False}  # a score is valid until the next order is settled
 
 
-def curve_picture(outcome: Outcome) -> Figure:
+def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """Draw the scores, or the regret, against cost.
 
     Parameters
     ----------
     outcome : Outcome
         For example a `Result`.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
 
     Returns
     -------
     matplotlib.figure.Figure
         Cost in the world's unit, from 0 to the battery. For a level set: F1, precision and recall (unless the
-        world is live), expected F1, and the fraction of unclassified sites, from 0 to 1. For an optimum: the
-        regret on a log scale, in the quantity's unit; in a live world, the reported value; in a factory cell,
-        also where the cost went, see `plays_picture`.
+        world is live), expected F1 with its final 90% interval, and the fraction of unclassified sites, from
+        0 to 1. For an optimum: the regret on a log scale, in the quantity's unit; in a live world, the
+        reported value with its final 90% interval; in a factory cell, also where the cost went, see
+        `plays_picture`.
     """
     if outcome.cell_runs.names and isinstance(outcome.answer, OptimumAnswer):
-        return plays_picture(outcome)
+        return plays_picture(outcome, width)
     mission = outcome.mission
     battery = sum(c.battery for c in mission.vehicles)
-    figure = new_figure(8, 5)
+    figure = new_figure(8, 5, width)
     ax = figure.subplots()
     if isinstance(outcome.answer, LevelSetAnswer):
-        _level_set(ax, outcome)
+        _level_set(ax, outcome, outcome.answer)
     elif outcome.truth is None:
-        _reported(ax, outcome)
+        _reported(ax, outcome, outcome.answer)
     else:
         _regret(ax, outcome)
     if outcome.cost > battery:
         ax.axvline(battery, color="black", linewidth=0.9, linestyle=":", label="battery")
     ax.set(xlim=(0, max(battery, outcome.cost)))
-    ax.set(xlabel=cost_label(outcome), title=headline(outcome))
+    ax.set(xlabel=cost_label(outcome))
     opened(ax)
-    legend_below(figure)
-    return figure
+    return finish(figure, headline(outcome), over=ax)
 
 
-def _level_set(ax: Axes, outcome: Outcome) -> None:
+def _level_set(ax: Axes, outcome: Outcome, answer: LevelSetAnswer) -> None:
     curve = outcome.curve
     cost = [s.cost for s in curve]
     if outcome.truth is not None:
@@ -74,7 +77,15 @@ def _level_set(ax: Axes, outcome: Outcome) -> None:
     expected, unclassified = [s.expected_f1 for s in curve], [s.unclassified for s in curve]
     ax.step(cost, expected, "--", color=RED, linewidth=1.5, label="expected F1", **_HELD)
     ax.step(cost, unclassified, color="0.45", linewidth=0.9, label="fraction unclassified", **_HELD)
+    if curve:
+        _final_interval(ax, cost[-1], answer.confidence.f1, RED)
     ax.set(ylim=(0, 1), ylabel="score or fraction of sites")
+
+
+def _final_interval(ax: Axes, cost: float, interval: Interval, colour: str) -> None:
+    """Draw a 90% interval at the end of a curve: earlier ones are not recorded."""
+    look: Look = {"color": colour, "clip_on": False, "zorder": 3.5}
+    ax.vlines(cost, interval.low, interval.high, linewidth=3.0, alpha=0.6, label="90% interval", **look)
 
 
 def _regret(ax: Axes, outcome: Outcome) -> None:
@@ -93,8 +104,10 @@ def _regret(ax: Axes, outcome: Outcome) -> None:
     ax.set_ylim(bottom=floor)
 
 
-def _reported(ax: Axes, outcome: Outcome) -> None:
+def _reported(ax: Axes, outcome: Outcome, answer: OptimumAnswer) -> None:
     curve = outcome.curve
     values = [s.reported_value for s in curve]
     ax.step([s.cost for s in curve], values, color=BLUE, linewidth=2.2, label="reported value", **_HELD)
+    if curve:
+        _final_interval(ax, curve[-1].cost, answer.confidence.value, BLUE)
     ax.set_ylabel(outcome.mission.world.quantity.label)

@@ -1,24 +1,27 @@
-"""Figures: common styles, colours and legends, and saving as PNG."""
+"""Figures: common styles, colours, titles and legends."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Sequence
+from string import ascii_lowercase
+from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerBase
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.formatting import question_text
 from fieldbo.results.outcome import Outcome
+from fieldbo.results.plot.formats import DPI, save
+from fieldbo.results.plot.layout import PlainNumbers, settled
+from fieldbo.results.plot.widths import Sheet, checked_width, font_size, paper_of, shrink, width_of
 
-DPI = 150
-
-_PASSES = 8
-_SETTLED = 1e-3  # fraction of the figure
+__all__ = ["DPI", "Look", "save"]
 
 Look = dict[str, Any]
 
@@ -29,15 +32,68 @@ OLIVE, WINE, INDIGO, BROWN, LIME = "#999933", "#882255", "#332288", "#7a4419", "
 SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, OLIVE, WINE, INDIGO, BROWN, LIME, "black")
 """Colours of lines and bars, in order."""
 VALUE: Look = {"cmap": "viridis"}
+LEGEND_HANDLERS: dict[type, HandlerBase] = {}
+"""How the legend shows artists of our own."""
 SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
 CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
 HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # one half at the reported optimum
 CLASS: Look = {"cmap": ListedColormap(["#b9cbd8", "#e6edf2", "#f3c9a3", RED]), "vmin": -0.5, "vmax": 3.5}
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches."""
-    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+def new_figure(
+    width: float, height: float, on: str = "screen", *, tall: float | None = None, ratio: float | None = None
+) -> Sheet:
+    """Return an empty figure of a size in inches.
+
+    Parameters
+    ----------
+    width, height : float
+        Size on the screen.
+    on : {"screen", "column", "page"}
+        For a paper, the figure is as wide as a column or the page.
+    tall : float, optional
+        Height on paper; by default in proportion, with space for letters that are larger relative to it.
+    ratio : float, optional
+        Height of maps over their width: on paper, the figure becomes as high as they need it.
+    """
+    sheet = Sheet(figsize=(width, height), dpi=DPI, layout="constrained")
+    sheet.width, sheet.ratio = checked_width(on), ratio
+    if (paper := paper_of(sheet)) is not None:
+        missing = 0.3 if on == "column" else 0.0
+        sheet.set_size_inches(paper.inches, tall or paper.inches * height / width + missing)
+        sheet.set_layout_engine("constrained", w_pad=0.03, h_pad=0.03)
+    return sheet
+
+
+def finish(
+    figure: Figure, title: str, panels: Sequence[Axes] = (), over: Axes | None = None, *, legend: bool = True
+) -> Figure:
+    """Add title and legend, reduce sizes to the width of the figure, and fix its layout.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    title : str
+        Left out in a column; only its first line is written on a page, because papers have captions.
+    panels : sequence of Axes
+        Get the letters (a), (b), ... on paper.
+    over : Axes, optional
+        The axes that carry the title on a screen, instead of the figure.
+    legend : bool
+        Add a legend below the axes.
+    """
+    if width_of(figure) == "screen" and over is not None:
+        over.set_title(title)
+    elif title and width_of(figure) != "column":
+        figure.suptitle(title if paper_of(figure) is None else title.split("\n", maxsplit=1)[0])
+    if paper_of(figure) is not None:
+        for letter, ax in zip(ascii_lowercase, panels if len(panels) > 1 else (), strict=False):
+            ax.title.set(text=f"({letter}) {ax.get_title()}".rstrip(), x=0.0, horizontalalignment="left")
+    shrink(figure)
+    if legend and (below := legend_below(figure)) is not None and paper_of(figure) is not None:
+        figure.set_figheight(figure.get_figheight() + below.get_window_extent().height / figure.dpi)
+    settled(figure)
+    return figure
 
 
 def opened(ax: Axes) -> None:
@@ -45,6 +101,11 @@ def opened(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
+
+
+def folded(ax: Axes, text: str, letters: int) -> str:
+    """Return a text in lines of at most so many letters, unless it is drawn for a screen."""
+    return text if paper_of(ax) is None else fill(text, letters, break_long_words=False)
 
 
 def floor_of(regrets: Array) -> float:
@@ -66,15 +127,8 @@ def floor_of(regrets: Array) -> float:
 def plain_log(ax: Axes) -> None:
     """Set a log scale on the y axis, with plain numbers as tick labels."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(_PlainNumbers())
-    ax.yaxis.set_minor_formatter(_PlainNumbers(minor_thresholds=(2, 0.4)))
-
-
-class _PlainNumbers(LogFormatter):
-    """Tick labels such as 0.2 in place of 2e-01."""
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return f"{x:g}" if super().__call__(x, pos) else ""
+    ax.yaxis.set_major_formatter(PlainNumbers())
+    ax.yaxis.set_minor_formatter(PlainNumbers(minor_thresholds=(2, 0.4)))
 
 
 def cost_label(outcome: Outcome) -> str:
@@ -89,12 +143,14 @@ def headline(outcome: Outcome) -> str:
     return f"{mission.name}: {question_text(mission.question, mission.world.quantity)}"
 
 
-def legend_below(figure: Figure) -> None:
+def legend_below(figure: Figure) -> Legend | None:
     """Add a legend below the axes that names each label once."""
     named: dict[str, Any] = {}
+    legend: Legend | None = None
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
+    on_paper = paper_of(figure) is not None
     for columns in range(len(named) if len(named) < 5 else (len(named) + 1) // 2, 0, -1):
         legend = figure.legend(
             list(named.values()),
@@ -102,30 +158,14 @@ def legend_below(figure: Figure) -> None:
             loc="outside lower center",
             ncols=columns,
             frameon=False,
-            labelspacing=0.8,
+            labelspacing=0.4 if on_paper else 0.8,
+            fontsize=font_size(figure, 9.0 if on_paper else 10.0),
+            columnspacing=1.2 if on_paper else 2.0,
+            handlelength=1.6 if on_paper else 2.0,
+            handler_map=LEGEND_HANDLERS,
         )
         box = legend.get_tightbbox()
         if columns == 1 or box is None or box.width <= figure.bbox.width:
             break
         legend.remove()  # too wide: try fewer columns
-
-
-def save(figure: Figure, target: Path | str | IO[bytes]) -> None:
-    """Write a figure as PNG at 150 dots per inch; the same figure gives the same bytes.
-
-    The first save fixes the layout, so that later ones do not move anything. If axes keep their aspect, space
-    for labels takes several passes, each starting from the sizes of the last one.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    target : path or binary file object
-    """
-    placed = np.empty(0)
-    for _ in range(_PASSES):
-        figure.draw_without_rendering()
-        before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
-        if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
-            break
-    figure.set_layout_engine("none")
-    figure.savefig(target, format="png", dpi=DPI, metadata={"Software": "fieldbo"})
+    return legend

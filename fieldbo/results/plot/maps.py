@@ -18,23 +18,26 @@ from fieldbo.results.plot.figures import (
     SPREAD,
     VALUE,
     Look,
+    finish,
     headline,
-    legend_below,
     new_figure,
     opened,
 )
 from fieldbo.results.plot.marks import earlier, mark
 from fieldbo.results.plot.profiles import line, moments, optima, profile
 from fieldbo.results.plot.surfaces import edge, field, frame, ratio
+from fieldbo.results.plot.widths import width_of
 
 
-def map_picture(outcome: Outcome) -> Figure:
+def map_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """Draw the final maps on one sheet: posterior mean, standard deviation, and the answer.
 
     Parameters
     ----------
     outcome : Outcome
         For example a `Result`.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
 
     Returns
     -------
@@ -46,7 +49,11 @@ def map_picture(outcome: Outcome) -> Figure:
     """
     domain, answer = outcome.mission.world.domain, outcome.answer
     flat = domain.dimension == 2
-    figure = new_figure(11, 8.4 * ratio(domain) + 1.8 if flat else 8)
+    if flat:
+        figure = new_figure(11, 8.4 * ratio(domain) + 1.8, width, ratio=ratio(domain))
+    else:
+        figure = new_figure(11, 8, width, tall=4.4 if width == "column" else None)
+    figure.get_layout_engine().set(wspace=0.04)  # type: ignore[union-attr, call-arg]
     panels = figure.subplots(2, 2, sharex=True, sharey=flat)
     places = list(panels.flat)
     (_moment_maps if flat else _moment_profiles)(places, outcome)
@@ -62,10 +69,8 @@ def map_picture(outcome: Outcome) -> Figure:
         else "probability of beating the reported optimum"
     )
     places[3].set_title(_last_title(answer))
-    figure.suptitle(headline(outcome))
-    if flat and isinstance(answer, OptimumAnswer):
-        legend_below(figure)
-    return figure
+    legend = isinstance(answer, OptimumAnswer) if flat else width != "screen"
+    return finish(figure, headline(outcome), places, legend=legend)
 
 
 def _last_title(answer: LevelSetAnswer | OptimumAnswer) -> str:
@@ -111,9 +116,12 @@ def _class_maps(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) ->
     likely = np.abs(surface.mean - answer.threshold) <= SURE * surface.sd
     classes = np.where(answer.inside, 3 - likely, 0 + likely)
     outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
-    field(panels[3], domain, classes, "", CLASS).set_ticks(
-        [0, 1, 2, 3], labels=[outside, f"likely\n{outside}", f"likely\n{inside}", inside]
-    )
+    bar = field(panels[3], domain, classes, "", CLASS)
+    assert bar is not None
+    if bar.orientation == "vertical":
+        bar.set_ticks([0, 1, 2, 3], labels=[outside, f"likely\n{outside}", f"likely\n{inside}", inside])
+    else:  # too short for all
+        bar.set_ticks([0, 1.5, 3], labels=[outside, "likely", inside])
     if wrong is not None:
         panels[3].plot(*domain.sites[wrong].T, "o", color="black", markersize=2.5, label="misclassified")
 
@@ -145,7 +153,7 @@ def _across(outcome: Outcome) -> tuple[Array, str, Look]:
 def _moment_profiles(panels: list[Axes], outcome: Outcome) -> None:
     x, name, look = _across(outcome)
     profile(panels[0], outcome, x, **look)
-    panels[0].legend(fontsize=8)
+    _legend(panels[0])
     line(panels[1], x, moments(outcome)[1], color=BLUE, **look)
     panels[1].set(ylim=(0, None), ylabel=outcome.mission.world.quantity.label)
     for ax in panels[2:]:
@@ -168,12 +176,18 @@ def _optimum_profiles(panels: list[Axes], outcome: Outcome, answer: OptimumAnswe
     x, _, look = _across(outcome)
     if outcome.mission.world.domain.dimension == 1:
         optima(panels[0], answer)
-        panels[0].legend(fontsize=8)
+        _legend(panels[0])
     _chance_profile(panels[2], x, _better(answer), look)
     line(panels[3], x, _hopes(answer), color=BLUE, **look)
     panels[3].axhline(answer.reported_value, color="black", linestyle=":", label="reported optimum")
-    panels[3].legend(fontsize=8)
+    _legend(panels[3])
     panels[3].set(ylabel=outcome.mission.world.quantity.label)
+
+
+def _legend(ax: Axes) -> None:
+    """Add a legend inside axes; small ones have none, but one legend for all below them."""
+    if width_of(ax) == "screen":
+        ax.legend(fontsize=8)
 
 
 def _chance_profile(ax: Axes, x: Array, p: Array, look: Look) -> None:

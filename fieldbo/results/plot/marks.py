@@ -10,11 +10,13 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.sensor import Sensor
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import GREEN, ORANGE, PINK, RED, SKY, YELLOW, Look
+from fieldbo.results.plot.layout import NUMBER
+from fieldbo.results.plot.path_effects import cased
+from fieldbo.results.plot.widths import width_of
 
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
 _SHAPES = "oDv^sP"
-_EDGE = 0.05  # distance to the edge below which a number would stick out, as a fraction of the axes
-_NUMBER = 0.04  # distance below which a number would cover another one
+_MOST_NUMBERS = {"column": 6}
 _MARKS: dict[str, Look] = {
     # larger than any reading and drawn below it, so that a reading taken there stays visible
     "start": {"marker": "^", "color": SKY, "markersize": 9, "zorder": 3.6},
@@ -26,7 +28,7 @@ _MARKS: dict[str, Look] = {
         "markersize": 16,
         "markeredgewidth": 2.0,
         "markeredgecolor": GREEN,
-        "path_effects": [withStroke(linewidth=3.6, foreground="black")],
+        "path_effects": [cased("black", 1.8)],
         "zorder": 3.4,
     },
     "true optimum": {"marker": "*", "color": YELLOW, "markersize": 15},
@@ -37,7 +39,7 @@ _MARKS: dict[str, Look] = {
         "markersize": 14,
         "markeredgewidth": 2.0,
         "markeredgecolor": PINK,
-        "path_effects": [withStroke(linewidth=3.6, foreground="black")],
+        "path_effects": [cased("black", 1.8)],
     },
 }
 _MARKS["recommended play"] = _MARKS["reported optimum"]
@@ -57,43 +59,32 @@ def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
     """Draw the readings at coordinates (n,), at most twelve of them numbered, and the earlier ones.
 
     Each sensor level has its own shape, larger for less noise. Readings that the model left out are crossed.
-    Of several numbers at one place only the first is written. Draw readings last, because numbers are placed
-    within the present limits of the axes.
+    Of several numbers at one place only the first is written; the layout of the figure moves or removes those
+    that would cover another one.
     """
     earlier(ax, outcome)
     levels, sensor = outcome.levels, outcome.mission.world.sensor
+    crowd = float(np.clip(np.sqrt(100 / (len(x) + 1)), 0.55, 1.0)) if sensor.settings == 1 else 1.0
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
     for level, (label, size) in enumerate(_settings(sensor)):
         here = levels == level
-        ax.plot(x[here], y[here], _SHAPES[level % len(_SHAPES)], label=label, markersize=size, **dots)
+        ax.plot(x[here], y[here], _SHAPES[level % len(_SHAPES)], label=label, markersize=crowd * size, **dots)
     if not (believed := outcome.believed).all():
         cross: Look = {"color": RED, "markersize": 9, "markeredgewidth": 2.0, "path_effects": _HALO}
         ax.plot(x[~believed], y[~believed], "x", label="reading left out by the model", zorder=5.5, **cross)
-    step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(x) <= 12 * k * 10**e)
-    ax.autoscale_view()  # otherwise limits are updated only on drawing
-    places = (ax.transScale + ax.transLimits).transform(np.column_stack([x, y]))
-    taken: list[Array] = []
+    most = _MOST_NUMBERS.get(width_of(ax), 12)
+    step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(x) <= most * k * 10**e)
+    numbers: dict[tuple[float, float], int] = {}
     for n in range(step, len(x) + 1, step):
-        place = places[n - 1]
-        if all(np.any(np.abs(place - other) > _NUMBER) for other in taken):
-            taken.append(place)
-            _number(ax, n, (float(x[n - 1]), float(y[n - 1])), place)
+        numbers.setdefault((float(x[n - 1]), float(y[n - 1])), n)
+    for at, n in numbers.items():
+        _number(ax, n, at)
 
 
-def _number(ax: Axes, n: int, at: tuple[float, float], place: Array) -> None:
-    """Write a number next to a place, above and to the right unless that edge is near."""
-    left, below = place > 1 - _EDGE
-    ax.annotate(
-        str(n),
-        at,
-        (-4 if left else 4, -4 if below else 4),
-        textcoords="offset points",
-        horizontalalignment="right" if left else "left",
-        verticalalignment="top" if below else "bottom",
-        fontsize=8,
-        path_effects=_HALO,
-        zorder=6,
-    )
+def _number(ax: Axes, n: int, at: tuple[float, float]) -> None:
+    """Write a number next to a place."""
+    look: Look = {"fontsize": 8, "path_effects": _HALO, "zorder": 6, "gid": NUMBER}
+    ax.annotate(str(n), at, (4, 4), textcoords="offset points", va="bottom", annotation_clip=False, **look)
 
 
 def _settings(sensor: Sensor) -> list[tuple[str, float]]:

@@ -5,42 +5,43 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_path import settings_picture
-from fieldbo.results.plot.figures import RED, VALUE, Look, headline, legend_below, new_figure, opened
+from fieldbo.results.plot.figures import RED, VALUE, finish, headline, new_figure, opened
 from fieldbo.results.plot.marks import mark, readings
+from fieldbo.results.plot.order import ordered_path
 from fieldbo.results.plot.profiles import moments, optima, profile
 from fieldbo.results.plot.surfaces import edge, field, frame, ratio
 
-_THIN = [withStroke(linewidth=1.9, foreground="black", alpha=0.5)]
 
-
-def path_picture(outcome: Outcome) -> Figure:
+def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """Draw the path travelled and the readings, over the true field or, in a live world, the posterior mean.
 
     Parameters
     ----------
     outcome : Outcome
         For example a `Result`.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
 
     Returns
     -------
     matplotlib.figure.Figure
         Axes in the domain's units, values in the quantity's unit, with the true and the estimated edge of a
         level set, or the true and the reported optimum. Some readings are numbered, in order; sensor levels
-        differ in shape, and readings that the model left out are crossed. With one axis, a profile is drawn
+        differ in shape, and readings that the model left out are crossed. The path turns from white to
+        pink from its first leg to its last, and arrows show its direction. With one axis, a profile is drawn
         above the path. For a factory cell, its settings order by order; see `settings_picture`.
     """
     if outcome.cell_runs.names:
-        return settings_picture(outcome)
+        return settings_picture(outcome, width)
     domain, path = outcome.mission.world.domain, outcome.path
     over = "posterior mean (truth unknown)" if outcome.truth is None else "true field"
     answer = outcome.answer
     if domain.dimension == 1:
-        figure = new_figure(8, 7)
+        figure = new_figure(8, 7, width)
         top, ax = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         profile(top, outcome, domain.sites[:, 0])
         if isinstance(answer, OptimumAnswer):
@@ -50,24 +51,21 @@ def path_picture(outcome: Outcome) -> Figure:
         ax.set(xlabel=domain.axes[0].label, ylabel="leg")
         ax.yaxis.set_inverted(True)
         opened(ax)
-        line: Look = {"color": "0.3", "linewidth": 1.0}
+        ax.plot(path[:, 0], path[:, 1], label="path", zorder=3, color="0.3", linewidth=1.0)
     else:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
         top = ax = figure.subplots()
         frame(ax, domain, named=True)
         _backdrop(ax, outcome)
         readings(ax, outcome.sites[:, 0], outcome.sites[:, 1], outcome)
         over = over if domain.dimension == 2 else f"first two of {domain.dimension} axes"
-        line = {"color": "white", "linewidth": 0.8, "alpha": 0.75, "path_effects": _THIN}
-    ax.plot(path[:, 0], path[:, 1], label="path", zorder=3, **line)
+        ordered_path(ax, path[:, :2])
     mark(ax, path[0], "start")
     mark(ax, path[-1], "end")
     home = outcome.mission.vehicles[0].home
     if home is not None and domain.dimension > 1:
         mark(ax, home[:2], "home")
-    top.set_title(f"{headline(outcome)}\npath over the {over}")
-    legend_below(figure)
-    return figure
+    return finish(figure, f"{headline(outcome)}\npath over the {over}", figure.axes, top)
 
 
 def _backdrop(ax: Axes, outcome: Outcome) -> None:

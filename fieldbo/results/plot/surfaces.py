@@ -1,4 +1,4 @@
-"""Values over two axes: as grid cells, as a smooth surface in a box, or as dots."""
+"""Values over two axes: grid cells, a smooth surface in a box, cells of scattered sites, or dots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import shapely
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PolyCollection
 from matplotlib.colorbar import Colorbar
+from matplotlib.contour import ContourSet
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import AbstractPathEffect, withStroke
@@ -20,13 +22,15 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import shrunk
 from fieldbo.domain.obstacles import Obstacle
+from fieldbo.results.plot.cells import cells_of, cut, path_of, triangles
 from fieldbo.results.plot.figures import Look
 from fieldbo.results.plot.geography import beside, on_earth
+from fieldbo.results.plot.layout import NAME
+from fieldbo.results.plot.path_effects import cased
+from fieldbo.results.plot.widths import font_size, width_of
 
 _RASTER = 160  # raster points along each axis of a box
-_CASED: list[AbstractPathEffect] = [
-    withStroke(linewidth=3.0, foreground="black")
-]  # visible on light and dark surfaces
+_CASED = cased("black", 1.9)  # visible on light and dark surfaces
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=3.0, foreground="0.9")]
 _LETTER = 8.0  # font size of an obstacle's name, in points
 _SOLID: Look = {"facecolor": "0.84", "edgecolor": "0.55", "hatch": "////", "linewidth": 0.0, "zorder": 1.5}
@@ -59,8 +63,8 @@ def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
     """Return ticks (n,) and (m,), and values (N,) as a masked (m, n) array, the first axis across.
 
     In a box, values are interpolated between the sites; integers, which are classes, are taken from the
-    nearest site. Values continue behind obstacles, which are drawn over them, so that no gap shows at their
-    edges.
+    nearest site. Values continue behind obstacles, which are drawn over them, and on a grid beyond the shore,
+    at which `field` cuts them, so that no gap shows at their edges. What no vehicle can reach stays empty.
     """
     counts = (_RASTER, _RASTER) if domain.shape is None else domain.shape
     x, y = (np.linspace(a.low, a.high, n) for a, n in zip(domain.axes, counts, strict=True))
@@ -68,26 +72,28 @@ def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
     behind = np.zeros(len(points), dtype=bool)
     for obstacle in domain.obstacles:
         behind |= shapely.intersects_xy(obstacle.polygon, points[:, 0], points[:, 1])
+    inside = domain.contains(points)
     if domain.shape is not None:
         grid = domain.on_grid(values.astype(float)).T
-        return x, y, np.ma.masked_invalid(_continued(grid, behind.reshape(grid.shape)))
+        kept = inside if domain.outline is not None else inside | ~behind
+        return x, y, np.ma.masked_invalid(_continued(grid, kept.reshape(grid.shape)))
     sites, weights = _corners(domain)
     if np.issubdtype(values.dtype, np.integer):
         raster = values[np.take_along_axis(sites, weights.argmax(axis=1)[:, None], axis=1)[:, 0]]
     else:
         raster = np.einsum("pk,pk->p", weights, values[sites])
-    raster = np.where(behind | domain.contains(points), raster, np.nan)
+    raster = np.where(behind | inside, raster, np.nan)
     return x, y, np.ma.masked_invalid(raster.reshape(counts[::-1]))
 
 
-def _continued(grid: Array, behind: Mask) -> Array:
-    """Return a grid (m, n) with grid cells `behind` obstacles (m, n) filled from their neighbours."""
+def _continued(grid: Array, inside: Mask) -> Array:
+    """Return a grid (m, n) whose other nodes have the value of the nearest node that is `inside`."""
     from scipy.ndimage import distance_transform_edt
 
-    if not behind.any():
+    if inside.all() or not inside.any():
         return grid
-    gap, where = distance_transform_edt(np.isnan(grid), return_indices=True)
-    return np.where(behind & (gap < 2.0), grid[tuple(where)], grid)
+    nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
+    return np.asarray(grid[tuple(nearest)])
 
 
 @lru_cache(maxsize=4)  # shared by all maps of a run
@@ -113,32 +119,70 @@ def _corners(domain: Domain) -> tuple[NDArray[np.intp], Array]:
     return mesh.simplices[triangle].astype(np.intp), np.column_stack([two, 1.0 - two.sum(axis=1)])
 
 
-def field(ax: Axes, domain: Domain, values: NDArray[Any], label: str, look: Look) -> Colorbar:
-    """Draw values (N,) and a colour bar as high as the map."""
+def field(
+    ax: Axes,
+    domain: Domain,
+    values: NDArray[Any],
+    label: str,
+    look: Look,
+    *,
+    dots: bool = False,
+    bar: bool = True,
+) -> Colorbar | None:
+    """Draw values (N,), cut at the shore, and a colour bar as long as the map; scattered sites as `dots`."""
     drawn: ScalarMappable
     if covered(domain):
-        drawn = ax.pcolormesh(*laid_out(domain, values), shading="nearest", **look)
+        drawn = ax.pcolormesh(*laid_out(domain, values), shading="nearest", rasterized=True, **look)
+        cut(drawn, ax, domain)
+    elif (cells := None if dots else cells_of(domain)) is not None:
+        drawn = _cells(ax, domain, cells, values, look)
     else:
         x, y = domain.sites.T
         drawn = ax.scatter(x, y, float(np.clip(2e4 / domain.size, 8, 60)), values, **look)
-    figure = ax.get_figure(root=True)
+    return _colour_bar(ax, domain, drawn, label) if bar else None
+
+
+def _cells(
+    ax: Axes, domain: Domain, cells: Sequence[Array], values: NDArray[Any], look: Look
+) -> PolyCollection:
+    """Draw values (N,) as cells around the sites."""
+    drawn = PolyCollection(cells, cmap=look["cmap"], edgecolors="face", linewidths=0.4, rasterized=True)
+    drawn.set_array(values)
+    drawn.set_clim(look.get("vmin"), look.get("vmax"))
+    ax.add_collection(drawn)
+    ax.autoscale_view()
+    cut(drawn, ax, domain)
+    return drawn
+
+
+def _colour_bar(ax: Axes, domain: Domain, drawn: ScalarMappable, label: str) -> Colorbar:
+    """Add a colour bar beside a map, or above it in a narrow figure with several columns."""
+    figure, place = ax.get_figure(root=True), ax.get_subplotspec()
     assert figure is not None
-    return figure.colorbar(drawn, cax=ax.inset_axes((beside(domain), 0, 0.04, 1)), label=label)
+    if width_of(ax) != "column" or place is None or place.get_gridspec().ncols == 1:
+        return figure.colorbar(drawn, cax=ax.inset_axes((beside(domain), 0, 0.04, 1)), label=label)
+    above = ax.inset_axes((0, 1.05, 1, 0.06))
+    return figure.colorbar(drawn, cax=above, label=label, orientation="horizontal", ticklocation="top")
 
 
 def edge(
     ax: Axes, domain: Domain, excess: Array, label: str = "", *, color: str = "white", style: str = "-"
 ) -> None:
-    """Draw the line where `excess` (N,) changes sign, unless the sites are scattered, with a legend label."""
-    if not covered(domain) or not excess.min() < 0 < excess.max():
+    """Draw the line where `excess` (N,) changes sign, cut at the shore, with a legend label."""
+    if not excess.min() < 0 < excess.max():
         return
-    drawn = ax.contour(
-        *laid_out(domain, excess), levels=[0.0], colors=color, linestyles=style, linewidths=1.6, zorder=1.4
-    )
-    cased: list[AbstractPathEffect] = _CASED if color == "white" else []
-    drawn.set_path_effects(cased)
+    look: Look = {"levels": [0.0], "colors": color, "linestyles": style, "linewidths": 1.6, "zorder": 1.4}
+    if covered(domain):
+        drawn: ContourSet = ax.contour(*laid_out(domain, excess), **look)
+    elif (mesh := triangles(domain)) is not None:
+        drawn = ax.tricontour(mesh, excess, **look)
+    else:
+        return
+    casing = [_CASED] if color == "white" else []
+    drawn.set_path_effects(casing)
+    cut(drawn, ax, domain)
     if label:
-        ax.plot([], [], style, color=color, linewidth=1.6, path_effects=cased, label=label)
+        ax.plot([], [], style, color=color, linewidth=1.6, path_effects=casing, label=label)
 
 
 def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obstacle] | None = None) -> None:
@@ -151,13 +195,22 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
     """
     if domain.region is not None:
         domain = domain.flat
+    _oriented(ax, domain)
+    _ground(ax, domain, domain.solid if solid is None else solid, named)
+
+
+def _oriented(ax: Axes, domain: Domain) -> None:
+    """Set labels, directions and aspect of the first two axes."""
     across, up = domain.axes[:2]
     ax.set(xlabel=across.label, ylabel=up.label, facecolor="0.93")
     ax.xaxis.set_inverted(across.positive == "down")
     ax.yaxis.set_inverted(up.positive == "down")
     ax.set_aspect("equal" if alike(domain) else "auto")
     on_earth(ax, domain, to_scale=alike(domain))
-    solid = domain.solid if solid is None else solid
+
+
+def _ground(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
+    """Draw outline, obstacles and clearance."""
     if domain.region is not None:
         for line in shapely.get_parts(_edges(domain, solid)):
             ax.plot(*shapely.get_coordinates(line).T, color="0.25", linewidth=1.0)
@@ -194,16 +247,8 @@ def _clearance(ax: Axes, domain: Domain, solid: Sequence[Obstacle]) -> None:
         shore = shapely.difference(domain.outline, shrunk(domain.outline, domain.clearance))
         near = shapely.union(near, shore)
     band = shapely.difference(near, shapely.union_all([shapely.Polygon(_drawn(o, domain)) for o in solid]))
-    parts = [p for p in shapely.get_parts(band) if isinstance(p, shapely.Polygon)]
-    rings = [Path(shapely.get_coordinates(r), closed=True) for p in parts for r in _rings(p)]
-    if rings:
-        ax.add_artist(PathPatch(Path.make_compound_path(*rings), label="clearance", **_BAND))
-
-
-def _rings(polygon: shapely.Polygon) -> list[shapely.LinearRing]:
-    """Return the edge of a polygon and of its holes, which run the other way round."""
-    turned = shapely.geometry.polygon.orient(polygon)
-    return [turned.exterior, *turned.interiors]
+    if (path := path_of(band)) is not None:
+        ax.add_artist(PathPatch(path, label="clearance", **_BAND))
 
 
 def _obstacles(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
@@ -233,13 +278,14 @@ def _named(ax: Axes, domain: Domain, shape: shapely.Geometry, name: str) -> None
     figure = ax.get_figure(root=True)
     assert figure is not None
     inches = 0.75 * float(figure.get_size_inches()[0])  # estimated: the layout is not fixed yet
+    letter = font_size(ax, _LETTER)
     per_inch = domain.extent[:2] / (inches * np.array([1.0, ratio(domain)]))
     x, y = shapely.get_coordinates(shapely.centroid(shape))[0]
-    length, height = 0.6 * _LETTER * len(name) / 72, 1.4 * _LETTER / 72
+    length, height = 0.6 * letter * len(name) / 72, 1.4 * letter / 72
     for turned in (0, 90):
         w, h = np.array([height, length] if turned else [length, height]) * per_inch / 2
         if shapely.contains(shape, shapely.box(x - w, y - h, x + w, y + h)):
             look: Look = {"fontsize": _LETTER, "color": "0.15", "path_effects": _HALO, "zorder": 2.5}
             look |= {"ha": "center", "va": "center_baseline", "rotation_mode": "anchor"}
-            ax.text(x, y, name, rotation=turned, clip_on=True, **look)
+            ax.text(x, y, name, rotation=turned, clip_on=True, gid=NAME, **look)
             return

@@ -11,16 +11,17 @@ from matplotlib.figure import Figure
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.results.plot.figures import VALUE, Look, legend_below, new_figure, opened
+from fieldbo.results.plot.figures import VALUE, Look, finish, new_figure, opened
 from fieldbo.results.plot.marks import mark
 from fieldbo.results.plot.profiles import level, line
 from fieldbo.results.plot.surfaces import edge, field, frame, ratio
+from fieldbo.results.plot.widths import Sheet
 from fieldbo.world.world import World
 
 _MOST_PANELS = 9
 
 
-def world_picture(world: World, threshold: float | None = None) -> Figure:
+def world_picture(world: World, threshold: float | None = None, width: str = "screen") -> Figure:
     """Draw a world: its true field, its sites and its start.
 
     Parameters
@@ -28,6 +29,8 @@ def world_picture(world: World, threshold: float | None = None) -> Figure:
     world : World
     threshold : float, optional
         In the quantity's unit; drawn as a line, unless there are more than three axes.
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
 
     Returns
     -------
@@ -40,29 +43,34 @@ def world_picture(world: World, threshold: float | None = None) -> Figure:
     subtitle = "live: the truth is not known" if world.live else "true field"
     truth = None if world.live else world.truth(domain.sites)
     if domain.dimension == 1:
-        figure = new_figure(9, 5)
+        figure = new_figure(9, 5, width)
         _profile(figure.subplots(), world, truth, threshold)
     elif truth is None or domain.dimension == 2:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
         _map(figure.subplots(), world, truth, threshold)
         subtitle += f"; sites over the first two of {domain.dimension} axes" if domain.dimension > 2 else ""
     elif domain.dimension == 3 and len(np.unique(domain.sites[:, 2])) <= _MOST_PANELS:
-        figure = _slices(world, truth, threshold)
+        figure = _slices(world, truth, threshold, width)
         subtitle += f" by {domain.axes[2].label}"
     else:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
         places, which = np.unique(domain.sites[:, :2], axis=0, return_inverse=True)
         mean = np.bincount(which, truth) / np.bincount(which)
         ax = figure.subplots()
         frame(ax, domain)
-        field(ax, Domain(domain.axes[:2], places, region=domain.region), mean, world.quantity.label, VALUE)
+        field(
+            ax,
+            Domain(domain.axes[:2], places, region=domain.region),
+            mean,
+            world.quantity.label,
+            VALUE,
+            dots=True,
+        )
         mark(ax, np.asarray(world.start)[:2], "start")
         subtitle += f" over the first two of {domain.dimension} axes" + (
             f", mean over {', '.join(a.name for a in domain.axes[2:])}" if len(places) < domain.size else ""
         )
-    figure.suptitle(f"{world.title}\n{world.name}, {subtitle}")
-    legend_below(figure)
-    return figure
+    return finish(figure, f"{world.title}\n{world.name}, {subtitle}", figure.axes)
 
 
 def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
@@ -94,20 +102,24 @@ def _sites(ax: Axes, world: World, places: Array) -> None:
     ax.plot(*places.T, "o", color="0.45", alpha=0.7, markersize=size, markeredgewidth=0, label="site")
 
 
-def _slices(world: World, truth: Array, threshold: float | None) -> Figure:
+def _slices(world: World, truth: Array, threshold: float | None, width: str) -> Sheet:
     """Draw three axes as one panel for each value of the third, all with the same colours."""
     domain, start, third = world.domain, np.asarray(world.start), world.domain.axes[2]
     values = np.unique(domain.sites[:, 2])
-    columns = int(np.ceil(np.sqrt(len(values))))
+    columns = min(int(np.ceil(np.sqrt(len(values)))), 2 if width == "column" else _MOST_PANELS)
     rows = -(-len(values) // columns)
-    figure = new_figure(11, rows * (8.4 * ratio(domain) / columns + 0.5) + 1.3)
+    figure = new_figure(11, rows * (8.4 * ratio(domain) / columns + 0.5) + 1.3, width, ratio=ratio(domain))
     look: Look = {**VALUE, "vmin": float(truth.min()), "vmax": float(truth.max())}
     start_in = int(np.argmin(np.abs(values - start[2])))
     for k, value in enumerate(values):
         ax = figure.add_subplot(rows, columns, k + 1)
         flat, here = _slice(domain, value)
         frame(ax, flat, solid=_in_slice(domain.solid, domain, value))
-        label = world.quantity.label if k % columns == columns - 1 or k == len(values) - 1 else ""
+        label = (
+            world.quantity.label
+            if width == "column" or k % columns == columns - 1 or k == len(values) - 1
+            else ""
+        )
         field(ax, flat, truth[here], label, look)
         if threshold is not None:
             edge(ax, flat, truth[here] - threshold, f"level {threshold:g}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.files import write_whole
+from fieldbo.results import plot
 from fieldbo.runs.export.recorded import Recorded, read_run
 
 FORMATS = {
@@ -19,6 +20,7 @@ FORMATS = {
     "geojson": "path, routes, readings and map in degrees (RFC 7946)",
     "gpx": "the path with times, the planned routes, and the readings as waypoints",
     "kml": "path, readings, contour lines and classes for Google Earth",
+    "pictures": "path, map and curve in another format or width",
     "mcap": "a log for Foxglove: poses, orders, readings, battery and belief over time",
 }
 """The formats and their content. Those for a GIS need a world with a CRS, or a frame with an origin."""
@@ -33,6 +35,8 @@ def export(
     frame: Path | str | None = None,
     *,
     replace: bool = False,
+    picture_format: str | None = None,
+    width: str | None = None,
 ) -> list[Path]:
     """Export a run to formats that other programs read. The run may be in progress, or have crashed.
 
@@ -50,6 +54,10 @@ def export(
         A TOML file with a ``[frame]``; by default, the frame of the vehicle that carried out the run.
     replace : bool
         Overwrite the files of an earlier export.
+    picture_format : {"png", "svg", "pdf"}, optional
+        Of the pictures; by default PNG.
+    width : {"screen", "column", "page"}, optional
+        Of the pictures; by default for a screen.
 
     Returns
     -------
@@ -66,11 +74,14 @@ def export(
     for name in formats:
         if name not in FORMATS:
             raise UnknownNameError.of("format", name, FORMATS)
+    look = _look(formats, picture_format, width)
     recorded = read_run(run, None if frame is None else Path(frame))
     folder = recorded.folder / "export" if out is None else Path(out)
     content: dict[str, bytes] = {}
     for name in dict.fromkeys(formats):
-        content |= import_module(f"fieldbo.runs.export.{name}").files(recorded)
+        content |= import_module(f"fieldbo.runs.export.{name}").files(
+            recorded, **(look if name == "pictures" else {})
+        )
     there = [name for name in content if (folder / name).exists()]
     if there and not replace:
         raise InputError(
@@ -86,3 +97,18 @@ def export(
     except OSError as error:
         raise InputError(f"{folder} can't be written: {error.strerror}", where="--out") from None
     return [folder / name for name in content]
+
+
+def _look(formats: Sequence[str], picture_format: str | None, width: str | None) -> dict[str, str]:
+    """Return format and width of the pictures; raise an `InputError` if they don't apply."""
+    for option, value in (("--format", picture_format), ("--width", width)):
+        if value is not None and "pictures" not in formats:
+            raise InputError(
+                f"{option} {value} was given, but no pictures are exported",
+                expected=f"{option} together with the format pictures",
+                where=option,
+                fix="add pictures to the formats",
+            )
+    look = {"format": picture_format or "png", "width": width or "screen"}
+    plot.check(look["format"], look["width"], ("--format", "--width"))
+    return look

@@ -1,0 +1,216 @@
+"""Layout of a figure: space for its labels, a height that fits, and labels that do not overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
+from matplotlib.ticker import LogFormatter, NullFormatter
+from matplotlib.transforms import Bbox
+
+from fieldbo.results.plot.widths import Sheet, all_axes, paper_of
+
+NUMBER, NAME = "number", "name"
+"""Group ids of the numbers of readings and the names of obstacles, around which numbers are moved."""
+
+_PASSES = 8
+_SETTLED = 1e-3  # fraction of the figure
+_TALLEST = 9.3  # inches: a page of a paper
+_NEAR = 0.02  # inches
+_RATIOS = (0.2, 1.2)  # a map that is higher or lower does not take all its space
+_SHARE = 0.75  # of a figure's width, taken by its axes
+_CORNERS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
+_PLAIN = "plain log"
+
+
+def settled(figure: Figure) -> None:
+    """Fix the layout of a figure; nothing moves from now on.
+
+    If axes keep their aspect, space for labels takes several passes, each starting from the sizes of the last
+    one.
+    """
+    if figure.get_layout_engine() is None:
+        return
+    if paper_of(figure) is None:
+        _passes(figure)
+        if _wrap(figure, {}):
+            _passes(figure)
+    else:
+        _fit_height(figure)
+    figure.set_layout_engine("none")
+    for ax in figure.axes:
+        _thin_log_labels(ax)
+    for ax in figure.axes:
+        _place_numbers(ax)
+
+
+def _passes(figure: Figure) -> None:
+    """Lay out a figure until nothing moves."""
+    placed = np.empty(0)
+    for _ in range(_PASSES):
+        figure.draw_without_rendering()
+        before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
+        if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
+            break
+
+
+def _fit_height(figure: Figure) -> None:
+    """Lay out a figure whose width is given, as high as the axes that keep their aspect need it."""
+    keeping = [ax for ax in figure.axes if ax.get_aspect() != "auto"]
+    for ax in keeping:
+        ax.set_aspect("auto")  # otherwise labels are measured where they will not be
+    ratio = figure.ratio if isinstance(figure, Sheet) else None
+    if ratio is not None:
+        figure.set_figheight(_TALLEST)
+    whole: dict[Text, str] = {}
+    _wrap(figure, whole, estimated=True)
+    for _ in range(6):
+        _passes(figure)
+        broken, missing = _wrap(figure, whole), 0.0
+        if ratio is not None:
+            missing = _missing(figure, _ratio(keeping[0]) if keeping else ratio)
+        if not broken and abs(missing) < _NEAR:
+            break
+        figure.set_figheight(float(np.clip(figure.get_figheight() + missing, 1.0, _TALLEST)))
+    for ax in keeping:
+        ax.set_aspect("equal")
+        ax.apply_aspect()
+
+
+def _ratio(ax: Axes) -> float:
+    """Return height over width of a map with the same scale on both sides."""
+    (down, up), (left, right) = ax.get_ylim(), ax.get_xlim()
+    return float(np.clip(abs((up - down) / (right - left)), *_RATIOS))
+
+
+def _missing(figure: Figure, ratio: float) -> float:
+    """Return by how many inches a figure is too low for maps of a height over width."""
+    width, height = figure.get_size_inches()
+    ax = figure.axes[0]
+    place, grid = ax.get_position(original=True), ax.get_subplotspec()
+    rows = 1 if grid is None else grid.get_gridspec().nrows
+    return float(rows * (ratio * place.width * width - place.height * height))
+
+
+# -- labels that are too long ------------------------------------------------------------------------------
+
+
+def _wrap(figure: Figure, whole: dict[Text, str], *, estimated: bool = False) -> bool:
+    """Break titles and labels that are longer than their axes; return True if that changed any.
+
+    `whole` keeps what they were. Before there is a layout, which very long ones would squeeze, the lengths of
+    axes are `estimated`.
+    """
+    broken = False
+    for ax in all_axes(figure):
+        box = Axes.get_window_extent(ax)
+        beside = max((Axes.get_window_extent(c).x1 for c in ax.child_axes), default=box.x1)
+        across, along = max(beside, box.x1) - box.x0, box.width
+        if estimated:
+            grid = ax.get_subplotspec()
+            columns = 1 if grid is None else grid.get_topmost_subplotspec().get_gridspec().ncols
+            across = along = _SHARE * figure.bbox.width / columns
+        broken |= _broken(ax.title, whole, across)
+        broken |= _broken(ax.xaxis.label, whole, along)
+        if ax.yaxis.label.get_rotation() == 90 and not estimated:
+            broken |= _broken(ax.yaxis.label, whole, box.height, upright=True)
+    suptitle = figure._suptitle  # type: ignore[attr-defined]
+    if suptitle is not None:
+        broken |= _broken(suptitle, whole, 0.98 * figure.bbox.width)
+    return broken
+
+
+def _broken(text: Text, whole: dict[Text, str], room: float, *, upright: bool = False) -> bool:
+    """Break a text into lines that fit into a length in pixels; return True if that changed it."""
+
+    def length(words: str) -> float:
+        text.set_text(words)
+        box = text.get_window_extent()
+        return box.height if upright else box.width
+
+    before, lines = text.get_text(), list[str]()
+    for paragraph in whole.setdefault(text, before).split("\n"):
+        line, *words = paragraph.split(" ")
+        for word in words:
+            if length(f"{line} {word}") <= room:
+                line = f"{line} {word}"
+            else:
+                lines.append(line)
+                line = word
+        lines.append(line)
+    text.set_text("\n".join(lines))
+    return text.get_text() != before
+
+
+# -- labels that would overlap ------------------------------------------------------------------------------
+
+
+class PlainNumbers(LogFormatter):
+    """Tick labels such as 0.2 in place of 2e-01, of the decades and some of the numbers between them."""
+
+    kept: tuple[int, ...] = tuple(range(1, 10))
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of a tick."""
+        if x <= 0 or round(x / 10 ** np.floor(np.log10(x) + 1e-9)) not in self.kept:
+            return ""
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
+def _thin_log_labels(ax: Axes) -> None:
+    """Write fewer labels on a log axis where they overlap."""
+    minor = ax.yaxis.get_minor_formatter()
+    if not isinstance(minor, PlainNumbers):
+        return
+    for kept in ((1, 2, 5), (1, 3), (1,)):
+        if not overlapping(tick_labels(ax.yaxis), room=1.0):
+            return
+        minor.kept = kept
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def tick_labels(axis: Axis) -> list[Bbox]:
+    """Return the boxes of an axis's visible tick labels, in pixels."""
+    axis._update_ticks()  # type: ignore[attr-defined]
+    low, high = sorted(axis.get_view_interval())
+    near = 1e-9 * (high - low)
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    labels = [
+        t for tick in ticks for t in (tick.label1, tick.label2) if low - near <= tick.get_loc() <= high + near
+    ]
+    return [Text.get_window_extent(t) for t in labels if t.get_visible() and t.get_text()]
+
+
+def overlapping(boxes: Iterable[Bbox], room: float = 0.0) -> bool:
+    """Return True if any two boxes are less than `room` pixels apart."""
+    grown = [box.padded(0.5 * room) for box in boxes]
+    return any(a.overlaps(b) for k, a in enumerate(grown) for b in grown[:k])
+
+
+def _place_numbers(ax: Axes) -> None:
+    """Move numbers of readings to where nothing else is written, or remove them."""
+    frame = Axes.get_window_extent(ax)
+    labels = [t for t in ax.texts if t.get_visible()]
+    taken = [Text.get_window_extent(t) for t in labels if t.get_gid() != NUMBER]
+    for label in labels:
+        if label.get_gid() != NUMBER or not isinstance(label, Annotation):
+            continue
+        right, up = np.abs(label.xyann)
+        for sides in _CORNERS:
+            label.set_horizontalalignment("left" if sides[0] > 0 else "right")
+            label.set_verticalalignment("bottom" if sides[1] > 0 else "top")
+            label.xyann = (right * sides[0], up * sides[1])
+            box = Text.get_window_extent(label)
+            if _within(box, frame) and not any(box.padded(3.0).overlaps(other) for other in taken):
+                taken.append(box)
+                break
+        else:
+            label.remove()
+
+
+def _within(box: Bbox, frame: Bbox) -> bool:
+    return bool(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)

@@ -1,0 +1,140 @@
+"""Widths of pictures: the screen, and a column or the page of a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import Collection, PathCollection
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.text import Annotation, Text
+
+from fieldbo.errors import UnknownNameError
+
+_SMALLEST, _LARGEST = 7.0, 9.0
+"""Font sizes on paper, in points."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Width of a picture on paper, and its sizes relative to those of the screen.
+
+    Attributes
+    ----------
+    inches : float
+    font, line, mark : float
+        Factors for the sizes of letters, lines and marks.
+    """
+
+    inches: float
+    font: float
+    line: float
+    mark: float
+
+
+WIDTHS: dict[str, Paper | None] = {
+    "screen": None,
+    "column": Paper(3.5, 0.8, 0.65, 0.6),
+    "page": Paper(7.2, 0.8, 0.75, 0.75),
+}
+"""Widths of pictures: as drawn for a screen, one column (89 mm), and two columns (183 mm)."""
+
+
+class Sheet(Figure):
+    """A figure that knows for which of the `WIDTHS` it is drawn."""
+
+    width: str = "screen"
+    ratio: float | None = None
+    """Height of its maps over their width."""
+
+
+def checked_width(name: str, where: str | None = None) -> str:
+    """Return the name of a width; raise an `UnknownNameError` if there is none of that name."""
+    if name not in WIDTHS:
+        raise UnknownNameError.of("picture width", name, WIDTHS, where=where)
+    return name
+
+
+def width_of(artist: Artist) -> str:
+    """Return the name of the width for which a figure, or what is on it, is drawn."""
+    figure = artist.get_figure(root=True) if not isinstance(artist, Figure) else artist
+    return figure.width if isinstance(figure, Sheet) else "screen"
+
+
+def paper_of(artist: Artist) -> Paper | None:
+    """Return the width on paper for which a figure, or what is on it, is drawn; None for a screen."""
+    return WIDTHS[width_of(artist)]
+
+
+def font_size(artist: Artist, points: float) -> float:
+    """Return the size of a font of a size on the screen."""
+    paper = paper_of(artist)
+    return points if paper is None else min(max(paper.font * points, _SMALLEST), _LARGEST)
+
+
+def shrink(figure: Figure) -> None:
+    """Reduce letters, lines and marks of a figure, drawn for a screen, to the sizes of its width."""
+    paper = paper_of(figure)
+    if paper is None:
+        return
+    for artist in _parts(figure):
+        _shrink(artist, paper)
+    for ax in all_axes(figure):
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.label.set_fontsize(font_size(figure, float(axis.label.get_fontsize())))
+            axis.labelpad *= paper.font
+            look: dict[str, Any] = {"labelsize": font_size(figure, 10.0), "width": 0.6, "pad": 2.5}
+            axis.set_tick_params(which="major", length=2.5, **look)
+            axis.set_tick_params(which="minor", length=1.4, **look)
+
+
+def all_axes(figure: Figure) -> list[Axes]:
+    """Return the axes of a figure with those inside them, such as colour bars."""
+    return [inner for ax in figure.axes for inner in (ax, *_inner(ax))]
+
+
+def _inner(ax: Axes) -> Iterator[Axes]:
+    for child in ax.child_axes:
+        assert isinstance(child, Axes)
+        yield child
+        yield from _inner(child)
+
+
+def _parts(artist: Artist) -> Iterator[Artist]:
+    """Yield all artists below one, except those of axes' ticks."""
+    for child in artist.get_children():
+        if isinstance(child, Axis):
+            continue
+        yield child
+        if not isinstance(child, SubFigure):
+            yield from _parts(child)
+
+
+def _shrink(artist: Artist, paper: Paper) -> None:
+    match artist:
+        case Text():
+            figure = artist.get_figure(root=True)
+            assert figure is not None
+            artist.set_fontsize(font_size(figure, float(artist.get_fontsize())))
+            if isinstance(artist, Annotation) and artist.anncoords == "offset points":
+                artist.xyann = (paper.mark * artist.xyann[0], paper.mark * artist.xyann[1])
+        case Line2D():
+            artist.set_linewidth(paper.line * artist.get_linewidth())
+            artist.set_markersize(paper.mark * artist.get_markersize())
+            artist.set_markeredgewidth(paper.mark * artist.get_markeredgewidth())
+        case FancyArrowPatch():
+            artist.set_mutation_scale(max(paper.mark * artist.get_mutation_scale(), 4.5))
+            artist.set_linewidth(paper.line * artist.get_linewidth())
+        case Patch():
+            artist.set_linewidth(paper.line * artist.get_linewidth())
+        case Collection():
+            artist.set_linewidth([paper.line * float(w) for w in np.atleast_1d(artist.get_linewidth())])
+            if isinstance(artist, PathCollection):
+                artist.set_sizes(paper.mark**2 * artist.get_sizes())
