@@ -29,8 +29,9 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import Georeference
 from fieldbo.results.plot.figures import Look
+from fieldbo.results.plot.widths import font_size, width_of
 
-_TICKS = 5
+_TICKS, _NARROW_TICKS = 5, 1
 _LETTER = 7.5  # font size of degrees, scale and north, in points
 _INK, _EARTH = "0.15", "0.4"
 _ARROW = 15.0  # points
@@ -53,7 +54,8 @@ def beside(domain: Domain) -> float:
 def on_earth(ax: Axes, domain: Domain, *, to_scale: bool) -> None:
     """Label a map of the first two axes as one on the Earth; without a CRS, change nothing.
 
-    In a sheet of maps with common axes, the outer ones have the degrees, and the first one scale and north.
+    In a sheet of maps with common axes, the outer ones have the degrees, and the first one scale and north. A
+    sheet as wide as a column has no room for degrees.
 
     Parameters
     ----------
@@ -65,21 +67,22 @@ def on_earth(ax: Axes, domain: Domain, *, to_scale: bool) -> None:
     earth = _flat(domain)
     if earth is None:
         return
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(_TICKS, steps=[1, 2, 5, 10]))
+    place = ax.get_subplotspec()
+    alone = place is None or place.get_gridspec().get_geometry() == (1, 1)
+    narrow = width_of(ax) == "column" and not alone
+    for axis, most in ((ax.xaxis, _NARROW_TICKS if narrow else _TICKS), (ax.yaxis, _TICKS)):
+        axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
         full = ScalarFormatter(useOffset=False)
         full.set_scientific(False)
         axis.set_major_formatter(full)
-    place = ax.get_subplotspec()
-    alone = place is None or place.get_gridspec().get_geometry() == (1, 1)
     if alone:
         ax.set_xlabel(f"{domain.axes[0].label}, {earth.name}")
-    if place is None or place.is_first_row():
+    if not narrow and (place is None or place.is_first_row()):  # narrow maps have a colour bar there
         _degrees(ax, earth, "top")
-    if place is None or place.is_last_col():
+    if not narrow and (place is None or place.is_last_col()):
         _degrees(ax, earth, "right")
     if place is None or (place.is_first_row() and place.is_first_col()):
-        _legend(ax, domain, earth, to_scale)
+        _legend(ax, domain, earth, to_scale and not narrow)
 
 
 def _flat(domain: Domain) -> Georeference | None:
@@ -221,7 +224,7 @@ def _legend(ax: Axes, domain: Domain, earth: Georeference, to_scale: bool) -> No
     scale = VPacker(children=[TextArea(text, textprops=style), bar], align="center", pad=0, sep=2)
     parts: list[Artist] = [scale]
     if to_scale:
-        parts.insert(0, _arrow(earth, middle))
+        parts.insert(0, _arrow(earth, middle, _ARROW * font_size(ax, 10.0) / 10.0))
     box = AnchoredOffsetbox(
         loc=corner,
         child=HPacker(children=parts, align="center", pad=0, sep=6),
@@ -247,19 +250,19 @@ def _round_length(most: float) -> tuple[float, str]:
     return length, f"{length / 1000.0:g} km" if length >= 1000.0 else f"{length:g} m"
 
 
-def _arrow(earth: Georeference, point: Array) -> DrawingArea:
-    """Return an arrow to true north at a point (d,): on a map, north of the grid is up."""
+def _arrow(earth: Georeference, point: Array, length: float) -> DrawingArea:
+    """Return an arrow to true north at a point (d,), in points: on a map, north of the grid is up."""
     turned = math.radians(convergence(earth, point))
-    size = 2.0 * _ARROW
+    size = 2.0 * length
     area = DrawingArea(size, size)
     middle, towards = size / 2.0, np.array([-math.sin(turned), math.cos(turned)])
     across = np.array([towards[1], -towards[0]])
-    tip, tail = middle + 0.35 * _ARROW * towards, middle - 0.65 * _ARROW * towards
-    notch = tail + 0.25 * _ARROW * towards
-    left, right = tail - 0.3 * _ARROW * across, tail + 0.3 * _ARROW * across
+    tip, tail = middle + 0.35 * length * towards, middle - 0.65 * length * towards
+    notch = tail + 0.25 * length * towards
+    left, right = tail - 0.3 * length * across, tail + 0.3 * length * across
     area.add_artist(Polygon([tip, left, notch], facecolor=_INK, edgecolor=_INK, linewidth=0.6))
     area.add_artist(Polygon([tip, right, notch], facecolor="white", edgecolor=_INK, linewidth=0.6))
-    x, y = tip + 0.33 * _ARROW * towards
+    x, y = tip + 0.33 * length * towards
     look: Look = {"fontsize": _LETTER, "color": _INK, "path_effects": _HALO}
     area.add_artist(Text(float(x), float(y), "N", ha="center", va="center", **look))
     return area

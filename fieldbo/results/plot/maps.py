@@ -104,7 +104,7 @@ def _moment_maps(panels: list[Axes], outcome: Outcome) -> None:
         ax.label_outer()
     field(panels[0], domain, mean, label, VALUE)
     field(panels[1], domain, sd, label, SPREAD)
-    earlier(panels[1], outcome)
+    earlier(panels[1], outcome, size=1.5)
     panels[1].plot(*outcome.sites.T, "o", color="white", markersize=2.5, markeredgecolor="black", mew=0.5)
 
 

@@ -45,13 +45,13 @@ _MARKS: dict[str, Look] = {
 _MARKS["recommended play"] = _MARKS["reported optimum"]
 
 
-def earlier(ax: Axes, outcome: Outcome) -> None:
+def earlier(ax: Axes, outcome: Outcome, size: float = 3.5) -> None:
     """Draw the readings with which the mission began; over one axis, at their values."""
     known = outcome.mission.earlier
     if not len(known.values):
         return
     y = known.values if known.sites.shape[1] == 1 else known.sites[:, 1]
-    look: Look = {"color": "0.45", "markersize": 3.5, "markerfacecolor": "none", "zorder": 3.3}
+    look: Look = {"color": "0.45", "markersize": size, "markerfacecolor": "none", "zorder": 3.3}
     ax.plot(known.sites[:, 0], y, "D", label="earlier reading", **look)
 
 

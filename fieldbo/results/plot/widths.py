@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.axis import Axis
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.figure import Figure, SubFigure
@@ -90,21 +91,23 @@ def shrink(figure: Figure) -> None:
         for axis in (ax.xaxis, ax.yaxis):
             axis.label.set_fontsize(font_size(figure, float(axis.label.get_fontsize())))
             axis.labelpad *= paper.font
-            look: dict[str, Any] = {"labelsize": font_size(figure, 10.0), "width": 0.6, "pad": 2.5}
+            letters = 7.5 if isinstance(ax, SecondaryAxis) else 10.0
+            look: dict[str, Any] = {"labelsize": font_size(figure, letters), "width": 0.6, "pad": 2.5}
             axis.set_tick_params(which="major", length=2.5, **look)
             axis.set_tick_params(which="minor", length=1.4, **look)
 
 
-def all_axes(figure: Figure) -> list[Axes]:
-    """Return the axes of a figure with those inside them, such as colour bars."""
+def all_axes(figure: Figure) -> list[Axes | SecondaryAxis]:
+    """Return the axes of a figure with those inside them, such as colour bars, and their second axes."""
     return [inner for ax in figure.axes for inner in (ax, *_inner(ax))]
 
 
-def _inner(ax: Axes) -> Iterator[Axes]:
+def _inner(ax: Axes) -> Iterator[Axes | SecondaryAxis]:
     for child in ax.child_axes:
-        assert isinstance(child, Axes)
+        assert isinstance(child, Axes | SecondaryAxis)
         yield child
-        yield from _inner(child)
+        if isinstance(child, Axes):
+            yield from _inner(child)
 
 
 def _parts(artist: Artist) -> Iterator[Artist]:
