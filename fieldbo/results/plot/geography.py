@@ -71,7 +71,7 @@ def on_earth(ax: Axes, domain: Domain, *, to_scale: bool) -> None:
     alone = place is None or place.get_gridspec().get_geometry() == (1, 1)
     narrow = width_of(ax) == "column" and not alone
     for axis, most in ((ax.xaxis, _NARROW_TICKS if narrow else _TICKS), (ax.yaxis, _TICKS)):
-        axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
+        axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=1))
         full = ScalarFormatter(useOffset=False)
         full.set_scientific(False)
         axis.set_major_formatter(full)
