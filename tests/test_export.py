@@ -696,7 +696,7 @@ def test_a_run_without_readings_can_be_exported(tmp_path):
 
     files = export(folder, ANYWHERE)
 
-    assert {file.suffix for file in files} == {".csv", ".nc", ".geojson", ".gpx", ".kml", ".mcap"}
+    assert {file.suffix for file in files} == {".csv", ".nc", ".geojson", ".gpx", ".kml", ".mcap", ".png"}
     assert collection(folder / "export" / "readings.geojson") == []
     (path,) = collection(folder / "export" / "path.geojson")
     assert path["geometry"]["type"] == "Point"

@@ -357,9 +357,8 @@ def test_a_level_among_scattered_sites_is_drawn_within_the_shore():
 
 def test_the_expected_f1_ends_with_its_90_percent_interval(results):
     result = results("obstacles")
-    (bar,) = [
-        c for c in drawn(result, "curve", "screen").axes[0].collections if c.get_label() == "90% interval"
-    ]
+    ax = drawn(result, "curve", "screen").axes[0]
+    (bar,) = [c for c in ax.collections if c.get_label() == "expected F1: final 90% interval"]
     ((low, high),) = [segment[:, 1] for segment in bar.get_segments()]
     expected = result.summary()["expected_f1_interval90"]
     np.testing.assert_allclose([low, high], expected)

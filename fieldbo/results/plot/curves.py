@@ -78,14 +78,15 @@ def _level_set(ax: Axes, outcome: Outcome, answer: LevelSetAnswer) -> None:
     ax.step(cost, expected, "--", color=RED, linewidth=1.5, label="expected F1", **_HELD)
     ax.step(cost, unclassified, color="0.45", linewidth=0.9, label="fraction unclassified", **_HELD)
     if curve:
-        _final_interval(ax, cost[-1], answer.confidence.f1, RED)
+        _final_interval(ax, cost[-1], answer.confidence.f1, "expected F1", RED)
     ax.set(ylim=(0, 1), ylabel="score or fraction of sites")
 
 
-def _final_interval(ax: Axes, cost: float, interval: Interval, colour: str) -> None:
+def _final_interval(ax: Axes, cost: float, interval: Interval, of: str, colour: str) -> None:
     """Draw a 90% interval at the end of a curve: earlier ones are not recorded."""
     look: Look = {"color": colour, "clip_on": False, "zorder": 3.5}
-    ax.vlines(cost, interval.low, interval.high, linewidth=3.0, alpha=0.6, label="90% interval", **look)
+    label = f"{of}: final 90% interval"
+    ax.vlines(cost, interval.low, interval.high, linewidth=3.0, alpha=0.6, label=label, **look)
 
 
 def _regret(ax: Axes, outcome: Outcome) -> None:
@@ -109,5 +110,5 @@ def _reported(ax: Axes, outcome: Outcome, answer: OptimumAnswer) -> None:
     values = [s.reported_value for s in curve]
     ax.step([s.cost for s in curve], values, color=BLUE, linewidth=2.2, label="reported value", **_HELD)
     if curve:
-        _final_interval(ax, curve[-1].cost, answer.confidence.value, BLUE)
+        _final_interval(ax, curve[-1].cost, answer.confidence.value, "reported value", BLUE)
     ax.set_ylabel(outcome.mission.world.quantity.label)

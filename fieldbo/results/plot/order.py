@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.plot.figures import LEGEND_HANDLERS, Look
-from fieldbo.results.plot.path_effects import cased
 from fieldbo.results.plot.widths import width_of
 
 COLOURS = LinearSegmentedColormap.from_list("order", ["#ffffff", "#ffb3da", "#ff1f9c"])
@@ -54,9 +53,10 @@ class _Gradient(HandlerBase):
             array=np.arange(_STEPS),
             linewidths=2.0,
             transform=trans,
-            path_effects=[cased("0.25", 1.6)],
         )
-        return [lines]
+        middle = 0.5 * height - ydescent
+        casing = Line2D(x[[0, -1]], [middle, middle], color="0.25", linewidth=3.2, transform=trans)
+        return [casing, lines]
 
 
 LEGEND_HANDLERS[Travelled] = _Gradient()
