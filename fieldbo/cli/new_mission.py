@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fieldbo.cli.new_place import numbers
 from fieldbo.cli.new_world import Side
 
 EXAMPLES = """
@@ -44,7 +45,6 @@ def mission(
     ] = None,
 ) -> None:
     """Write *missions/NAME.toml*: a level-set mission that starts and ends at one place."""
-    from fieldbo.cli.new_world import numbers
     from fieldbo.mission.description import describe_mission
     from fieldbo.mission.load import load_world
     from fieldbo.mission.new.mission import LevelSetMission, make_mission

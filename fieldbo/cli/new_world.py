@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fieldbo.cli.new_place import list_columns, make_place, recognised
+from fieldbo.cli.new_report import report
+
 if TYPE_CHECKING:
     from fieldbo.belief.question import Side as BelowOrAbove
-    from fieldbo.mission.new.writer import NewWorld
 
 EXAMPLES = """
 **Examples**
@@ -278,7 +278,7 @@ def world(
     Gaussian process fitted to the table. A place on the Earth is also drawn, in *NAME.png*.
     """
     if value is None:
-        _list_columns(csv)
+        list_columns(csv)
     of_mission: dict[str, Any] = {"threshold": threshold, "quantile": quantile, "side": side}
     of_place: dict[str, Any] = {"lat": lat, "lon": lon, "outline": outline, "avoid": avoid, "start": start}
     of_place |= {"speed": speed, "stop": stop, "spacing": spacing, "pattern": pattern}
@@ -295,41 +295,10 @@ def world(
         _reject(of_cell, "of a cell", "without --cell")
         columns = {"x": x, "y": y, "channels": tuple(channel or ())}
         if x is None and lat is None and lon is None:
-            of_place |= _recognised(csv)
+            of_place |= recognised(csv)
         placed = any(given is not None for given in of_place.values())
-        lines = (_place if placed else _survey)(name, table | columns, of_mission | of_place)
+        lines = (make_place if placed else _survey)(name, table | columns, of_mission | of_place)
     typer.echo("\n".join(lines))
-
-
-def _list_columns(csv: Path) -> NoReturn:
-    """Print what the columns of a log hold, and raise the error that one has to be chosen."""
-    from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
-    from fieldbo.world.logs.log import read_log
-
-    log = read_log(csv)
-    typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
-    raise no_value_chosen(log)
-
-
-def _recognised(csv: Path) -> dict[str, str]:
-    """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
-    from fieldbo.errors import InputError
-    from fieldbo.world.logs.columns import describe_columns
-    from fieldbo.world.logs.log import read_log
-
-    columns = describe_columns(read_log(csv))
-    lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
-    if len(lat) != 1 or len(lon) != 1:
-        return {}
-    meant = f"{lat[0]!r} and {lon[0]!r} look like latitude and longitude"
-    if sys.stdin.isatty() and typer.confirm(f"{meant}. Use them?"):
-        return {"lat": lat[0], "lon": lon[0]}
-    raise InputError(
-        f"the columns of the positions are missing; {meant}",
-        expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
-        where="--lat",
-        fix=f"--lat {shlex.quote(lat[0])} --lon {shlex.quote(lon[0])}",
-    )
 
 
 def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:
@@ -371,7 +340,7 @@ def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[st
         cost_unit="EUR" if cost_unit is None else cost_unit,
         goal="minimise" if goal is None else goal.value,
     )
-    return _report(make_cell(name, cell), "rows")
+    return report(make_cell(name, cell), "rows")
 
 
 def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
@@ -388,152 +357,4 @@ def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[
         )
     side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
     survey = Survey(**table, quantile=given["quantile"], threshold=given["threshold"], side=side)
-    return _report(make_world(name, survey), "readings")
-
-
-def _place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Make a place on the Earth."""
-    from fieldbo.errors import InputError, counted
-    from fieldbo.mission.amounts import amount
-    from fieldbo.mission.new.mission import LevelSetMission
-    from fieldbo.mission.new.place import Extent
-    from fieldbo.mission.new.place_world import PlaceSurvey, make_place_world
-    from fieldbo.results import plot
-
-    def measure(option: str, unit: str, what: str, *, zero: bool = False) -> float | None:
-        text = given[option]
-        return None if text is None else amount(text, unit, f"--{option}", what=what, zero=zero)
-
-    x, y = table.pop("x"), table.pop("y")
-    in_degrees = given["lat"] is not None or given["lon"] is not None
-    columns = (given["lat"], given["lon"]) if in_degrees else (x, y)
-    if None in columns or (in_degrees and (x is not None or y is not None)):
-        raise InputError(
-            "the columns of the positions are not given as a pair",
-            expected="--lat and --lon in degrees, or --x and --y in metres with --crs",
-            where="--lat" if in_degrees else "--x",
-        )
-    options = {
-        "outline": given["outline"],
-        "avoid": tuple(given["avoid"] or ()),
-        "start": None if given["start"] is None else numbers(given["start"], "--start", 2),
-        "spacing": measure("spacing", "m", "the unit of lengths"),
-        "pattern": None if given["pattern"] is None else given["pattern"].value,
-        "clearance": measure("clearance", "m", "the unit of lengths", zero=True),
-        "speed": measure("speed", "m/s", "the unit of speeds"),
-        "stop_s": measure("stop", "s", "the unit of times"),
-        "crs": given["crs"],
-        "bathymetry": given["bathymetry"],
-        "least_depth": measure("least-depth", "m", "the unit of lengths"),
-        "depths": None if given["depths"] is None else numbers(given["depths"], "--depths"),
-    }
-    extent = Extent(**{option: value for option, value in options.items() if value is not None})
-    side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
-    asked = LevelSetMission(given["threshold"], side, given["quantile"], given["battery"])
-    survey = PlaceSurvey(
-        **table,
-        columns=columns,
-        extent=extent,
-        in_degrees=in_degrees,
-        depth=given["depth"],
-        time=given["time"],
-        missing=tuple(given["missing"] or ()),
-        mission=asked,
-    )
-    made, place = make_place_world(name, survey)
-    picture = Path(f"{name}.png")
-    plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
-    sites = made.loaded.world.domain
-    *lines, following = _report(made, "readings")
-    return [
-        *lines,
-        f"  crs       {place.georeference.name}",
-        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; "
-        f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
-        following,
-    ]
-
-
-def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ...]:
-    """Return the numbers of an option such as ``47.31,8.51``.
-
-    Raises
-    ------
-    InputError
-        There are not `count` numbers, or none.
-
-    Examples
-    --------
-    >>> numbers("47.31, 8.51", "--start", 2)
-    (47.31, 8.51)
-    """
-    from fieldbo.errors import InputError
-
-    parts = text.replace(",", " ").split()
-    try:
-        given = tuple(float(part) for part in parts)
-    except ValueError:
-        given = ()
-    if not given or (count is not None and len(given) != count):
-        example = "47.3079,8.5105" if count == 2 else ",".join("148"[: count or 3])
-        raise InputError(
-            f"{option} {text}",
-            expected=f"{count or 'some'} numbers with decimal points, separated by commas, such as "
-            f"{option} {example}",
-            where=option,
-        )
-    return given
-
-
-def _report(made: NewWorld, rows: str) -> list[str]:
-    """Return what was made, as lines."""
-    import numpy as np
-
-    from fieldbo.belief.question import LevelSet
-    from fieldbo.mission.description import describe_parts_of_cost
-    from fieldbo.results.formatting import question_text
-
-    field, mission, world = made.field, made.loaded, made.loaded.world
-    values, truth = field.readings.values, world.truth(world.domain.sites)
-    unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
-    if isinstance(mission.question, LevelSet):
-        question = mission.question
-        inside = np.mean(question.sign * truth >= question.sign * question.threshold)
-        scales = [f"{a.name} {v:.4g} m" for a, v in zip(world.domain.axes, field.length_scales, strict=True)]
-        details = f"on {len(truth)} sites; {inside:.0%} of them at or {question.side} the threshold"
-        costs = [f"  sensor    noise sd {world.sensor.noise_sd:g}{unit}; set your instrument's in [sensor]"]
-    else:  # length scales in ranges show which settings matter: those with a short one
-        ranges = zip(world.domain.axes, field.length_scales / field.extent, strict=True)
-        scales = [f"in ranges: {', '.join(f'{axis.name} {scale:.2g}' for axis, scale in ranges)}"]
-        details = f"over the settings; the table says little about {made.little_known:.0%} of them"
-        sample = world.cost.least_sampling_cost(world.domain.sites)
-        costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
-    noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
-    unknown = ", costs to be learned" if mission.costs == "unknown" else ""
-    return [
-        f"world in {made.world}, mission in {made.mission}",
-        f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *(f"  note      {note}" for note in [*field.notes, *made.notes]),
-        f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
-        f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
-        f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
-        f"of the {rows}",
-        *_validation(made, unit),
-        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
-        *costs,
-        f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
-        f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
-        f"next: fieldbo run {world.name}",
-    ]
-
-
-def _validation(made: NewWorld, unit: str) -> list[str]:
-    """Return how well lines or blocks are predicted that are left out, and which error to trust, as lines."""
-    validation = made.validation
-    if validation is None:
-        return []
-    lines = [
-        f"  {validation.kind + 's':<9} {validation.result(unit)}",
-        f"  trust     {validation.advice(unit)}",
-    ]
-    return [*lines, *([f"  warning   {validation.warning}"] if validation.warning else [])]
+    return report(make_world(name, survey), "readings")

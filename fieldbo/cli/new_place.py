@@ -1,0 +1,141 @@
+"""Worlds on the Earth for ``fieldbo new world``: their options, and the columns of their logs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from fieldbo.cli.new_report import report
+
+if TYPE_CHECKING:
+    from fieldbo.belief.question import Side
+
+
+def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Make a place on the Earth."""
+    from fieldbo.errors import InputError, counted
+    from fieldbo.mission.amounts import amount
+    from fieldbo.mission.new.mission import LevelSetMission
+    from fieldbo.mission.new.place import Extent
+    from fieldbo.mission.new.place_world import PlaceSurvey, make_place_world
+    from fieldbo.results import plot
+
+    def measure(option: str, unit: str, what: str, *, zero: bool = False) -> float | None:
+        text = given[option]
+        return None if text is None else amount(text, unit, f"--{option}", what=what, zero=zero)
+
+    x, y = table.pop("x"), table.pop("y")
+    in_degrees = given["lat"] is not None or given["lon"] is not None
+    columns = (given["lat"], given["lon"]) if in_degrees else (x, y)
+    if None in columns or (in_degrees and (x is not None or y is not None)):
+        raise InputError(
+            "the columns of the positions are not given as a pair",
+            expected="--lat and --lon in degrees, or --x and --y in metres with --crs",
+            where="--lat" if in_degrees else "--x",
+        )
+    options = {
+        "outline": given["outline"],
+        "avoid": tuple(given["avoid"] or ()),
+        "start": None if given["start"] is None else numbers(given["start"], "--start", 2),
+        "spacing": measure("spacing", "m", "the unit of lengths"),
+        "pattern": None if given["pattern"] is None else given["pattern"].value,
+        "clearance": measure("clearance", "m", "the unit of lengths", zero=True),
+        "speed": measure("speed", "m/s", "the unit of speeds"),
+        "stop_s": measure("stop", "s", "the unit of times"),
+        "crs": given["crs"],
+        "bathymetry": given["bathymetry"],
+        "least_depth": measure("least-depth", "m", "the unit of lengths"),
+        "depths": None if given["depths"] is None else numbers(given["depths"], "--depths"),
+    }
+    extent = Extent(**{option: value for option, value in options.items() if value is not None})
+    side: Side = "above" if given["side"] is None else given["side"].value
+    asked = LevelSetMission(given["threshold"], side, given["quantile"], given["battery"])
+    survey = PlaceSurvey(
+        **table,
+        columns=columns,
+        extent=extent,
+        in_degrees=in_degrees,
+        depth=given["depth"],
+        time=given["time"],
+        missing=tuple(given["missing"] or ()),
+        mission=asked,
+    )
+    made, place = make_place_world(name, survey)
+    picture = Path(f"{name}.png")
+    plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
+    sites = made.loaded.world.domain
+    *lines, following = report(made, "readings")
+    return [
+        *lines,
+        f"  crs       {place.georeference.name}",
+        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; "
+        f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
+        following,
+    ]
+
+
+def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ...]:
+    """Return the numbers of an option such as ``47.31,8.51``.
+
+    Raises
+    ------
+    InputError
+        There are not `count` numbers, or none.
+
+    Examples
+    --------
+    >>> numbers("47.31, 8.51", "--start", 2)
+    (47.31, 8.51)
+    """
+    from fieldbo.errors import InputError
+
+    parts = text.replace(",", " ").split()
+    try:
+        given = tuple(float(part) for part in parts)
+    except ValueError:
+        given = ()
+    if not given or (count is not None and len(given) != count):
+        example = "47.3079,8.5105" if count == 2 else ",".join("148"[: count or 3])
+        raise InputError(
+            f"{option} {text}",
+            expected=f"{count or 'some'} numbers with decimal points, separated by commas, such as "
+            f"{option} {example}",
+            where=option,
+        )
+    return given
+
+
+def list_columns(csv: Path) -> NoReturn:
+    """Print what the columns of a log hold, and raise the error that one has to be chosen."""
+    from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
+    from fieldbo.world.logs.log import read_log
+
+    log = read_log(csv)
+    typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
+    raise no_value_chosen(log)
+
+
+def recognised(csv: Path) -> dict[str, str]:
+    """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
+    from fieldbo.errors import InputError
+    from fieldbo.world.logs.columns import describe_columns
+    from fieldbo.world.logs.log import read_log
+
+    columns = describe_columns(read_log(csv))
+    lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
+    if len(lat) != 1 or len(lon) != 1:
+        return {}
+    meant = f"{lat[0]!r} and {lon[0]!r} look like latitude and longitude"
+    if sys.stdin.isatty() and typer.confirm(f"{meant}. Use them?"):
+        return {"lat": lat[0], "lon": lon[0]}
+    raise InputError(
+        f"the columns of the positions are missing; {meant}",
+        expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
+        where="--lat",
+        fix=f"--lat {shlex.quote(lat[0])} --lon {shlex.quote(lon[0])}",
+    )
