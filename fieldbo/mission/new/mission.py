@@ -10,13 +10,14 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Side
+from fieldbo.belief.value_scale import Transform
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
 from fieldbo.mission.catalogue import name_of
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.new.writer import four_digits
+from fieldbo.mission.new.writer import four_digits, model_of
 from fieldbo.mission.toml import toml_text
 from fieldbo.mission.world_file import load_world
 from fieldbo.world.fields.table import TableField
@@ -47,13 +48,25 @@ class LevelSetMission:
     quantile: float | None = None
     battery: str | float | None = None
 
+    def check(self, transform: Transform = "none") -> None:
+        """Raise an `InputError` if threshold or quantile is out of range."""
+        if self.quantile is not None and not 0 < self.quantile < 1:
+            raise InputError(
+                f"quantile {self.quantile}", expected="a number between 0 and 1", where="--quantile"
+            )
+        least = 0.0 if transform == "log" else -np.inf
+        if self.threshold is not None and not least < self.threshold < np.inf:
+            raise InputError(
+                f"threshold = {self.threshold}",
+                expected="a finite number" + (" above 0, to have a log" if transform == "log" else ""),
+                where="--threshold",
+            )
+
     def threshold_of(self, values: Array) -> float:
         """Return the threshold, given the readings (n,)."""
         if self.threshold is not None:
             return self.threshold
         quantile = _QUANTILES[self.side] if self.quantile is None else self.quantile
-        if not 0 < quantile < 1:
-            raise InputError(f"quantile {quantile}", expected="a number between 0 and 1", where="--quantile")
         if not len(values):
             raise InputError(
                 "the threshold is missing, and there are no readings to take it from",
@@ -98,6 +111,7 @@ def make_mission(
         The mission exists, or does not fit the world. Nothing is written then.
     """
     name_of("mission", name)
+    asked.check()
     file = (Path() if folder is None else folder) / "missions" / f"{name}.toml"
     if file.exists():
         raise InputError(
@@ -150,15 +164,3 @@ def _enough(world: World) -> float:
     travel = world.cost.travel(np.asarray(world.start), sites)
     farthest = float(travel[np.isfinite(travel)].max(initial=0.0))
     return four_digits(_CROSSINGS * 2.0 * farthest + _STOPS * float(world.cost.sampling_cost(sites).mean()))
-
-
-def model_of(field: TableField) -> dict[str, Any]:
-    """Return the table ``[model]`` that begins with the fit of a table."""
-    theta = np.exp(field.belief.kernel.theta)
-    return {
-        "kernel": "matern52",
-        "transform": field.scale.transform,
-        "length_scales": [four_digits(v) for v in theta[:-1]],
-        "variance": four_digits(theta[-1] * field.scale.scale**2),
-        "mean": four_digits(field.scale.to_user([0.0])[0]),
-    }

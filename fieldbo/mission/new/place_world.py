@@ -154,6 +154,7 @@ def make_place_world(name: str, survey: PlaceSurvey, folder: Path | None = None)
         The name, an option or a file is not valid, one of the two exists, or they can't be written.
     """
     places = new_places(name, folder)
+    survey.mission.check(survey.transform)
     outline = survey.extent.read_outline()
     taken = survey.read(outline)
     place = place_of(survey.extent, outline, taken.degrees)

@@ -15,6 +15,7 @@ from fieldbo.belief.question import Side
 from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
+from fieldbo.mission.new.mission import LevelSetMission
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
@@ -22,7 +23,6 @@ from fieldbo.world.world import World
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
-_QUANTILES: dict[Side, float] = {"above": 0.7, "below": 0.3}
 _HULL_RATIO = 0.35  # between 0, the tightest outline, and 1, the convex hull
 
 
@@ -72,6 +72,11 @@ class Survey(Source):
         """The columns of position."""
         return (self.x,) if self.y is None else (self.x, self.y)
 
+    @property
+    def mission(self) -> LevelSetMission:
+        """What the first mission asks."""
+        return LevelSetMission(self.threshold, self.side, self.quantile)
+
     def read(self) -> Readings:
         """Return the readings.
 
@@ -86,22 +91,12 @@ class Survey(Source):
         return readings
 
     def _check_options(self) -> None:
-        if self.quantile is not None and not 0 < self.quantile < 1:
-            raise InputError(
-                f"quantile {self.quantile}", expected="a number between 0 and 1", where="--quantile"
-            )
+        self.mission.check(self.transform)
         if self.x == self.y:
             raise InputError(
                 f"both positions are in column {self.x!r}",
                 expected="two different columns",
                 where="--x and --y",
-            )
-        least = 0.0 if self.transform == "log" else -np.inf
-        if self.threshold is not None and not least < self.threshold < np.inf:
-            raise InputError(
-                f"threshold = {self.threshold}",
-                expected="a finite number" + (" above 0, to have a log" if self.transform == "log" else ""),
-                where="--threshold",
             )
 
     def _check_readings(self, readings: Readings) -> None:
@@ -197,18 +192,8 @@ class SurveyDraft(Draft):
         return {"kind": "euclidean", "rate": 1.0, "sampling": 60.0}
 
     def first_mission(self) -> dict[str, Any]:
-        source = self.source
-        threshold = source.threshold
-        if threshold is None:
-            quantile = _QUANTILES[source.side] if source.quantile is None else source.quantile
-            threshold = four_digits(np.quantile(self.readings.values, quantile))
-        side = {} if source.side == "above" else {"side": source.side}
-        return {
-            "title": f"Where is {source.value} at or {source.side} {threshold:g}?",
-            "question": {"kind": "level-set", "threshold": threshold, **side},
-            "agent": {"battery": self._battery()},
-            "policy": {"kind": "truvar"},
-        }
+        asked = self.source.mission
+        return asked.tables(self.source.value, asked.threshold_of(self.readings.values), self._battery())
 
     def validation(self, world: World) -> Validation | None:
         return self.field.validation(world.domain.sites)

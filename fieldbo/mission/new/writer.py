@@ -196,20 +196,13 @@ class Draft(ABC):
     def mission_toml(self, name: str) -> bytes:
         """Return the content of ``missions/NAME.toml``."""
         first = self.first_mission()
-        theta = np.exp(self.field.belief.kernel.theta)
         content = {
             "format": 1,
             "title": first.pop("title"),
             "world": name,
             "seed": 0,
             **first,
-            "model": {
-                "kernel": "matern52",
-                "transform": self.source.transform,
-                "length_scales": [four_digits(v) for v in theta[:-1]],
-                "variance": four_digits(theta[-1] * self.field.scale.scale**2),
-                "mean": self.prior_mean(),
-            },
+            "model": {**model_of(self.field), "mean": self.prior_mean()},
         }
         return toml_text(content).encode()
 
@@ -280,6 +273,18 @@ def _in_prose(validation: Validation, unit: str) -> str:
     if validation.warning:
         sentences.append(f"Caution: {validation.warning}.")
     return "\n" + "\n".join(sentences) + "\n"
+
+
+def model_of(field: TableField) -> dict[str, Any]:
+    """Return the table ``[model]`` of a mission that begins with the fit of a table."""
+    theta = np.exp(field.belief.kernel.theta)
+    return {
+        "kernel": "matern52",
+        "transform": field.scale.transform,
+        "length_scales": [four_digits(v) for v in theta[:-1]],
+        "variance": four_digits(theta[-1] * field.scale.scale**2),
+        "mean": four_digits(field.scale.to_user([0.0])[0]),
+    }
 
 
 def four_digits(number: float) -> float:
