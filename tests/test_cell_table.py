@@ -417,7 +417,7 @@ def test_a_survey_needs_a_position(command):
     code, _, err = command("new", "world", "w", "--csv", "t.csv", "--value", "strength")
 
     assert code == 2
-    assert "the column of the first position is missing" in err
+    assert "the columns of the positions are missing" in err
     assert "--cell" in err
 
 
