@@ -27,7 +27,6 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import pinned
 from fieldbo.mission.toml import made, toml_text
 from fieldbo.results.answers import ANSWERS
-from fieldbo.results.plot import FORMATS
 from fieldbo.results.result import PICTURES, Result
 from fieldbo.runs.record.file import on_disk
 from fieldbo.runs.record.record import Record
@@ -164,6 +163,8 @@ def save(result: Result, folder: Path, format: str | None = None, width: str = "
 
 def _formats(folder: Path, format: str | None) -> list[str]:
     """Return the format in which to draw pictures, and those that a folder holds."""
+    from fieldbo.results.plot import FORMATS
+
     there = [known for known in FORMATS if any((folder / f"{name}.{known}").exists() for name in PICTURES)]
     return list(dict.fromkeys([*([] if format is None else [format]), *there])) or [FORMATS[0]]
 
