@@ -66,7 +66,7 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
         mission=asked,
     )
     made, place = make_place_world(name, survey)
-    picture = Path(f"{name}.png")
+    picture = Path(f"{name}-place.png")
     plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
     sites = made.loaded.world.domain
     *lines, following = report(made, "readings")

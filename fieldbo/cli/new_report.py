@@ -36,7 +36,7 @@ def report(made: NewWorld, rows: str) -> list[str]:
     return [
         f"world in {made.world}, mission in {made.mission}",
         f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *(f"  note      {note}" for note in [*field.notes, *made.notes]),
+        *map(_noted, [*field.notes, *made.notes]),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
@@ -48,6 +48,12 @@ def report(made: NewWorld, rows: str) -> list[str]:
         f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
         f"next: fieldbo run {world.name}",
     ]
+
+
+def _noted(note: str) -> str:
+    """Return a note or a warning as a line."""
+    text = note.removeprefix("warning: ")
+    return f"  {'note' if text == note else 'warning':<9} {text}"
 
 
 def _validation(made: NewWorld, unit: str) -> list[str]:

@@ -35,6 +35,7 @@ def vehicle(
     ],
 ) -> None:
     """Write a vehicle file that lists and explains every setting, with its default value."""
+    from fieldbo.costs.boat import Boat
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import name_of
     from fieldbo.mission.files import write_whole
@@ -43,8 +44,9 @@ def vehicle(
     from fieldbo.vehicles.remote.template import template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
-    domain = load_world(world).domain
-    text = template(link, domain, name)
+    loaded = load_world(world)
+    domain, cost = loaded.domain, loaded.cost
+    text = template(link, domain, name, cost.speed if isinstance(cost, Boat) else None)
     if file.exists():
         raise InputError(f"{file} exists", expected="the name of a new file", where="NAME")
     write_whole(file, text.encode())

@@ -92,7 +92,9 @@ def world(
     transform: Annotated[
         Transform, typer.Option(help="Use *log* for skewed, positive values.")
     ] = Transform.none,
-    unit: Annotated[str, typer.Option(help="Unit of the value.")] = "1",
+    unit: Annotated[
+        str | None, typer.Option(help="Unit of the value.  [default: that in the log, or 1]")
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(help="Threshold of the mission, in the value's unit.", rich_help_panel=_MISSION),
@@ -220,8 +222,8 @@ def world(
     crs: Annotated[
         str | None,
         typer.Option(
-            help="CRS of *--x* and *--y*, and of files that do not state theirs, such as EPSG:28992.  "
-            "[default: the local UTM zone]",
+            help="CRS of *--x* and *--y*, and of files that do not state theirs, such as EPSG:28992. If it "
+            "is in metres, it is also the world's.  [default: the local UTM zone]",
             metavar="CRS",
             rich_help_panel=_PLACE,
         ),
@@ -275,7 +277,7 @@ def world(
     """Make a world and its first mission from a log, a survey, or the trials of a factory cell.
 
     Writes *worlds/NAME* and *missions/NAME.toml* in the working directory. The truth is the mean of a
-    Gaussian process fitted to the table. A place on the Earth is also drawn, in *NAME.png*.
+    Gaussian process fitted to the table. A place on the Earth is also drawn, in *NAME-place.png*.
     """
     if value is None:
         list_columns(csv)
@@ -287,7 +289,7 @@ def world(
     of_cell: dict[str, Any] = {"axis": axis, "module": module, "control-set": control_set}
     of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
     table: dict[str, Any] = {"csv": csv, "value": value, "noise_sd": noise}
-    table |= {"transform": transform.value, "value_unit": unit}
+    table |= {"transform": transform.value, "value_unit": "1" if unit is None else unit}
     if cell:
         _reject({"x": x, "y": y, "channel": channel} | of_mission | of_place, "of a survey", "with --cell")
         lines = _cell(name, table, of_cell)
@@ -297,7 +299,10 @@ def world(
         if x is None and lat is None and lon is None:
             of_place |= recognised(csv)
         placed = any(given is not None for given in of_place.values())
-        lines = (make_place if placed else _survey)(name, table | columns, of_mission | of_place)
+        if placed:
+            lines = make_place(name, table | columns | {"value_unit": unit or ""}, of_mission | of_place)
+        else:
+            lines = _survey(name, table | columns, of_mission | of_place)
     typer.echo("\n".join(lines))
 
 

@@ -157,10 +157,17 @@ def _from_log(path: Path, content: PriorFile, world: World) -> Taken:
         lon=columns[1],
         value=value_column(path, world.domain, world.quantity.name),
         time=kinds["time"][0] if len(kinds["time"]) == 1 else None,
+        missing=content.missing,
+        least=1,
         spacing_m=float(world.domain.spacing[georeference.axes[0]]),
     )
     if points.doubts:
-        raise InputError("; ".join(points.doubts), expected="a log without doubtful values", where=str(path))
+        raise InputError(
+            "; ".join(points.doubts).replace("--missing ", "missing = "),
+            expected="a log without doubtful values",
+            where=str(path),
+            fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
+        )
     sites = np.tile(world.domain.clipped(np.zeros(world.domain.dimension)), (len(points), 1))
     sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
     if content.noise_sd is not None:

@@ -362,6 +362,8 @@ class PriorFile(_Table):
     variance of an earlier reading grows by its square per day of age."""
     age_days: NonNegativeFloat | None = None
     """Age of all earlier readings in days; by default it follows from their times."""
+    missing: list[float] = []
+    """Numbers in a log that stand for no value, such as -9999."""
     at: str | None = None
     """When the mission begins, for example 2026-07-02T08:00:00Z; by default now. Without an offset it is
     UTC."""

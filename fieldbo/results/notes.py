@@ -44,7 +44,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     if number := sum(isinstance(e, Correction) for e in agent.history):
         yield f"corrections of readings: {number}; the record keeps what was reported first"
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
-    values = np.concatenate([np.empty(0), *readings])
+    values = np.concatenate([mission.earlier.values, *readings])
     yield from answer_of(mission, agent.surface, scale).notes(values, reason)
     if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
         yield (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from fieldbo.domain.georeference import WGS84, crs_of, reprojected
+from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError
 from fieldbo.mission.shapes import Shape
@@ -90,6 +90,8 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
         labels = _labels(meta, fields, len(geometries))
         shapes = [Shape(labels[k], _in_degrees(area, its_crs)) for k, area in areas.items()]
         layers[name] = Layer(shapes, its_crs, tuple(notes))
+        degrees = layers[name].corners
+        check_degrees(degrees[:, 1], degrees[:, 0], f"{option} {path.name}")
     if not layers:
         raise InputError(
             f"{path.name} holds no areas" + (f", only {' and '.join(sorted(kinds))}" if kinds else ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,23 +113,22 @@ def make_mission(
     """
     name_of("mission", name)
     asked.check()
-    file = (Path() if folder is None else folder) / "missions" / f"{name}.toml"
+    file = (Path() if folder is None else folder).resolve() / "missions" / f"{name}.toml"
     if file.exists():
         raise InputError(
             f"{file} exists", expected="a new name: nothing is overwritten", fix="choose another name"
         )
     loaded = load_world(world)
     content = _content(loaded, asked, start)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{name}.toml")
-    try:
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=file.parent.parent) as aside:
+        part = Path(aside) / file.name
         write_whole(part, toml_text(content).encode())
-        mission = load_mission(part)
+        try:
+            mission = load_mission(part)
+        except InputError as error:
+            raise InputError(error.problem, expected=error.expected, where="--world", fix=error.fix) from None
+        file.parent.mkdir(exist_ok=True)
         part.replace(file)
-    except InputError as error:
-        raise InputError(error.problem, expected=error.expected, where="--world", fix=error.fix) from None
-    finally:
-        part.unlink(missing_ok=True)
     return file, mission
 
 

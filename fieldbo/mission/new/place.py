@@ -30,9 +30,14 @@ from fieldbo.mission.new.survey import outline_of
 from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
 
 _SITES = 1500  # of the default spacing
-_MOST_CORNERS = 400  # of an outline and its holes, beyond which it is simplified
+_NO_OUTLINE = (
+    "warning: without --outline, the outline is drawn around the readings; land, islands and headlands "
+    "within it count as water"
+)
+_MOST_CORNERS = 200  # of an outline and its holes, beyond which it is simplified
 _FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
 _FEWEST_SITES = 10
+_NEAR_M = 1000.0
 _OPTIONS = {
     "domain.spacing": "--spacing",
     "domain.bathymetry": "--bathymetry",
@@ -171,7 +176,7 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     """
     crs = _crs(extent, given, degrees)
     readings = reprojected(degrees[:, ::-1], WGS84, crs)
-    notes = [*given.notes] if given is not None else ["the outline is drawn around the readings"]
+    notes = [*given.notes] if given is not None else [_NO_OUTLINE]
     if given is None:
         shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
     else:
@@ -319,9 +324,12 @@ def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list
     free = domain.region
     assert free is not None
     away = float(shapely.distance(shapely.Point(start[:2]), free))
-    swapped = georeference.metres(extent.start[::-1])[0] if abs(extent.start[1]) <= 90 else start
-    if shapely.distance(shapely.Point(swapped), free) < min(away, 1000.0):
-        fix = f"latitude comes first: --start {extent.start[1]:g},{extent.start[0]:g}"
+    meant = _meant(extent.start, georeference, free, min(away, _NEAR_M))
+    if meant is not None:
+        what = (
+            "south and west are negative" if abs(meant[0]) == abs(extent.start[0]) else "latitude comes first"
+        )
+        fix = f"{what}: --start {meant[0]:g},{meant[1]:g}"
     else:
         latitude, longitude = georeference.degrees(domain.sites[domain.nearest(start)])[0]
         fix = f"the nearest site is --start {latitude:.6f},{longitude:.6f}"
@@ -336,18 +344,33 @@ def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list
     )
 
 
+def _meant(
+    start: tuple[float, float], georeference: Georeference, free: Region, near_m: float
+) -> tuple[float, float] | None:
+    """Return the start in another order or with other signs, if only so it is near the water."""
+    a, b = start
+    others = [(b, a), (-a, b), (a, -b), (-a, -b), (-b, a), (b, -a)]
+    for latitude, longitude in others:
+        if abs(latitude) > 90:
+            continue
+        place = georeference.metres((latitude, longitude))[0]
+        if np.isfinite(place).all() and shapely.distance(shapely.Point(place), free) < near_m:
+            return latitude, longitude
+    return None
+
+
 def _at_surface(domain: Domain, place: Array) -> Array:
     """Return a place (2,) or (d,) at the surface, as a point (d,) of a domain."""
     return np.append(place[:2], np.zeros(domain.dimension - 2))
 
 
 def _round(number: float) -> float:
-    """Return 1, 2 or 5 times a power of ten, the nearest to a number.
+    """Return a round number near a number.
 
     Examples
     --------
-    >>> _round(12.0), _round(4.9), _round(0.8)
-    (10.0, 5.0, 1.0)
+    >>> _round(12.0), _round(4.9), _round(71.0)
+    (10.0, 5.0, 80.0)
     """
     power = 10.0 ** math.floor(math.log10(number))
-    return power * min((1, 2, 5, 10), key=lambda k: abs(math.log(k * power / number)))
+    return power * min((1, 1.5, 2, 3, 4, 5, 6, 8, 10), key=lambda k: abs(math.log(k * power / number)))

@@ -25,11 +25,13 @@ from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_dif
 from fieldbo.world.fields.table import fit_table
 from fieldbo.world.logs.log import read_log
 from fieldbo.world.logs.survey import survey_from_log
+from fieldbo.world.logs.units import bare
 from fieldbo.world.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
 _CROSSINGS, _STOPS = 5, 40
+_SAME_M = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class PlaceSurvey(Source):
         Columns of other quantities.
     transform : {"none", "log"}
     value_unit : str
+        By default, that of the log.
     mission : LevelSetMission
         Threshold, side and battery of the first mission.
     """
@@ -74,7 +77,7 @@ class PlaceSurvey(Source):
     noise_sd: str | None = None
     channels: tuple[str, ...] = ()
     transform: Transform = "none"
-    value_unit: str = "1"
+    value_unit: str = ""
     mission: LevelSetMission = field(default_factory=LevelSetMission)
 
     def read(self, outline: Layer | None) -> _Taken:
@@ -92,8 +95,9 @@ class PlaceSurvey(Source):
     def _from_degrees(self, outline: Layer | None) -> _Taken:
         bounds = None if outline is None else _bounds(outline)
         latitude, longitude = self.columns
+        log = read_log(self.csv)
         points = survey_from_log(
-            read_log(self.csv),
+            log,
             lat=latitude,
             lon=longitude,
             value=self.value,
@@ -118,7 +122,9 @@ class PlaceSurvey(Source):
         noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
         sites = degrees if points.depths is None else np.column_stack([degrees, points.depths])
         readings = Readings(sites, points.values, noise, points.channels, self.value, points.lines)
-        return _Taken(readings, degrees, points.notes)
+        column = log.column(self.value, "--value")
+        unit = log.units.get(column, "1")
+        return _Taken(readings, degrees, points.notes, bare(column), unit, float(np.median(points.counts)))
 
     def _from_metres(self) -> _Taken:
         if self.extent.crs is None or not crs_of(self.extent.crs, "--crs").is_projected:
@@ -128,15 +134,30 @@ class PlaceSurvey(Source):
                 where="--crs",
             )
         readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
-        return _Taken(readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1], ())
+        return _Taken(readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1], (), self.value)
 
 
 class _Taken(NamedTuple):
-    """What a world takes from a log: readings, latitudes and longitudes (n, 2), and notes."""
+    """What a world takes from a log.
+
+    Attributes
+    ----------
+    readings : Readings
+    degrees : (n, 2) array
+        Latitudes and longitudes.
+    notes : tuple of str
+    value, unit : str
+        Name and unit of the value.
+    pooled : float
+        How many rows of the log a reading usually pools.
+    """
 
     readings: Readings
     degrees: Array
     notes: tuple[str, ...]
+    value: str
+    unit: str = "1"
+    pooled: float = 1.0
 
 
 def _bounds(outline: Layer) -> tuple[float, float, float, float]:
@@ -157,6 +178,7 @@ def make_place_world(name: str, survey: PlaceSurvey, folder: Path | None = None)
     survey.mission.check(survey.transform)
     outline = survey.extent.read_outline()
     taken = survey.read(outline)
+    survey = replace(survey, value=taken.value, value_unit=survey.value_unit or taken.unit)
     place = place_of(survey.extent, outline, taken.degrees)
     depths = taken.readings.sites[:, 2:]
     if depths.shape[1] != len(survey.extent.depths[:1]):
@@ -200,7 +222,27 @@ class PlaceDraft(Draft):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self.taken.notes, *self.place.notes)
+        return (*self.taken.notes, *self.place.notes, *self._beyond_depths)
+
+    @property
+    def _beyond_depths(self) -> tuple[str, ...]:
+        """A warning if sites lie at depths that the log does not cover."""
+        depths = self.readings.sites[:, 2:]
+        if not depths.size:
+            return ()
+        low, high = float(depths.min()), float(depths.max())
+        beyond = [z for z in self.source.extent.depths if not low - _SAME_M <= z <= high + _SAME_M]
+        if not beyond:
+            return ()
+        return (
+            f"warning: the log covers depths of {low:.3g} to {high:.3g} m; the truth at "
+            f"{', '.join(f'{z:g}' for z in beyond)} m is a guess",
+        )
+
+    @property
+    def noise_sd(self) -> float:
+        """Noise of one reading: that of pooled ones is smaller."""
+        return four_digits(super().noise_sd * math.sqrt(self.taken.pooled))
 
     @property
     def heading(self) -> dict[str, Any]:

@@ -86,6 +86,14 @@ class Survey(Source):
             If an option, a column or the readings are not valid.
         """
         self._check_options()
+        for column in self.columns:
+            if column.strip().lower() in _DEGREES:
+                raise InputError(
+                    f"the positions in {column!r} are in degrees",
+                    expected="metres, in a projected coordinate system",
+                    where=str(self.csv),
+                    fix="name the columns with --lat and --lon instead; fieldbo projects them",
+                )
         readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
         self._check_readings(readings)
         return readings
@@ -106,13 +114,6 @@ class Survey(Source):
                     f"all readings have the same {column}",
                     expected="positions that differ",
                     where=str(self.csv),
-                )
-            if column.strip().lower() in _DEGREES:
-                raise InputError(
-                    f"the positions in {column!r} are in degrees",
-                    expected="metres, in a projected coordinate system",
-                    where=str(self.csv),
-                    fix="name the columns with --lat and --lon instead; fieldbo projects them",
                 )
             if is_depth(column) and positions.min() < 0:
                 raise InputError(

@@ -284,6 +284,7 @@ def model_of(field: TableField) -> dict[str, Any]:
         "length_scales": [four_digits(v) for v in theta[:-1]],
         "variance": four_digits(theta[-1] * field.scale.scale**2),
         "mean": four_digits(field.scale.to_user([0.0])[0]),
+        "learn": False,  # a few readings around the start say less than the whole table
     }
 
 

@@ -14,6 +14,9 @@ from fieldbo.vehicles.mavlink.geofence import GeoFence, room_m
 _MOST_TRIPS = 200
 """How many trips home are checked."""
 
+MOST_CORNERS = 255
+"""How many corners of a polygon ArduPilot stores."""
+
 _MOST_NAMES = 3
 """How many names are listed."""
 
@@ -39,9 +42,15 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
     inside = fence.holds(ground.geodetic(sites))
     if not inside.any():
         raise _contradiction(f"the fence excludes all {counted(len(inside), 'site')}", "sites")
-    if inside.all():
-        return []
+    large = [len(zone.corners) for zone in fence.zones if len(zone.corners) > MOST_CORNERS]
     warnings = [
+        f"a polygon of the fence has {number} corners; ArduPilot accepts at most {MOST_CORNERS}: simplify "
+        "the outline, or the zone to avoid"
+        for number in large
+    ]
+    if inside.all():
+        return warnings
+    warnings += [
         f"the fence excludes {int((~inside).sum())} of {len(inside)} sites: orders to them will be rejected"
     ]
     some = sites[inside][:: 1 + int(inside.sum()) // _MOST_TRIPS]

@@ -21,7 +21,7 @@ _STREAMING = {"accuracy": Arrival().within}
 """A robot that streams never stops exactly at the site, so positions need a tolerance."""
 
 
-def template(kind: str, domain: Domain, title: str = "") -> str:
+def template(kind: str, domain: Domain, title: str = "", speed: float | None = None) -> str:
     """Return the text of a vehicle file for a domain.
 
     Parameters
@@ -30,6 +30,8 @@ def template(kind: str, domain: Domain, title: str = "") -> str:
         Kind of the link.
     domain : Domain
     title : str
+    speed : float, optional
+        Speed over ground in m/s, for links that plan with one.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def template(kind: str, domain: Domain, title: str = "") -> str:
     link = LINKS.get(kind)
     parts = [
         f"format = 1\ntitle = {json.dumps(title)}",
-        _table("link", "how to reach the robot", link, f'kind = "{kind}"', **_altitude(link, domain)),
+        _table("link", "how to reach the robot", link, f'kind = "{kind}"', **_known(link, domain, speed)),
         *_frame(domain),
         _table("watch", "how long to wait for the robot", Watch),
         _table("battery", "how to interpret its battery reports", Battery),
@@ -49,12 +51,20 @@ def template(kind: str, domain: Domain, title: str = "") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _altitude(link: type, domain: Domain) -> dict[str, str]:
-    """Return what altitudes count from in a world with a CRS, which knows no heights: the home's."""
-    return {"altitude": "relative"} if domain.crs is not None and hasattr(link, "altitude") else {}
+def _known(link: type, domain: Domain, speed: float | None) -> dict[str, Any]:
+    """Return the settings of a link that the world determines.
+
+    A world with a CRS knows no heights, so altitudes count from the home.
+    """
+    known: dict[str, Any] = {}
+    if domain.crs is not None and hasattr(link, "altitude"):
+        known["altitude"] = "relative"
+    if speed is not None and hasattr(link, "speed"):
+        known["speed"] = speed
+    return known
 
 
-def _table(name: str, purpose: str, settings: type, *first: str, **instead: float | str) -> str:
+def _table(name: str, purpose: str, settings: type, *first: str, **instead: Any) -> str:
     """Return a table of settings, each below its description: at its default, or at a value of `instead`."""
     descriptions = _descriptions(settings)
     lines = [f"[{name}]   # {purpose}", *first]

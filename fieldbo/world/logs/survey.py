@@ -82,6 +82,7 @@ def survey_from_log(
     bounds: Bounds | None = None,
     spacing_m: float | None = None,
     tolerance_m: float = 1.0,
+    least: int = LEAST_READINGS,
 ) -> SurveyPoints:
     """Return the points of a survey.
 
@@ -111,6 +112,8 @@ def survey_from_log(
         widened for a log with so many readings that a fit would take minutes.
     tolerance_m : float
         Stations closer than this, and than a quarter of the spacing, are one.
+    least : int
+        Fewest rows that must be usable.
 
     Raises
     ------
@@ -145,7 +148,7 @@ def survey_from_log(
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
-    order, left_out = _usable(log, reasons)
+    order, left_out = _usable(log, reasons, least)
     notes += left_out
     if times is not None:
         columns["time"] = times
@@ -236,7 +239,9 @@ def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_],
     )
 
 
-def _usable(log: Log, reasons: dict[str, NDArray[np.bool_]]) -> tuple[NDArray[np.int64], list[str]]:
+def _usable(
+    log: Log, reasons: dict[str, NDArray[np.bool_]], least: int
+) -> tuple[NDArray[np.int64], list[str]]:
     """Return the rows with none of the reasons to be left out, and notes on those that have one.
 
     Raises
@@ -252,11 +257,11 @@ def _usable(log: Log, reasons: dict[str, NDArray[np.bool_]]) -> tuple[NDArray[np
             some = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
             line = "line" if len(lines) == 1 else "lines"
             notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some})")
-    if kept.sum() < LEAST_READINGS:
+    if kept.sum() < least:
         raise InputError(
             f"{counted(int(kept.sum()), 'reading')} of {counted(len(log), 'row')} can be used"
             + (f": {'; '.join(notes)}" if notes else ""),
-            expected=f"at least {LEAST_READINGS} rows with a position and a value",
+            expected=f"at least {counted(least, 'row')} with a position and a value",
             where=str(log.path),
         )
     return np.flatnonzero(kept), notes

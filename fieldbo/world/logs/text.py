@@ -16,6 +16,8 @@ LEAST_READINGS = 5
 """Fewest readings that a field is fitted to."""
 
 _EXPECTED = "a CSV file of readings"
+_SAMPLE = 400  # lines that tell how many cells a row has
+_FEWEST_CELLS, _WHOLE, _LONGEST_PREAMBLE = 3, 0.6, 60
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1a")
@@ -47,7 +49,8 @@ def read_text(path: Path) -> Text:
     """Read a table separated by comma, semicolon, tab or blanks; gzip, UTF-8, UTF-16 or Latin-1.
 
     Lines above the table that begin with ``#`` are comments, and so is an Excel line ``sep=;``. If the last
-    comment has as many cells as the first row, and that row holds a number, the comment holds the names. In a
+    comment has as many cells as the first row, and that row holds a number, the comment holds the names.
+    Lines above the names that have far fewer cells than most are a logger's preamble, and left out. In a
     table separated by semicolons, tabs or blanks, decimal commas become points. A line of units below the
     names is recognised.
 
@@ -59,6 +62,10 @@ def read_text(path: Path) -> Text:
     text, notes = _decoded(path, _bytes(path))
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if not _is_above(line)), 0)
+    preamble = _preamble(lines[start : start + _SAMPLE])
+    if preamble:
+        notes.append(f"lines {start + 1} to {start + preamble} above the column names are left out")
+        start += preamble
     above, declared = lines[:start], None
     for line in above:
         declared = declared or _separator_of(line)
@@ -89,6 +96,19 @@ def read_text(path: Path) -> Text:
         del rows[1]
     comments = tuple(line.lstrip("#").strip() for line in head)
     return Text(rows, comments, tuple(units or ()), tuple(notes))
+
+
+def _preamble(lines: list[str]) -> int:
+    """Return how many lines a logger wrote above the column names: they have far fewer cells than most."""
+    if not lines:
+        return 0
+    delimiter = max(";\t,", key=lambda mark: sum(mark in line for line in lines))
+    counts = [sum(bool(cell.strip(' "')) for cell in line.split(delimiter)) for line in lines]
+    usual = max(set(counts), key=counts.count)
+    if usual < _FEWEST_CELLS or counts.count(usual) < 0.5 * len(counts):
+        return 0
+    first = next(i for i, count in enumerate(counts) if count >= _WHOLE * usual)
+    return first if first <= _LONGEST_PREAMBLE else 0
 
 
 def _is_above(line: str) -> bool:
