@@ -83,7 +83,7 @@ def test_a_place_that_is_no_list_is_asked_for_as_coordinates(place):
     with pytest.raises(InputError) as error:
         fieldbo.load_mission(LAKE, {"agent": {place: "start"}})
     assert error.value.problem == f'{place} = "start"'
-    assert error.value.expected == "coordinates, one per axis, for example [0, 0]"
+    assert error.value.expected == "coordinates, one per axis, for example [0, 0] or a table"
 
 
 def test_a_battery_and_a_reserve_in_percent_are_of_the_full_battery():

@@ -484,7 +484,7 @@ height = "height"
 [arrival]
 within = 0.1
 """
-BOAT = """format = 1
+LAKE_BOAT = """format = 1
 [link]
 kind = "mavlink"
 altitude = "relative"
@@ -492,6 +492,21 @@ vehicle = "boat"
 [arrival]
 within = 1.0
 """
+ON_A_LAKE = """
+[frame]
+origin = { latitude = 47.31, longitude = 8.58 }
+along = "east"
+left = "north"
+"""
+
+
+def vehicle_for(domain):
+    """Return the file of a vehicle that fits a domain: on the Earth, seen from above, or a facade."""
+    if domain.crs is not None:
+        return LAKE_BOAT
+    return LAKE_BOAT + ON_A_LAKE if domain.axes[1].name == "north" else FACADE
+
+
 WITH_OBSTACLES = [
     name
     for name, file in list_missions().items()
@@ -531,7 +546,7 @@ def test_no_leg_of_the_plan_of_a_shipped_mission_runs_through_an_obstacle(
     monkeypatch.chdir(tmp_path)
     slow = name.startswith("wall-worst-crack")
     mission = load_mission(name, {"agent": {"max_steps": 5}} if slow else {})
-    write(tmp_path / "drone.toml", FACADE if mission.world.domain.crs is None else BOAT)
+    write(tmp_path / "drone.toml", vehicle_for(mission.world.domain))
     folder, record = begin(mission, tmp_path / "run")
     with record:
         result = simulate(mission, record=record)

@@ -78,7 +78,7 @@ def test_a_log_an_outline_and_a_zone_become_a_world_and_a_mission(at_lake):
     assert mission.question == LevelSet(11.0)
     assert mission.vehicles[0].battery == 1200.0
     assert mission.vehicles[0].home == pytest.approx(world.start)
-    assert (at_lake / "kessel.png").read_bytes().startswith(b"\x89PNG")
+    assert (at_lake / "kessel-place.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_mission_of_a_new_place_never_leaves_the_water(at_lake):
@@ -170,7 +170,7 @@ def test_a_hexagonal_lattice_has_neighbours_at_its_spacing(at_lake):
 def test_without_an_outline_there_is_one_around_the_readings(at_lake):
     result = new_world("--spacing", "20 m")
     assert result.exit_code == 0, result.output
-    assert "the outline is drawn around the readings" in result.output
+    assert "warning   without --outline, the outline is drawn around the readings" in result.output
     sites = fieldbo.load_world("kessel").domain.sites
     assert np.abs(sites - MIDDLE).max() < 250.0
 
@@ -197,9 +197,50 @@ def test_an_outline_with_many_corners_is_simplified_to_the_safe_side(at_lake):
     assert result.exit_code == 0, result.output
     assert "simplified from 5,001 corners to" in result.output
     domain = fieldbo.load_world("kessel").domain
-    assert shapely.get_num_coordinates(domain.outline) <= 400
+    assert shapely.get_num_coordinates(domain.outline) <= 200
     assert shapely.buffer(wavy, 0.01).covers(domain.outline)
     assert domain.outline.area > 0.9 * wavy.area
+
+
+def test_zones_to_avoid_with_many_corners_are_simplified_to_the_safe_side(at_lake):
+    angles = np.linspace(0, 2 * np.pi, 3000, endpoint=False)
+    radius = 25 + 6 * np.sin(19 * angles) + 2 * np.sin(101 * angles)
+    zone = shapely.Polygon(at(-100, 60) + np.column_stack([radius * np.cos(angles), radius * np.sin(angles)]))
+    (at_lake / "rough.geojson").write_text(geojson(degrees(zone)))
+    result = new_world(*PLACE, "--avoid", "rough.geojson", "--clearance", "0 m")
+    assert result.exit_code == 0, result.output
+    domain = fieldbo.load_world("kessel").domain
+    assert shapely.intersection(domain.region, shapely.buffer(zone, -0.01)).area == 0.0
+    assert sum(shapely.get_num_coordinates(o.polygon) for o in domain.solid) < 400
+
+
+def test_water_that_cannot_be_reached_is_said(at_lake):
+    (at_lake / "weir.geojson").write_text(geojson(degrees(shapely.box(*at(95, -300), *at(125, 300)))))
+    result = new_world(*PLACE, "--avoid", "weir.geojson")
+    assert result.exit_code == 0, result.output
+    assert "sites can't be reached from the start; they are left out" in result.output
+
+
+def test_the_noise_of_a_world_is_that_of_one_reading(at_lake):
+    rng, dense = np.random.default_rng(1), []
+    for lat, lon, value in log_rows(2.0):
+        dense.append(f"{lat:.7f},{lon:.7f},{value + 0.4 * rng.standard_normal():.3f}")
+    (at_lake / "dense.csv").write_text("\n".join(["lat,lon,chl [ug/l]", *dense]))
+    given = ["new", "world", "kessel", "--csv", "dense.csv", "--lat", "lat", "--lon", "lon", "--value", "chl"]
+    result = CliRunner().invoke(app, [*given, *PLACE])
+    assert result.exit_code == 0, result.output
+    world = fieldbo.load_world("kessel")
+    assert np.sqrt(world.sensor.variance(world.domain.sites)[0]) == pytest.approx(0.41, rel=0.3)
+    assert (world.quantity.name, world.quantity.unit) == ("chl", "ug/l")
+
+
+def test_a_preamble_of_the_logger_is_left_out(at_lake):
+    rows = [f"{lat:.7f};{lon:.7f};{value:.3f}" for lat, lon, value in log_rows()]
+    head = ["Sonde EXO2", "SN;18F103556", "Site;Kessel;", "lat;lon;chl", "deg;deg;ug/l"]
+    (at_lake / "exo.csv").write_text("\n".join([*head, *rows]))
+    result = new_world(*PLACE, csv="exo.csv")
+    assert result.exit_code == 0, result.output
+    assert "lines 1 to 2 above the column names are left out" in result.output
 
 
 def test_a_further_mission_starts_and_ends_where_it_is_told(at_lake):
@@ -275,8 +316,14 @@ BAD = [
     (["--start", "47.30732,8.50845"], ["lies inside 'swimmers'"]),
     (["--start", "47,3072,8,51"], ["--start 47,3072,8,51", "2 numbers with decimal points"]),
     (["--start", "here"], ["--start here"]),
+    (["--start", "nan,nan"], ["--start nan,nan", "2 numbers"]),
+    (["--start=-47.30657,8.51051"], ["south and west are negative: --start 47.3066,8.51051"]),
+    (["--crs", "EPSG:3857"], ["is distorted here: 1 m of it is 0.67", "local UTM zone", "--crs"]),
+    (["--outline", "unclosed.geojson"], ["is not valid", "rings end where they begin"]),
+    (["--outline", "empty.geojson"], ["holds no areas"]),
+    (["--outline", "elsewhere.vrt"], ["only names other files"]),
     (["--spacing", "0.1 m"], ["gives about", "sites", "use a spacing of"]),
-    (["--spacing", "500 m"], ["leaves 1 site", "use a spacing of 10 m"]),
+    (["--spacing", "500 m"], ["leaves 1 site", "use a spacing of 8 m"]),
     (["--spacing", "10 s"], ["is in s", "an amount in m"]),
     (["--speed", "-1"], ["speed", "above 0"]),
     (["--speed", "2 knots"], ["did you mean kn?"]),
@@ -298,6 +345,16 @@ def test_a_wrong_place_is_rejected_before_anything_is_written(at_lake, options, 
     (at_lake / "bow.geojson").write_text(geojson(bow))
     (at_lake / "swapped.geojson").write_text(geojson(shapely.transform(lake, lambda xy: xy[:, ::-1])))
     (at_lake / "far.geojson").write_text(geojson(shapely.transform(lake, lambda xy: xy + NORTH)))
+    ring = [[8.509, 47.306], [8.511, 47.308], [8.511, 47.306]]
+    for name, rings in (("unclosed", [ring]), ("empty", [])):
+        polygon = {"type": "Polygon", "coordinates": rings}
+        feature = {"type": "Feature", "properties": {}, "geometry": polygon}
+        content = {"type": "FeatureCollection", "features": [feature]}
+        (at_lake / f"{name}.geojson").write_text(json.dumps(content))
+    (at_lake / "elsewhere.vrt").write_text(
+        '<OGRVRTDataSource><OGRVRTLayer name="lake"><SrcDataSource relativeToVRT="1">lake.geojson'
+        "</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>"
+    )
     (at_lake / "pacific.geojson").write_text(geojson(shapely.box(-179.9, 10.0, 179.9, 10.1)))
     coordinates = {"y": MIDDLE[1] + np.arange(5.0), "x": MIDDLE[0] + np.arange(5.0)}
     part = xarray.Dataset({"depth": (("y", "x"), np.full((5, 5), 4.0))}, coordinates)

@@ -214,7 +214,7 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
     [
         (
             scored(0.42),
-            "expect an error of about 0.1 m over the map: less close to readings, and up to 0.42 m in the "
+            "expect an error of about 0.1 m over the map: smaller near readings, and up to 0.42 m in the "
             "widest gaps",
         ),
         (
@@ -223,12 +223,12 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
         ),
         (
             scored(0.42, expected=0.9),
-            "expect an error of about 0.9 m over the map: parts of it lie farther from all readings than "
-            "these from each other",
+            "expect an error of about 0.9 m over the map, more than between lines: parts of it lie far from "
+            "any reading",
         ),
         (
             scored(144.4, expected=1.2),
-            "expect an error of about 1.2 m over the map: less close to readings, and up to 140 m (no better "
+            "expect an error of about 1.2 m over the map: smaller near readings, and up to 140 m (no better "
             "than the readings' mean) in the widest gaps",
         ),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping
@@ -99,7 +100,7 @@ def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ..
         given = tuple(float(part) for part in parts)
     except ValueError:
         given = ()
-    if not given or (count is not None and len(given) != count):
+    if not given or not all(map(math.isfinite, given)) or (count is not None and len(given) != count):
         example = "47.3079,8.5105" if count == 2 else ",".join("148"[: count or 3])
         raise InputError(
             f"{option} {text}",

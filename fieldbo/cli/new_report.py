@@ -36,7 +36,7 @@ def report(made: NewWorld, rows: str) -> list[str]:
     return [
         f"world in {made.world}, mission in {made.mission}",
         f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *map(_noted, [*field.notes, *made.notes]),
+        *map(_noted, [*field.notes, *made.notes, *_unreachable(mission.unreachable)]),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
@@ -48,6 +48,11 @@ def report(made: NewWorld, rows: str) -> list[str]:
         f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
         f"next: fieldbo run {world.name}",
     ]
+
+
+def _unreachable(number: int) -> list[str]:
+    """Return a warning if there are sites that the vehicle can't reach."""
+    return [f"warning: {number} sites can't be reached from the start; they are left out"] if number else []
 
 
 def _noted(note: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,7 @@ TEXT_DIGITS, TABLE_DIGITS = 6, 7
 
 _POLAR = {True: "EPSG:5041", False: "EPSG:5042"}  # universal polar stereographic, easting first
 _UTM_NORTH, _UTM_SOUTH = 84.0, -80.0  # degrees: beyond them there are no UTM zones
+_DISTORTED = 0.02  # of a length
 _WIDEST = 6.0  # degrees of longitude; wider than a UTM zone is not one place
 
 
@@ -86,6 +87,8 @@ class Georeference:
                 where="domain.crs",
                 fix="swap the two axes, and all coordinates",
             )
+        middle = [(axes[j].low + axes[j].high) / 2.0 for j in flat]
+        _check_scale(crs, middle[0], middle[1])
         return cls(crs, (flat[0], flat[1]))
 
     @cached_property
@@ -276,6 +279,29 @@ def check_metric(crs: str, where: str) -> None:
             f"{crs} ({given.name}) is {kind}",
             expected="a projected CRS in metres, such as the local UTM zone",
             where=where,
+        )
+
+
+@lru_cache(maxsize=256)
+def _check_scale(crs: str, x: float, y: float) -> None:
+    """Raise an `InputError` if a metre of a CRS is not one on the ground at an easting and northing."""
+    from pyproj import Proj
+
+    check_metric(crs, "domain.crs")
+    longitude, latitude = Proj(crs)(x, y, inverse=True)
+    scales = (np.inf, np.inf)
+    if np.isfinite([longitude, latitude]).all():
+        factors = Proj(crs).get_factors(longitude, latitude)
+        scales = (factors.meridional_scale, factors.parallel_scale)
+    worst = max(scales, key=lambda k: abs(k - 1.0))
+    if not abs(worst - 1.0) <= _DISTORTED:
+        distorted = f"is distorted here: 1 m of it is {1 / worst:.3g} m on the ground"
+        here = "does not reach this place" if np.isinf(worst) else distorted
+        raise InputError(
+            f"{crs_name(crs)} {here}",
+            expected=f"a CRS whose metres are those on the ground, to {_DISTORTED:.0%}",
+            where="domain.crs",
+            fix="use the local UTM zone, or the national grid",
         )
 
 

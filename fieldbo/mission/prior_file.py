@@ -236,7 +236,7 @@ def _ages(taken: Taken, content: PriorFile, path: Path) -> Array:
     if content.age_days is not None:
         return np.full(len(taken.values), content.age_days)
     ages = (now - taken.times_s) / _DAY_S if taken.ages_days is None else taken.ages_days
-    if not taken.lines and ages.max() >= 0:  # a run: the clock of a simulated one may be ahead of the wall's
+    if not taken.lines:  # a run: the clock of a simulated one may be ahead of the wall's
         ages = np.maximum(ages, 0.0)
     if (ages < 0).any():
         first = int(np.argmax(ages < 0))

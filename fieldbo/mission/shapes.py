@@ -45,12 +45,12 @@ def read_shapes(path: Path, crs: str) -> list[Shape]:
         The file is missing, not GeoJSON, or holds something other than valid polygons.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(
             f"{path.name} can't be read: {error.strerror}", expected="a GeoJSON file", where=str(path)
         ) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _not_geojson(path) from None
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list) or not features:
@@ -63,12 +63,21 @@ def _shape(feature: Any, number: int, path: Path, crs: str) -> Shape:
     try:
         area = shapely.geometry.shape(feature["geometry"])
         name = str((feature.get("properties") or {}).get("name") or "")
-    except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.ShapelyError):
-        raise _not_geojson(path) from None
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError),
+        *(OverflowError, RecursionError, shapely.errors.ShapelyError),
+    ):
+        raise InputError(
+            "the feature has no geometry that can be read",
+            expected="a Polygon or MultiPolygon in longitude and latitude",
+            where=where,
+        ) from None
     if not isinstance(area, Region):
         raise InputError(
             f"the feature is a {area.geom_type}", expected="a Polygon or MultiPolygon", where=where
         )
+    if area.is_empty:
+        raise InputError("the feature is empty", expected="a polygon", where=where)
     corners = shapely.get_coordinates(area)
     check_degrees(corners[:, 1], corners[:, 0], where)
     placed: Region = shapely.transform(shapely.force_2d(area), lambda xy: reprojected(xy, WGS84, crs))

@@ -100,7 +100,7 @@ def _read_tiff(path: Path, value: str | None) -> Raster:
     except ImportError:
         raise _not_installed(path, "rasterio") from None
     try:
-        with rasterio.open(path) as source:
+        with rasterio.open(path, driver="GTiff") as source:  # no other format names further files
             transform = source.transform
             if transform.b or transform.d:
                 raise InputError(
@@ -151,7 +151,7 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
             _check_size(variable.size, path)
             crs = _crs_of(source, variable)
             variable = variable.load()
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, LookupError, EOFError) as error:
         if isinstance(error, InputError):
             raise
         raise _unreadable(path, error) from None
@@ -165,7 +165,10 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
                 expected=f"a variable {dim} with the coordinates along it",
                 where=str(path),
             )
-    x, y = (np.asarray(variable.coords[dim], dtype=float) for dim in (horizontal, vertical))
+    try:
+        x, y = (np.asarray(variable.coords[dim], dtype=float) for dim in (horizontal, vertical))
+    except (ValueError, TypeError) as error:
+        raise _unreadable(path, error) from None
     attributes = {**{key: str(text) for key, text in variable.attrs.items()}, "name": str(variable.name)}
     return Raster(x, y, np.asarray(variable, dtype=float), crs, (horizontal, vertical), attributes)
 

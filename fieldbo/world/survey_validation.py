@@ -129,10 +129,10 @@ class Validation:
             )
         expected = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
         if self.expected > self.grouped.rmse:
-            return f"{expected}: parts of it lie farther from all readings than these from each other"
+            return f"{expected}, more than between {self.kind}s: parts of it lie far from any reading"
         if self.grouped.rmse < _ALIKE * self.single.rmse:
             return f"both errors agree; {expected}"
-        return f"{expected}: less close to readings, and up to {worst} in the widest gaps"
+        return f"{expected}: smaller near readings, and up to {worst} in the widest gaps"
 
     @property
     def warning(self) -> str | None:

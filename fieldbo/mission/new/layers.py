@@ -112,10 +112,17 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
 def _path_and_layer(file: str, option: str) -> tuple[Path, str | None]:
     """Return the path and the layer of ``FILE`` or ``FILE:LAYER``."""
     whole, colon, layer = file.rpartition(":")
-    path, name = (Path(file), None) if Path(file).exists() or not colon else (Path(whole), layer)
-    if not path.is_file():
+    path, name = (Path(file), None) if _is_file(Path(file)) or not colon else (Path(whole), layer)
+    if not _is_file(path):
         raise InputError(f"there is no file {path}", expected=_FORMATS, where=option)
     return path, name
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def _reader(option: str) -> Callable[..., Any]:
@@ -135,7 +142,18 @@ def _reader(option: str) -> Callable[..., Any]:
             if what == "layers":
                 return [tuple(row) for row in pyogrio.list_layers(source).tolist()]
             meta, _, geometries, fields = pyogrio.raw.read(source, layer=layer, force_2d=True)
+            if pyogrio.read_info(source, layer=layer)["driver"] == "OGR_VRT":
+                raise InputError(
+                    f"{Path(source).name} only names other files", expected=_FORMATS, where=option
+                )
             return meta, shapely.from_wkb([] if geometries is None else geometries), fields
+        except shapely.errors.ShapelyError as error:
+            raise InputError(
+                f"a geometry of {Path(source).name} is not valid: {error}",
+                expected="polygons whose rings end where they begin",
+                where=option,
+                fix="repair it in a GIS (QGIS: Fix geometries)",
+            ) from None
         except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
             reason = str(error).replace(source, os.path.basename(source)).split(";")[0]  # noqa: PTH119
             raise InputError(f"the file can't be read: {reason}", expected=_FORMATS, where=option) from None
@@ -179,7 +197,7 @@ def _areas(geometries: Sequence[Any], where: str, option: str) -> tuple[dict[int
     notes: list[str] = []
     for number, geometry in enumerate(geometries):
         area = geometry if isinstance(geometry, Region) else _closed(geometry)
-        if area is None:
+        if area is None or area.is_empty:
             continue
         if area is not geometry:
             notes.append(f"{where}: the closed line {number + 1} is taken as an area")

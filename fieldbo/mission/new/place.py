@@ -38,11 +38,15 @@ _MOST_CORNERS = 200  # of an outline and its holes, beyond which it is simplifie
 _FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
 _FEWEST_SITES = 10
 _NEAR_M = 1000.0
-_OPTIONS = {
+_MORE = 1.01  # an area moves by a little more than its simplification moves its edge
+OPTIONS = {
     "domain.spacing": "--spacing",
     "domain.bathymetry": "--bathymetry",
     "domain.least_depth": "--least-depth",
     "domain.depths": "--depths",
+    "domain.obstacles": "--avoid",
+    "domain.clearance": "--clearance",
+    "domain.crs": "--crs",
 }
 
 
@@ -180,7 +184,7 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     if given is None:
         shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
     else:
-        shapes = given.within(crs)
+        shapes = _valid(given.within(crs), "--outline")
         _check_together(shapes, readings, given, degrees)
     area = as_outline(shapes)
     spacing = extent.spacing or _round(math.sqrt(area.area / _SITES))
@@ -204,7 +208,7 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
             least_depth=extent.least_depth or 0.0,
         )
     except InputError as error:
-        raise error.at(_OPTIONS.get(error.where or "", "--outline")) from None
+        raise error.at(OPTIONS.get(error.where or "", "--outline")) from None
     if domain.size < _FEWEST_SITES:
         raise InputError(
             f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}",
@@ -214,6 +218,19 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
         )
     start, about = _start(extent, domain, readings)
     return Place(crs, shapes, avoid, domain, start, (*notes, *about))
+
+
+def _valid(shapes: list[Shape], option: str) -> list[Shape]:
+    """Return shapes in metres, or raise an `InputError` if one is not valid there."""
+    for number, shape in enumerate(shapes, 1):
+        if not shape.area.is_valid:
+            raise InputError(
+                f"area {number} is not valid: {shapely.is_valid_reason(shape.area)}",
+                expected="areas whose edges do not cross or touch themselves",
+                where=option,
+                fix="repair it in a GIS (QGIS: Fix geometries), and look at the result",
+            )
+    return shapes
 
 
 def _crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
@@ -260,7 +277,7 @@ def _zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[st
     for file in extent.avoid:
         layer = read_layer(file, "--avoid", extent.crs)
         notes += layer.notes
-        within = layer.within(crs)
+        within = _valid(layer.within(crs), "--avoid")
         stem = Path(file).name.split(".")[0]
         named = [Shape(shape.name or stem, shape.area) for shape in within]
         inside = [shape for shape in named if shapely.intersection(shape.area, area).area > 0]
@@ -298,10 +315,15 @@ def _simplified(shapes: list[Shape], spacing: float, *, inwards: bool) -> tuple[
 
 
 def _moved(area: Region, by: float, tolerance: float) -> Region:
-    """Return an area moved inwards or outwards by the tolerance of its simplification."""
-    moved = shapely.simplify(shapely.buffer(area, by, quad_segs=2), tolerance)
+    """Return an area moved inwards or outwards by the tolerance of its simplification.
+
+    An area that would then reach to the wrong side stays as it is.
+    """
+    moved = shapely.simplify(shapely.buffer(area, _MORE * by, join_style="mitre"), tolerance)
     parts = [p for p in shapely.get_parts(moved) if isinstance(p, shapely.Polygon) and p.area > 0]
-    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+    simpler: Region = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+    safe = simpler.covers(area) if by > 0 else area.covers(simpler)
+    return simpler if safe else area
 
 
 def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list[str]]:

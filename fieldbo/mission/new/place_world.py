@@ -20,7 +20,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.new.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
-from fieldbo.mission.new.place import Extent, Place, place_of
+from fieldbo.mission.new.place import OPTIONS, Extent, Place, place_of
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.fields.table import fit_table
 from fieldbo.world.logs.log import read_log
@@ -268,6 +268,10 @@ class PlaceDraft(Draft):
 
     def validation(self, world: World) -> Validation | None:
         return self.field.validation(world.domain.sites)
+
+    def blamed(self, error: InputError) -> str:
+        key = (error.where or "").rpartition(": ")[2]
+        return OPTIONS.get(key, super().blamed(error))
 
     def write_data(self, folder: Path) -> None:
         self.place.write(folder, self.source.extent)

@@ -221,6 +221,10 @@ class Draft(ABC):
             f"{'' if validation is None else _in_prose(validation, unit)}"
         ).encode()
 
+    def blamed(self, error: InputError) -> str:
+        """Return what the user gave that is wrong, if the new files do not load."""
+        return str(self.source.csv)
+
     def write_data(self, folder: Path) -> None:
         """Write the files that ``world.toml`` names to the world's folder."""
         shutil.copyfile(self.source.csv, folder / "readings.csv")
@@ -254,7 +258,7 @@ class Draft(ABC):
             try:
                 loaded = load_mission(new_mission)
             except InputError as error:  # its own place would be a file that is deleted by then
-                where = str(self.source.csv)
+                where = self.blamed(error)
                 raise InputError(error.problem, expected=error.expected, where=where, fix=error.fix) from None
             with one_blas_thread():
                 validation = self.validation(loaded.world)

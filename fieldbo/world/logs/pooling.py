@@ -105,16 +105,16 @@ def local_metres(lat: Array, lon: Array) -> Array:
 
 def thinned(rows: Pooled, spacing_m: float | None) -> tuple[Pooled, float, list[str]]:
     """Return the rows with those pooled that follow each other within half a spacing, it, and a note."""
-    spacing = _spacing(rows.metres) if spacing_m is None else spacing_m
+    widest = float(np.hypot(*np.ptp(rows.metres, axis=0)))
+    spacing = _spacing(rows.metres) if spacing_m is None else min(spacing_m, 0.1 * widest)
     step_z = _depth_step(rows)
     thin = rows.by(_stretches(rows, 0.5 * spacing, step_z))
-    widest = float(np.hypot(*np.ptp(rows.metres, axis=0)))
     while len(thin) > MOST_READINGS and spacing < 0.1 * widest:
         spacing *= 1.25
         thin = rows.by(_stretches(rows, 0.5 * spacing, step_z))
     if len(thin) == len(rows):
         return rows, spacing, []
-    step = f"{0.5 * spacing:.3g} m along the track"
+    step = f"{0.5 * spacing:.3g} m along the track" + ("" if step_z is None else " and depth")
     return thin, spacing, [f"{len(rows)} readings are pooled to {len(thin)}: at most one per {step}"]
 
 

@@ -17,7 +17,7 @@ LEAST_READINGS = 5
 
 _EXPECTED = "a CSV file of readings"
 _SAMPLE = 400  # lines that tell how many cells a row has
-_FEWEST_CELLS, _WHOLE, _LONGEST_PREAMBLE = 3, 0.6, 60
+_FEWEST_CELLS, _WHOLE, _LONGEST_PREAMBLE = 3, 0.8, 60
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1a")
