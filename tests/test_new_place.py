@@ -240,7 +240,7 @@ def test_a_preamble_of_the_logger_is_left_out(at_lake):
     (at_lake / "exo.csv").write_text("\n".join([*head, *rows]))
     result = new_world(*PLACE, csv="exo.csv")
     assert result.exit_code == 0, result.output
-    assert "lines 1 to 2 above the column names are left out" in result.output
+    assert "lines 1 to 3 above the column names are left out" in result.output
 
 
 def test_a_further_mission_starts_and_ends_where_it_is_told(at_lake):
