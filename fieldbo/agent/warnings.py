@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from shapely import MultiPolygon
 
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Event, Observation
@@ -44,7 +45,8 @@ def _unreachable(mission: Mission) -> str | None:
     if not left_out:
         return None
     domain = mission.world.domain
-    cause = " because of obstacles" if domain.obstacles else ""
+    in_parts = isinstance(mission.world.domain.outline, MultiPolygon)
+    cause = " because of obstacles" if domain.obstacles and not in_parts else ""
     return (
         f"{left_out} of {left_out + domain.size} sites can't be reached from the {start}{cause} and are "
         "left out"

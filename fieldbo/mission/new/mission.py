@@ -113,7 +113,7 @@ def make_mission(
     """
     name_of("mission", name)
     asked.check()
-    file = (Path() if folder is None else folder).resolve() / "missions" / f"{name}.toml"
+    file = (Path() if folder is None else folder) / "missions" / f"{name}.toml"
     if file.exists():
         raise InputError(
             f"{file} exists", expected="a new name: nothing is overwritten", fix="choose another name"
