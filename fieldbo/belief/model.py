@@ -205,6 +205,7 @@ class Model:
                 f"{counted(len(scales), 'length scale')} for kernel = {self.kernel!r}",
                 expected=f"one, in {domain.axes[0].unit}, for all axes",
                 where="model.length_scales",
+                fix=f"set length_scales = [{max(scales):g}], or leave it out",
             )
         shares = np.asarray(scales) / reach
         if not np.all((shares > _SHORTEST) & (shares < 1.0 / _SHORTEST)):
