@@ -52,7 +52,7 @@ def thinned(sites: Array, values: Array, noise_variances: Array, domain: Domain)
     """
     if len(values) < 2:
         return Thinned(sites, values, noise_variances, np.arange(len(values)))
-    cell, sites_from_low = lattice(domain), sites - domain.low
+    cell, sites_from_low = cell_sizes(domain), sites - domain.low
     which = _cells(sites_from_low, cell)
     while which.max() >= MOST:
         cell = 2.0 * cell
@@ -68,14 +68,14 @@ def thinned(sites: Array, values: Array, noise_variances: Array, domain: Domain)
     )
 
 
-def lattice(domain: Domain) -> Array:
+def cell_sizes(domain: Domain) -> Array:
     """Return the spacing (d,) of places that count as different."""
     return np.where(np.isfinite(domain.spacing), domain.spacing, domain.extent / 100.0)
 
 
 def places(sites: Array, domain: Domain) -> int:
     """Return at how many different places sites (n, d) lie."""
-    return int(_cells(sites - domain.low, lattice(domain)).max(initial=-1)) + 1 if len(sites) else 0
+    return int(_cells(sites - domain.low, cell_sizes(domain)).max(initial=-1)) + 1 if len(sites) else 0
 
 
 def _cells(sites: Array, cell: Array) -> NDArray[np.int64]:

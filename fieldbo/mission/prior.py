@@ -8,7 +8,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.belief.mean_functions import MeanFunction
-from fieldbo.belief.thinning import lattice
+from fieldbo.belief.thinning import cell_sizes
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 
@@ -96,7 +96,7 @@ class Prior:
         """Return which readings (n,) lie between the ends of the axes, or at most one spacing beyond."""
         if not len(self.values):
             return np.zeros(0, dtype=bool)
-        reach = lattice(domain) * (1 + 1e-9)
+        reach = cell_sizes(domain) * (1 + 1e-9)
         near = (self.sites >= domain.low - reach) & (self.sites <= domain.high + reach)
         return np.asarray(near.all(axis=1))
 

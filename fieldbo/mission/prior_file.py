@@ -35,7 +35,7 @@ _DEGREES = ("latitude", "longitude")
 _NO_VALUE = ("", "na", "nan")
 
 
-class Taken(NamedTuple):
+class EarlierReadings(NamedTuple):
     """Readings and when they were taken, in seconds since 1970; NaN where that is not known."""
 
     sites: Array
@@ -131,13 +131,13 @@ def _is_run(path: Path) -> bool:
     return path.is_dir() or path.name == "run.sqlite"
 
 
-def _from_run(path: Path, world: World) -> Taken:
+def _from_run(path: Path, world: World) -> EarlierReadings:
     # Records belong to the layer above, which is looked up by name as an extension would be.
-    taken: Taken = import_module("fieldbo.runs.earlier").readings_of_run(path, world)
+    taken: EarlierReadings = import_module("fieldbo.runs.earlier").readings_of_run(path, world)
     return taken
 
 
-def _from_log(path: Path, content: PriorFile, world: World) -> Taken:
+def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     """Return the readings of a log in degrees, at most one per half a spacing along its track."""
     georeference = world.domain.georeference
     assert georeference is not None
@@ -175,10 +175,10 @@ def _from_log(path: Path, content: PriorFile, world: World) -> Taken:
     else:
         sds = np.sqrt(world.sensor.variance(world.domain.clipped(sites)))
     times = np.full(len(sites), np.nan) if points.times is None else points.times
-    return Taken(sites, points.values, sds, times, lines=points.lines)
+    return EarlierReadings(sites, points.values, sds, times, lines=points.lines)
 
 
-def _from_csv(path: Path, content: PriorFile, world: World) -> Taken:
+def _from_csv(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     columns, axes = column_names(path), [axis.name for axis in world.domain.axes]
     if world.domain.crs is not None and not set(axes) <= set(columns):
         return _from_log(path, content, world)
@@ -210,7 +210,7 @@ def _from_csv(path: Path, content: PriorFile, world: World) -> Taken:
     elif "age_days" in columns:
         numbers = read_readings(path, axes, value, channels=["age_days"], least=1, gaps=True)
         ages = numbers.channels["age_days"][kept]
-    return Taken(sites, table.values[kept], sds, times, ages, lines)
+    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines)
 
 
 def _usable(cell: str, value: float) -> bool:
@@ -230,7 +230,7 @@ def _seconds(text: str, where: str) -> float:
         ) from None
 
 
-def _ages(taken: Taken, content: PriorFile, path: Path) -> Array:
+def _ages(taken: EarlierReadings, content: PriorFile, path: Path) -> Array:
     """Return the ages (n,) in days when the mission begins; NaN where they are not known."""
     now = datetime.now(UTC).timestamp() if content.at is None else _seconds(content.at, "prior.at")
     if content.age_days is not None:

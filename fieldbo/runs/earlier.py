@@ -9,13 +9,13 @@ import numpy as np
 
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation
-from fieldbo.mission.prior_file import Taken
+from fieldbo.mission.prior_file import EarlierReadings
 from fieldbo.runs.load import load_run, record_file
 from fieldbo.runs.record.record import Record
 from fieldbo.world.world import World
 
 
-def readings_of_run(run: Path, world: World) -> Taken:
+def readings_of_run(run: Path, world: World) -> EarlierReadings:
     """Return what a run has read itself: corrected values, where they were really read, and when.
 
     Parameters
@@ -53,7 +53,7 @@ def readings_of_run(run: Path, world: World) -> Taken:
         raise InputError("the run has no readings", expected="a run that read something", where=str(run))
     kept = np.isfinite(values)
     times = np.concatenate([np.where(np.isfinite(e.times_s), e.times_s, 0.0) for e in seen])
-    return Taken(
+    return EarlierReadings(
         np.concatenate([event.sites for event in seen])[kept],
         values[kept],
         np.sqrt(np.concatenate([event.noise_variances for event in seen]))[kept],

@@ -80,7 +80,7 @@ class PlaceSurvey(Source):
     value_unit: str = ""
     mission: LevelSetMission = field(default_factory=LevelSetMission)
 
-    def read(self, outline: Layer | None) -> _Taken:
+    def read(self, outline: Layer | None) -> _LogReadings:
         """Return the readings, their latitudes and longitudes, and notes.
 
         Raises
@@ -92,7 +92,7 @@ class PlaceSurvey(Source):
         check_values_differ(taken.readings, "readings", self)
         return taken
 
-    def _from_degrees(self, outline: Layer | None) -> _Taken:
+    def _from_degrees(self, outline: Layer | None) -> _LogReadings:
         bounds = None if outline is None else _bounds(outline)
         latitude, longitude = self.columns
         log = read_log(self.csv)
@@ -124,9 +124,11 @@ class PlaceSurvey(Source):
         readings = Readings(sites, points.values, noise, points.channels, self.value, points.lines)
         column = log.column(self.value, "--value")
         unit = log.units.get(column, "1")
-        return _Taken(readings, degrees, points.notes, bare(column), unit, float(np.median(points.counts)))
+        return _LogReadings(
+            readings, degrees, points.notes, bare(column), unit, float(np.median(points.counts))
+        )
 
-    def _from_metres(self) -> _Taken:
+    def _from_metres(self) -> _LogReadings:
         if self.extent.crs is None or not crs_of(self.extent.crs, "--crs").is_projected:
             raise InputError(
                 "the CRS of the positions is not given",
@@ -134,10 +136,12 @@ class PlaceSurvey(Source):
                 where="--crs",
             )
         readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
-        return _Taken(readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1], (), self.value)
+        return _LogReadings(
+            readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1], (), self.value
+        )
 
 
-class _Taken(NamedTuple):
+class _LogReadings(NamedTuple):
     """What a world takes from a log.
 
     Attributes
@@ -204,12 +208,12 @@ class PlaceDraft(Draft):
     Parameters
     ----------
     place : Place
-    taken : _Taken
+    taken : _LogReadings
     """
 
     source: PlaceSurvey
     place: Place
-    taken: _Taken
+    taken: _LogReadings
     comment = (
         "# The truth is the mean of the Gaussian process fitted to readings.csv. outline.geojson and\n"
         "# avoid.geojson can be edited in a GIS. To check this file, run: fieldbo check\n"

@@ -15,7 +15,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.results.plot.figures import CLASS
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.placement import Placement
-from fieldbo.runs.export.raster import Raster
+from fieldbo.runs.export.raster import MapRaster
 from fieldbo.runs.export.recorded import Recorded
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def files(run: Recorded) -> dict[str, bytes]:
         import rasterio  # noqa: F401
     except ModuleNotFoundError:
         raise missing("geotiff", "rasterio", "geo") from None
-    placement, raster = Placement.of_plane(run, "GeoTIFF"), Raster.of(run.result)
+    placement, raster = Placement.of_plane(run, "GeoTIFF"), MapRaster.of(run.result)
     layout = _Layout(placement, raster)
     tags = {name: value for name, value in run.result.maps().attrs.items() if name != "reported_site"}
     tags |= {"run": run.name, "mission": run.mission.name}
@@ -61,10 +61,10 @@ class _Layout:
     Parameters
     ----------
     placement : Placement
-    raster : Raster
+    raster : MapRaster
     """
 
-    def __init__(self, placement: Placement, raster: Raster) -> None:
+    def __init__(self, placement: Placement, raster: MapRaster) -> None:
         self.placement, self.raster = placement, raster
         towards = placement.directions
         self.column = int(np.argmax(np.abs(towards[0])))  # the axis that leads more to the east

@@ -20,7 +20,7 @@ _ACROSS = 160  # pixels along the longest axis of a box
 
 
 @dataclass(frozen=True, eq=False)
-class Raster:
+class MapRaster:
     """The maps at the nodes of a grid over two axes.
 
     Attributes
@@ -44,7 +44,7 @@ class Raster:
     layers: Layers
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Raster:
+    def of(cls, outcome: Outcome) -> MapRaster:
         """Return the maps of an outcome whose domain has two axes.
 
         The nodes are the sites of a grid, with their values. Elsewhere the belief is evaluated: at the
