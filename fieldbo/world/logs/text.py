@@ -108,6 +108,8 @@ def _preamble(lines: list[str]) -> int:
     if usual < _FEWEST_CELLS or counts.count(usual) < 0.5 * len(counts):
         return 0
     first = next(i for i, count in enumerate(counts) if count >= _WHOLE * usual)
+    if first and counts[first - 1] > 1 and all(map(is_number, lines[first].split(delimiter))):
+        return 0  # the line above holds too few names, which is not a preamble but a fault
     return first if first <= _LONGEST_PREAMBLE else 0
 
 
