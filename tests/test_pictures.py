@@ -33,6 +33,7 @@ RUNS = {
     "line": lambda: fieldbo.run(small_mission("line")),
     "obstacles": lambda: fieldbo.run(small_mission("obstacles")),
     "optimum": lambda: fieldbo.run(small_mission("continuous 2", question=QUESTIONS["minimum"])),
+    "square": lambda: fieldbo.run("se-optimum-ei", **{"agent.max_steps": 3}),
     "slices": lambda: fieldbo.run(small_mission("box")),
     "four axes": lambda: fieldbo.run(small_mission("four axes", question=QUESTIONS["maximum"])),
     "chain": lambda: cell("chain", 3),
@@ -236,6 +237,23 @@ def test_maps_keep_their_aspect_on_paper_without_empty_space(results):
 
 
 # -- the path --------------------------------------------------------------------------------------------
+
+
+def test_the_scale_moves_away_from_marks_and_numbers_from_the_scale(results):
+    figure = plot.world_picture(fieldbo.load_world("lake-places"), width="column")
+    (ax,) = figure.axes
+    (scale,) = (a for a in ax.artists if isinstance(a, AnchoredOffsetbox))
+    before = scale.get_window_extent()
+    middle = ax.transData.inverted().transform(before.get_points().mean(axis=0))
+    ax.plot(*middle, "o", color="red")
+    ax.annotate("17", middle, xytext=(5, 5), textcoords="offset points", gid=NUMBER)
+    figure.set_layout_engine("constrained")
+    settled(figure)
+    after = scale.get_window_extent()
+    assert not after.contains(*ax.transData.transform(middle))
+    assert not after.overlaps(before)
+    ((_, number),) = [pair for pair in texts_of(figure) if pair[0] == "17"]
+    assert not after.overlaps(number)
 
 
 @pytest.mark.parametrize("readings", [10, 50, 200, 500])

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from matplotlib.offsetbox import AnchoredOffsetbox
 from matplotlib.text import Annotation, Text
-from matplotlib.ticker import LogFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, LogFormatter, NullFormatter
 from matplotlib.transforms import Bbox
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.results.plot.widths import Sheet, all_axes, paper_of
 
 NUMBER, NAME = "number", "name"
@@ -24,7 +28,8 @@ _NEAR = 0.02  # inches
 _RATIOS = (0.2, 1.2)  # a map that is higher or lower does not take all its space
 _SHARE = 0.75  # of a figure's width, taken by its axes
 _CORNERS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
-_PLAIN = "plain log"
+_CORNER_NAMES = ("upper left", "lower left", "lower right", "upper right")
+_CLEAR = 8.0  # pixels around a scale
 
 
 def settled(figure: Figure) -> None:
@@ -33,7 +38,7 @@ def settled(figure: Figure) -> None:
     If axes keep their aspect, space for labels takes several passes, each starting from the sizes of the last
     one.
     """
-    if figure.get_layout_engine() is None:
+    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
         return
     if paper_of(figure) is None:
         _passes(figure)
@@ -45,6 +50,7 @@ def settled(figure: Figure) -> None:
     for ax in figure.axes:
         _thin_log_labels(ax)
     for ax in figure.axes:
+        _place_scale(ax)
         _place_numbers(ax)
 
 
@@ -77,6 +83,8 @@ def _fit_height(figure: Figure) -> None:
             break
         figure.set_figheight(float(np.clip(figure.get_figheight() + missing, 1.0, _TALLEST)))
     for ax in keeping:
+        for axis in (ax.xaxis, ax.yaxis):  # other ticks would have labels for which there is no space
+            axis.set_major_locator(FixedLocator(axis.get_majorticklocs().tolist()))
         ax.set_aspect("equal")
         ax.apply_aspect()
 
@@ -191,11 +199,37 @@ def overlapping(boxes: Iterable[Bbox], room: float = 0.0) -> bool:
     return any(a.overlaps(b) for k, a in enumerate(grown) for b in grown[:k])
 
 
+def _place_scale(ax: Axes) -> None:
+    """Move a map's scale to the corner in which it covers the fewest marks, if possible to none."""
+    marks = _marks(ax)
+
+    def covered(scale: AnchoredOffsetbox, corner: int) -> int:
+        scale.loc = corner
+        box = scale.get_window_extent().padded(_CLEAR)
+        return int(np.all((marks >= box.min) & (marks <= box.max), axis=1).sum())
+
+    for scale in _scales(ax):
+        corners = [scale.loc, *(AnchoredOffsetbox.codes[name] for name in _CORNER_NAMES)]
+        scale.loc = min(corners, key=partial(covered, scale))
+
+
+def _scales(ax: Axes) -> list[AnchoredOffsetbox]:
+    return [box for box in ax.artists if isinstance(box, AnchoredOffsetbox)]
+
+
+def _marks(ax: Axes) -> Array:
+    """Return where the marks of a map are (n, 2), in pixels, except for sites, which are everywhere."""
+    lines = [line for line in ax.lines if line.get_marker() not in ("None", "", None)]
+    places = [ax.transData.transform(line.get_xydata()) for line in lines if line.get_label() != "site"]
+    return np.concatenate([np.empty((0, 2)), *places])
+
+
 def _place_numbers(ax: Axes) -> None:
     """Move numbers of readings to where nothing else is written, or remove them."""
     frame = Axes.get_window_extent(ax)
     labels = [t for t in ax.texts if t.get_visible()]
     taken = [Text.get_window_extent(t) for t in labels if t.get_gid() != NUMBER]
+    taken += [scale.get_window_extent() for scale in _scales(ax)]
     for label in labels:
         if label.get_gid() != NUMBER or not isinstance(label, Annotation):
             continue
