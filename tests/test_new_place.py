@@ -3,6 +3,9 @@
 import gzip
 import json
 import re
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pyogrio
@@ -13,6 +16,7 @@ from lakes import (
     ISLAND,
     LAKE,
     MIDDLE,
+    SHORE,
     START,
     SWIMMERS,
     TO_DEGREES,
@@ -202,6 +206,52 @@ def test_an_outline_with_many_corners_is_simplified_to_the_safe_side(at_lake):
     assert domain.outline.area > 0.9 * wavy.area
 
 
+def test_a_channel_is_not_simplified_away(at_lake):
+    angles = np.linspace(0.0, 2 * np.pi, 400, endpoint=False)
+    ring = np.column_stack([np.cos(angles), np.sin(angles)]) * (90 + 4 * np.sin(37 * angles))[:, None]
+    basins = [shapely.Polygon(at(east, 0) + ring) for east in (-130, 130)]
+    channel = shapely.box(*at(-60, -5), *at(60, 5))
+    (at_lake / "basins.geojson").write_text(geojson(degrees(shapely.union_all([*basins, channel]))))
+    result = new_world("--outline", "basins.geojson", "--spacing", "40 m")
+    assert result.exit_code == 0, result.output
+    domain = fieldbo.load_world("kessel").domain
+    assert len(shapely.get_parts(domain.region)) == 1
+    whole = shapely.union_all([*basins, channel])
+    stated = float(re.search(r"corners to \d+, at most ([\d.]+) m inside", result.output)[1])
+    assert shapely.hausdorff_distance(whole.exterior, domain.outline.exterior) <= stated + 0.1
+    assert domain.outline.area > 0.95 * whole.area
+
+
+def test_islands_that_are_areas_of_their_own_are_land(at_lake):
+    pond = shapely.Point(at(60, -60)).buffer(8)
+    islet = shapely.Point(at(-100, 60)).buffer(20)
+    shapes = [islet, SHORE, ISLAND, pond, SHORE]
+    (at_lake / "parts.geojson").write_text(geojson(*map(degrees, shapes)))
+    result = new_world("--outline", "parts.geojson", "--spacing", "20 m", "--start", f"{START[0]},{START[1]}")
+    assert result.exit_code == 0, result.output
+    assert "2 areas of the outline lie inside others and are taken as land" in result.output
+    assert "1 area of the outline repeated" in result.output
+    outline = fieldbo.load_world("kessel").domain.outline
+    expected = shapely.union(SHORE.difference(ISLAND).difference(islet), pond)
+    assert shapely.symmetric_difference(outline, expected).area < 0.1
+
+
+def test_an_island_that_fills_a_hole_of_the_lake_is_land(at_lake):
+    (at_lake / "both.geojson").write_text(geojson(degrees(LAKE), degrees(ISLAND)))
+    result = new_world("--outline", "both.geojson", "--spacing", "20 m", "--start", f"{START[0]},{START[1]}")
+    assert result.exit_code == 0, result.output
+    assert shapely.symmetric_difference(fieldbo.load_world("kessel").domain.outline, LAKE).area < 0.1
+
+
+def test_parts_of_a_zone_outside_the_outline_are_left_out(at_lake):
+    reserve = shapely.MultiPolygon([SWIMMERS, shapely.box(*at(900, 0), *at(950, 50))])
+    (at_lake / "reserve.geojson").write_text(geojson(degrees(reserve)))
+    result = new_world(*PLACE[:2], "--avoid", "reserve.geojson", *PLACE[4:])
+    assert result.exit_code == 0, result.output
+    (zone,) = fieldbo.load_world("kessel").domain.solid
+    assert shapely.symmetric_difference(zone.polygon, SWIMMERS).area < 0.1
+
+
 def test_zones_to_avoid_with_many_corners_are_simplified_to_the_safe_side(at_lake):
     angles = np.linspace(0, 2 * np.pi, 3000, endpoint=False)
     radius = 25 + 6 * np.sin(19 * angles) + 2 * np.sin(101 * angles)
@@ -309,7 +359,7 @@ BAD = [
     (["--outline", "far.geojson"], ["no reading lies near the outline", "km away", "check that both are"]),
     (["--outline", "pacific.geojson"], ["the longitudes run from -179", "antimeridian"]),
     (["--outline", "none.geojson"], ["there is no file none.geojson"]),
-    (["--outline", "sonde.csv"], ["sonde.csv holds no areas"]),
+    (["--outline", "sonde.csv"], ["sonde.csv is of a kind that is not read", "GeoPackage in a GIS"]),
     (["--avoid", "lake.geojson"], ["obstacles cover the whole domain"]),
     (["--start", "8.51051,47.30657"], ["latitude comes first: --start 47.3066,8.51051"]),
     (["--start", "47.3072,8.5200"], ["lies on land", "the nearest site is --start 47.30"]),
@@ -321,7 +371,13 @@ BAD = [
     (["--crs", "EPSG:3857"], ["is distorted here: 1 m of it is 0.67", "local UTM zone", "--crs"]),
     (["--outline", "unclosed.geojson"], ["is not valid", "rings end where they begin"]),
     (["--outline", "empty.geojson"], ["holds no areas"]),
-    (["--outline", "elsewhere.vrt"], ["only names other files"]),
+    (["--outline", "elsewhere.vrt"], ["elsewhere.vrt is of a kind that is not read"]),
+    (["--outline", "elsewhere.geojson"], ["elsewhere.geojson only names other files"]),
+    (["--avoid", "server.geojson"], ["server.geojson only names other files"]),
+    (["--outline", "pipeline.json"], ["pipeline.json only names other files"]),
+    (["--outline", "hidden.zip"], ["hidden.zip only names other files"]),
+    (["--outline", "page.kml"], ["page.kml is neither KML nor GPX"]),
+    (["--outline", "damaged.geojson.gz"], ["damaged.geojson.gz can't be read"]),
     (["--spacing", "0.1 m"], ["gives about", "sites", "use a spacing of"]),
     (["--spacing", "500 m"], ["leaves 1 site", "use a spacing of 8 m"]),
     (["--spacing", "10 s"], ["is in s", "an amount in m"]),
@@ -351,10 +407,20 @@ def test_a_wrong_place_is_rejected_before_anything_is_written(at_lake, options, 
         feature = {"type": "Feature", "properties": {}, "geometry": polygon}
         content = {"type": "FeatureCollection", "features": [feature]}
         (at_lake / f"{name}.geojson").write_text(json.dumps(content))
-    (at_lake / "elsewhere.vrt").write_text(
+    vrt = (
         '<OGRVRTDataSource><OGRVRTLayer name="lake"><SrcDataSource relativeToVRT="1">lake.geojson'
         "</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>"
     )
+    for name in ("elsewhere.vrt", "elsewhere.geojson"):
+        (at_lake / name).write_text(vrt)
+    with zipfile.ZipFile("hidden.zip", "w") as archive:
+        archive.writestr("lake.geojson", vrt)
+    server = "<OGRWFSDataSource><URL>http://127.0.0.1:9/wfs</URL></OGRWFSDataSource>"
+    (at_lake / "server.geojson").write_text(server)
+    pipeline = {"type": "gdal_streamed_alg", "command_line": "gdal vector pipeline ! read lake.geojson"}
+    (at_lake / "pipeline.json").write_text(json.dumps(pipeline))
+    (at_lake / "page.kml").write_text("<html><body>not found</body></html>")
+    (at_lake / "damaged.geojson.gz").write_bytes(gzip.compress(b"{}" * 500)[:-9])
     (at_lake / "pacific.geojson").write_text(geojson(shapely.box(-179.9, 10.0, 179.9, 10.1)))
     coordinates = {"y": MIDDLE[1] + np.arange(5.0), "x": MIDDLE[0] + np.arange(5.0)}
     part = xarray.Dataset({"depth": (("y", "x"), np.full((5, 5), 4.0))}, coordinates)
@@ -365,6 +431,39 @@ def test_a_wrong_place_is_rejected_before_anything_is_written(at_lake, options, 
         assert part in message
     assert not (at_lake / "worlds").exists()
     assert not (at_lake / "missions").exists()
+
+
+def test_no_file_makes_the_reader_use_the_network(at_lake):
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_HEAD = do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/lake"
+    files = {
+        "vrt.geojson": "<OGRVRTDataSource><OGRVRTLayer name='lake'><SrcDataSource>/vsicurl/{}.geojson"
+        "</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>",
+        "wfs.kml": "<!-- kml --><kml/><OGRWFSDataSource><URL>{}</URL></OGRWFSDataSource>",
+        "links.kml": "<kml xmlns='http://www.opengis.net/kml/2.2'><NetworkLink><Link><href>{}</href></Link>"
+        "</NetworkLink></kml>",
+        "entity.gpx": "<!DOCTYPE gpx [<!ENTITY e SYSTEM '{}'>]><gpx><trk><name>&e;</name></trk></gpx>",
+    }
+    try:
+        for name, text in files.items():
+            (at_lake / name).write_text(text.format(url))
+            error_of(new_world("--outline", name, name=name.split(".")[0]))
+    finally:
+        server.shutdown()
+    assert asked == []
 
 
 def test_a_raw_log_is_cleaned_and_what_was_done_is_said(at_lake):

@@ -10,6 +10,7 @@ import pytest
 import shapely
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.legend import Legend
+from matplotlib.offsetbox import AnchoredOffsetbox
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 from test_cell_pictures import run as cell
@@ -23,7 +24,7 @@ from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
 from fieldbo.results.plot.cells import cells_of, shore, triangles
 from fieldbo.results.plot.figures import VALUE, finish, new_figure
-from fieldbo.results.plot.layout import NUMBER, overlapping, tick_labels
+from fieldbo.results.plot.layout import NUMBER, overlapping, settled, tick_labels
 from fieldbo.results.plot.surfaces import edge, field, frame, laid_out
 from fieldbo.results.plot.widths import all_axes
 
@@ -33,7 +34,7 @@ RUNS = {
     "line": lambda: fieldbo.run(small_mission("line")),
     "obstacles": lambda: fieldbo.run(small_mission("obstacles")),
     "optimum": lambda: fieldbo.run(small_mission("continuous 2", question=QUESTIONS["minimum"])),
-    "square": lambda: fieldbo.run("se-optimum-ei", **{"agent.max_steps": 3}),
+    "square": lambda: fieldbo.run(fieldbo.load_mission("se-optimum-ei", {"agent": {"max_steps": 3}})),
     "slices": lambda: fieldbo.run(small_mission("box")),
     "four axes": lambda: fieldbo.run(small_mission("four axes", question=QUESTIONS["maximum"])),
     "chain": lambda: cell("chain", 3),

@@ -30,6 +30,8 @@ class Bottom:
         Coordinate reference system of the places asked for; by default, the same.
     clearance : float
         Height above the bottom, in metres, that probes keep.
+    least_depth : float
+        Depth of the water, in metres, below which there are no sites.
     source : str
         What the raster is, for people.
 
@@ -46,6 +48,7 @@ class Bottom:
     crs: str | None = None
     domain_crs: str | None = None
     clearance: float = 0.0
+    least_depth: float = 0.0
     source: str = ""
 
     def __post_init__(self) -> None:

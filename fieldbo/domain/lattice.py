@@ -113,6 +113,7 @@ def lattice(
             )
         if bottom is not None:
             flat = _deep_enough(flat, bottom, least_depth)
+            bottom = flat.bottom
         return _lowered(flat, spacing, depths, bottom) if len(depths) else flat
     except InputError as error:
         if "no sites" in error.problem:
@@ -157,7 +158,9 @@ def _deep_enough(flat: Domain, bottom: Bottom, least_depth: float) -> Domain:
             fix="lower it",
         )
     index = None if flat.grid_index is None else frozen_array(flat.grid_index[kept], int)
-    other = replace(flat, sites=flat.sites[kept], grid_index=index, bottom=bottom)
+    other = replace(
+        flat, sites=flat.sites[kept], grid_index=index, bottom=replace(bottom, least_depth=least_depth)
+    )
     other.__dict__["cell_size"] = flat.cell_size
     return other
 

@@ -1,9 +1,13 @@
-"""Polygons from any vector file that GDAL reads: GeoJSON, KML, GPX, shapefile, GeoPackage, zipped or not."""
+"""Polygons from vector files that GDAL reads: GeoJSON, KML, GPX, shapefile, GeoPackage, zipped or not."""
 
 from __future__ import annotations
 
+import gzip
 import os
-from collections.abc import Callable, Sequence
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,13 @@ _GAP = 0.05  # of a line's length: the ends of a track around a lake are that cl
 _FURTHEST_DEGREES = 180.0 + 1e-6
 _ARCHIVES = {".gz": "/vsigzip/", ".zip": "/vsizip/"}
 _FORMATS = "a GeoJSON, KML, GPX, shapefile or GeoPackage, or a zipped one"
+_SUFFIXES = {
+    *(".geojson", ".json", ".topojson", ".kml", ".kmz", ".gpx", ".shp", ".gpkg", ".fgb", ".tab", ".mif"),
+    ".zip",
+}
+_REFERENCES = (b"<OGR", b"<VRT", b"gdal_streamed_alg")  # GDAL would open other files or addresses
+_BLANK, _XML = b"\xef\xbb\xbf \r\n\t", re.compile(rb"<(\w+:)?(kml|gpx)\b")
+_HEAD = 1 << 16  # bytes, of which GDAL's drivers look at a few thousand
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +82,10 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
         The file can't be read, has no CRS or a wrong one, or holds something other than polygons.
     """
     path, layer = _path_and_layer(file, option)
-    source = f"{_ARCHIVES.get(path.suffix.lower(), '')}{path}"
+    _check_content(path, option)
+    source = (
+        f"{_ARCHIVES.get(path.suffix.lower(), '')}{path.absolute()}"  # not WFS:..., with a file of that name
+    )
     read = _reader(option)
     names = [name for name, _ in read("layers", source)]
     if layer is not None and layer not in names:
@@ -125,6 +139,38 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def _check_content(path: Path, option: str) -> None:
+    """Raise an `InputError` for files that would make GDAL open others, run commands, or use the network."""
+    name = Path(path.stem) if path.suffix.lower() == ".gz" else path
+    problem = None
+    try:
+        heads = list(_heads(path))
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise InputError(f"{path.name} can't be read: {error}", expected=_FORMATS, where=option) from None
+    if name.suffix.lower() not in _SUFFIXES:
+        problem = f"{path.name} is of a kind that is not read"
+    elif any(mark in head for head in heads for mark in _REFERENCES):
+        problem = f"{path.name} only names other files"
+    elif len(heads) == 1 and heads[0].lstrip(_BLANK).startswith(b"<") and not _XML.search(heads[0]):
+        problem = f"{path.name} is neither KML nor GPX"
+    if problem is not None:
+        raise InputError(
+            problem, expected=_FORMATS, where=option, fix="export the layer as GeoPackage in a GIS"
+        )
+
+
+def _heads(path: Path) -> Iterator[bytes]:
+    """Yield the beginnings of a file, or of the files in a zipped one."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as file:
+                    yield file.read(_HEAD)
+    else:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            yield file.read(_HEAD)
+
+
 def _reader(option: str) -> Callable[..., Any]:
     """Return a function that reads layers or features through pyogrio."""
     try:
@@ -142,10 +188,6 @@ def _reader(option: str) -> Callable[..., Any]:
             if what == "layers":
                 return [tuple(row) for row in pyogrio.list_layers(source).tolist()]
             meta, _, geometries, fields = pyogrio.raw.read(source, layer=layer, force_2d=True)
-            if pyogrio.read_info(source, layer=layer)["driver"] == "OGR_VRT":
-                raise InputError(
-                    f"{Path(source).name} only names other files", expected=_FORMATS, where=option
-                )
             return meta, shapely.from_wkb([] if geometries is None else geometries), fields
         except shapely.errors.ShapelyError as error:
             raise InputError(

@@ -26,6 +26,12 @@ from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.bathymetry import read_bottom
 from fieldbo.mission.new.layers import Layer, read_layer
+from fieldbo.mission.new.outlines import (
+    reaching,
+    simplified_outline,
+    simplified_zones,
+    without_islands,
+)
 from fieldbo.mission.new.survey import outline_of
 from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
 
@@ -34,11 +40,8 @@ _NO_OUTLINE = (
     "warning: without --outline, the outline is drawn around the readings; land, islands and headlands "
     "within it count as water"
 )
-_MOST_CORNERS = 200  # of an outline and its holes, beyond which it is simplified
-_FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
 _FEWEST_SITES = 10
 _NEAR_M = 1000.0
-_MORE = 1.01  # an area moves by a little more than its simplification moves its edge
 OPTIONS = {
     "domain.spacing": "--spacing",
     "domain.bathymetry": "--bathymetry",
@@ -186,13 +189,16 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     else:
         shapes = _valid(given.within(crs), "--outline")
         _check_together(shapes, readings, given, degrees)
+        shapes, about = without_islands(shapes)
+        notes += about
     area = as_outline(shapes)
     spacing = extent.spacing or _round(math.sqrt(area.area / _SITES))
-    avoid, about = _zones(extent, crs, area)
+    shapes, about = simplified_outline(shapes, spacing, extent.clearance)
     notes += about
-    shapes, simpler = _simplified(shapes, spacing, inwards=True)
-    avoid, simpler_zones = _simplified(avoid, spacing, inwards=False)
-    notes += [*simpler, *simpler_zones]
+    avoid, about = _zones(extent, crs, as_outline(shapes))
+    notes += about
+    avoid, about = simplified_zones(avoid, spacing, extent.clearance, as_outline(shapes))
+    notes += about
     bottom = None if extent.bathymetry is None else read_bottom(extent.bathymetry, crs)
     notes += [] if bottom is None else [f"bathymetry {bottom.source}"]
     try:
@@ -280,7 +286,7 @@ def _zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[st
         within = _valid(layer.within(crs), "--avoid")
         stem = Path(file).name.split(".")[0]
         named = [Shape(shape.name or stem, shape.area) for shape in within]
-        inside = [shape for shape in named if shapely.intersection(shape.area, area).area > 0]
+        inside = reaching(named, area)
         if len(inside) < len(named):
             notes.append(
                 f"{counted(len(named) - len(inside), 'zone')} of {Path(file).name} outside the outline "
@@ -288,42 +294,6 @@ def _zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[st
             )
         zones += inside
     return zones, notes
-
-
-def _simplified(shapes: list[Shape], spacing: float, *, inwards: bool) -> tuple[list[Shape], list[str]]:
-    """Return shapes with fewer corners if they have many, never on the wrong side, and a note.
-
-    An outline only shrinks and a zone to avoid only grows.
-    """
-    before = sum(shapely.get_num_coordinates(shape.area) for shape in shapes)
-    if before <= _MOST_CORNERS:
-        return shapes, []
-    sign = -1.0 if inwards else 1.0
-    tolerance, simpler = _FINEST * spacing, shapes
-    while tolerance <= _COARSEST * spacing:
-        simpler = [Shape(s.name, _moved(s.area, sign * tolerance, tolerance)) for s in shapes]
-        simpler = [shape for shape in simpler if not shape.area.is_empty]
-        after = sum(shapely.get_num_coordinates(shape.area) for shape in simpler)
-        if after <= _MOST_CORNERS:
-            break
-        tolerance *= 1.5
-    after = sum(shapely.get_num_coordinates(shape.area) for shape in simpler)
-    what, side = ("outline", "inside") if inwards else ("zones to avoid", "outside")
-    tolerance = min(tolerance, _COARSEST * spacing)
-    note = f"the {what} simplified from {before:,} corners to {after:,}, at most {2 * tolerance:.1f} m {side}"
-    return simpler, [note]
-
-
-def _moved(area: Region, by: float, tolerance: float) -> Region:
-    """Return an area moved inwards or outwards by the tolerance of its simplification.
-
-    An area that would then reach to the wrong side stays as it is.
-    """
-    moved = shapely.simplify(shapely.buffer(area, _MORE * by, join_style="mitre"), tolerance)
-    parts = [p for p in shapely.get_parts(moved) if isinstance(p, shapely.Polygon) and p.area > 0]
-    simpler: Region = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
-    safe = simpler.covers(area) if by > 0 else area.covers(simpler)
-    return simpler if safe else area
 
 
 def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list[str]]:

@@ -2,7 +2,7 @@
 
 The belief is evaluated at the nodes of a raster finer than the sites, and lines are interpolated between
 them. Nodes lie beyond the shore, too, so that lines and areas end exactly there: they are cut off where the
-region of the domain ends.
+region of the domain ends, or the water becomes too shallow for sites.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import shapely
 from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt
 from scipy.special import ndtr
 from shapely.geometry.base import BaseGeometry
 
@@ -100,7 +101,14 @@ class _FineSurface:
     def region(self) -> BaseGeometry:
         region = self.domain.region
         whole = shapely.box(*self.domain.low, *self.domain.high) if region is None else region
-        return shapely.set_precision(whole, self.grain)
+        whole = shapely.set_precision(whole, self.grain)
+        bottom = self.domain.bottom
+        if bottom is None or bottom.least_depth <= 0.0:
+            return whole
+        # Where the water is too shallow for sites, nothing is said.
+        nodes = np.stack(np.meshgrid(self.x, self.y), axis=-1).reshape(-1, 2)
+        depth = _filled(bottom.depth_at(nodes).reshape(self.mean.shape))
+        return shapely.intersection(whole, self.positive(depth - bottom.least_depth), grid_size=self.grain)
 
     @property
     def grain(self) -> float:
@@ -134,6 +142,13 @@ class _FineSurface:
         """Return the parts of an area inside and outside another one."""
         inside = shapely.intersection(area, by, grid_size=self.grain)
         return inside, shapely.difference(area, by, grid_size=self.grain)
+
+
+def _filled(values: Array) -> Array:
+    """Return values (m, n) in which those that are unknown are those of the nearest known ones."""
+    nearest = distance_transform_edt(np.isnan(values), return_distances=False, return_indices=True)
+    filled: Array = values[tuple(nearest)]
+    return filled
 
 
 def _polygon(rings: list[NDArray[np.float64]]) -> BaseGeometry:
