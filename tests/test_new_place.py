@@ -28,6 +28,7 @@ from lakes import (
     write_lake,
 )
 from pyproj import Transformer
+from shapely.geometry import shape
 from typer.testing import CliRunner
 
 import fieldbo
@@ -36,6 +37,7 @@ from fieldbo.cli import app
 
 MEUSE_CRS = "EPSG:28992"
 NORTH = np.array([0.0, 3.0])
+FROM_DEGREES = Transformer.from_crs("EPSG:4326", UTM, always_xy=True)
 
 
 @pytest.fixture
@@ -333,6 +335,16 @@ def test_a_bathymetry_limits_the_sites_and_depths_make_a_third_axis(at_lake):
     shallow = fieldbo.load_world("kessel").domain
     away = np.hypot(*(shallow.sites - MIDDLE).T)
     assert away.max() <= 181.0
+    run = ["run", "kessel", "--out", "shallow", "--set", "agent.max_steps=4"]
+    for given in (run, ["export", "shallow", "contours"]):
+        assert CliRunner().invoke(app, given).exit_code == 0
+    classes = json.loads((at_lake / "shallow" / "export" / "classes.geojson").read_text())["features"]
+    total = sum(one["properties"]["area_m2"] for one in classes)
+    assert total == pytest.approx(shallow.size * 20.0**2, rel=0.05)
+    assert total < 0.9 * shallow.region.area
+    for one in classes:
+        corners = np.column_stack(FROM_DEGREES.transform(*shapely.get_coordinates(shape(one["geometry"])).T))
+        assert np.hypot(*(corners - MIDDLE).T).max() <= 182.0
     lines = [f"{lat},{lon},{z},{v - z}" for lat, lon, v in log_rows() for z in (1.0, 5.0)]
     (at_lake / "profiles.csv").write_text("\n".join(["lat,lon,z,chl", *lines]))
     options = ["--bathymetry", "bottom.nc", "--depths", "1,4,8", "--depth", "z"]
