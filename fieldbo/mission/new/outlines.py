@@ -14,6 +14,7 @@ from fieldbo.mission.shapes import Shape, as_outline
 _MOST_CORNERS = 200  # of an outline and its holes, beyond which it is simplified
 _FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
 _FURTHEST = 0.5  # no edge moves by more, in spacings
+_WORTHWHILE = 0.9  # fraction of the corners that is left, at most
 _MORE = 1.01  # an area moves by a little more than its simplification moves its edge
 _SAME = 0.9  # of a hole's area: an area in it that large is the island, a smaller one is a pond on it
 
@@ -125,7 +126,10 @@ def _simplified(
         simpler = [
             Shape(s.name, _moved(s.area, sign * tolerance, tolerance, _FURTHEST * spacing)) for s in shapes
         ]
-        if _corners(simpler) < _corners(best) and len(shapely.get_parts(water(simpler))) <= pieces:
+        if (
+            _corners(simpler) < _WORTHWHILE * _corners(best)
+            and len(shapely.get_parts(water(simpler))) <= pieces
+        ):
             best = simpler
         tolerance *= 1.5
     if best is shapes:
