@@ -27,13 +27,10 @@ def without_islands(shapes: Sequence[Shape]) -> tuple[list[Shape], list[str]]:
     """
     order = sorted(shapes, key=lambda shape: -shape.area.area)
     kept: list[Shape] = []
-    depths: list[int] = []
+    depths: list[int] = []  # 0 is water, 1 an island in it, 2 water on the island, ...
     islands = repeated = 0
     for shape in order:
-        if any(_fills_a_hole(shape.area, other.area) for other in kept):
-            repeated += 1
-            continue
-        if any(shapely.equals(shape.area, other.area) for other in kept):
+        if any(shapely.equals(shape.area, o.area) or _fills_a_hole(shape.area, o.area) for o in kept):
             repeated += 1
             continue
         around = [depth for other, depth in zip(kept, depths, strict=True) if other.area.covers(shape.area)]
