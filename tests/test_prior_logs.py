@@ -127,6 +127,15 @@ def test_readings_without_a_depth_are_left_out_and_said_to_be():
     assert prior.notes == ("log.csv: 1 row without a depth left out (line 3)",)
 
 
+def test_the_column_of_the_value_may_have_a_unit_and_capitals():
+    log()
+    write("log.csv", Path("log.csv").read_text().replace("lat,lon,chl", "Lat,Lon,Chl (ug/l)"))
+    assert prior_of().values.tolist() == [0.1, 0.2, 0.3]
+    write("log.csv", Path("log.csv").read_text().replace("Chl (ug/l)", "turbidity"))
+    with pytest.raises(InputError, match="unknown column 'chl'"):
+        prior_of()
+
+
 # -- noise and ages in columns -----------------------------------------------------------------------------
 
 
@@ -240,7 +249,7 @@ def test_of_two_columns_of_times_without_that_name_both_are_named():
     log(Date=["2026-07-01"] * 3, Clock_UTC=["08:00:00"] * 3)
     with pytest.raises(InputError, match="columns Date and Clock_UTC look like times, and none") as raised:
         prior_of(per_day=0.2)
-    assert "name a column of dates time" in raised.value.fix
+    assert "call a column with dates time" in raised.value.fix
     prior = prior_of()
     assert np.isnan(prior.ages_days).all()
     assert "columns Date and Clock_UTC" in prior.notes[0]

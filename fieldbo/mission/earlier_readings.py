@@ -116,7 +116,7 @@ def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
         log,
         lat=columns[0],
         lon=columns[1],
-        value=value_column(path, domain, world.quantity.name),
+        value=_value_column(log, world),
         time=time,
         depth=_upright_column(log, domain.axes[upright[0]]) if upright else None,
         noise_sd=noise,
@@ -166,8 +166,16 @@ def _kinds(log: Log) -> Mapping[str, list[str]]:
 
 def _named(log: Log, name: str) -> str | None:
     """Return the column with a name, perhaps with a unit behind it and in any case; None without one."""
-    like = [full for full in log.names if name in (full.lower(), bare(full).lower())]
+    like = [full for full in log.names if name.lower() in (full.lower(), bare(full).lower())]
     return log.column(name) if like else None
+
+
+def _value_column(log: Log, world: World) -> str:
+    """Return the column called value, or else the one named like the quantity."""
+    if "value" in log.names:
+        return "value"
+    quantity = world.quantity.name
+    return _named(log, quantity) or value_column(log.path, world.domain, quantity)
 
 
 def _upright_column(log: Log, axis: Axis) -> str:

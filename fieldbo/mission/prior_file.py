@@ -96,7 +96,7 @@ def load_prior(content: PriorFile, world: World, folder: Path, typed: Mapping[st
             f"known{f': {taken.undated}' if taken.undated else ''}",
             expected="the age of each reading",
             where="prior.per_day",
-            fix="set age_days, add a column age_days, or name a column of dates time",
+            fix="set age_days, add a column age_days, or call a column with dates time",
         )
     noise = aged(taken.noise_sds, content.per_day, np.where(unknown, 0.0, ages)) if content.per_day else None
     prior = Prior(taken.sites, taken.values, taken.noise_sds if noise is None else noise, ages, mean)
