@@ -58,9 +58,11 @@ def _earlier_outside(mission: Mission) -> str | None:
     inside = mission.prior.inside(mission.world.domain) if mission.prior is not None else np.ones(0, bool)
     if inside.all():
         return None
+    outside = np.count_nonzero(~inside)
+    verbs = ("lies", "is") if outside == 1 else ("lie", "are")
     return (
-        f"{np.count_nonzero(~inside)} of {len(inside)} earlier readings lie more than one spacing of the "
-        "sites outside the domain and are left out"
+        f"{outside} of {len(inside)} earlier readings {verbs[0]} more than one spacing of the sites outside "
+        f"the domain and {verbs[1]} left out"
     )
 
 

@@ -62,7 +62,7 @@ def check(
             expected="--vehicle with a mission",
             where="--vehicle",
         )
-    if prior and kind != "mission":
+    if prior is not None and kind != "mission":
         raise InputError(
             f"--prior {prior} does not apply to a {kind}", expected="--prior with a mission", where="--prior"
         )

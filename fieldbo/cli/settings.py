@@ -32,7 +32,8 @@ def overrides(
     Raises
     ------
     InputError
-        A pair has no key or no ``=``, or sets a key of something that is not a table.
+        A pair has no key or no ``=``, sets a key of something that is not a table, or sets what
+        `prior` sets; or `prior` is empty.
 
     Examples
     --------
@@ -66,7 +67,18 @@ def overrides(
     if battery is not None:
         _table(out, "agent", "--battery")["battery"] = _value(battery)
     if prior is not None:
-        _table(out, "prior", "--prior")["readings"] = prior
+        table = _table(out, "prior", "--prior")
+        if "readings" in table:
+            raise InputError(
+                f"both --prior {prior} and --set prior.readings={table['readings']} were given",
+                expected="one of the two",
+                where="--prior",
+            )
+        if not prior.strip():
+            raise InputError(
+                "--prior is empty", expected="a CSV, a run folder or the name of a run", where="--prior"
+            )
+        table["readings"] = prior
     return out
 
 

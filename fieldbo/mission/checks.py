@@ -219,10 +219,12 @@ def check_earlier(mission: Mission, prior: Prior) -> None:
     if prior.inside(domain).any():
         return
     ends = zip(domain.axes, prior.sites.min(axis=0), prior.sites.max(axis=0), strict=True)
+    n = len(prior.values)
+    where = [f"{a.name} {low:.10g}" + (f" to {high:.10g}" if high > low else "") for a, low, high in ends]
     raise InputError(
-        f"all {counted(len(prior.values), 'earlier reading')} lie outside the domain: "
-        + ", ".join(f"{a.name} {low:.10g} to {high:.10g}" for a, low, high in ends),
-        expected=", ".join(f"{a.name} {a.low:g} to {a.high:g} {a.unit}".rstrip() for a in domain.axes),
+        ("the only earlier reading lies" if n == 1 else f"all {n} earlier readings lie")
+        + f" outside the domain: {', '.join(where)}",
+        expected=", ".join(f"{a.name} {a.low:.10g} to {a.high:.10g} {a.unit}".rstrip() for a in domain.axes),
         where="prior.readings",
         fix="convert their coordinates to the world's; they may be in another coordinate reference system",
     )

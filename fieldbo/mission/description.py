@@ -52,6 +52,7 @@ def _prior(mission: Mission) -> list[str]:
         low, high = quantity.amount(earlier.noise_sds.min()), quantity.amount(earlier.noise_sds.max())
         noise = low if low == high else f"{low} to {high}"
         lines.append(f"  prior     {earlier.in_words()}, noise sd with age {noise}")
+        lines += [f"  note      {note}" for note in earlier.notes]
     if earlier.mean is not None:
         mean = earlier.mean.values(mission.world.domain.sites)
         lines.append(f"  mean      {quantity.amount(mean.min())} to {quantity.amount(mean.max())}, by site")

@@ -35,6 +35,8 @@ class Prior:
         Ages when the mission begins, for reports; NaN where they are not known.
     mean : MeanFunction, optional
         What is expected at each site before any reading, in the user's unit.
+    notes : tuple of str, optional
+        What a reader should know of the earlier readings: what was left out or pooled, and what is not known.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class Prior:
     noise_sds: Array = field(default_factory=lambda: np.empty(0))
     ages_days: Array | None = None
     mean: MeanFunction | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.values)
@@ -108,7 +111,7 @@ class Prior:
         sites, values, noise_sds, ages = (
             array[kept] for array in (self.sites, self.values, self.noise_sds, self._ages)
         )
-        return Prior(sites, values, noise_sds, ages, self.mean)
+        return Prior(sites, values, noise_sds, ages, self.mean, self.notes)
 
     @property
     def _ages(self) -> Array:
@@ -124,11 +127,27 @@ class Prior:
         '2 earlier readings, 1.0 days old'
         """
         number = counted(len(self.values), "earlier reading")
+        ages = self.ages_in_words()
+        return f"{number}, {ages}" if ages else number
+
+    def ages_in_words(self) -> str:
+        """Return the ages that are known; empty if none is.
+
+        Examples
+        --------
+        >>> Prior([[0], [1]], [5, 6], [1, 1], [1, 3.04]).ages_in_words()
+        '1.0 to 3.0 days old'
+        """
         known = self._ages[np.isfinite(self._ages)]
         if not len(known):
-            return number
+            return ""
         young, old = f"{known.min():.1f}", f"{known.max():.1f}"
-        return f"{number}, {old if young == old else f'{young} to {old}'} days old"
+        return f"{old if young == old else f'{young} to {old}'} days old"
+
+    @property
+    def oldest_days(self) -> float:
+        """Age of the oldest reading in days, of those whose ages are known; 0 if none is."""
+        return float(np.max(self._ages, initial=0.0, where=np.isfinite(self._ages)))
 
 
 def aged(noise_sds: Array, per_day: float, ages_days: Array) -> Array:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,33 +17,20 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
+from fieldbo.mission.earlier_readings import EarlierReadings, readings_of_file, seconds_of
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import Prior, aged
 from fieldbo.mission.schema import MeanFile, PriorFile
-from fieldbo.world.logs.columns import describe_columns
-from fieldbo.world.logs.log import read_log
-from fieldbo.world.logs.survey import survey_from_log
-from fieldbo.world.raster import read_mean, value_column
-from fieldbo.world.readings import column_cells, column_names, inside, read_readings
+from fieldbo.world.raster import read_mean
+from fieldbo.world.readings import inside
 from fieldbo.world.world import World
 
 READINGS, MEAN = "prior.csv", "prior-mean"
 """Names of the files in a run folder, the second without its suffix."""
 
 _DAY_S = 86_400.0
-_DEGREES = ("latitude", "longitude")
-_NO_VALUE = ("", "na", "nan")
-
-
-class EarlierReadings(NamedTuple):
-    """Readings and when they were taken, in seconds since 1970; NaN where that is not known."""
-
-    sites: Array
-    values: Array
-    noise_sds: Array
-    times_s: Array
-    ages_days: Array | None = None
-    lines: tuple[int, ...] = ()
+_OLD_DAYS = 0.05
+"""Age from which readings are not of today; younger ones are 0.0 days old in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +87,33 @@ def load_prior(content: PriorFile, world: World, folder: Path, typed: Mapping[st
             raise InputError("[prior] is empty", expected="readings, mean, or both", where="prior")
         return Prior(mean=mean)
     path = _run_or_file(content.readings, folder, anywhere="readings" in typed)
-    taken = _from_run(path, world) if _is_run(path) else _from_csv(path, content, world)
+    taken = _from_run(path, world) if _is_run(path) else readings_of_file(path, content, world)
     ages = _ages(taken, content, path)
     unknown = np.isnan(ages)
     if content.per_day and unknown.any():
         raise InputError(
             f"per_day = {content.per_day:g}, but the age of {counted(int(unknown.sum()), 'reading')} is not "
-            "known",
+            f"known{f': {taken.undated}' if taken.undated else ''}",
             expected="the age of each reading",
             where="prior.per_day",
-            fix="set age_days, or add a column time to the readings",
+            fix="set age_days, add a column age_days, or call a column with dates time",
         )
     noise = aged(taken.noise_sds, content.per_day, np.where(unknown, 0.0, ages)) if content.per_day else None
-    return Prior(taken.sites, taken.values, taken.noise_sds if noise is None else noise, ages, mean)
+    prior = Prior(taken.sites, taken.values, taken.noise_sds if noise is None else noise, ages, mean)
+    notes = [f"{path.name}: {note}" for note in taken.notes]
+    if taken.undated and unknown.any():
+        notes.append(f"{path.name}: {taken.undated}, so ages are not known")
+    if "per_day" not in content.model_fields_set and prior.oldest_days >= _OLD_DAYS and not _is_pinned(path):
+        notes.append(
+            f"the earlier readings are {prior.ages_in_words()} and trusted as if read today; set "
+            "prior.per_day to the standard deviation of the change in a day, or to 0 if nothing changes"
+        )
+    return replace(prior, notes=tuple(notes))
 
 
 def _found(name: str, folder: Path, where: str, *, anywhere: bool) -> Path:
+    if not name.strip():
+        raise InputError(f"{where} is empty", expected="the name of a file", where=where)
     return Path(name).resolve() if anywhere else inside(folder, name, where=where, owner="mission")
 
 
@@ -125,6 +123,11 @@ def _run_or_file(name: str, folder: Path, *, anywhere: bool) -> Path:
     if len(Path(name).parts) == 1 and _is_run(run) and not (folder / name).exists():
         return run
     return _found(name, folder, "prior.readings", anywhere=anywhere)
+
+
+def _is_pinned(path: Path) -> bool:
+    """Return whether readings are those in a run folder, to which their ages are applied."""
+    return path.name == READINGS and (path.parent / "run.sqlite").exists()
 
 
 def _is_run(path: Path) -> bool:
@@ -137,102 +140,9 @@ def _from_run(path: Path, world: World) -> EarlierReadings:
     return taken
 
 
-def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
-    """Return the readings of a log in degrees, at most one per half a spacing along its track."""
-    georeference = world.domain.georeference
-    assert georeference is not None
-    log = read_log(path)
-    kinds = {kind: [c.name for c in describe_columns(log) if c.kind == kind] for kind in (*_DEGREES, "time")}
-    columns = [kinds[kind][0] for kind in _DEGREES if len(kinds[kind]) == 1]
-    if len(columns) < len(_DEGREES):
-        raise InputError(
-            f"there are no columns {' and '.join(axis.name for axis in world.domain.axes)}, nor one of "
-            "latitudes and one of longitudes",
-            expected="a table with the world's axes, or a log in degrees",
-            where=f"{path}, line 1",
-        )
-    points = survey_from_log(
-        log,
-        lat=columns[0],
-        lon=columns[1],
-        value=value_column(path, world.domain, world.quantity.name),
-        time=kinds["time"][0] if len(kinds["time"]) == 1 else None,
-        missing=content.missing,
-        least=1,
-        spacing_m=float(world.domain.spacing[georeference.axes[0]]),
-    )
-    if points.doubts:
-        raise InputError(
-            "; ".join(points.doubts).replace("--missing ", "missing = "),
-            expected="a log without doubtful values",
-            where=str(path),
-            fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
-        )
-    sites = np.tile(world.domain.clipped(np.zeros(world.domain.dimension)), (len(points), 1))
-    sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
-    if content.noise_sd is not None:
-        sds = np.full(len(sites), content.noise_sd)
-    else:
-        sds = np.sqrt(world.sensor.variance(world.domain.clipped(sites)))
-    times = np.full(len(sites), np.nan) if points.times is None else points.times
-    return EarlierReadings(sites, points.values, sds, times, lines=points.lines)
-
-
-def _from_csv(path: Path, content: PriorFile, world: World) -> EarlierReadings:
-    columns, axes = column_names(path), [axis.name for axis in world.domain.axes]
-    if world.domain.crs is not None and not set(axes) <= set(columns):
-        return _from_log(path, content, world)
-    value = value_column(path, world.domain, world.quantity.name)
-    noise = "noise_sd" if "noise_sd" in columns else None
-    table = read_readings(path, axes, value, noise, least=1, gaps=True)
-    cells = column_cells(path, value)
-    wrong = [(ln, c) for (ln, c), y in zip(cells, table.values, strict=True) if not _usable(c, float(y))]
-    if wrong:
-        raise InputError(
-            f"{wrong[0][1]!r} is not a finite number",
-            expected="a finite number, or an empty cell where the reading failed",
-            where=f"{path}, line {wrong[0][0]}, column {value}",
-        )
-    kept = np.isfinite(table.values)
-    if not kept.any():
-        raise InputError("every reading failed", expected="at least one value", where=str(path))
-    sites, lines = table.sites[kept], tuple(np.array(table.lines)[kept].tolist())
-    if table.noise_variances is not None:
-        sds = np.array([float(cell) for _, cell in column_cells(path, "noise_sd")])[kept]
-    elif content.noise_sd is not None:
-        sds = np.full(len(sites), content.noise_sd)
-    else:
-        sds = np.sqrt(world.sensor.variance(world.domain.clipped(sites)))
-    times, ages = np.full(len(sites), np.nan), None
-    if "time" in columns:
-        cells = column_cells(path, "time")
-        times = np.array([_seconds(c, f"{path}, line {ln}, column time") for ln, c in cells])[kept]
-    elif "age_days" in columns:
-        numbers = read_readings(path, axes, value, channels=["age_days"], least=1, gaps=True)
-        ages = numbers.channels["age_days"][kept]
-    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines)
-
-
-def _usable(cell: str, value: float) -> bool:
-    return bool(np.isfinite(value)) or cell.lower() in _NO_VALUE
-
-
-def _seconds(text: str, where: str) -> float:
-    """Return a time in seconds since 1970; one without an offset is UTC."""
-    try:
-        time = datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{text!r} is not a time",
-            expected="a time like 2026-07-02T08:00:00+02:00; without an offset it is UTC",
-            where=where,
-        ) from None
-
-
 def _ages(taken: EarlierReadings, content: PriorFile, path: Path) -> Array:
     """Return the ages (n,) in days when the mission begins; NaN where they are not known."""
-    now = datetime.now(UTC).timestamp() if content.at is None else _seconds(content.at, "prior.at")
+    now = datetime.now(UTC).timestamp() if content.at is None else seconds_of(content.at, "prior.at")
     if content.age_days is not None:
         return np.full(len(taken.values), content.age_days)
     ages = (now - taken.times_s) / _DAY_S if taken.ages_days is None else taken.ages_days

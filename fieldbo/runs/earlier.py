@@ -9,7 +9,7 @@ import numpy as np
 
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation
-from fieldbo.mission.prior_file import EarlierReadings
+from fieldbo.mission.earlier_readings import EarlierReadings
 from fieldbo.runs.load import load_run, record_file
 from fieldbo.runs.record.record import Record
 from fieldbo.world.world import World

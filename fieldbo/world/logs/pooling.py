@@ -106,7 +106,9 @@ def local_metres(lat: Array, lon: Array) -> Array:
 def thinned(rows: Pooled, spacing_m: float | None) -> tuple[Pooled, float, list[str]]:
     """Return the rows with those pooled that follow each other within half a spacing, it, and a note."""
     widest = float(np.hypot(*np.ptp(rows.metres, axis=0)))
-    spacing = _spacing(rows.metres) if spacing_m is None else min(spacing_m, 0.1 * widest)
+    spacing = _spacing(rows.metres) if spacing_m is None else spacing_m
+    if widest:  # else a single cast, whose depths keep its readings apart
+        spacing = min(spacing, 0.1 * widest)
     step_z = _depth_step(rows)
     thin = rows.by(_stretches(rows, 0.5 * spacing, step_z))
     while len(thin) > MOST_READINGS and spacing < 0.1 * widest:
