@@ -52,6 +52,7 @@ def _prior(mission: Mission) -> list[str]:
         low, high = quantity.amount(earlier.noise_sds.min()), quantity.amount(earlier.noise_sds.max())
         noise = low if low == high else f"{low} to {high}"
         lines.append(f"  prior     {earlier.in_words()}, noise sd with age {noise}")
+        lines += [f"  note      earlier readings: {note}" for note in earlier.notes]
     if earlier.mean is not None:
         mean = earlier.mean.values(mission.world.domain.sites)
         lines.append(f"  mean      {quantity.amount(mean.min())} to {quantity.amount(mean.max())}, by site")
@@ -91,7 +92,7 @@ def describe_world(world: World) -> list[str]:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
-    return lines + [f"  note      {note}" for note in world.field.notes]
+    return lines + [f"  note      {note}" for note in (*world.field.notes, *world.field.details)]
 
 
 def _crs(domain: Domain) -> list[str]:

@@ -35,6 +35,8 @@ class Prior:
         Ages when the mission begins, for reports; NaN where they are not known.
     mean : MeanFunction, optional
         What is expected at each site before any reading, in the user's unit.
+    notes : tuple of str
+        How the earlier readings were read.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class Prior:
     noise_sds: Array = field(default_factory=lambda: np.empty(0))
     ages_days: Array | None = None
     mean: MeanFunction | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.values)
@@ -108,7 +111,7 @@ class Prior:
         sites, values, noise_sds, ages = (
             array[kept] for array in (self.sites, self.values, self.noise_sds, self._ages)
         )
-        return Prior(sites, values, noise_sds, ages, self.mean)
+        return Prior(sites, values, noise_sds, ages, self.mean, self.notes)
 
     @property
     def _ages(self) -> Array:

@@ -23,6 +23,7 @@ from fieldbo.mission.schema import MeanFile, PriorFile
 from fieldbo.world.logs.columns import describe_columns
 from fieldbo.world.logs.log import read_log
 from fieldbo.world.logs.survey import survey_from_log
+from fieldbo.world.logs.times import IN_UTC, column_of_time, has_offset
 from fieldbo.world.raster import read_mean, value_column
 from fieldbo.world.readings import column_cells, column_names, inside, read_readings
 from fieldbo.world.world import World
@@ -44,6 +45,7 @@ class EarlierReadings(NamedTuple):
     times_s: Array
     ages_days: Array | None = None
     lines: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +114,8 @@ def load_prior(content: PriorFile, world: World, folder: Path, typed: Mapping[st
             fix="set age_days, or add a column time to the readings",
         )
     noise = aged(taken.noise_sds, content.per_day, np.where(unknown, 0.0, ages)) if content.per_day else None
-    return Prior(taken.sites, taken.values, taken.noise_sds if noise is None else noise, ages, mean)
+    noise_sds = taken.noise_sds if noise is None else noise
+    return Prior(taken.sites, taken.values, noise_sds, ages, mean, notes=taken.notes)
 
 
 def _found(name: str, folder: Path, where: str, *, anywhere: bool) -> Path:
@@ -156,7 +159,7 @@ def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
         lat=columns[0],
         lon=columns[1],
         value=value_column(path, world.domain, world.quantity.name),
-        time=kinds["time"][0] if len(kinds["time"]) == 1 else None,
+        time=column_of_time(log, kinds["time"]),
         missing=content.missing,
         least=1,
         spacing_m=float(world.domain.spacing[georeference.axes[0]]),
@@ -168,14 +171,21 @@ def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
             where=str(path),
             fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
         )
+    if points.undecided and content.age_days is None:
+        raise InputError(
+            points.undecided,
+            expected="dates that can be read in one way, such as 2026-08-05",
+            where=str(path),
+            fix="write the dates so, or give the age of all readings with --set prior.age_days=1",
+        )
     sites = np.tile(world.domain.clipped(np.zeros(world.domain.dimension)), (len(points), 1))
     sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
     if content.noise_sd is not None:
         sds = np.full(len(sites), content.noise_sd)
     else:
         sds = np.sqrt(world.sensor.variance(world.domain.clipped(sites)))
-    times = np.full(len(sites), np.nan) if points.times is None else points.times
-    return EarlierReadings(sites, points.values, sds, times, lines=points.lines)
+    times = points.times if points.times is not None and points.dated else np.full(len(sites), np.nan)
+    return EarlierReadings(sites, points.values, sds, times, lines=points.lines, notes=points.notes)
 
 
 def _from_csv(path: Path, content: PriorFile, world: World) -> EarlierReadings:
@@ -204,13 +214,15 @@ def _from_csv(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     else:
         sds = np.sqrt(world.sensor.variance(world.domain.clipped(sites)))
     times, ages = np.full(len(sites), np.nan), None
+    notes: tuple[str, ...] = ()
     if "time" in columns:
         cells = column_cells(path, "time")
         times = np.array([_seconds(c, f"{path}, line {ln}, column time") for ln, c in cells])[kept]
+        notes = () if all(has_offset(c) for _, c in cells) else (IN_UTC,)
     elif "age_days" in columns:
         numbers = read_readings(path, axes, value, channels=["age_days"], least=1, gaps=True)
         ages = numbers.channels["age_days"][kept]
-    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines)
+    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines, notes)
 
 
 def _usable(cell: str, value: float) -> bool:

@@ -37,6 +37,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     yield from getattr(mission.world.field, "notes", ())
     if len(mission.earlier.values):
         yield f"began with {mission.earlier.in_words()}"
+        yield from (f"earlier readings: {note}" for note in mission.earlier.notes)
     yield from agent.warnings
     for kind, name in ((Rejected, "rejected"), (Lost, "lost")):
         if number := sum(isinstance(e, kind) for e in agent.history):
