@@ -15,7 +15,7 @@ from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_
 from fieldbo.world.logs.coordinates import degrees_of, parse, swapped, unwrapped
 from fieldbo.world.logs.log import read_log
 from fieldbo.world.logs.survey import survey_from_log
-from fieldbo.world.logs.times import times_of
+from fieldbo.world.logs.times import column_of_time, times_of
 from fieldbo.world.readings import read_readings
 
 ROWS = [("12:00:00", "47.3000", "8.5000", "12.5"), ("12:00:10", "47.3010", "8.5010", "12.7"),
@@ -376,6 +376,84 @@ def test_dates_that_may_have_the_month_first_are_read_as_one_log():
     assert "the day or the month first" in american.notes[0]
     assert np.ptp(times_of(["04/05/2024 23:00", "05/05/2024 01:00"]).seconds) == 7200
     assert times_of(["31/05/2024 23:00", "01/06/2024 01:00"]).notes == ()
+
+
+def test_a_date_that_may_have_the_month_first_is_named_with_both_readings():
+    decided = times_of(["05/04/2024 23:00", "05/05/2024 01:00"])
+    assert "'05/04/2024 23:00' is read as 4 May 2024, not 5 April 2024" in decided.notes[0]
+    assert not decided.undecided
+    open_question = times_of(["05/08/2026 10:00", "05/08/2026 11:00"])
+    assert "is read as 5 August 2026, but may be 8 May 2026" in open_question.notes[0]
+    assert open_question.undecided
+    assert not times_of(["05.08.2026 10:00", "05.08.2026 11:00"]).undecided
+
+
+HALVES = ["15.08.2026", "08/15/2026", "2026-08-15", "2026/8/15", "15-Aug-2026"]
+
+
+@pytest.mark.parametrize("date", HALVES)
+@pytest.mark.parametrize("clock", ["9:02:03", "09:02:03.0", "09:02:03 AM"])
+@pytest.mark.parametrize("named", ["Date", "Time"])
+def test_a_date_and_a_time_of_day_in_two_columns_are_one_time(date, clock, named):
+    rows = [f"{date};{clock};{47 + i / 1000};{8 + i / 1000};{i}" for i in range(6)]
+    points = points_of(log_of(*rows, names="Date;Time;lat;lon;v"), time=named)
+    assert points.times.tolist() == [1786784523.0] * 6
+    assert points.dated
+    assert points.notes == ("time is Date and Time together", "times without an offset are taken as UTC")
+
+
+def two_columns(times):
+    return log_of(*(f"{d},{c},{47 + i / 1000},8,{i}" for i, (d, c) in enumerate(times)),
+                  names="Date,Time,lat,lon,v")  # fmt: skip
+
+
+@pytest.mark.parametrize("after", ["2026-08-16", "2026-08-15"], ids=["next date", "date stays"])
+def test_midnight_does_not_change_the_order_of_rows_with_a_date_and_a_time(after):
+    night = [("2026-08-15", f"23:{m}:00") for m in (20, 40, 59)]
+    morning = [(after, f"00:{m}:00") for m in (10, 30, 50)]
+    points = points_of(two_columns([*night, *morning]), time="Time")
+    assert points.values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert points.times[-1] - points.times[0] == 90 * 60
+    assert ("Date stays the same" in " ".join(points.notes)) == (after == "2026-08-15")
+
+
+def test_rows_of_one_day_in_any_order_stay_on_that_day():
+    clocks = ["20:00", "07:00", "09:00", "08:00", "22:00"]
+    points = points_of(two_columns([("2026-08-15", clock) for clock in clocks]), time="Time")
+    assert points.values.tolist() == [1, 3, 2, 0, 4]
+
+
+def test_two_columns_of_dates_leave_the_times_of_day_alone():
+    rows = [f"2026-08-15,2026-08-{i + 10},10:0{i},{47 + i / 1000},8,{i}" for i in range(6)]
+    points = points_of(log_of(*rows, names="made,sent,time,lat,lon,v"), time="time")
+    assert not points.dated
+    assert points.notes == ()
+
+
+def test_the_column_of_time_is_the_only_one_or_half_of_a_pair():
+    log = log_of("2026-08-15,10:00,3,2026-08-15T10:00Z", names="Date,Time,s,utc")
+    assert column_of_time(log, ["Date", "Time"]) == "Date"
+    assert column_of_time(log, ["utc"]) == "utc"
+    assert column_of_time(log, ["Time", "s"]) is None
+    assert column_of_time(log, ["Date", "Time", "utc"]) is None
+    assert column_of_time(log, []) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "time", "said"),
+    [
+        ("t", "2026-08-15 10:00:0{i}", True),
+        ("t", "2026-08-15 10:00:0{i}Z", False),
+        ("t", "2026-08-15T10:00:0{i}+02:00", False),
+        ("Time (UTC)", "2026-08-15 10:00:0{i}", False),
+        ("t", "10:00:0{i}", False),
+        ("t", "178678452{i}", False),
+    ],
+)
+def test_times_without_an_offset_are_said_to_be_utc(name, time, said):
+    rows = [f"{time.format(i=i)},{47 + i / 1000},8,{i}" for i in range(6)]
+    points = points_of(log_of(*rows, names=f"{name},lat,lon,v"), time=name)
+    assert ("times without an offset are taken as UTC" in points.notes) == said
 
 
 def test_what_is_no_time_is_none():

@@ -566,6 +566,77 @@ def test_a_world_cannot_name_an_outline_outside_its_folder(at_lake):
         fieldbo.load_world("kessel")
 
 
+def write_bottom(folder, depth):
+    """Write bottom.nc without saying whether it holds depths; `depth` (m, n) is over 31 x 31 cells."""
+    ticks = np.arange(-300.0, 301.0, 20.0)
+    coordinates = {"y": MIDDLE[1] + ticks, "x": MIDDLE[0] + ticks}
+    data = xarray.Dataset(
+        {"band": (("y", "x"), depth(*np.meshgrid(ticks, ticks)), {"units": "m"})}, coordinates
+    )
+    data.to_netcdf(folder / "bottom.nc", engine="scipy")
+
+
+def bowl(x, y):
+    return np.maximum(12.0 - np.hypot(x, y) / 20.0, 0.0)
+
+
+def test_elevations_that_are_read_as_depths_are_warned_of(at_lake):
+    write_bottom(at_lake, lambda x, y: 146.0 - bowl(x, y))
+    result = new_world(*PLACE, "--bathymetry", "bottom.nc", "--least-depth", "2 m")
+    assert result.exit_code == 0, result.output
+    assert re.search(
+        r"note +depths from 134 to 14\d m; 0 sites in less than 2 m of water left out", result.output
+    )
+    assert "warning   --least-depth 2 m leaves out no site" in result.output
+    assert "if the file holds elevations above sea level, subtract them from the level" in result.output
+    assert new_world(*PLACE, "--bathymetry", "bottom.nc", name="other").output.count("above sea level") == 1
+
+
+@pytest.mark.parametrize(
+    ("depth", "least", "sites"),
+    [(bowl, "3 m", r"[1-9]\d*"), (lambda x, y: bowl(x, y) + 1.0, None, None)],
+    ids=["shallow shores", "no least depth"],
+)
+def test_depths_from_the_surface_are_no_cause_for_a_warning(at_lake, depth, least, sites):
+    write_bottom(at_lake, depth)
+    options = [] if least is None else ["--least-depth", least]
+    result = new_world(*PLACE, "--bathymetry", "bottom.nc", *options)
+    assert result.exit_code == 0, result.output
+    said = r"depths from [\d.]+ to 1\d(\.\d)? m" + (
+        "" if least is None else f"; {sites} sites in less than 3 m"
+    )
+    assert re.search(said, result.output)
+    assert "warning" not in result.output.split("fitted")[0]
+
+
+def test_a_new_place_says_how_many_islands_it_has(at_lake):
+    assert "20 m apart; 1 outline, 1 island, 1 zone to avoid; drawn in" in new_world(*PLACE).output
+
+
+def test_the_noises_of_a_pooled_mean_and_of_a_single_reading_are_told_apart(at_lake):
+    assert "of a single reading" not in new_world(*PLACE).output
+    lines = [f"{lat:.7f},{lon:.7f},{value:.3f}" for lat, lon, value in log_rows(4.0)]
+    (at_lake / "dense.csv").write_text("\n".join(["lat,lon,chl", *lines]))
+    output = new_world(*PLACE, name="dense", csv="dense.csv").output
+    assert re.search(r"noise sd [\d.]+ \(of the mean of [\d.]+ rows\)", output)
+    assert re.search(r"sensor +noise sd [\d.]+ \(of a single reading\); set your", output)
+
+
+def test_a_date_and_a_time_in_two_columns_sort_the_log_of_a_new_place(at_lake):
+    rows = [
+        f"15.08.2026,10:{k // 60:02d}:{k % 60:02d},{y:.7f},{x:.7f},{v:.3f}"
+        for k, (y, x, v) in enumerate(log_rows())
+    ]
+    (at_lake / "two.csv").write_text("\n".join(["Date,Time,lat,lon,chl", *reversed(rows)]))
+    output = new_world(*PLACE, "--time", "Time", csv="two.csv").output
+    for note in (
+        "time is Date and Time together",
+        "times without an offset are taken as UTC",
+        "sorted by time",
+    ):
+        assert output.count(note) == 1
+
+
 def test_positions_survive_the_way_to_degrees_and_back():
     longitude, latitude = TO_DEGREES.transform(*MIDDLE)
     georeference = fieldbo.domain.georeference.Georeference(UTM)

@@ -116,6 +116,39 @@ def test_a_log_in_degrees_is_what_a_mission_begins_with(at_lake):
     assert fieldbo.Agent(mission).readings == len(rows)
 
 
+def two_columns(date, rows):
+    lines = [f"{date};10:{k // 60:02d}:{k % 60:02d};{y};{x};{v:.3f}" for k, (y, x, v) in enumerate(rows)]
+    return "\n".join(["Date;Time;Latitude;Longitude;chl", *lines])
+
+
+def test_the_age_of_a_log_with_separate_dates_and_times_is_known(at_lake):
+    (at_lake / "two.csv").write_text(two_columns("15.08.2026", log_rows()[::4]))
+    given = {"readings": "two.csv", "per_day": 0.5, "at": "2026-08-16T10:00:00Z"}
+    mission = fieldbo.load_mission("kessel", {"prior": given})
+    assert mission.earlier.ages_days == pytest.approx(1.0, abs=0.001)
+    notes = ("time is Date and Time together", "times without an offset are taken as UTC")
+    assert mission.earlier.notes == notes
+    said = CliRunner().invoke(app, ["check", "kessel", "--prior", "two.csv"]).output
+    assert all(said.count(f"note      earlier readings: {note}") == 1 for note in notes)
+    said = CliRunner().invoke(app, ["run", "kessel", "--prior", "two.csv", "--battery", "100 s"]).output
+    assert said.count("taken as UTC") == 1
+
+
+def test_a_date_with_two_readings_is_a_question_unless_the_age_is_given(at_lake):
+    (at_lake / "two.csv").write_text(two_columns("05/08/2026", log_rows()[::4]))
+    with pytest.raises(InputError, match="is read as 5 August 2026, but may be 8 May 2026") as raised:
+        fieldbo.load_mission("kessel", {"prior": {"readings": "two.csv"}})
+    assert "2026-08-05" in raised.value.expected
+    mission = fieldbo.load_mission("kessel", {"prior": {"readings": "two.csv", "age_days": 2}})
+    assert mission.earlier.ages_days == pytest.approx(2.0)
+
+
+def test_times_of_day_alone_are_no_age(at_lake):
+    (at_lake / "two.csv").write_text(two_columns("x", log_rows()[::4]))
+    with pytest.raises(InputError, match=r"the age of .* readings is not known"):
+        fieldbo.load_mission("kessel", {"prior": {"readings": "two.csv", "per_day": 0.5}})
+
+
 def test_three_readings_in_degrees_are_enough(at_lake):
     rows = log_rows()[:60:20]
     (at_lake / "few.csv").write_text("\n".join(["lat,lon,chl", *(f"{y},{x},{v}" for y, x, v in rows)]))

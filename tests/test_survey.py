@@ -165,6 +165,15 @@ def test_repeated_sites_are_pooled_and_reported(said):
     assert any("readings repeat a site" in note for note in notes)
 
 
+def test_what_a_world_was_fitted_to_is_said_of_the_world_and_not_of_a_run(said, monkeypatch):
+    monkeypatch.setattr("fieldbo.world.fields.table.FIT_READINGS", 20)
+    n = transect()
+    note = f"the world's hyperparameters are fitted to 20 of its {n} readings"
+    assert said("new", "world", "lake", *CHL).count(note) == 1
+    assert said("check", "lake").count(note) == 1
+    assert "fitted to 20" not in said("run", "lake", "--set", "agent.max_steps=1", "--out", "r")
+
+
 def test_a_survey_along_a_line_becomes_a_world_of_one_axis(said):
     x = np.linspace(0, 500, 26)
     rows = [f"{a:g},{5 + 2 * np.sin(a / 60):.4f}" for a in x]
@@ -258,8 +267,8 @@ def test_a_large_survey_is_fitted_to_some_readings_and_reports_it():
     rows = (",".join(f"{v:.4f}" for v in row) for row in zip(x, y, values, strict=True))
     Path("s.csv").write_text("\n".join(["x,y,v", *rows]))
     made = make_world("large", Survey(Path("s.csv"), "x", "v", "y"))
-    (note,) = made.field.notes
-    assert "400 of 900 readings" in note
+    (note,) = made.field.details
+    assert "fitted to 400 of its 900 readings" in note
     assert made.field.loo_rmse < 0.07
 
 

@@ -15,6 +15,7 @@ from fieldbo.cli.new_report import report
 
 if TYPE_CHECKING:
     from fieldbo.belief.question import Side
+    from fieldbo.domain.domain import Domain
 
 
 def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
@@ -74,10 +75,21 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
     return [
         *lines,
         f"  crs       {place.georeference.name}",
-        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; "
+        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; {_shore(sites)}, "
         f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
         following,
     ]
+
+
+def _shore(domain: Domain) -> str:
+    """Return how many outlines there are, and how many islands within them."""
+    import shapely
+
+    from fieldbo.errors import counted
+
+    parts = shapely.get_parts(domain.outline)
+    islands = int(shapely.get_num_interior_rings(parts).sum())
+    return f"{counted(len(parts), 'outline')}, {counted(islands, 'island')}"
 
 
 def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ...]:

@@ -24,7 +24,9 @@ def report(made: NewWorld, rows: str) -> list[str]:
         inside = np.mean(question.sign * truth >= question.sign * question.threshold)
         scales = [f"{a.name} {v:.4g} m" for a, v in zip(world.domain.axes, field.length_scales, strict=True)]
         details = f"on {len(truth)} sites; {inside:.0%} of them at or {question.side} the threshold"
-        costs = [f"  sensor    noise sd {world.sensor.noise_sd:g}{unit}; set your instrument's in [sensor]"]
+        single = " (of a single reading)" if made.pooled > 1 else ""
+        of_sensor = f"noise sd {world.sensor.noise_sd:g}{unit}{single}"
+        costs = [f"  sensor    {of_sensor}; set your instrument's in [sensor]"]
     else:  # length scales in ranges show which settings matter: those with a short one
         ranges = zip(world.domain.axes, field.length_scales / field.extent, strict=True)
         scales = [f"in ranges: {', '.join(f'{axis.name} {scale:.2g}' for axis, scale in ranges)}"]
@@ -32,11 +34,12 @@ def report(made: NewWorld, rows: str) -> list[str]:
         sample = world.cost.least_sampling_cost(world.domain.sites)
         costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
     noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
+    noise += f" (of the mean of {made.pooled:.3g} rows)" if made.pooled > 1 else ""
     unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
         f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *map(_noted, [*field.notes, *made.notes, *_unreachable(mission.unreachable)]),
+        *map(_noted, [*field.notes, *field.details, *made.notes, *_unreachable(mission.unreachable)]),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "

@@ -9,13 +9,14 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.georeference import crs_name
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.world.raster import Raster, read_raster
 
 _METRES = {
     "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0, "cm": 0.01, "dm": 0.1, "km": 1000.0,
     "ft": 0.3048, "foot": 0.3048, "feet": 0.3048,
 }  # fmt: skip
+_DEEP_AT_ONCE = 0.5  # of the largest depth: elevations above sea level differ by less
 _DOWN, _UP = ("depth",), ("elevation", "altitude", "height")  # in names of what is positive down, and up
 
 
@@ -44,6 +45,39 @@ def read_bottom(path: Path, crs: str) -> Bottom:
         return Bottom(raster.x, raster.y, depth, raster.crs, crs, source=f"{path.name}: {what}, {place}")
     except InputError as error:
         raise error.at(str(path)) from None
+
+
+def notes_on_depths(depths: Array, least_depth: float | None) -> tuple[str, ...]:
+    """Return how deep the water is, and warnings if the depths look like elevations above sea level.
+
+    Parameters
+    ----------
+    depths : (n,) array
+        Of the water at the sites, those that are too shallow included, in metres.
+    least_depth : float, optional
+        Depth of water below which there are no sites, in metres.
+
+    Examples
+    --------
+    >>> notes_on_depths(np.array([0.5, 3.0, 9.0]), 2.0)
+    ('depths from 0.5 to 9 m; 1 site in less than 2 m of water left out',)
+    """
+    low, high = float(depths.min()), float(depths.max())
+    if least_depth is None:
+        said = [f"depths from {low:.3g} to {high:.3g} m"]
+        shallow = 0
+    else:
+        shallow = int((depths < least_depth).sum())
+        less = f"in less than {least_depth:g} m of water left out"
+        said = [f"depths from {low:.3g} to {high:.3g} m; {counted(shallow, 'site')} {less}"]
+        if not shallow:
+            said.append(f"warning: --least-depth {least_depth:g} m leaves out no site")
+    if not shallow and low > _DEEP_AT_ONCE * high:
+        said.append(
+            f"warning: the water is {low:.3g} m deep or more at every site; if the file holds elevations "
+            "above sea level, subtract them from the level of the lake in a GIS (level - elevation)"
+        )
+    return tuple(said)
 
 
 def _depths(raster: Raster, path: Path) -> tuple[Array, str]:

@@ -16,7 +16,7 @@ from fieldbo.mission.schema import PriorFile
 from fieldbo.world.logs.columns import describe_columns
 from fieldbo.world.logs.log import Log, read_log
 from fieldbo.world.logs.survey import survey_from_log
-from fieldbo.world.logs.times import times_of
+from fieldbo.world.logs.times import IN_UTC, column_of_time, has_offset, times_in, times_of
 from fieldbo.world.logs.units import bare
 from fieldbo.world.raster import value_column
 from fieldbo.world.readings import column_cells, column_names, read_readings
@@ -83,16 +83,18 @@ def _from_table(path: Path, content: PriorFile, world: World) -> EarlierReadings
     if noise is not None:
         sds = np.array([float(cell) for _, cell in column_cells(path, noise)])[kept]
     times, ages, undated = np.full(len(sites), np.nan), None, ""
+    notes: tuple[str, ...] = ()
     dated = _dates(path) if "time" in columns else None
     if dated is not None:
         times = dated[kept]
+        notes = () if all(has_offset(cell) for _, cell in column_cells(path, "time")) else (IN_UTC,)
     elif "age_days" in columns:
         numbers = read_readings(path, axes, value, channels=["age_days"], least=1, gaps=True)
         ages = numbers.channels["age_days"][kept]
     elif "time" in columns:
         undated = _without_dates("time")
     sds = _noise(sites, sds, content, world)
-    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines, undated=undated)
+    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines, notes, undated)
 
 
 def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
@@ -132,12 +134,19 @@ def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
             where=str(path),
             fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
         )
+    if points.undecided and content.age_days is None:
+        raise InputError(
+            points.undecided,
+            expected="dates that can be read in one way, such as 2026-08-05",
+            where=str(path),
+            fix="write the dates so, or give the age of all readings with --set prior.age_days=1",
+        )
     sites = np.zeros((len(points), domain.dimension))
     sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
     if upright and points.depths is not None:
         sites[:, upright[0]] = points.depths
     times, ages = np.full(len(sites), np.nan), None
-    if time is not None and points.times is not None and not undated:
+    if time is not None and points.times is not None and points.dated:
         times = points.times
     elif age is not None:
         ages = points.channels[age]
@@ -201,12 +210,14 @@ def _time_column(log: Log, candidates: Sequence[str]) -> tuple[str | None, str]:
     """Return the column of times, None without one, and why it tells no ages, if it does not."""
     if "time" in log.names and not log.is_missing("time").all():
         candidates = ["time"]
-    if len(candidates) > 1:
-        named = f"{', '.join(candidates[:-1])} and {candidates[-1]}"
-        return None, f"columns {named} look like times, and none is called time"
+    column = column_of_time(log, candidates)
+    if column is not None:
+        times = times_in(log, column)
+        return column, "" if times is None or times.absolute else _without_dates(column)
     if not candidates:
         return None, ""
-    return candidates[0], "" if _has_dates(log.cells[candidates[0]]) else _without_dates(candidates[0])
+    named = f"{', '.join(candidates[:-1])} and {candidates[-1]}"
+    return None, f"columns {named} look like times, and none is called time"
 
 
 def _header(log: Log) -> str:

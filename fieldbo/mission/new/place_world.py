@@ -16,12 +16,15 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
+from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import notes_on_depths
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.new.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, place_of
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
+from fieldbo.mission.shapes import as_obstacles, as_outline
 from fieldbo.world.fields.table import fit_table
 from fieldbo.world.logs.log import read_log
 from fieldbo.world.logs.survey import survey_from_log
@@ -226,7 +229,28 @@ class PlaceDraft(Draft):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self.taken.notes, *self.place.notes, *self._beyond_depths)
+        return (*self.taken.notes, *self.place.notes, *self._of_bottom, *self._beyond_depths)
+
+    @property
+    def pooled(self) -> float:
+        return self.taken.pooled
+
+    @property
+    def _of_bottom(self) -> tuple[str, ...]:
+        """What the bathymetry says of the lake, with the sites that are too shallow."""
+        place, extent = self.place, self.source.extent
+        bottom = place.domain.bottom
+        if bottom is None:
+            return ()
+        everywhere = lattice(
+            as_outline(place.outline),
+            float(place.domain.spacing[0]),
+            extent.pattern,
+            as_obstacles(place.avoid),
+            extent.clearance,
+            crs=place.crs,
+        )
+        return notes_on_depths(bottom.depth_at(everywhere.sites), extent.least_depth)
 
     @property
     def _beyond_depths(self) -> tuple[str, ...]:
@@ -246,7 +270,7 @@ class PlaceDraft(Draft):
     @property
     def noise_sd(self) -> float:
         """Noise of one reading: that of pooled ones is smaller."""
-        return four_digits(super().noise_sd * math.sqrt(self.taken.pooled))
+        return four_digits(super().noise_sd * math.sqrt(self.pooled))
 
     @property
     def heading(self) -> dict[str, Any]:

@@ -73,6 +73,8 @@ class NewWorld:
         What was decided from the table.
     validation : Validation, optional
         For a survey: how well the fit predicts lines or blocks that are left out.
+    pooled : float
+        How many rows of the log a reading usually pools.
     """
 
     world: Path
@@ -81,6 +83,7 @@ class NewWorld:
     loaded: Mission
     notes: tuple[str, ...]
     validation: Validation | None = None
+    pooled: float = 1.0
 
     @property
     def little_known(self) -> float:
@@ -158,6 +161,11 @@ class Draft(ABC):
     def prior_mean(self) -> float:
         """Return the mean of the mission's model, in the user's unit."""
         return four_digits(self.field.scale.to_user([0.0])[0])
+
+    @property
+    def pooled(self) -> float:
+        """How many rows of the log a reading usually pools."""
+        return 1.0
 
     # -- the files ---------------------------------------------------------------------------------------
 
@@ -244,7 +252,7 @@ class Draft(ABC):
                 f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
                 expected="folders worlds and missions that can be written to",
             ) from None
-        return NewWorld(world, mission, self.field, loaded, self.notes, validation)
+        return NewWorld(world, mission, self.field, loaded, self.notes, validation, self.pooled)
 
     def _written(self, world: Path, mission: Path) -> tuple[Mission, Validation | None]:
         base = world.parent.parent

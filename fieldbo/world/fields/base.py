@@ -30,7 +30,10 @@ class Field(ABC):
     """
 
     notes: tuple[str, ...] = ()
-    """What a user should know about how this field was made."""
+    """What a user should know about how this field was made, with every run."""
+
+    details: tuple[str, ...] = ()
+    """What matters to those who look at the world itself."""
 
     measured: ClassVar[tuple[str, ...]] = ()
     """Channels that depend on the machine, such as measured seconds: they are not reproducible."""

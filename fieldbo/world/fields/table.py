@@ -61,6 +61,7 @@ class TableField(Field):
     loo_rmse: float
     loo_coverage: float
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
     @property
     def explained(self) -> float:
@@ -132,10 +133,11 @@ def fit_table(
     belief = Belief(fitted.kernel).condition_on(readings.sites, values, variances)
     loo = Score.of(belief, scale, *belief.leave_one_out())
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     if readings.repeated:
         notes += (f"{readings.repeated} of {len(values)} readings repeat a site; they are pooled",)
     if len(subset) < len(values):
-        notes += (f"hyperparameters are fitted to {len(subset)} of {len(values)} readings",)
+        details += (f"the world's hyperparameters are fitted to {len(subset)} of its {len(values)} readings",)
     field = TableField(
         readings,
         extent,
@@ -145,6 +147,7 @@ def fit_table(
         loo_rmse=loo.rmse,
         loo_coverage=loo.coverage,
         notes=notes,
+        details=details,
     )
     if field.explained > _WORTHLESS:
         return field

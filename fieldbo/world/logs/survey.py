@@ -15,7 +15,7 @@ from fieldbo.world.logs.log import Log
 from fieldbo.world.logs.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.world.logs.sentinels import check_limits, sentinel_doubts
 from fieldbo.world.logs.text import LEAST_READINGS
-from fieldbo.world.logs.times import times_of
+from fieldbo.world.logs.times import IN_UTC, Times, times_in
 
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
@@ -50,6 +50,11 @@ class SurveyPoints:
         What was left out, pooled or converted.
     doubts : tuple of str
         Questions that only the user can answer. Stop and ask, do not guess.
+    dated : bool
+        Whether the `times` count from 1970.
+    undecided : str
+        The two readings of a date, if the log does not tell whether the day or the month comes first. The
+        order of the rows hardly depends on it, their age does.
     """
 
     lat: Array
@@ -63,6 +68,8 @@ class SurveyPoints:
     lines: tuple[int, ...]
     notes: tuple[str, ...]
     doubts: tuple[str, ...]
+    dated: bool = False
+    undecided: str = ""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -96,7 +103,8 @@ def survey_from_log(
     lat, lon, value : str
         Columns of the position in degrees and of the value; a unit in brackets may be left out.
     time : str, optional
-        Column of the time; rows are sorted by it. Without it, they count as logged one after another.
+        Column of the time; rows are sorted by it. Without it, they count as logged one after another. A
+        column of dates and one of times of day are put together, whichever is named.
     depth : str, optional
         Column of the depth. Readings are pooled only at about the same depth.
     noise_sd : str, optional
@@ -129,8 +137,8 @@ def survey_from_log(
         columns["depth"] = _numbers(log, log.column(depth, "--depth"))
     columns |= {f"channel {each}": _numbers(log, log.column(each, "--channel")) for each in channels}
     noise = None if noise_sd is None else _numbers(log, log.column(noise_sd, "--noise"))
-    times, uncertain = _times(log, time)
-    notes = [*log.notes, *uncertain]
+    clock, about_time = _times(log, time)
+    notes = [*log.notes, *about_time]
 
     doubts = sentinel_doubts(columns["value"], value, log.missing)
     placed = np.isfinite(y) & np.isfinite(x)
@@ -150,9 +158,9 @@ def survey_from_log(
     }
     order, left_out = _usable(log, reasons, least)
     notes += left_out
-    if times is not None:
-        columns["time"] = times
-        order, sorting = _by_time(times, order)
+    if clock is not None:
+        columns["time"] = clock.seconds
+        order, sorting = _by_time(clock.seconds, order)
         notes += sorting
     x[order], wrapping = unwrapped(x[order])
     start = Pooled.rows(
@@ -176,6 +184,8 @@ def survey_from_log(
         tuple(pooled.lines.tolist()),
         (*notes, *wrapping, *thinning, *joining),
         tuple(doubts),
+        dated=clock is not None and clock.absolute,
+        undecided="" if clock is None else clock.undecided,
     )
 
 
@@ -210,11 +220,12 @@ def _by_time(times: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     return order[by_time], ["rows are sorted by time"] if (np.diff(by_time) < 0).any() else []
 
 
-def _times(log: Log, name: str | None) -> tuple[Array | None, tuple[str, ...]]:
+def _times(log: Log, name: str | None) -> tuple[Times | None, list[str]]:
+    """Return the times in a column, if any, and notes on them."""
     if name is None:
-        return None, ()
+        return None, []
     name = log.column(name, "--time")
-    times = times_of(log.cells[name])
+    times = times_in(log, name)
     if times is None:
         row = int(np.argmin(log.is_missing(name)))
         raise InputError(
@@ -222,7 +233,9 @@ def _times(log: Log, name: str | None) -> tuple[Array | None, tuple[str, ...]]:
             expected="times such as 2024-05-01T12:30:00Z, 1.5.2024 12:30, 12:30:00 or seconds since 1970",
             where=log.place(row, name),
         )
-    return times.seconds, times.notes
+    says_utc = any(zone in f"{name} {log.units.get(name, '')}".lower() for zone in ("utc", "gmt"))
+    in_utc = [IN_UTC] if times.absolute and not times.offsets and not says_utc else []
+    return times, [*times.notes, *in_utc]
 
 
 def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_], lat: str, lon: str) -> None:

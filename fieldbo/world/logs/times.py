@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.world.logs.log import MISSING
+from fieldbo.world.logs.log import MISSING, Log
+
+IN_UTC = "times without an offset are taken as UTC"
+"""Note on times that say neither zone nor offset."""
 
 _DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"),
     *("%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y"),
     *("%d-%b-%Y", "%d %b %Y", "%b %d %Y", "%d-%b-%y"),
 )
@@ -19,6 +23,7 @@ _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "")
 _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6}
 _FIRST, _LAST = 3e8, 4.2e9  # 1979 and 2103, in seconds since 1970
 _TRIED = 40
+_DAY_S = 86_400.0
 
 
 class Times(NamedTuple):
@@ -26,10 +31,19 @@ class Times(NamedTuple):
 
     seconds: Array
     """(n,), NaN where there is none."""
-    absolute: bool
-    """Whether they count from 1970 in UTC."""
+    kind: Literal["instant", "date", "clock", "number"]
+    """Whether they are dates with a time of day, dates alone, times of day alone, or of any clock."""
     notes: tuple[str, ...] = ()
     """What is uncertain."""
+    undecided: str = ""
+    """The two readings of a date, if the log does not tell whether the day or the month comes first."""
+    offsets: bool = True
+    """Whether all of them state their offset from UTC, or need none."""
+
+    @property
+    def absolute(self) -> bool:
+        """Whether they count from 1970 in UTC."""
+        return self.kind in ("instant", "date")
 
 
 def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
@@ -64,12 +78,66 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
     most = max(int(np.isfinite(seconds).sum()) for seconds in columns)
     complete = [seconds for seconds in columns if np.isfinite(seconds).sum() == most]
     jumps = [float(np.nansum(np.abs(np.diff(s[np.isfinite(s)])))) for s in complete]
-    best = complete[int(np.argmin(jumps))]
-    if np.nanmax(best) < 86400.0:
-        return Times(_past_midnight(best), absolute=False)
-    others = any(not np.array_equal(seconds, best, equal_nan=True) for seconds in complete)
-    notes = ("dates may have the day or the month first; the one with fewer jumps is used",) if others else ()
-    return Times(best, absolute=True, notes=notes)
+    first = int(np.argmin(jumps))
+    best = complete[first]
+    if np.nanmax(best) < _DAY_S:
+        return Times(_past_midnight(best), "clock")
+    alone = not any(":" in cell for cell in present) and not (best[np.isfinite(best)] % _DAY_S).any()
+    notes: tuple[str, ...] = ()
+    undecided = ""
+    for other, jump in zip(complete, jumps, strict=True):
+        differ = np.flatnonzero(np.isfinite(best) & np.isfinite(other) & (best != other))
+        if len(differ):
+            row, decided = int(differ[0]), not np.isclose(jump, jumps[first])
+            notes = (_either(cells[row], best[row], other[row], decided),)
+            undecided = "" if decided else notes[0]
+    offsets = all(map(has_offset, present))
+    return Times(best, "date" if alone else "instant", notes, undecided, offsets)
+
+
+def times_in(log: Log, name: str) -> Times | None:
+    """Return the times in a column of a log; None if most cells are none.
+
+    Dates alone are put together with the times of day of another column, and times of day with dates, if
+    there is exactly one such column.
+    """
+    times = times_of(log.cells[name])
+    other = None if times is None else _other_half(log, name, times)
+    if times is None or other is None:
+        return times
+    date, clock = (name, other) if times.kind == "date" else (other, name)
+    halves = zip(log.cells[date], log.cells[clock], strict=True)
+    together = times_of(["" if {d.lower(), c.lower()} & MISSING else f"{d} {c}" for d, c in halves])
+    if together is None:
+        return times
+    notes = (f"time is {date} and {clock} together", *together.notes)
+    seconds, days = _past_midnight(together.seconds), together.seconds // _DAY_S
+    days, known = days[np.isfinite(days)], seconds[np.isfinite(seconds)]
+    if np.ptp(days) == 0 and known.max() // _DAY_S > days[0] and (np.diff(known) >= 0).all():
+        notes += (f"{date} stays the same after midnight; the times go on with the next day",)
+        return together._replace(seconds=seconds, notes=notes)
+    return together._replace(notes=notes)
+
+
+def column_of_time(log: Log, names: Sequence[str]) -> str | None:
+    """Return which of the columns that hold times is to be read; None if that is not clear.
+
+    It is the only one, or one of two that hold dates and times of day.
+    """
+    if len(names) == 2:
+        times = times_of(log.cells[names[0]])
+        return names[0] if times is not None and _other_half(log, names[0], times) == names[1] else None
+    return names[0] if len(names) == 1 else None
+
+
+def _other_half(log: Log, name: str, times: Times) -> str | None:
+    """Return the only column of times of day, for dates, or of dates, for times of day; None without one."""
+    wanted = {"date": "clock", "clock": "date"}.get(times.kind)
+    if wanted is None:
+        return None
+    others = {each: times_of(log.cells[each], numbers=False) for each in log.names if each != name}
+    found = [each for each, other in others.items() if other is not None and other.kind == wanted]
+    return found[0] if len(found) == 1 else None
 
 
 def _from_numbers(cells: Sequence[str]) -> Times | None:
@@ -81,8 +149,8 @@ def _from_numbers(cells: Sequence[str]) -> Times | None:
     for per_second in _EPOCHS.values():
         seconds = numbers / per_second
         if _FIRST < middle / per_second < _LAST:
-            return Times(np.where((seconds > _FIRST) & (seconds < _LAST), seconds, np.nan), absolute=True)
-    return Times(numbers, absolute=False)
+            return Times(np.where((seconds > _FIRST) & (seconds < _LAST), seconds, np.nan), "instant")
+    return Times(numbers, "number")
 
 
 def _parsers() -> list[Callable[[str], float | None]]:
@@ -118,6 +186,21 @@ def _clock(layout: str) -> Callable[[str], float | None]:
     return parse
 
 
+def has_offset(cell: str) -> bool:
+    """Return whether a time in ISO 8601 states its offset from UTC."""
+    try:
+        return datetime.fromisoformat(cell.replace("/", "-")).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _either(cell: str, best: float, other: float, decided: bool) -> str:
+    """Return the note that a date has two readings."""
+    used, left = (f"{at.day} {at:%B %Y}" for at in (datetime.fromtimestamp(s, UTC) for s in (best, other)))
+    said = f"dates may have the day or the month first: {cell!r} is read as {used}"
+    return f"{said}, not {left}: that leaves fewer jumps" if decided else f"{said}, but may be {left}"
+
+
 def _epoch(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
@@ -125,9 +208,9 @@ def _epoch(at: datetime) -> float:
 def _past_midnight(seconds: Array) -> Array:
     """Return times of day that go on after midnight."""
     known = np.flatnonzero(np.isfinite(seconds))
-    days = np.append(0, np.cumsum(np.diff(seconds[known]) < -43200.0))
+    days = np.append(0, np.cumsum(np.diff(seconds[known]) < -_DAY_S / 2))
     going_on = seconds.copy()
-    going_on[known] += 86400.0 * days
+    going_on[known] += _DAY_S * days
     return going_on
 
 
