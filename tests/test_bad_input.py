@@ -530,11 +530,45 @@ SURVEY = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
         ("w", ("--threshold", "-1", "--transform", "log"), "where: --threshold"),
         ("w", ("--transform", "lgo"), "--transform"),
         ("w", ("--channel", "temp"), "where: s.csv, line 1"),
+        ("w", ("--channel", "v"), "--value and --channel both name the column 'v'"),
+        ("w", ("--noise", "v"), "--value and --noise both name the column 'v'"),
+        ("w", ("--threshold", "1.5", "--quantile", "0.4"), "--threshold and --quantile were both given"),
+        ("w", ("--unit", "a\tb"), "where: --unit"),
     ],
     ids=lambda value: words(value) if isinstance(value, tuple) else None,
 )
 def test_a_wrong_new_world_is_rejected(expect_rejected, name, args, part):
     expect_rejected("new", "world", name, *SURVEY, *args, parts=[part])
+
+
+LONG = 300 * "a"
+
+
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        (("new", "world", LONG, *SURVEY), f"the world name '{LONG}' has 300 letters"),
+        (("new", "mission", LONG, "--world", "tiny"), f"the mission name '{LONG}' has 300 letters"),
+        (("new", "vehicle", LONG, "--link", "mqtt", "--world", "tiny"), "has 300 letters"),
+        (("check", LONG), f"there is no {LONG}: the name is too long"),
+        (("check", f"{LONG}.toml"), f"there is no {LONG}.toml: the name is too long"),
+        (("run", f"{LONG}.toml"), "File name too long"),
+        (("resume", LONG), f"there is no {LONG}: the name is too long"),
+        (("ask", LONG), f"there is no {LONG}: the name is too long"),
+        (("export", LONG, "csv"), f"there is no {LONG}: the name is too long"),
+        (("run", "m.toml", "--prior", f"{LONG}.csv"), f"{LONG}.csv: the name is too long"),
+        (("run", "m.toml", "--set", 'prior.readings="a\\u0000b"'), "expected: the name of a file"),
+        (("run", "m.toml", "--set", 'prior.mean="a\\u0000b"'), "expected: the name of a file"),
+    ],
+    ids=lambda value: " ".join(value).replace(LONG, "LONG") if isinstance(value, tuple) else None,
+)
+def test_a_name_that_no_file_can_have_is_rejected(expect_rejected, args, part):
+    expect_rejected(*args, parts=[part], compare=False)
+
+
+def test_an_export_to_an_empty_folder_name_is_rejected(expect_rejected, command):
+    assert command("run", "m.toml", "--out", "a")[0] == 0
+    expect_rejected("export", "a", "csv", "--out", "", parts=["the output folder is empty", "where: --out"])
 
 
 def test_a_new_world_with_the_name_of_a_mission_that_exists_is_rejected(expect_rejected):

@@ -226,6 +226,19 @@ def test_columns_are_described_with_what_they_hold():
     assert lines[6].split()[:5] == ["Chl", "(ug/l)", "ug/l", "value", "4"]
 
 
+def test_positions_in_degrees_and_minutes_have_a_range_in_decimal_degrees():
+    rows = [f"47°{18 + i}.6'S;00834.5{i},W;{i}" for i in range(5)]
+    log = log_of(*(row.replace(";", ",") for row in rows), names="Lat,Lon,ew,chl")
+    lat, lon, *_ = describe_columns(log)
+    assert (lat.kind, lat.low, lat.high) == ("latitude", "-47.37667", "-47.31")
+    assert (lon.kind, lon.low, lon.high) == ("longitude", "-8.575667", "-8.575")
+
+
+def test_control_characters_in_column_names_are_escaped_in_the_list():
+    log = log_of("47.1,1", "47.2,2", names="lat,\x1b[2Jchl")
+    assert not any("\x1b" in line for line in table_of(describe_columns(log)))
+
+
 @pytest.mark.parametrize(
     ("name", "cells", "kind"),
     [

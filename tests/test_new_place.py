@@ -1,5 +1,6 @@
 """New worlds on the Earth: from a log in degrees, an outline and zones to avoid."""
 
+import errno
 import gzip
 import json
 import re
@@ -369,17 +370,17 @@ BAD = [
     (["--outline", "bow.geojson"], ["is not valid: Self-intersection", "Fix geometries"]),
     (["--outline", "swapped.geojson"], ["seem to be exchanged", "the log or the outline"]),
     (["--outline", "far.geojson"], ["no reading lies near the outline", "km away", "check that both are"]),
-    (["--outline", "pacific.geojson"], ["the longitudes run from -179", "antimeridian"]),
+    (["--outline", "pacific.geojson"], ["crosses the antimeridian", "from 179.9", "--crs EPSG:32660"]),
     (["--outline", "none.geojson"], ["there is no file none.geojson"]),
     (["--outline", "sonde.csv"], ["sonde.csv is of a kind that is not read", "GeoPackage in a GIS"]),
     (["--avoid", "lake.geojson"], ["obstacles cover the whole domain"]),
-    (["--start", "8.51051,47.30657"], ["latitude comes first: --start 47.3066,8.51051"]),
+    (["--start", "8.51051,47.30657"], ["latitude comes first: --start 47.3065700,8.5105100"]),
     (["--start", "47.3072,8.5200"], ["lies on land", "the nearest site is --start 47.30"]),
     (["--start", "47.30732,8.50845"], ["lies inside 'swimmers'"]),
     (["--start", "47,3072,8,51"], ["--start 47,3072,8,51", "2 numbers with decimal points"]),
     (["--start", "here"], ["--start here"]),
     (["--start", "nan,nan"], ["--start nan,nan", "2 numbers"]),
-    (["--start=-47.30657,8.51051"], ["south and west are negative: --start 47.3066,8.51051"]),
+    (["--start=-47.30657,8.51051"], ["south and west are negative: --start 47.3065700,8.5105100"]),
     (["--crs", "EPSG:3857"], ["is distorted here: 1 m of it is 0.67", "local UTM zone", "--crs"]),
     (["--outline", "unclosed.geojson"], ["is not valid", "rings end where they begin"]),
     (["--outline", "empty.geojson"], ["holds no areas"]),
@@ -391,13 +392,30 @@ BAD = [
     (["--outline", "page.kml"], ["page.kml is neither KML nor GPX"]),
     (["--outline", "damaged.geojson.gz"], ["damaged.geojson.gz can't be read"]),
     (["--spacing", "0.1 m"], ["gives about", "sites", "use a spacing of"]),
-    (["--spacing", "500 m"], ["leaves 1 site", "use a spacing of 8 m"]),
+    (["--spacing", "500 m"], ["a spacing of 500 m is too wide", "use a spacing of 8 m"]),
+    (["--spacing", "150 m"], ["a spacing of 150 m leaves", "at least 10 sites", "use a spacing of 8 m"]),
     (["--spacing", "10 s"], ["is in s", "an amount in m"]),
     (["--speed", "-1"], ["speed", "above 0"]),
     (["--speed", "2 knots"], ["did you mean kn?"]),
     (["--clearance", "400 m"], ["a clearance of 400 leaves nothing of the outline"]),
-    (["--battery", "1 V"], ["is in V"]),
-    (["--bathymetry", "none.nc"], ["there is no file none.nc"]),
+    (["--spacing", "1e9 m"], ["a spacing of 1e+09 m is too wide for", "where:    --spacing"]),
+    (["--spacing", "1e-300 m"], ["an amount from 1e-06 to 1e+09 m", "where:    --spacing"]),
+    (["--speed", "1e-320 m/s"], ["an amount from 1e-06 to 1e+09 m/s", "where:    --speed"]),
+    (["--battery", "1 V"], ["is in V", "where:    --battery"]),
+    (["--battery", "0"], ["a finite number above 0", "where:    --battery"]),
+    (["--battery", "-1 h"], ["a finite number above 0", "where:    --battery"]),
+    (["--battery", "nan"], ["a number with its unit", "where:    --battery"]),
+    (["--battery", "50 %"], ["an amount, not a percentage", "where:    --battery"]),
+    (["--least-depth", "2 m"], ["expected: --bathymetry FILE", "where:    --least-depth"]),
+    (["--bathymetry", "sonde.csv"], ["sonde.csv is not a raster", "where:    --bathymetry sonde.csv"]),
+    (["--bathymetry", "."], [". is a folder", "where:    --bathymetry ."]),
+    (["--noise", "chl"], ["--value and --noise both name the column 'chl'"]),
+    (["--channel", "CHL"], ["--value and --channel both name the column 'chl'"]),
+    (["--time", "chl"], ["--value and --time both name the column 'chl'"]),
+    (["--quantile", "0.4"], ["--threshold and --quantile were both given"]),
+    (["--unit", "a\nb"], [r"the unit 'a\nb' has a line break", "where:    --unit"]),
+    (["--unit", "\x1b[2J"], [r"the unit '\x1b[2J' has", "where:    --unit"]),
+    (["--bathymetry", "none.nc"], ["there is no file none.nc", "where:    --bathymetry none.nc"]),
     (["--bathymetry", "part.nc"], ["the bathymetry covers", "% of the sites inside the outline"]),
     (["--axis", "lat"], ["--axis does not apply without --cell"]),
     (["--x", "lat"], ["the columns of the positions are not given as a pair"]),
@@ -476,6 +494,68 @@ def test_no_file_makes_the_reader_use_the_network(at_lake):
     finally:
         server.shutdown()
     assert asked == []
+
+
+def test_a_picture_that_cannot_be_written_is_noticed_before_anything_is_written(at_lake):
+    (at_lake / "kessel-place.png").mkdir()
+    assert "kessel-place.png is not a file" in error_of(new_world(*PLACE))
+    assert not (at_lake / "worlds").exists()
+
+
+def test_a_picture_that_fails_leaves_a_world_and_a_mission_that_are_complete(at_lake, monkeypatch):
+    def full_disk(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("fieldbo.results.plot.save", full_disk)
+    message = error_of(new_world(*PLACE))
+    assert "can't be written: No space left on device" in message
+    assert "worlds/kessel and missions/kessel.toml are complete" in message
+    assert fieldbo.load_mission("kessel").question == LevelSet(11.0)
+
+
+def test_a_column_name_with_a_control_character_is_rejected(at_lake):
+    rows = [f"{lat},{lon},{value}" for lat, lon, value in log_rows()]
+    (at_lake / "broken.csv").write_text("\n".join(["lat,lon,\x1b[2Jchl", *rows]))
+    given = ["new", "world", "kessel", "--csv", "broken.csv", "--lat", "lat", "--lon", "lon"]
+    message = error_of(CliRunner().invoke(app, [*given, "--value", "\x1b[2Jchl"]))
+    assert r"the column '\x1b[2Jchl' has a line break or another control character" in message
+    assert not (at_lake / "worlds").exists()
+    listed = CliRunner().invoke(app, given).output
+    assert r"\x1b[2Jchl" in listed
+    assert "\x1b" not in listed
+
+
+def test_a_place_across_the_antimeridian_needs_its_crs(at_lake):
+    rows = [(lat, (lon - 8.51 + 360.0) % 360.0 - 180.0, value) for lat, lon, value in log_rows()]
+    (at_lake / "fiji.csv").write_text("\n".join(["lat,lon,chl", *(f"{a},{b:.7f},{c}" for a, b, c in rows)]))
+    message = error_of(new_world(csv="fiji.csv"))
+    assert "crosses the antimeridian: its longitudes run from 179.99" in message
+    assert "add --crs EPSG:32660" in message
+    assert not (at_lake / "worlds").exists()
+    result = new_world("--crs", "EPSG:32660", csv="fiji.csv")
+    assert result.exit_code == 0, result.output
+    domain = fieldbo.load_world("kessel").domain
+    longitudes = domain.georeference.degrees(domain.sites)[:, 1]
+    assert (np.abs(longitudes) <= 180.0).all()
+    assert (longitudes < 0).any()
+    assert (longitudes > 0).any()
+    assert np.ptp(domain.sites[:, 0]) < 500.0
+
+
+def test_assumed_units_and_a_threshold_beyond_the_readings_are_said(at_lake):
+    result = new_world("--battery", "900", "--speed", "1.5", "--stop", "30 s", "--threshold", "99")
+    assert result.exit_code == 0, result.output
+    for note in ("--battery 900 is in s", "--speed 1.5 is in m/s"):
+        assert f"note      {note}" in result.output
+    assert "--stop 30 s is in" not in result.output
+    assert "note      every reading lies below the threshold of 99; the largest is 14.71" in result.output
+    given = ["new", "mission", "low", "--world", "kessel", "--threshold", "1", "--battery", "60"]
+    result = CliRunner().invoke(app, given)
+    assert "note      every reading lies above the threshold of 1; the least is 6.948" in result.output
+    assert "note      --battery 60 is in s" in result.output
+    result = CliRunner().invoke(app, [*given[:2], "mid", *given[3:6], "9", "--battery", "1 min"])
+    assert result.exit_code == 0, result.output
+    assert "note" not in result.output
 
 
 def test_a_raw_log_is_cleaned_and_what_was_done_is_said(at_lake):

@@ -246,13 +246,13 @@ def test_a_column_called_time_is_the_time():
 
 
 def test_of_two_columns_of_times_without_that_name_both_are_named():
-    log(Date=["2026-07-01"] * 3, Clock_UTC=["08:00:00"] * 3)
-    with pytest.raises(InputError, match="columns Date and Clock_UTC look like times, and none") as raised:
+    log(Started=["2026-07-01T08:00:00Z"] * 3, Ended=["2026-07-01T09:00:00Z"] * 3)
+    with pytest.raises(InputError, match="columns Started and Ended look like times, and none") as raised:
         prior_of(per_day=0.2)
     assert "call a column with dates time" in raised.value.fix
     prior = prior_of()
     assert np.isnan(prior.ages_days).all()
-    assert "columns Date and Clock_UTC" in prior.notes[0]
+    assert "columns Started and Ended" in prior.notes[0]
     assert prior_of(per_day=0.2, age_days=1.0).ages_days.tolist() == [1.0] * 3
 
 

@@ -382,7 +382,7 @@ def test_bands_and_variables_are_chosen_by_name(tmp_path):
     [
         ("x,y,value\n0,0,1\n0,0,2\n8,4,1\n", "1 rows repeat a place"),
         ("x,y,value\n0,0,1\n2,1,2\n4,2,3\n", "on a line"),
-        ("x,y,level\n0,0,1\n", "unknown column 'chlorophyll'"),
+        ("x,y,level\n0,0,1\n", "call the column of the value 'chlorophyll' or value"),
         ("x,y,value\n0,0,1\n2,1,\n", "the cell is empty"),
     ],
 )

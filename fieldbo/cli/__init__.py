@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from typing import Annotated
@@ -27,7 +28,7 @@ from fieldbo.cli import (
     show,
     worlds,
 )
-from fieldbo.errors import FieldboError
+from fieldbo.errors import FieldboError, InputError
 
 DOCUMENTATION = "Documentation: *docs/* in the source tree, or `make docs`"
 
@@ -80,13 +81,26 @@ def fieldbo(
     """Plan and run sampling missions, by robot or by hand, on a limited battery."""
 
 
+def _with_paths_that_exist() -> None:
+    """Run the command line; raise an `InputError` for a path that is too long to exist."""
+    try:
+        app()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise InputError(
+            f"there is no {error.filename}: the name is too long",
+            expected="the name or path of a file or folder",
+        ) from None
+
+
 def main() -> None:
     """Run the command line; errors that a user can fix end it with exit code 2 and no traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # print "?" where the terminal's encoding has no "±"
     try:
-        app()
+        _with_paths_that_exist()
     except FieldboError as error:
         sys.stderr.write(f"fieldbo: {error}\n")
         sys.exit(2)

@@ -76,8 +76,10 @@ def export(
         ),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(help="Output folder; by default, the folder *export/* inside the run folder."),
+        str | None,  # not Path, which would take "" for the working directory
+        typer.Option(
+            help="Output folder; by default, the folder *export/* inside the run folder.", metavar="FOLDER"
+        ),
     ] = None,
     frame: Annotated[
         Path | None,
@@ -97,8 +99,17 @@ def export(
     """Export a run to formats that other programs read."""
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling
+    from fieldbo.errors import InputError
     from fieldbo.runs.export import export as export_run
 
+    if out is not None and not out.strip():
+        raise InputError(
+            "the output folder is empty",
+            expected="a folder; . is the working directory",
+            where="--out",
+            fix="name it, or leave the option out",
+        )
+    to = None if out is None else Path(out)
     with when_compiling(says_compiling(console())):
-        for file in export_run(run, formats, out, frame, replace=replace, picture_format=format, width=width):
+        for file in export_run(run, formats, to, frame, replace=replace, picture_format=format, width=width):
             typer.echo(file)

@@ -29,7 +29,7 @@ def mission(
         ),
     ] = None,
     side: Annotated[
-        Side, typer.Option(help="Ask where the value is at or above the threshold, or below.")
+        Side, typer.Option(help="Ask where the value is at or above, or at or below, the threshold.")
     ] = Side.above,
     battery: Annotated[
         str | None,
@@ -45,10 +45,12 @@ def mission(
     ] = None,
 ) -> None:
     """Write *missions/NAME.toml*: a level-set mission that starts and ends at one place."""
+    from fieldbo.mission.amounts import names_unit
     from fieldbo.mission.description import describe_mission
     from fieldbo.mission.load import load_world
-    from fieldbo.mission.new.mission import LevelSetMission, make_mission
+    from fieldbo.mission.new.mission import LevelSetMission, make_mission, one_sided
     from fieldbo.results.formatting import question_text
+    from fieldbo.world.fields.table import TableField
 
     asked = LevelSetMission(threshold, side.value, quantile, battery)
     place: object = None
@@ -58,7 +60,14 @@ def mission(
         if domain.crs is not None:
             place = dict(zip(("latitude", "longitude"), place, strict=True))
     file, loaded = make_mission(name, world, asked, place)
+    field, quantity = loaded.world.field, loaded.world.quantity
+    readings = field.readings.values if isinstance(field, TableField) else ()
+    notes = one_sided(loaded.question, readings, quantity)
+    if battery is not None and not names_unit(battery):
+        notes.append(f"--battery {battery} is in {loaded.world.cost_unit}")
     typer.echo(f"mission in {file}")
-    question = question_text(loaded.question, loaded.world.quantity)
+    question = question_text(loaded.question, quantity)
     typer.echo("\n".join(describe_mission(loaded, question)))
+    for note in notes:
+        typer.echo(f"  note      {note}")
     typer.echo(f"next: fieldbo run {name}")

@@ -17,19 +17,42 @@ if TYPE_CHECKING:
     from fieldbo.belief.question import Side
     from fieldbo.domain.domain import Domain
 
+_LEAST, _MOST = 1e-6, 1e9
+"""Range of amounts in metres, seconds and m/s, so that no cost overflows."""
+
 
 def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Make a place on the Earth."""
     from fieldbo.errors import InputError, counted
-    from fieldbo.mission.amounts import amount
+    from fieldbo.mission.amounts import amount, names_unit
+    from fieldbo.mission.catalogue import name_of
     from fieldbo.mission.new.mission import LevelSetMission
     from fieldbo.mission.new.place import Extent
     from fieldbo.mission.new.place_world import PlaceSurvey, make_place_world
     from fieldbo.results import plot
 
+    assumed: list[str] = []
+
     def measure(option: str, unit: str, what: str, *, zero: bool = False) -> float | None:
         text = given[option]
-        return None if text is None else amount(text, unit, f"--{option}", what=what, zero=zero)
+        if text is None:
+            return None
+        number = amount(text, unit, f"--{option}", what=what, zero=zero)
+        if not (_LEAST <= number <= _MOST or number == 0):
+            raise InputError(
+                f'--{option} "{text}"',
+                expected=f"an amount from {_LEAST:g} to {_MOST:g} {unit}",
+                where=f"--{option}",
+            )
+        if not names_unit(text):
+            assumed.append(f"--{option} {text} is in {unit}")
+        return number
+
+    picture = Path(f"{name_of('world', name)}-place.png")
+    if picture.exists() and not picture.is_file():
+        raise InputError(
+            f"{picture} is not a file", expected="a picture, or nothing yet", fix="rename or remove it"
+        )
 
     x, y = table.pop("x"), table.pop("y")
     in_degrees = given["lat"] is not None or given["lon"] is not None
@@ -56,6 +79,7 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
     }
     extent = Extent(**{option: value for option, value in options.items() if value is not None})
     side: Side = "above" if given["side"] is None else given["side"].value
+    measure("battery", "s", "the unit of times")
     asked = LevelSetMission(given["threshold"], side, given["quantile"], given["battery"])
     survey = PlaceSurvey(
         **table,
@@ -68,10 +92,17 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
         mission=asked,
     )
     made, place = make_place_world(name, survey)
-    picture = Path(f"{name}-place.png")
-    plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
+    try:
+        plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
+    except OSError as error:
+        raise InputError(
+            f"{picture} can't be written: {error.strerror or error}; {made.world} and {made.mission} are "
+            "complete",
+            expected="a working directory with space for a picture",
+            fix=f"go on without it: fieldbo run {name}",
+        ) from None
     sites = made.loaded.world.domain
-    *lines, following = report(made, "readings")
+    *lines, following = report(made, "readings", assumed)
     return [
         *lines,
         f"  crs       {place.georeference.name}",

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fieldbo.mission.new.writer import NewWorld
 
 
-def report(made: NewWorld, rows: str) -> list[str]:
-    """Return what was made, as lines."""
+def report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]:
+    """Return what was made and `assumed`, as lines."""
     import numpy as np
 
     from fieldbo.belief.question import LevelSet
     from fieldbo.mission.description import describe_parts_of_cost
+    from fieldbo.mission.new.mission import one_sided
     from fieldbo.results.formatting import question_text
 
     field, mission, world = made.field, made.loaded, made.loaded.world
@@ -35,11 +38,13 @@ def report(made: NewWorld, rows: str) -> list[str]:
         costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
     noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
     noise += f" (of the mean of {made.pooled:.3g} rows)" if made.pooled > 1 else ""
+    notes = [*field.notes, *field.details, *made.notes, *_unreachable(mission.unreachable), *assumed]
+    notes += one_sided(mission.question, values, world.quantity)
     unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
         f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *map(_noted, [*field.notes, *field.details, *made.notes, *_unreachable(mission.unreachable)]),
+        *map(_noted, notes),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "

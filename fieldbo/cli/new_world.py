@@ -109,7 +109,7 @@ def world(
     side: Annotated[
         Side | None,
         typer.Option(
-            help="Ask where the value is at or above the threshold, or below.  [default: above]",
+            help="Ask where the value is at or above, or at or below, the threshold.  [default: above]",
             rich_help_panel=_MISSION,
         ),
     ] = None,

@@ -209,7 +209,8 @@ def local_crs(latitude: ArrayLike, longitude: ArrayLike) -> str:
     Raises
     ------
     InputError
-        They are not latitudes and longitudes, or span more than one UTM zone is wide.
+        They are not latitudes and longitudes, span more than one UTM zone is wide, or lie on both sides of
+        the antimeridian.
 
     Examples
     --------
@@ -221,13 +222,20 @@ def local_crs(latitude: ArrayLike, longitude: ArrayLike) -> str:
 
     north, east = np.asarray(latitude, dtype=float), np.asarray(longitude, dtype=float)
     check_degrees(north, east)
+    around = east % 360.0
+    if np.ptp(east) > 180.0 and np.ptp(around) <= _WIDEST:
+        raise InputError(
+            "the place crosses the antimeridian: its longitudes run from "
+            f"{around.min():.6f} to {around.max() - 360.0:.6f}",
+            expected="a place on one side of it, or the CRS to use",
+            fix=f"add --crs EPSG:32{'6' if north.mean() >= 0 else '7'}60, which reaches across, and give an "
+            "outline in that CRS, not in degrees",
+        )
     if np.ptp(east) > _WIDEST:
         raise InputError(
             f"the longitudes run from {east.min():g} to {east.max():g}",
             expected=f"one place, at most {_WIDEST:g} degrees wide",
-            fix="check for positions that are wrong; split a survey that crosses the antimeridian"
-            if np.ptp(east) > 180.0
-            else "check for positions that are wrong, or split the survey",
+            fix="check for positions that are wrong, or split the survey",
         )
     at_north, at_east = float((north.min() + north.max()) / 2), float((east.min() + east.max()) / 2)
     if not _UTM_SOUTH <= at_north <= _UTM_NORTH:

@@ -70,6 +70,18 @@ def unit_in(given: float | str) -> str:
     return (parts.group(2) if parts is not None else "") or "s"
 
 
+def names_unit(given: float | str) -> bool:
+    """Return True if an amount names its unit; without one it is in the world's.
+
+    Examples
+    --------
+    >>> names_unit("90 min"), names_unit("90")
+    (True, False)
+    """
+    parts = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
+    return parts is not None and bool(parts.group(2))
+
+
 def amount(
     given: float | str,
     unit: str,

@@ -12,6 +12,7 @@ from fieldbo.errors import InputError, UnknownNameError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _ENDINGS = (".toml", ".sqlite")
+_LONGEST = 200  # letters: file systems allow 255, and files made of the name add some
 
 
 def shipped(what: Literal["worlds", "missions"]) -> Path:
@@ -56,6 +57,12 @@ def name_of(what: str, name: str, where: str | None = None) -> str:
         raise InputError(
             f"{name!r} is not a valid {what} name",
             expected="a name made up of letters, digits, '-', '_' and '.', not a path or a file name",
+            where=where,
+        )
+    if len(name) > _LONGEST:
+        raise InputError(
+            f"the {what} name {name!r} has {len(name)} letters",
+            expected=f"at most {_LONGEST}",
             where=where,
         )
     return name

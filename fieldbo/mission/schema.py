@@ -45,6 +45,17 @@ Coordinates = Annotated[list[float], BeforeValidator(_are_coordinates)]
 """A place, one coordinate per axis."""
 
 
+def _can_exist(given: object) -> object:
+    """Reject a name that no file can have."""
+    if isinstance(given, str) and "\0" in given:
+        raise ValueError("the name of a file")
+    return given
+
+
+FileName = Annotated[str, BeforeValidator(_can_exist)]
+"""The name or path of a file."""
+
+
 class DegreesFile(BaseModel):
     """A place in degrees, in a world with a CRS."""
 
@@ -343,7 +354,7 @@ class InitialFile(_Table):
 class MeanFile(_Table):
     """A prior mean: a CSV, a GeoTIFF or a NetCDF file in the coordinates of the axes."""
 
-    file: str
+    file: FileName
     """Name of the file, in the mission's folder."""
     value: str | None = None
     """Column, band or variable that holds the mean; by default a CSV's column value or the one named like the
@@ -353,7 +364,7 @@ class MeanFile(_Table):
 class PriorFile(_Table):
     """What is known before the mission: earlier readings, and a prior mean."""
 
-    readings: str | None = None
+    readings: FileName | None = None
     """A CSV in the mission's folder, with a column per axis and a column value; or the name of a run."""
     noise_sd: NonNegativeFloat | None = None
     """Noise of the earlier readings, if they have no column noise_sd; by default that of the sensor."""
@@ -367,7 +378,7 @@ class PriorFile(_Table):
     at: str | None = None
     """When the mission begins, for example 2026-07-02T08:00:00Z; by default now. Without an offset it is
     UTC."""
-    mean: str | MeanFile | None = None
+    mean: FileName | MeanFile | None = None
     """What is expected at each site before any reading: a file, or { file = "...", value = "..." }."""
 
 

@@ -78,7 +78,7 @@ def read_raster(path: Path, value: str | None = None) -> Raster:
     """
     if not path.is_file():
         raise InputError(
-            f"{path.name} is a folder" if path.is_dir() else f"there is no file {path.name}",
+            f"{path.name or path} is a folder" if path.is_dir() else f"there is no file {path.name}",
             expected="a GeoTIFF or NetCDF file",
             where=str(path.parent),
         )
@@ -325,7 +325,11 @@ def value_column(path: Path, domain: Domain, quantity: str) -> str:
     for name in ("value", quantity):
         if name in columns and name not in axes:
             return name
-    raise UnknownNameError.of("column", quantity, columns, where=f"{path}, line 1")
+    raise UnknownNameError(
+        f"no column is called {quantity!r} or value, only {', '.join(columns)}",
+        where=f"{path}, line 1",
+        fix=f"call the column of the value {quantity!r} or value",
+    )
 
 
 def _from_table(path: Path, domain: Domain, value: str) -> MeanFunction:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.question import Side
+from fieldbo.belief.question import LevelSet, Question, Side
 from fieldbo.belief.value_scale import Transform
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
@@ -22,7 +23,7 @@ from fieldbo.mission.new.writer import four_digits, model_of
 from fieldbo.mission.toml import toml_text
 from fieldbo.mission.world_file import load_world
 from fieldbo.world.fields.table import TableField
-from fieldbo.world.world import World
+from fieldbo.world.world import Quantity, World
 
 _QUANTILES: dict[Side, float] = {"above": 0.7, "below": 0.3}
 _STOPS = 40  # of the default battery, besides a few crossings
@@ -50,7 +51,13 @@ class LevelSetMission:
     battery: str | float | None = None
 
     def check(self, transform: Transform = "none") -> None:
-        """Raise an `InputError` if threshold or quantile is out of range."""
+        """Raise an `InputError` if threshold or quantile is out of range, or both are given."""
+        if self.threshold is not None and self.quantile is not None:
+            raise InputError(
+                "--threshold and --quantile were both given",
+                expected="one of the two: the threshold, or a quantile of the readings as the threshold",
+                where="--quantile",
+            )
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise InputError(
                 f"quantile {self.quantile}", expected="a number between 0 and 1", where="--quantile"
@@ -147,6 +154,20 @@ def _content(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]
     tables["agent"] = {**tables["agent"], **begin}
     model = {} if table is None else {"model": model_of(table)}
     return {"format": 1, "title": title, "world": world.name, "seed": 0, **tables, **model}
+
+
+def one_sided(question: Question, values: ArrayLike, quantity: Quantity) -> list[str]:
+    """Return a note if all readings (n,) lie on the same side of a threshold; none otherwise."""
+    if not isinstance(question, LevelSet) or not np.size(values):
+        return []
+    least, largest = float(np.min(values)), float(np.max(values))
+    if least <= question.threshold <= largest:
+        return []
+    side, end = ("below", largest) if largest < question.threshold else ("above", least)
+    return [
+        f"every reading lies {side} the threshold of {quantity.amount(question.threshold)}; "
+        f"the {'largest' if side == 'below' else 'least'} is {quantity.amount(end)}"
+    ]
 
 
 def start_of(world: World) -> Any:

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import shapely
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import (
     WGS84,
     Georeference,
-    check_degrees,
     crs_of,
     local_crs,
     reprojected,
@@ -32,6 +31,7 @@ from fieldbo.mission.new.outlines import (
     simplified_zones,
     without_islands,
 )
+from fieldbo.mission.new.start import start_in
 from fieldbo.mission.new.survey import outline_of
 from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
 
@@ -41,7 +41,6 @@ _NO_OUTLINE = (
     "within it count as water"
 )
 _FEWEST_SITES = 10
-_NEAR_M = 1000.0
 OPTIONS = {
     "domain.spacing": "--spacing",
     "domain.bathymetry": "--bathymetry",
@@ -193,13 +192,15 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
         notes += about
     area = as_outline(shapes)
     spacing = extent.spacing or _round(math.sqrt(area.area / _SITES))
+    if area.area < spacing**2:
+        raise _too_wide(f"a spacing of {spacing:g} m is too wide for {area.area:,.0f} m2", area)
     shapes, about = simplified_outline(shapes, spacing, extent.clearance)
     notes += about
     avoid, about = _zones(extent, crs, as_outline(shapes))
     notes += about
     avoid, about = simplified_zones(avoid, spacing, extent.clearance, as_outline(shapes))
     notes += about
-    bottom = None if extent.bathymetry is None else read_bottom(extent.bathymetry, crs)
+    bottom = _bottom(extent, crs)
     notes += [] if bottom is None else [f"bathymetry {bottom.source}"]
     try:
         domain = lattice(
@@ -216,14 +217,36 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     except InputError as error:
         raise error.at(OPTIONS.get(error.where or "", "--outline")) from None
     if domain.size < _FEWEST_SITES:
-        raise InputError(
-            f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}",
-            expected=f"at least {_FEWEST_SITES} sites",
-            where="--spacing",
-            fix=f"use a spacing of {_round(math.sqrt(area.area / _SITES)):g} m",
-        )
-    start, about = _start(extent, domain, readings)
+        raise _too_wide(f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}", area)
+    start, about = start_in(domain, extent.start, readings)
     return Place(crs, shapes, avoid, domain, start, (*notes, *about))
+
+
+def _too_wide(problem: str, area: Region) -> InputError:
+    """Return the error for a spacing that leaves too few sites in an area."""
+    return InputError(
+        problem,
+        expected=f"at least {_FEWEST_SITES} sites",
+        where="--spacing",
+        fix=f"use a spacing of {_round(math.sqrt(area.area / _SITES)):g} m",
+    )
+
+
+def _bottom(extent: Extent, crs: str) -> Bottom | None:
+    """Return the bottom of the water, if its file was given."""
+    if extent.bathymetry is None:
+        if extent.least_depth is not None:
+            raise InputError(
+                "--least-depth was given without the depth of the bottom",
+                expected="--bathymetry FILE",
+                where="--least-depth",
+            )
+        return None
+    try:
+        return read_bottom(extent.bathymetry, crs)
+    except InputError as error:
+        where = f"--bathymetry {extent.bathymetry}"
+        raise type(error)(error.problem, expected=error.expected, where=where, fix=error.fix) from None
 
 
 def _valid(shapes: list[Shape], option: str) -> list[Shape]:
@@ -294,66 +317,6 @@ def _zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[st
             )
         zones += inside
     return zones, notes
-
-
-def _start(extent: Extent, domain: Domain, readings: Array) -> tuple[Array, list[str]]:
-    """Return the start (2,), and a note if it is not the one that was asked for."""
-    georeference = domain.georeference
-    assert georeference is not None
-    if extent.start is None:
-        start = _at_surface(domain, readings[0])
-        if domain.contains(start)[0]:
-            return start, []
-        start = _at_surface(domain, domain.sites[domain.nearest(start)])
-        latitude, longitude = georeference.degrees(start)[0]
-        return start, [
-            f"no --start: it is at {latitude:.6f}, {longitude:.6f}, the site nearest to the first reading"
-        ]
-    check_degrees(np.array([extent.start[0]]), np.array([extent.start[1]]), "--start")
-    start = _at_surface(domain, georeference.metres(extent.start)[0])
-    if domain.contains(start[None])[0]:
-        return start, []
-    free = domain.region
-    assert free is not None
-    away = float(shapely.distance(shapely.Point(start[:2]), free))
-    meant = _meant(extent.start, georeference, free, min(away, _NEAR_M))
-    if meant is not None:
-        what = (
-            "south and west are negative" if abs(meant[0]) == abs(extent.start[0]) else "latitude comes first"
-        )
-        fix = f"{what}: --start {meant[0]:g},{meant[1]:g}"
-    else:
-        latitude, longitude = georeference.degrees(domain.sites[domain.nearest(start)])[0]
-        fix = f"the nearest site is --start {latitude:.6f},{longitude:.6f}"
-    zone = domain.obstacle_at(start)
-    where = "on land, or within the clearance of the shore" if zone is None else f"inside {zone.name!r}"
-    raise InputError(
-        f"the start {extent.start[0]:g}, {extent.start[1]:g} lies {where}, "
-        f"{away:,.0f} m from the water that a boat may use",
-        expected="a start in the water",
-        where="--start",
-        fix=fix,
-    )
-
-
-def _meant(
-    start: tuple[float, float], georeference: Georeference, free: Region, near_m: float
-) -> tuple[float, float] | None:
-    """Return the start in another order or with other signs, if only so it is near the water."""
-    a, b = start
-    others = [(b, a), (-a, b), (a, -b), (-a, -b), (-b, a), (b, -a)]
-    for latitude, longitude in others:
-        if abs(latitude) > 90:
-            continue
-        place = georeference.metres((latitude, longitude))[0]
-        if np.isfinite(place).all() and shapely.distance(shapely.Point(place), free) < near_m:
-            return latitude, longitude
-    return None
-
-
-def _at_surface(domain: Domain, place: Array) -> Array:
-    """Return a place (2,) or (d,) at the surface, as a point (d,) of a domain."""
-    return np.append(place[:2], np.zeros(domain.dimension - 2))
 
 
 def _round(number: float) -> float:

@@ -23,10 +23,18 @@ from fieldbo.mission.files import write_whole
 from fieldbo.mission.new.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, place_of
-from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
+from fieldbo.mission.new.writer import (
+    Draft,
+    NewWorld,
+    Source,
+    check_columns_differ,
+    check_values_differ,
+    four_digits,
+    new_places,
+)
 from fieldbo.mission.shapes import as_obstacles, as_outline
 from fieldbo.world.fields.table import fit_table
-from fieldbo.world.logs.log import read_log
+from fieldbo.world.logs.log import Log, read_log
 from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.logs.units import bare
 from fieldbo.world.readings import Readings, read_readings
@@ -91,14 +99,28 @@ class PlaceSurvey(Source):
         InputError
             A column or the readings are not valid or doubtful.
         """
-        taken = self._from_degrees(outline) if self.in_degrees else self._from_metres()
+        log = read_log(self.csv) if self.in_degrees else None
+        self._check_columns(log)
+        taken = self._from_metres() if log is None else self._from_degrees(log, outline)
         check_values_differ(taken.readings, "readings", self)
         return taken
 
-    def _from_degrees(self, outline: Layer | None) -> _LogReadings:
+    def _check_columns(self, log: Log | None) -> None:
+        """Raise an `InputError` if two options name the same column, in the log's own words for it."""
+        first, second = ("--lat", "--lon") if self.in_degrees else ("--x", "--y")
+        given = [(first, self.columns[0]), (second, self.columns[1]), ("--value", self.value)]
+        given += [(option, column) for option, column in self._others if column is not None]
+        check_columns_differ([(o, column if log is None else log.column(column, o)) for o, column in given])
+
+    @property
+    def _others(self) -> list[tuple[str, str | None]]:
+        """Further options that name a column."""
+        named = [("--noise", self.noise_sd), ("--time", self.time), ("--depth", self.depth)]
+        return [*named, *(("--channel", channel) for channel in self.channels)]
+
+    def _from_degrees(self, log: Log, outline: Layer | None) -> _LogReadings:
         bounds = None if outline is None else _bounds(outline)
         latitude, longitude = self.columns
-        log = read_log(self.csv)
         points = survey_from_log(
             log,
             lat=latitude,
@@ -120,8 +142,9 @@ class PlaceSurvey(Source):
                 fix="correct the options, the log or the outline; name numbers that stand for no "
                 "value, as in --missing -9999",
             )
-        degrees = np.column_stack([points.lat, points.lon])
-        check_degrees(points.lat, points.lon, f"{self.csv}, columns {' and '.join(self.columns)}")
+        longitudes = np.where(points.lon > 180.0, points.lon - 360.0, points.lon)  # across the antimeridian
+        degrees = np.column_stack([points.lat, longitudes])
+        check_degrees(points.lat, longitudes, f"{self.csv}, columns {' and '.join(self.columns)}")
         noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
         sites = degrees if points.depths is None else np.column_stack([degrees, points.depths])
         readings = Readings(sites, points.values, noise, points.channels, self.value, points.lines)
@@ -222,10 +245,6 @@ class PlaceDraft(Draft):
         "# avoid.geojson can be edited in a GIS. To check this file, run: fieldbo check\n"
     )
     rows = "readings"
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        return self.source.channels
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -16,7 +16,15 @@ from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError
 from fieldbo.mission.new.mission import LevelSetMission
-from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
+from fieldbo.mission.new.writer import (
+    Draft,
+    NewWorld,
+    Source,
+    check_columns_differ,
+    check_values_differ,
+    four_digits,
+    new_places,
+)
 from fieldbo.world.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
@@ -106,6 +114,9 @@ class Survey(Source):
                 expected="two different columns",
                 where="--x and --y",
             )
+        channels = [("--channel", channel) for channel in self.channels]
+        named = [("--x", self.x), ("--y", self.y), ("--value", self.value), ("--noise", self.noise_sd)]
+        check_columns_differ([*named, *channels])
 
     def _check_readings(self, readings: Readings) -> None:
         for column, positions in zip(self.columns, readings.sites.T, strict=True):
@@ -145,10 +156,6 @@ class SurveyDraft(Draft):
         "# replace them in [cost] by those of your vehicle. To check this file, run: fieldbo check\n"
     )
     rows = "readings"
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        return self.source.channels
 
     @property
     def is_transect(self) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.value_scale import Transform
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, printable
 from fieldbo.mission.catalogue import name_of
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
@@ -38,6 +38,7 @@ class Source:
     noise_sd: str | None
     transform: Transform
     value_unit: str
+    channels: tuple[str, ...] = ()
 
 
 def new_places(name: str, folder: Path | None = None) -> tuple[Path, Path]:
@@ -147,7 +148,7 @@ class Draft(ABC):
     @property
     def channels(self) -> tuple[str, ...]:
         """Columns of other quantities."""
-        return ()
+        return self.source.channels
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -245,6 +246,7 @@ class Draft(ABC):
         InputError
             If they don't load or can't be written. Nothing is left half-written.
         """
+        self._check_texts()
         try:
             loaded, validation = self._written(world, mission)
         except OSError as error:
@@ -253,6 +255,22 @@ class Draft(ABC):
                 expected="folders worlds and missions that can be written to",
             ) from None
         return NewWorld(world, mission, self.field, loaded, self.notes, validation, self.pooled)
+
+    def _check_texts(self) -> None:
+        """Raise an `InputError` if a name or a unit would not stay on its line."""
+        source = self.source
+        names = [*self.columns, source.value, *([source.noise_sd] if source.noise_sd else []), *self.channels]
+        units = {"--unit": source.value_unit, "--cost-unit": str(self.heading["cost_unit"])}
+        given = [("column", name, str(source.csv)) for name in names]
+        given += [("unit", unit, option) for option, unit in units.items()]
+        for what, text, where in given:
+            if printable(text) != text:
+                raise InputError(
+                    f"the {what} '{printable(text)}' has a line break or another control character",
+                    expected="text on one line",
+                    where=where,
+                    fix=f"rename the {what}",
+                )
 
     def _written(self, world: Path, mission: Path) -> tuple[Mission, Validation | None]:
         base = world.parent.parent
@@ -303,6 +321,27 @@ def model_of(field: TableField) -> dict[str, Any]:
 def four_digits(number: float) -> float:
     """Return a number to four significant digits, for a file that people read."""
     return float(f"{float(number):.4g}")
+
+
+def check_columns_differ(columns: Sequence[tuple[str, str | None]]) -> None:
+    """Raise an `InputError` if two options name the same column.
+
+    Parameters
+    ----------
+    columns : sequence of (str, str or None)
+        Options and their columns; None for those that were not given.
+    """
+    taken: dict[str, str] = {}
+    for option, column in columns:
+        if column is None:
+            continue
+        if column in taken:
+            raise InputError(
+                f"{taken[column]} and {option} both name the column {column!r}",
+                expected="a column of its own for each",
+                where=option,
+            )
+        taken[column] = option
 
 
 def check_values_differ(readings: Readings, what: str, source: Source) -> None:

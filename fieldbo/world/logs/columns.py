@@ -12,8 +12,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import is_depth
-from fieldbo.errors import InputError, counted
-from fieldbo.world.logs.coordinates import parse
+from fieldbo.errors import InputError, counted, printable
+from fieldbo.world.logs.coordinates import Direction, degrees_of, parse
 from fieldbo.world.logs.log import Log
 from fieldbo.world.logs.times import Times, times_of
 from fieldbo.world.logs.units import bare
@@ -57,7 +57,7 @@ class Column:
     count, missing : int
         Cells with and without a value.
     low, high : str
-        The least and the largest value; empty for text.
+        The least and the largest value, of positions in decimal degrees; empty for text.
     """
 
     name: str
@@ -99,11 +99,15 @@ def _described(log: Log, name: str) -> Column:
         return Column(name, unit, "time", int(np.isfinite(times.seconds).sum()), missing, *ends)
     if is_numeric:
         kind = _kind(name, words, finite)
-        return Column(name, unit, kind, len(finite), len(log) - len(finite), *_range(finite))
+        ends = _range(finite)
+        if kind in ("latitude", "longitude"):
+            ends = _range_of_degrees(log, name, kind) or ends
+        return Column(name, unit, kind, len(finite), len(log) - len(finite), *ends)
     coordinates = sum(parse(cell) is not None for cell in log.cells[name])
     if words & (_LATITUDE | _LONGITUDE) and coordinates > 0.5 * present:
         kind = "latitude" if words & _LATITUDE else "longitude"
-        return Column(name, unit, kind, coordinates, len(log) - coordinates)
+        degrees = _range_of_degrees(log, name, kind) or ("", "")
+        return Column(name, unit, kind, coordinates, len(log) - coordinates, *degrees)
     return Column(name, unit, "text", present, missing)
 
 
@@ -137,6 +141,16 @@ def _range(numbers: Array) -> tuple[str, str]:
     return f"{numbers.min():.7g}", f"{numbers.max():.7g}"
 
 
+def _range_of_degrees(log: Log, name: str, direction: Direction) -> tuple[str, str] | None:
+    """Return the ends of a column of positions in decimal degrees; None if they can't be read."""
+    try:
+        degrees = degrees_of(log, name, direction)
+    except InputError:
+        return None
+    degrees = degrees[np.isfinite(degrees)]
+    return _range(degrees) if len(degrees) else None
+
+
 def _clock(seconds: float, times: Times) -> str:
     at = datetime.fromtimestamp(float(seconds), UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}" if times.absolute else f"{at:%H:%M:%S}"
@@ -152,7 +166,10 @@ def table_of(columns: Sequence[Column]) -> list[str]:
     temp    degC  value      90        2    4.1       19
     """
     rows = [("column", "unit", "holds", "values", "missing", "least", "largest")]
-    rows += [(c.name, c.unit or "", c.kind, str(c.count), str(c.missing), c.low, c.high) for c in columns]
+    rows += [
+        (printable(c.name), printable(c.unit or ""), c.kind, str(c.count), str(c.missing), c.low, c.high)
+        for c in columns
+    ]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     forms = [f"{side}{width}" for side, width in zip("<<<>>>>", widths, strict=True)]
     return ["  ".join(map(format, row, forms)).rstrip() for row in rows]
