@@ -89,7 +89,7 @@ def run(
 ) -> None:
     """Run a mission until its question is answered or its battery is spent.
 
-    A live progress line shows the remaining battery, the number of sites and the score so far: F1 and the
+    A live progress line shows the remaining battery, the number of stops and the score so far: F1 and the
     fraction still unclassified, or the estimated optimum and its regret. The run folder holds the record,
     tables, maps and pictures.
     """

@@ -180,14 +180,14 @@ def _show_trouble(console: Console, event: Event) -> None:
 
 
 def _progress(step: Step, mission: Mission) -> str:
-    """Return the battery left, the number of sites and the score in one line."""
+    """Return the battery left, the number of stops and the score in one line."""
     from fieldbo.belief.question import Optimum
     from fieldbo.errors import counted
     from fieldbo.results.formatting import extreme, rounded
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
-    head = f"{left} {world.cost_unit} left, {counted(step.step, 'site')}, "
+    head = f"{left} {world.cost_unit} left, {counted(step.step, 'stop')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"
