@@ -882,3 +882,100 @@ def test_a_correction_arrives_over_mqtt():
     assert not codec.reports("result", {"id": "run/0#s"})[0].corrects
     with pytest.raises(InputError, match="corrects = 1"):
         codec.reports("result", {"id": "run/0#s", "corrects": 1})
+
+
+# -- answers that a correction undoes --------------------------------------------------------------------
+
+ANSWERS = {"policy": {"kind": "truvar"}, "agent": {"battery": 250}}
+
+
+def answered_wrongly(changed=FIXED):
+    """Return the folder and result of a run whose question a wrong reading answered."""
+    folder, result = finished({**ANSWERS, **changed}, {1})
+    assert str(result.end_reason) == "question answered"
+    return folder, result
+
+
+@pytest.mark.parametrize("changed", [FIXED, {}], ids=["fixed", "learned"])
+def test_a_run_whose_answer_a_correction_undoes_can_be_resumed(changed, command):
+    folder, before = answered_wrongly(changed)
+
+    code, out, _ = command("correct", folder, "1", "0.3")
+    assert code == 0
+    assert "Question answered" not in out
+    assert "Not finished: a correction has undone the answer." in out
+    assert f"to continue: fieldbo resume {folder}" in out
+    assert json.loads((folder / "summary.json").read_text())["complete"] is False
+
+    code, out, _ = command("resume", folder)
+    assert code == 0
+    assert "Resuming" in out
+    after = load_run(folder).result()
+    assert after.steps > before.steps
+    assert after.end_reason is not None
+    assert after.cost <= after.mission.vehicles[0].battery
+    code, out, _ = command("resume", folder)
+    assert f"has ended ({after.end_reason}); nothing to resume" in " ".join(out.split())
+
+
+def test_the_record_keeps_the_end_the_correction_and_the_resumption():
+    folder, before = answered_wrongly()
+    then = kinds(folder)
+    correct_run(folder, 1, 0.3)
+    result = resume(folder)
+
+    now = kinds(folder)
+    assert now[: len(then)] == then
+    assert then[-1] == now[-1] == "end"
+    assert now[len(then) : len(then) + 2] == ["correction", "reopened"]
+    with Record(folder / "run.sqlite") as record:
+        (reopened,) = [row for row in record.rows() if row.kind == "reopened"]
+    assert reopened.body == {"reason": "question answered"}
+    assert load_run(folder).result().cost == result.cost > before.cost
+    assert load_run(folder).result().values.tolist() == result.values.tolist()
+
+
+def test_an_answer_that_a_correction_leaves_stands(command):
+    folder, result = answered_wrongly()
+
+    code, out, _ = command("correct", folder, "1", "246")
+    assert code == 0
+    assert "Question answered" in out
+    rows = kinds(folder)
+    _, out, _ = command("resume", folder)
+    assert "nothing to resume" in " ".join(out.split())
+    assert kinds(folder) == rows
+    assert load_run(folder).result().end_reason is result.end_reason
+
+
+def test_a_battery_that_was_spent_is_not_resumed_after_a_correction(command):
+    folder, result = finished(FIXED, {2})
+    assert str(result.end_reason) == "battery spent"
+
+    command("correct", folder, "2", "0.5")
+    _, out, _ = command("resume", folder)
+    assert "nothing to resume" in " ".join(out.split())
+
+
+def test_a_run_with_vehicles_continues_only_with_vehicles():
+    loaded = mission({**ANSWERS, **FIXED})
+    folder, record = begin(loaded, None, [{"kind": "simulated"}])
+    with record:
+        run(loaded, [Clumsy(loaded, {1})], record)
+    correct_run(folder, 1, 0.3)
+    rows = kinds(folder)
+
+    assert resume(folder).end_reason is None
+    assert kinds(folder) == rows
+    with Record(folder / "run.sqlite") as record:
+        assert resume(loaded, record, [Simulated(loaded)]).end_reason is not None
+
+
+def test_a_correction_on_the_way_home_undoes_the_answer_too():
+    folder, _ = answered_wrongly()
+    with Record(folder / "run.sqlite") as record:
+        home = next(row.order for row in record.rows() if row.kind == "go-home")
+    other, result = finished({**ANSWERS, **FIXED}, {1}, {int(home.rsplit("/", 1)[1]): 1})
+
+    assert result.end_reason is None
+    assert resume(other).end_reason is not None

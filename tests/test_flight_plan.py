@@ -4,6 +4,7 @@ import json
 import math
 import tomllib
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError, VehicleError
+from fieldbo.messages import Observation
 from fieldbo.mission.catalogue import list_missions, list_worlds
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.folder import begin
@@ -30,6 +32,7 @@ from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, declared, plan
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import located
+from fieldbo.vehicles.simulated import Simulated
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
@@ -192,7 +195,7 @@ def test_where_a_route_only_bends_the_vehicle_does_not_stay():
         np.array([[0.0, 0], [5, 0], [9, 0], [9, 0], [0, 0]]), np.array([False, False, True, True, False])
     )
     route = waypoints(bent, GeoFence(GROUND), stay_s=4.0)
-    assert [(point.is_site, point.stay_s) for point in route] == [(False, 0.0), (True, 4.0), (False, 0.0)]
+    assert [(point.is_site, point.stay_s) for point in route] == [(False, 0.0), (True, 8.0), (False, 0.0)]
 
 
 def test_a_plan_has_everything_that_its_format_requires():
@@ -212,12 +215,14 @@ def test_a_plan_has_everything_that_its_format_requires():
     ]
     assert {*required, "items", "plannedHomePosition"} <= mission.keys()
     assert mission["version"] == 2
-    assert mission["plannedHomePosition"] == GROUND.geodetic(HOME)[0].tolist() != [47.31, 8.58, 406.0]
+    assert (
+        mission["plannedHomePosition"] == in_file(GROUND.geodetic(HOME).tolist())[0] != [47.31, 8.58, 406.0]
+    )
     assert plan["rallyPoints"] == {"points": [], "version": 2}
     assert plan["geoFence"] == {"circles": [], "polygons": [], "version": 2}
     for number, (waypoint, item) in enumerate(zip(route, mission["items"], strict=True), start=1):
         assert (item["type"], item["command"], item["doJumpId"]) == ("SimpleItem", 16, number)
-        place = [waypoint.latitude, waypoint.longitude, waypoint.altitude]
+        (place,) = in_file([(waypoint.latitude, waypoint.longitude, waypoint.altitude)])
         assert item["params"] == [4.0, 0.3, 0, None, *place]
         assert (item["frame"], item["AltitudeMode"], item["Altitude"]) == (0, 2, waypoint.altitude)
         assert item["autoContinue"] is True
@@ -320,6 +325,11 @@ def once_in_a_row(sites):
     return [site for k, site in enumerate(sites.tolist()) if k == 0 or site != sites[k - 1].tolist()]
 
 
+def in_file(places):
+    """Return latitude, longitude and altitude (n, 3) as a plan holds them."""
+    return [[round(latitude, 9), round(longitude, 9), altitude] for latitude, longitude, altitude in places]
+
+
 def stops(file):
     """Return latitude, longitude and altitude of each waypoint of a plan at which the vehicle stays."""
     mission = json.loads(Path(file).read_text())["mission"]
@@ -332,7 +342,7 @@ def test_the_plan_of_a_sweep_visits_the_sites_of_its_simulation(boat, command):
     sites = once_in_a_row(simulate(load_mission("lake-lawnmower")).sites)
     assert code == 0
     assert f" waypoints, {len(sites)} of them at sites, to lake-lawnmower.plan\n" in out
-    assert stops("lake-lawnmower.plan") == GROUND.geodetic(sites).tolist()
+    assert stops("lake-lawnmower.plan") == in_file(GROUND.geodetic(sites).tolist())
 
 
 def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
@@ -342,7 +352,7 @@ def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
     sites = once_in_a_row(simulate(load_mission("lake-level-set", {"agent": {"battery": 200}})).sites)
     assert code == 0
     assert f" waypoints, {len(sites)} of them at sites, to again.plan\n" in out
-    assert stops("again.plan") == GROUND.geodetic(sites).tolist()
+    assert stops("again.plan") == in_file(GROUND.geodetic(sites).tolist())
 
 
 @pytest.mark.parametrize(
@@ -381,13 +391,83 @@ def test_by_default_the_vehicle_stays_as_long_as_the_worlds_sampling_takes(boat,
 
     mission = load_mission("lake-lawnmower")
     result = simulate(mission)
-    sites = np.array(once_in_a_row(result.sites))
+    sites = once_in_a_row(result.sites)
     stays = [params[0] for params in plan_of("lake-lawnmower.plan")[1] if params[0] > 0]
     assert (code, err) == (0, "")
-    assert stays == mission.world.cost.sampling_s(sites).tolist()
+    assert len(stays) == len(sites) < len(result.sites)
+    assert sum(stays) == mission.world.cost.sampling_s(result.sites).sum()
     (line,) = [line for line in out.splitlines() if line.startswith("travel and stays take about ")]
-    twice = mission.world.cost.sampling_s(result.sites).sum() - sum(stays)  # at once, in a plan
-    assert line == f"travel and stays take about {result.cost - twice:,.0f} s"
+    assert line == f"travel and stays take about {result.cost:,.0f} s"
+
+
+class Anchored(Simulated):
+    """Takes every sample at one place, with several readings each."""
+
+    at, readings = np.array([200.0, 5.0]), 1
+
+    def events(self, timeout_s):
+        return [
+            self.moved(e) if isinstance(e, Observation) and len(e.sites) else e
+            for e in super().events(timeout_s)
+        ]
+
+    def moved(self, event):
+        arrays = {
+            name: np.repeat(getattr(event, name), self.readings)
+            for name in ("values", "noise_variances", "times_s")
+        }
+        return replace(event, sites=np.tile(self.at, (self.readings, 1)), position=self.at, **arrays)
+
+
+@pytest.mark.parametrize("readings", [1, 3])
+def test_stays_at_one_place_in_succession_add_up_and_readings_of_one_stay_do_not(boat, command, readings):
+    mission = load_mission("lake-level-set", {"agent": {"battery": 200}})
+    vehicle = Anchored(mission)
+    vehicle.readings = readings
+    folder, record = begin(mission)
+    with record:
+        result = simulate(mission, [vehicle], record)
+    code, out, _ = command("plan", folder.name, "--vehicle", boat)
+
+    visits = sum(len(event.values) > 0 for event in result.observations)
+    asked = np.array([query.site for query in result.queries])
+    assert (code, visits * readings) == (0, len(result.values))
+    assert visits > 1
+    assert "1 of them at sites" in out
+    stays = [params[0] for params in plan_of(f"{folder.name}.plan")[1] if params[0] > 0]
+    assert stays == pytest.approx([mission.world.cost.sampling_s(asked).sum()])
+
+
+def test_the_plan_of_a_run_takes_as_long_as_its_ledger_says(boat, command):
+    command("run", "lake-level-set", "--battery", "200", "--out", "once")
+    _, out, _ = command("plan", "once", "--vehicle", boat)
+
+    cost = json.loads(Path("once/summary.json").read_text())["cost"]
+    assert f"travel and stays take about {cost:,.0f} s\n" in out
+
+
+def test_a_mission_is_planned_rather_than_a_run_of_the_same_name_and_the_command_says_so(boat, command):
+    command("run", "lake-lawnmower", "--battery", "200", "--out", "runs/lake-lawnmower")
+    code, out, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
+    said = "lake-lawnmower is a mission and a run; this plans the mission. The run: fieldbo plan "
+    assert code == 0
+    assert f"{said}runs/lake-lawnmower\n" in out
+
+    code, out, _ = command("plan", "runs/lake-lawnmower", "--vehicle", boat)
+    assert code == 0
+    assert "is a mission and a run" not in out
+
+
+def test_degrees_in_a_plan_have_nine_decimals(boat, command):
+    command("plan", "lake-lawnmower", "--vehicle", boat)
+
+    text = Path("lake-lawnmower.plan").read_text()
+    assert "47.31" in text
+    plan = json.loads(text)
+    places = [item["params"][4:6] for item in plan["mission"]["items"]]
+    places += [plan["mission"]["plannedHomePosition"][:2]]
+    places += [corner for polygon in plan["geoFence"]["polygons"] for corner in polygon["polygon"]]
+    assert places == np.round(places, 9).tolist()
 
 
 def test_an_unknown_sampling_time_becomes_a_stay_of_5_s(boat, command, monkeypatch):
@@ -437,7 +517,9 @@ def test_the_planned_home_is_the_missions_home_or_else_its_start(boat, command, 
     code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat, *pairs)
 
     assert code == 0
-    assert plan_of("lake-lawnmower.plan")[0]["plannedHomePosition"] == GROUND.geodetic(home)[0].tolist()
+    assert (
+        plan_of("lake-lawnmower.plan")[0]["plannedHomePosition"] == in_file(GROUND.geodetic(home).tolist())[0]
+    )
 
 
 def test_each_waypoint_carries_the_arrival_tolerance_as_its_acceptance_radius(boat, command):

@@ -35,6 +35,7 @@ from typer.testing import CliRunner
 import fieldbo
 from fieldbo.belief.question import LevelSet
 from fieldbo.cli import app
+from fieldbo.cli.new_place import degrees as typed_degrees
 
 MEUSE_CRS = "EPSG:28992"
 NORTH = np.array([0.0, 3.0])
@@ -312,6 +313,24 @@ def test_a_further_mission_starts_and_ends_where_it_is_told(at_lake):
     assert "missions/clear.toml exists" in error_of(again)
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "47.3072,8.5095",
+        "47.3072 8.5095",
+        "47.3072; 8.5095",
+        "47,3072;8,5095",
+        "47,3072 8,5095",
+        "47°18.432'N 8°30.570'E",
+        "47°18,432'N; 8°30,570'E",
+        "N47 18.432 E8 30.570",
+        "8°30'34.2\"E 47°18'25.92\"N",
+    ],
+)
+def test_a_start_may_be_typed_in_every_form_of_the_prompt(typed):
+    assert typed_degrees(typed, "--start") == pytest.approx((47.3072, 8.5095), abs=1e-9)
+
+
 def without_crs(folder):
     pyogrio.raw.write(
         folder / "bare.shp",
@@ -377,9 +396,14 @@ BAD = [
     (["--start", "8.51051,47.30657"], ["latitude comes first: --start 47.3065700,8.5105100"]),
     (["--start", "47.3072,8.5200"], ["lies on land", "the nearest site is --start 47.30"]),
     (["--start", "47.30732,8.50845"], ["lies inside 'swimmers'"]),
-    (["--start", "47,3072,8,51"], ["--start 47,3072,8,51", "2 numbers with decimal points"]),
-    (["--start", "here"], ["--start here"]),
-    (["--start", "nan,nan"], ["--start nan,nan", "2 numbers"]),
+    (
+        ["--start", "47,3072,8,51"],
+        ["--start 47,3072,8,51", "enter 2 coordinates", "write, for example,"],
+    ),
+    (["--start", "here"], ["--start here", "write, for example, --start 47.3079,8.5105"]),
+    (["--start", "nan,nan"], ["--start nan,nan", "write, for example,"]),
+    (["--start", "47°18.4'N 8°30.6'E 3"], ["'3' follows the longitude", "write, for example,"]),
+    (["--start", "47;inf"], ["is not a latitude and a longitude", "write, for example,"]),
     (["--start=-47.30657,8.51051"], ["south and west are negative: --start 47.3065700,8.5105100"]),
     (["--crs", "EPSG:3857"], ["is distorted here: 1 m of it is 0.67", "local UTM zone", "--crs"]),
     (["--outline", "unclosed.geojson"], ["is not valid", "rings end where they begin"]),

@@ -16,7 +16,7 @@ from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
-from fieldbo.messages import EndReason
+from fieldbo.messages import EndReason, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
@@ -323,11 +323,34 @@ def test_an_agent_without_readings_has_a_summary():
         assert told["complete"] is False
 
 
+@pytest.mark.parametrize(
+    ("visits", "said"),
+    [
+        ([0, 1, 2], "3 sites"),
+        ([0, 0, 0, 1], "4 readings at 2 sites"),
+        ([0, 1, 0], "3 readings at 2 sites"),
+        ([0], "1 site"),
+        ([2, 2], "2 readings at 1 site"),
+        ([], "0 sites"),
+    ],
+)
+def test_the_heading_says_readings_and_sites_where_they_differ(visits, said):
+    agent = fieldbo.Agent(mission(LevelSet(2.0)))
+    for site in visits:
+        query = agent.issue(Query(agent.domain.sites[site]))
+        agent.tell(query.observed(1.0, noise_variance=1e-4, cost=1.0))
+    result = Result.of(agent)
+    assert result.report().heading == f"Not finished: {said} so far."
+    assert result.summary()["steps"] == len(visits)
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_printing_a_result_shows_its_report(results, name):
     result = results[name]
     heading, *lines = str(result).splitlines()
-    assert heading == f"Battery spent after {result.steps} sites."
+    sites = len(np.unique([q.site for q in result.queries], axis=0))
+    taken = f"{sites} sites" if result.steps == sites else f"{result.steps} readings at {sites} sites"
+    assert heading == f"Battery spent after {taken}."
     assert any(line.startswith("  cost:") for line in lines)
     score = f"{result.regret:.3g}" if isinstance(result.mission.question, Optimum) else f"{result.f1:.3f}"
     assert f"{score} against the truth" in str(result)

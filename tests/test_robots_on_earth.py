@@ -148,7 +148,8 @@ def boat_for(folder, said, name, **changes):
     file = world_on_earth(folder, name, **changes)
     edit(file, "battery = 8000", "battery = 8000\nfull_battery = 9000")
     out = said("new", "vehicle", "boat", "--link", "mavlink", "--world", name)
-    assert "next: fieldbo robot boat.toml" in out
+    assert "next: fieldbo plan RUN --vehicle boat.toml" in out
+    assert "set full in its [battery] first" in out
     return load_mission(file)
 
 

@@ -263,6 +263,7 @@ def test_the_error_for_a_missing_full_battery_names_the_file_or_how_to_write_one
     write(tmp_path / "boat.toml", "format = 1\n[link]\nkind = 'mavlink'\n" + NEAR)
     with pytest.raises(InputError, match=r"set full in \[battery\] of the vehicle file") as error:
         check_new(recorded_settings(str(tmp_path / "boat.toml")), mission)
+    assert "for example full = 6000; fieldbo plan does not" in " ".join(str(error.value).split())
     assert "fieldbo new vehicle" not in str(error.value)
     with pytest.raises(InputError, match="fieldbo new vehicle NAME --link mavlink"):
         check_new(recorded_settings("mavlink"), mission)

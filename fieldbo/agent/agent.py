@@ -387,8 +387,14 @@ class Agent:
         self.asks += 1
         return order
 
+    @on_one_blas_thread
+    def answered(self, vehicle: int = 0) -> bool:
+        """Return True if the policy, asked now, would stop because the question is answered."""
+        choice = self.mission.policy.suggest(self._asked(vehicle), self.memory).choice
+        return isinstance(choice, Stop) and choice.reason is EndReason.QUESTION_ANSWERED
+
     def reopen(self, vehicle: int) -> None:
-        """Let a vehicle that ended as lost receive orders again."""
+        """Let a vehicle that has ended receive orders again."""
         self.vehicles[vehicle].reopen()
         self.endings.pop(vehicle, None)
 

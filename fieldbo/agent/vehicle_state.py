@@ -207,7 +207,7 @@ class VehicleState(Affordability):
         return latest.remaining + latest.accuracy - self.spec.reserve < needed and back < needed
 
     def reopen(self) -> None:
-        """Let a vehicle that ended as lost receive orders again."""
+        """Let a vehicle that has ended receive orders again."""
         self._in_touch()
         self.ended, self.retry_home, self.home_rejected = None, False, False
 

@@ -18,7 +18,8 @@ EXAMPLES = """
 
 The number of an order is the last part of its id, as *observations.csv* and the prompt show it: 12 of
 *lake-1/12*. The record keeps the wrong reading and its correction side by side. The belief, the answer and
-all files are those of the right reading; the route, the costs and the reason why the run ended stay.
+all files are those of the right reading; the route and the costs stay, and so does the reason why the run
+ended, unless its question was answered and no longer is: then *fieldbo resume* continues the run.
 While a run by hand is in progress, type the correction at its prompt instead.
 """
 
@@ -48,11 +49,12 @@ def correct(
     import math
 
     from fieldbo._numerics.compiled import when_compiling
-    from fieldbo.cli.session import saving, show_result
+    from fieldbo.cli.session import UNDONE, saving, show_result
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.runs.correction import correct_run
-    from fieldbo.runs.folder import save
+    from fieldbo.runs.folder import RECORD, save
     from fieldbo.runs.load import record_file
+    from fieldbo.runs.record.record import Record
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
 
@@ -64,4 +66,6 @@ def correct(
         with saving(folder):
             formats = save(result, folder)
     out_to.print(f"{result.run}: order {order} corrected to {value}", markup=False)
-    show_result(result, folder, out_to, "Not finished.", formats)
+    with Record(folder / RECORD) as record:
+        ended = record.end_reason is not None
+    show_result(result, folder, out_to, UNDONE if ended else "Not finished.", formats)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fieldbo.cli.new_place import numbers
+from fieldbo.cli.new_place import degrees, numbers
 from fieldbo.cli.new_world import Side
 
 EXAMPLES = """
@@ -56,9 +56,10 @@ def mission(
     place: object = None
     if start is not None:
         domain = load_world(world).domain
-        place = numbers(start, "--start", 2 if domain.crs is not None else domain.dimension)
-        if domain.crs is not None:
-            place = dict(zip(("latitude", "longitude"), place, strict=True))
+        if domain.crs is None:
+            place = numbers(start, "--start", domain.dimension)
+        else:
+            place = dict(zip(("latitude", "longitude"), degrees(start, "--start"), strict=True))
     file, loaded = make_mission(name, world, asked, place)
     field, quantity = loaded.world.field, loaded.world.quantity
     readings = field.readings.values if isinstance(field, TableField) else ()

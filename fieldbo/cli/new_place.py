@@ -66,7 +66,7 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
     options = {
         "outline": given["outline"],
         "avoid": tuple(given["avoid"] or ()),
-        "start": None if given["start"] is None else numbers(given["start"], "--start", 2),
+        "start": None if given["start"] is None else degrees(given["start"], "--start"),
         "spacing": measure("spacing", "m", "the unit of lengths"),
         "pattern": None if given["pattern"] is None else given["pattern"].value,
         "clearance": measure("clearance", "m", "the unit of lengths", zero=True),
@@ -124,7 +124,7 @@ def _shore(domain: Domain) -> str:
 
 
 def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ...]:
-    """Return the numbers of an option such as ``47.31,8.51``.
+    """Return the numbers of an option such as ``0,2.5``.
 
     Raises
     ------
@@ -133,8 +133,8 @@ def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ..
 
     Examples
     --------
-    >>> numbers("47.31, 8.51", "--start", 2)
-    (47.31, 8.51)
+    >>> numbers("0, 2.5", "--depths")
+    (0.0, 2.5)
     """
     from fieldbo.errors import InputError
 
@@ -144,13 +144,50 @@ def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ..
     except ValueError:
         given = ()
     if not given or not all(map(math.isfinite, given)) or (count is not None and len(given) != count):
-        example = "47.3079,8.5105" if count == 2 else ",".join("148"[: count or 3])
+        example = ",".join("148"[: count or 3])
         raise InputError(
             f"{option} {text}",
             expected=f"{count or 'some'} numbers with decimal points, separated by commas, such as "
             f"{option} {example}",
             where=option,
+            fix=f"write, for example, {option} {example}",
         )
+    return given
+
+
+def degrees(text: str, option: str) -> tuple[float, ...]:
+    """Return the latitude and longitude of an option, in any form that the prompt of a run by hand accepts.
+
+    Raises
+    ------
+    InputError
+        The text is no latitude and longitude.
+
+    Examples
+    --------
+    >>> degrees("69,5; 27,25", "--start"), degrees("69°30'N 27°15'E", "--start")
+    ((69.5, 27.25), (69.5, 27.25))
+    """
+    from fieldbo.errors import InputError
+    from fieldbo.vehicles.angles import angles_in, has_angles
+    from fieldbo.vehicles.dialogue import number_in, parts_of
+
+    try:
+        if has_angles(text):
+            place, rest = angles_in(text)
+            given = tuple(place.tolist())
+            if rest:
+                raise InputError(f"{rest!r} follows the longitude")
+        else:
+            given = tuple(number_in(part) for part in parts_of(text, ("latitude", "longitude")))
+    except InputError as error:
+        raise InputError(
+            f"{option} {text}: {error.problem}",
+            expected="a latitude and a longitude in degrees, or in degrees and minutes",
+            where=option,
+            fix=f"write, for example, {option} 47.3079,8.5105 or {option} \"47°18.48'N 8°30.63'E\"; with "
+            f'decimal commas, {option} "47,3079; 8,5105"',
+        ) from None
     return given
 
 

@@ -52,5 +52,11 @@ def vehicle(
     write_whole(file, text.encode())
     if LINKS.get(link).needs_origin and domain.crs is None:
         typer.echo(f"{file}\nnext: set origin in its [frame] to the place of the domain's zero")
+    elif link == "mavlink":
+        typer.echo(
+            f"{file}\nnext: fieldbo plan RUN --vehicle {file}\n"
+            f"to run missions live, set full in its [battery] first; then rehearse: "
+            f"fieldbo robot {file} --world {world}"
+        )
     else:
         typer.echo(f"{file}\nnext: fieldbo robot {file} --world {world}")

@@ -53,7 +53,8 @@ def plan(
     stay: Annotated[
         float | None,
         typer.Option(
-            help="Seconds to stay at each site; by default the world's sampling time, or 5 if it is unknown."
+            help="Seconds to stay at a site; visits in succession add up.  [default: the world's sampling "
+            "time, or 5 if it is unknown]"
         ),
     ] = None,
     upload: Annotated[
@@ -88,6 +89,8 @@ def plan(
         )
     file = out or Path(f"{Path(source).stem}.plan")
     _check_free(file)
+    if (run := _run_of_the_same_name(source)) is not None:
+        typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
     mission, way, sampling_s = _track(source, set_ or [], loaded.settings.battery.full)
     check_tolerances(loaded, mission)
     fence = link.geofence(mission, loaded.settings.ground(mission.world.domain))
@@ -167,13 +170,14 @@ def _about(number: float) -> str:
 
 def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track, list[float]]:
     """Return a mission, the track of its route or run with home at the end, and the sampling times."""
+    import numpy as np
+
     from fieldbo.errors import InputError
     from fieldbo.messages import Observation, Query
-    from fieldbo.mission.catalogue import list_missions
     from fieldbo.runs.load import load_run
     from fieldbo.vehicles.mavlink.flight_plan import track
 
-    if source.endswith(".toml") or source in list_missions():
+    if _is_mission(source):
         mission, queries = _planned(source, pairs, full)
         stops = [(query.site, query.route) for query in queries]
         return mission, track(mission, stops), _sampling_s(mission, queries)
@@ -186,9 +190,32 @@ def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mis
     stops, queries = [], []
     for event in agent.history:
         if isinstance(event, Observation) and isinstance(query := orders[event.order], Query):
-            stops += [(site, query.route) for site in event.sites]
-            queries += [query] * len(event.sites)
+            for site in event.sites:
+                if queries and query is queries[-1] and np.array_equal(site, stops[-1][0]):
+                    continue  # a further reading of the same stay
+                stops.append((site, query.route))
+                queries.append(query)
     return agent.mission, track(agent.mission, stops), _sampling_s(agent.mission, queries)
+
+
+def _is_mission(source: str) -> bool:
+    from fieldbo.mission.catalogue import list_missions
+
+    return source.endswith(".toml") or source in list_missions()
+
+
+def _run_of_the_same_name(source: str) -> str | None:
+    """Return the folder of a run with the name of a mission, as it can be typed; None if there is none."""
+    from fieldbo.errors import InputError
+    from fieldbo.runs.load import record_file
+
+    if not _is_mission(source) or source.endswith(".toml"):
+        return None
+    try:
+        folder = record_file(source).parent
+    except InputError:
+        return None
+    return str(folder) if len(folder.parts) > 1 else f"./{folder}"
 
 
 def _sampling_s(mission: Mission, queries: Sequence[Query]) -> list[float]:

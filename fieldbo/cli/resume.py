@@ -32,7 +32,8 @@ is sent, and every reading before it is used. Outstanding orders are sent again 
 with what their vehicle reports; no reading is ever counted twice. A resumed simulation gives the
 same result as an uninterrupted one.
 
-A run that ended because its vehicle was lost continues with the vehicle once it answers again.
+A run that ended because its vehicle was lost continues with the vehicle once it answers again. One whose
+question was answered continues if *fieldbo correct* has undone the answer.
 
 A damaged record, or one whose mission or world has changed since, is rejected and left untouched.
 """
@@ -61,15 +62,15 @@ def resume(
     format: Format = None,
     width: Width = "screen",
 ) -> None:
-    """Continue an interrupted run, or one whose vehicle was lost; otherwise, write any missing files."""
+    """Continue a run that was interrupted, lost its vehicle, or was corrected; or write missing files."""
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
     from fieldbo.errors import counted
-    from fieldbo.messages import EndReason
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import Record
     from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.runs.runner import reopens
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of
 
@@ -78,7 +79,7 @@ def resume(
         mission, folder = mission_of(record), record.file.parent
         if accept_loss:
             record.claim(accept_loss=True)  # so that a run that has ended can be corrected again, too
-        if record.end_reason not in (None, EndReason.VEHICLE_LOST):
+        if record.end_reason is not None and not reopens(mission, record):
             _complete(mission, record, out_to, pictures)
             return
         record.claim(accept_loss=accept_loss)

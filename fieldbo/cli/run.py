@@ -40,6 +40,11 @@ EXAMPLES = """
 *fieldbo resume* continues a run that did not finish.
 """
 
+_NOT_SCORED = (
+    "The field of this world is fitted to an earlier survey, and the place may have changed since: this run "
+    "is not scored against it. For a rehearsal with scores, run the mission without a vehicle."
+)
+
 
 def run(
     mission: Annotated[
@@ -89,7 +94,7 @@ def run(
 ) -> None:
     """Run a mission until its question is answered or its battery is spent.
 
-    A live progress line shows the remaining battery, the number of sites and the score so far: F1 and the
+    A live progress line shows the remaining battery, the number of stops and the score so far: F1 and the
     fraction still unclassified, or the estimated optimum and its regret. The run folder holds the record,
     tables, maps and pictures.
     """
@@ -99,7 +104,7 @@ def run(
     from fieldbo.cli.terminal import console
     from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
-    from fieldbo.runs.folder import begin
+    from fieldbo.runs.folder import as_carried_out, begin
     from fieldbo.runs.runner import run as run_mission
     from fieldbo.vehicles.load import check_new, full_battery, place_of, vehicle_of
 
@@ -109,6 +114,9 @@ def run(
     loaded = load_mission(mission, settings, full_battery(recorded))
     if not recorded:
         check_simulated(loaded)  # before making a folder
+    elif (found := as_carried_out(loaded, recorded)) is not loaded:
+        loaded = found
+        out_to.print(_NOT_SCORED, style="dim", soft_wrap=True, highlight=False)
     for number, settings in enumerate(recorded):
         for warning in check_new(settings, loaded, number):
             out_to.print(f"warning: {warning}", style="yellow", markup=False)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Pictures = tuple[str | None, str]
 """Format and width of pictures; no format stands for that of the pictures already there, or else PNG."""
 
+UNDONE = "Not finished: a correction has undone the answer."
+"""Said of a run whose question was answered, and no longer is."""
+
 
 def connect(vehicles: Sequence[Vehicle], links: ExitStack, console: Console) -> None:
     """Wait until all vehicles answer, before a run folder is made or a record is resumed."""
@@ -85,13 +88,13 @@ def _carried_out(
     from fieldbo.runs.loop import BrokenOffError, Interrupted
     from fieldbo.runs.signals import unbroken
 
-    code, stopped = 0, "Stopped by you."
+    code, stopped = 0, UNDONE
     try:
         result = (
             _with_vehicles(go, mission, vehicles, console) if vehicles else _simulated(go, mission, console)
         )
     except Interrupted as stop:
-        code, result = 130, stop.result
+        code, stopped, result = 130, "Stopped by you.", stop.result
         if signals:
             code, stopped = 128 + signals[0], f"Stopped by {signals[0].name}."
     except BrokenOffError as stop:
@@ -180,14 +183,14 @@ def _show_trouble(console: Console, event: Event) -> None:
 
 
 def _progress(step: Step, mission: Mission) -> str:
-    """Return the battery left, the number of sites and the score in one line."""
+    """Return the battery left, the number of stops and the score in one line."""
     from fieldbo.belief.question import Optimum
     from fieldbo.errors import counted
     from fieldbo.results.formatting import extreme, rounded
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
-    head = f"{left} {world.cost_unit} left, {counted(step.step, 'site')}, "
+    head = f"{left} {world.cost_unit} left, {counted(step.step, 'stop')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"

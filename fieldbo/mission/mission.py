@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,6 +86,15 @@ class Mission:
             name = loaded["kind"] if as_loaded else type(self.policy).__name__
             object.__setattr__(self, "policy_kind", name)
         check_mission(self)
+
+    def as_found(self) -> Mission:
+        """Return the mission as a real vehicle meets it: without a field that is fitted to earlier readings.
+
+        The place may have changed since, so they are no truth to score against.
+        """
+        if self.world.field is None or self.world.field.fitted_to is None:
+            return self
+        return replace(self, world=replace(self.world, field=None))
 
     @property
     def declared_cost(self) -> CostModel | None:

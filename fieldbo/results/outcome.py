@@ -108,6 +108,12 @@ class Outcome:
         return sum(o.last and o.order in asked for o in self.observations)
 
     @property
+    def visited(self) -> int:
+        """Number of different sites of the queries settled by an observation."""
+        settled = {o.order for o in self.observations if o.last}
+        return len({q.site.tobytes() for q in self.queries if q.id in settled})
+
+    @property
     def sites(self) -> Array:
         """Sites of the readings, (n, d), in order."""
         d = self.mission.world.domain.dimension

@@ -31,7 +31,7 @@ class Report:
     Attributes
     ----------
     heading : str
-        Why the run ended, and after how many sites.
+        Why the run ended, and after how many sites, or readings and sites if these differ.
     rows : tuple of (str, str)
         Labels and values: the answer, its scores, and the cost.
     notes : tuple of str
@@ -67,11 +67,17 @@ def report(outcome: Outcome) -> Report:
 
 
 def _heading(outcome: Outcome, numbers: dict[str, Any]) -> str:
-    sites = counted(numbers["steps"], "sample" if outcome.cell_runs.names else "site")
+    taken = counted(numbers["steps"], "sample") if outcome.cell_runs.names else _readings(outcome)
     if outcome.end_reason is None:
-        return f"Not finished: {sites} so far."
+        return f"Not finished: {taken} so far."
     ending = "Time limit reached" if numbers["limit"] == "time" else _ENDINGS[outcome.end_reason]
-    return f"{ending} after {sites}."
+    return f"{ending} after {taken}."
+
+
+def _readings(outcome: Outcome) -> str:
+    """Return the number of sites that were visited and, if it differs, that of the readings."""
+    readings, sites = len(outcome.values), counted(outcome.visited, "site")
+    return sites if readings == outcome.visited else f"{counted(readings, 'reading')} at {sites}"
 
 
 def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

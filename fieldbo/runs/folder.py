@@ -106,6 +106,19 @@ def _copy(world: Path, into: Path) -> None:
     shutil.copytree(world, into, ignore=skipped)
 
 
+def as_carried_out(mission: Mission, vehicles: Sequence[Mapping[str, Any]]) -> Mission:
+    """Return a mission as these vehicles meet it: only simulated ones find a fitted field as the truth.
+
+    Parameters
+    ----------
+    mission : Mission
+    vehicles : sequence of mapping
+        Plain settings of each vehicle, as in `begin`.
+    """
+    simulated = any(vehicle.get("kind") == "simulated" for vehicle in vehicles)
+    return mission if simulated or not vehicles else mission.as_found()
+
+
 def describe(mission: Mission) -> dict[str, Any]:
     """Return the description of a mission for its record: settings, resolved values and versions.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from fieldbo.errors import InputError, nearest
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.folder import MISSION, RECORD, digests, is_hashed, versions
+from fieldbo.runs.folder import MISSION, RECORD, as_carried_out, digests, is_hashed, versions
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.state import RunState
 
@@ -118,6 +118,7 @@ def mission_of(record: Record) -> Mission:
         changed.insert(0, file.name)
     if changed:
         raise _changed(changed, folder, file, _CHANGED)
+    mission = as_carried_out(mission, description.get("vehicles", ()))
     return replace(mission, name=description["mission"])
 
 

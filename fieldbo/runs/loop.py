@@ -13,6 +13,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import (
     Correction,
+    EndReason,
     Event,
     Fitted,
     Lost,
@@ -78,7 +79,7 @@ class Loop:
         state = self.state
         try:
             if state.end_reason is not None:
-                self._reopen()
+                self._reopen(state.end_reason)
             self._repeat_fits()
             if state.agent.issued:
                 self._reconnect()
@@ -134,12 +135,12 @@ class Loop:
         self._recall_lost()
         self._report_step()
 
-    def _reopen(self) -> None:
-        """Continue a run that had ended because its vehicles were lost."""
+    def _reopen(self, reason: EndReason) -> None:
+        """Continue a run that had ended: its vehicles were lost, or a correction undid its answer."""
         with unbroken():
             if self.record is not None:
-                self.record.reopen()
-            self.state.reopen()
+                self.record.reopen(reason)
+            self.state.reopen(reason)
 
     def _recall_lost(self) -> None:
         """Ask the vehicles what became of the orders that were lost, for a while."""

@@ -108,8 +108,8 @@ def resume(
     Returns
     -------
     Result
-        The result of the whole run. If the run has ended already, nothing is run, unless it ended because its
-        vehicles were lost and you pass vehicles: then it continues.
+        The result of the whole run. If the run has ended already, nothing is run, unless it `reopens` and, if
+        it began with vehicles, you pass vehicles: then it continues.
 
     Raises
     ------
@@ -130,8 +130,10 @@ def resume(
         with Record(record_file(mission)) as opened:
             return resume(mission_of(opened), opened, vehicles, on_step, on_event)
     mission = _mission(mission)
-    reopened = vehicles is not None and record.end_reason is EndReason.VEHICLE_LOST
-    ended = record.end_reason is not None and not reopened
+    simulated = not record.description.get("vehicles") and record.end_reason is not EndReason.VEHICLE_LOST
+    ended = record.end_reason is not None
+    if ended and (vehicles is not None or simulated):
+        ended = not reopens(mission, record)
     if not ended and vehicles is None and record.description.get("vehicles"):
         raise InputError(
             f"{record.name} began with vehicles, and none are given",
@@ -147,6 +149,23 @@ def resume(
     if repeated := state.repeat_fits():  # the process that corrected a reading died before them
         record.events(repeated)
     return state.result()
+
+
+def reopens(mission: Mission, record: Record) -> bool:
+    """Return True if a run that has ended can continue.
+
+    It can if it ended because its vehicles were lost, or because its question was answered and a correction
+    has undone the answer since.
+    """
+    if record.end_reason is not EndReason.QUESTION_ANSWERED:
+        return record.end_reason is EndReason.VEHICLE_LOST
+    rows = record.rows()
+    if not any(row.kind == "correction" for row in rows):
+        return False
+    state = RunState(mission, record.name)
+    state.replay(rows)
+    state.repeat_fits()
+    return state.unanswered
 
 
 def _mission(mission: object) -> Mission:

@@ -43,6 +43,8 @@ class RunState:
         False after an order, a stop or a fit.
     end_reason : EndReason or None
         Why the run ended; None if it has not ended.
+    corrected : bool
+        Whether a reading was corrected after the question had been answered.
     """
 
     def __init__(self, mission: Mission, name: str) -> None:
@@ -53,6 +55,7 @@ class RunState:
         self.stops: dict[int, EndReason] = {}
         self.news_pending = False
         self.end_reason: EndReason | None = None
+        self.corrected = False
         self._scorer = Scorer(mission)
 
     @property
@@ -77,10 +80,18 @@ class RunState:
         self.stops[vehicle] = reason
         self.news_pending = False
 
-    def reopen(self) -> None:
-        """Continue after the end: vehicles that were lost get orders again."""
-        self.end_reason = None
-        for vehicle in [number for number, why in self.stops.items() if why is EndReason.VEHICLE_LOST]:
+    @property
+    def unanswered(self) -> bool:
+        """True if the question was answered, and no longer is after a correction."""
+        if self.end_reason is not EndReason.QUESTION_ANSWERED or not self.corrected:
+            return False
+        answered = (number for number, why in self.stops.items() if why is EndReason.QUESTION_ANSWERED)
+        return not any(self.agent.answered(number) for number in answered)
+
+    def reopen(self, reason: EndReason) -> None:
+        """Continue after the end: vehicles that stopped for this reason get orders again."""
+        self.end_reason, self.corrected = None, False
+        for vehicle in [number for number, why in self.stops.items() if why is reason]:
             del self.stops[vehicle]
             self.agent.reopen(vehicle)
         self.news_pending = False
@@ -93,6 +104,9 @@ class RunState:
         corrects = isinstance(event, Correction) or bool(self.agent.online_model.to_repeat)
         if self.agent.knows(event):
             self.agent.tell(event)
+        if isinstance(event, Correction):
+            ended = [vehicle.ended for vehicle in self.agent.vehicles]
+            self.corrected |= EndReason.QUESTION_ANSWERED in ended
         if corrects and isinstance(event, Correction | Fitted):
             if self.curve:
                 self.curve[-1] = self._scorer.again(self.curve[-1], self.agent)
@@ -121,7 +135,7 @@ class RunState:
             if row.kind == "end":
                 self.end_reason = EndReason(row.body["reason"])
             elif row.kind == "reopened":
-                self.reopen()
+                self.reopen(EndReason(row.body.get("reason", EndReason.VEHICLE_LOST)))
             elif row.kind == "stop":
                 vehicle, reason = row.body["vehicle"], EndReason(row.body["reason"])
                 self.agent.replay_stop(vehicle, reason, row.body["memory"], row.body["why"])
@@ -141,5 +155,5 @@ class RunState:
             self.news_pending = True  # the live agent rejected it, too
 
     def result(self) -> Result:
-        """Return the result so far."""
-        return Result.of(self.agent, self.curve, self.end_reason)
+        """Return the result so far; a run whose answer was undone by a correction has not ended."""
+        return Result.of(self.agent, self.curve, None if self.unanswered else self.end_reason)

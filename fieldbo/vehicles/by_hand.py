@@ -30,6 +30,9 @@ _FEWEST_READINGS = 2
 _LEAST_SPREAD = 0.05
 """The least spread of so few readings, as a fraction of the largest: they may be similar by chance."""
 
+_EARLIER_SPREADS = 1
+"""How many spreads beyond all readings, those before the mission included, a reading is questioned."""
+
 _OVERDRAWN = 10
 """An undeclared cost of more than this many batteries must be a typing error."""
 
@@ -46,7 +49,8 @@ class ByHand(Vehicle):
 
     Whatever you confirm is taken as true, as in `Observation`: it asks again about a number beyond the ends
     of its axis, and accepts it if you type it a second time; and it asks you to confirm a reading or a cost
-    that is far from all others.
+    that is far from all others, and a reading that is far from earlier ones: those of the survey to which the
+    world's field is fitted, and those with which the mission begins.
 
     You can mend a typing error at any question: 'undo' repeats the previous question, or asks for the last
     reading again, and 'correct N VALUE' corrects the reading of any order. A corrected reading is returned as
@@ -73,6 +77,8 @@ class ByHand(Vehicle):
         self.world, self.spec = mission.world, mission.vehicles[number]
         self.cost = mission.declared_cost
         self.position: Array = self.spec.start
+        surveyed = np.empty(0) if self.world.surveyed is None else self.world.surveyed
+        self._earlier: list[float] = [*surveyed.tolist(), *mission.earlier.values.tolist()]
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
         self._moved = False
         self._goals = Goals(mission, number)
@@ -283,9 +289,19 @@ class ByHand(Vehicle):
         others = [x for x in known if math.isfinite(x)]
         middle = self.world.domain.middle[None]
         least = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
+        number = number_in(text)
+        if len(self._earlier) >= _FEWEST_READINGS:
+            similar = _LEAST_SPREAD * float(np.abs(self._earlier).max())
+            known = [*self._earlier, *others]
+            if not self._talk.fits(number, known, max(least, similar), _EARLIER_SPREADS):
+                self._talk.agree(
+                    f"earlier readings: {min(self._earlier):g} to {max(self._earlier):g}; really {number:g}?",
+                    f"{number:g}",
+                )
+                return number
         if len(others) == _FEWEST_READINGS:
             least = max(least, _LEAST_SPREAD * float(np.abs(others).max()))
-        return self._talk.confirm(number_in(text), others, least=least, fewest=_FEWEST_READINGS)
+        return self._talk.confirm(number, others, least=least, fewest=_FEWEST_READINGS)
 
     # -- questions -------------------------------------------------------------------------------------
 

@@ -82,7 +82,8 @@ def _check_battery(file: LoadedVehicleFile, mission: Mission, number: int) -> li
             where="battery.full",
             fix="write a vehicle file with that key: fieldbo new vehicle NAME --link " + file.kind
             if file.bare
-            else "set full in [battery] of the vehicle file",
+            else f"set full in [battery] of the vehicle file, for example full = {battery:g}; fieldbo plan "
+            "does not need it",
         )
     return [
         "battery percentages, if the robot reports them, refer to the mission's battery of "

@@ -192,12 +192,24 @@ class Dialogue:
         known = [other for other in others if math.isfinite(other)]
         if len(known) < fewest:
             return number
-        low, high = min(known), max(known)
-        spread = max(high - low, least)
-        if not max(number - high, low - number) > _SPREADS * spread > 0:
-            return number
-        self.agree(f"{low:g} to {high:g} so far; really {number:g}?", f"{number:g}")
+        if not self.fits(number, known, least, _SPREADS):
+            self.agree(f"{min(known):g} to {max(known):g} so far; really {number:g}?", f"{number:g}")
         return number
+
+    @staticmethod
+    def fits(number: float, known: Sequence[float], least: float, spreads: float) -> bool:
+        """Return whether a number is within so many spreads of known ones, which are finite.
+
+        Parameters
+        ----------
+        number : float
+        known : sequence of float
+        least : float
+            The least spread.
+        spreads : float
+        """
+        low, high = min(known), max(known)
+        return not max(number - high, low - number) > spreads * max(high - low, least) > 0
 
 
 def number_in(text: str) -> float:

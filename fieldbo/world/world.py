@@ -62,6 +62,8 @@ class World:
         Which realisation of a random field this is.
     disturbances : Disturbances, optional
         How real costs differ from the declared ones, in simulation; None means not at all.
+    surveyed : (n,) array, optional
+        Values of earlier readings of the real place; by default those to which the field is fitted, if any.
     """
 
     name: str
@@ -75,8 +77,11 @@ class World:
     start: Array | None = None
     draw: int = 0
     disturbances: Disturbances | None = None
+    surveyed: Array | None = None
 
     def __post_init__(self) -> None:
+        if self.surveyed is None and self.field is not None:
+            object.__setattr__(self, "surveyed", self.field.fitted_to)
         start = self.start
         if start is None:
             start = self.domain.middle if self.domain.continuous else self.domain.sites[0]

@@ -362,9 +362,9 @@ class Record:
         """Write why the run has ended."""
         self._append([("end", None, None, {"reason": reason.value})])
 
-    def reopen(self) -> None:
-        """Write that the run continues, although it had ended because its vehicles were lost."""
-        self._append([("reopened", None, None, {})])
+    def reopen(self, reason: EndReason) -> None:
+        """Write that the run continues, although it had ended for this reason."""
+        self._append([("reopened", None, None, {"reason": reason.value})])
 
     def continue_with(self, vehicles: Sequence[Mapping[str, Any]]) -> None:
         """Write the settings of the vehicles with which the run continues, in place of earlier ones."""

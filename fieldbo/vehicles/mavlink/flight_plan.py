@@ -31,6 +31,7 @@ _FIRMWARE = {None: 0, "ardupilot": 3, "px4": 12}  # MAV_AUTOPILOT
 _VEHICLES = {None: 0, "plane": 1, "copter": 2, "rover": 10, "boat": 11, "submarine": 12}  # MAV_TYPE
 _USUAL_SPEED = 5.0
 _SAME = 1e-9  # times the extent; points closer than this are the same
+_DIGITS = 9  # of degrees in files: a tenth of a millimetre
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,10 @@ def track(mission: Mission, stops: Sequence[tuple[Array, Array]]) -> Track:
     near = _SAME * float(domain.extent.max())
     for place, ordered in stops:
         end = place if domain.contains(place)[0] else domain.sites[domain.nearest(place)]
+        if np.array_equal(end, points[-1]):  # a transect would go up and down between two readings
+            points.append(end)
+            is_site.append(True)
+            continue
         fits = len(ordered) > 0 and np.allclose(ordered[[0, -1]], [points[-1], end], rtol=0, atol=near)
         route = ordered if fits else mission.world.cost.path(points[-1], end)
         points += [*route[1:-1], end]
@@ -128,7 +133,7 @@ def declared(mission: Mission, way: Track, stay_s: ArrayLike) -> tuple[float, fl
     mission : Mission
     way : Track
     stay_s : float or (k,) array
-        How long to stay at each site, or at each point, in seconds. Consecutive repeats are one stay.
+        How long to stay at each site, or at each point, in seconds. Stays at consecutive repeats add up.
 
     Returns
     -------
@@ -145,7 +150,7 @@ def declared(mission: Mission, way: Track, stay_s: ArrayLike) -> tuple[float, fl
     (49.0, 49.0)
     """
     cost, first = mission.world.cost, _firsts(way)
-    at, stays = way.points[first], np.maximum.reduceat(np.where(way.is_site, stay_s, 0.0), first)
+    at, stays = way.points[first], _stays(way, stay_s)
     sampling_s, sampling = cost.sampling_s(at), cost.sampling_cost(at)
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = np.where(sampling_s > 0, sampling / sampling_s, 1.0 / cost.seconds_per_unit)
@@ -158,6 +163,11 @@ def _firsts(way: Track) -> NDArray[np.int64]:
     return np.flatnonzero(np.append(True, (np.diff(way.points, axis=0) != 0).any(axis=1)))
 
 
+def _stays(way: Track, stay_s: ArrayLike) -> Array:
+    """Return the seconds at each point of a track without consecutive repeats; their stays add up."""
+    return np.add.reduceat(np.where(way.is_site, stay_s, 0.0), _firsts(way))
+
+
 def waypoints(way: Track, fence: GeoFence, stay_s: ArrayLike = 0.0, within: float = 0.0) -> list[Waypoint]:
     """Return waypoints for a track, without its start; consecutive repeats become one.
 
@@ -166,8 +176,7 @@ def waypoints(way: Track, fence: GeoFence, stay_s: ArrayLike = 0.0, within: floa
     way : Track
     fence : GeoFence
     stay_s : float or (k,) array
-        How long to stay at each site, or at each point, in seconds. Of consecutive repeats, the longest stay
-        counts.
+        How long to stay at each site, or at each point, in seconds. Stays at consecutive repeats add up.
     within : float
         Acceptance radius in metres.
 
@@ -191,7 +200,7 @@ def waypoints(way: Track, fence: GeoFence, stay_s: ArrayLike = 0.0, within: floa
         if why is not None:
             raise InputError(f"waypoint {k}: {why}", expected="a route within the fence", where="link.fence")
     first = _firsts(way)
-    stays = np.maximum.reduceat(np.where(way.is_site, stay_s, 0.0), first).tolist()
+    stays = _stays(way, stay_s).tolist()
     sampled = np.logical_or.reduceat(way.is_site, first).tolist()
     found = []
     for row, stay, is_site in zip(first.tolist(), stays, sampled, strict=True):
@@ -257,7 +266,7 @@ def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings,
             "globalPlanAltitudeMode": _altitude_mode(link),
             "cruiseSpeed": speed,
             "hoverSpeed": speed,
-            "plannedHomePosition": fence.ground.geodetic(home)[0].tolist(),
+            "plannedHomePosition": _in_file(fence.ground.geodetic(home)[0].tolist()),
             "items": [_simple(number, item, link) for number, item in enumerate(items(route, link), start=1)],
         },
         "geoFence": _geofence(fence),
@@ -266,13 +275,21 @@ def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings,
     return json.dumps(plan, indent=4, allow_nan=False) + "\n"
 
 
+def _in_file(place: Sequence[float]) -> list[float]:
+    """Return latitude, longitude and what follows as a file holds them."""
+    latitude, longitude, *rest = place
+    return [round(latitude, _DIGITS), round(longitude, _DIGITS), *rest]
+
+
 def _altitude_mode(link: MavlinkSettings) -> int:
     return 2 if link.altitude == "absolute" else 1
 
 
 def _simple(number: int, item: Item, link: MavlinkSettings) -> dict[str, Any]:
     """Return a simple item; a yaw of null leaves the heading to the vehicle."""
-    params = [None if math.isnan(value) else value for value in (*item.params, item.x, item.y, item.z)]
+    params = [
+        None if math.isnan(value) else value for value in (*item.params, *_in_file((item.x, item.y, item.z)))
+    ]
     simple = {
         "type": "SimpleItem",
         "autoContinue": True,
@@ -290,13 +307,13 @@ def _simple(number: int, item: Item, link: MavlinkSettings) -> dict[str, Any]:
 def _geofence(fence: GeoFence) -> dict[str, Any]:
     """Return the fence's polygons and circles."""
     polygons = [
-        {"inclusion": zone.inclusion, "polygon": [list(corner) for corner in zone.corners], "version": 1}
+        {"inclusion": zone.inclusion, "polygon": [_in_file(corner) for corner in zone.corners], "version": 1}
         for zone in fence.zones
         if zone.corners
     ]
     circles = [
         {
-            "circle": {"center": list(zone.centre), "radius": zone.radius},
+            "circle": {"center": _in_file(zone.centre), "radius": zone.radius},
             "inclusion": zone.inclusion,
             "version": 1,
         }

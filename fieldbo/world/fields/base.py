@@ -38,6 +38,14 @@ class Field(ABC):
     measured: ClassVar[tuple[str, ...]] = ()
     """Channels that depend on the machine, such as measured seconds: they are not reproducible."""
 
+    @property
+    def fitted_to(self) -> Array | None:
+        """Earlier readings (n,) of the real place, if the field is fitted to them; None otherwise.
+
+        Such a field serves rehearsals. It is not the truth for a real vehicle, which finds the place changed.
+        """
+        return None
+
     @abstractmethod
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the true values at some sites.

@@ -64,6 +64,11 @@ class TableField(Field):
     details: tuple[str, ...] = ()
 
     @property
+    def fitted_to(self) -> Array:
+        """The readings (n,), in the user's unit."""
+        return self.readings.values
+
+    @property
     def explained(self) -> float:
         """Leave-one-out R2, the fraction of the variance that predictions explain; may be negative."""
         variance = float(np.var(self.readings.values))
