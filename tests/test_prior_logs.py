@@ -132,7 +132,7 @@ def test_the_column_of_the_value_may_have_a_unit_and_capitals():
     write("log.csv", Path("log.csv").read_text().replace("lat,lon,chl", "Lat,Lon,Chl (ug/l)"))
     assert prior_of().values.tolist() == [0.1, 0.2, 0.3]
     write("log.csv", Path("log.csv").read_text().replace("Chl (ug/l)", "turbidity"))
-    with pytest.raises(InputError, match="unknown column 'chl'"):
+    with pytest.raises(InputError, match="no column is called 'chl' or value"):
         prior_of()
 
 

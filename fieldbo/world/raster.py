@@ -326,7 +326,8 @@ def value_column(path: Path, domain: Domain, quantity: str) -> str:
         if name in columns and name not in axes:
             return name
     raise UnknownNameError(
-        f"no column is called {quantity!r} or value, only {', '.join(columns)}",
+        f"no column is called {quantity!r} or value",
+        expected=f"one of them beside {', '.join(columns)}",
         where=f"{path}, line 1",
         fix=f"call the column of the value {quantity!r} or value",
     )
