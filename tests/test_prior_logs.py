@@ -245,6 +245,22 @@ def test_a_column_called_time_is_the_time():
     assert prior_of(at=AT, per_day=0.2).ages_days.tolist() == [1.0] * 3
 
 
+@pytest.mark.parametrize("clock", ["time", "Clock_UTC"])
+def test_a_date_and_a_time_of_day_in_two_columns_are_an_age(clock):
+    log(Date=["01.07.2026"] * 3, **{clock: ["08:00:00"] * 3})
+    prior = prior_of(at=AT, per_day=0.2)
+    assert prior.ages_days == pytest.approx([1.0] * 3)
+    assert prior.notes[0] == f"log.csv: time is Date and {clock} together"
+
+
+@FORMS
+def test_times_without_an_offset_are_said_to_be_utc(form):
+    form(time=["2026-07-01T08:00:00"] * 3)
+    assert prior_of(at=AT, per_day=0.2).notes == ("log.csv: times without an offset are taken as UTC",)
+    form(time=["2026-07-01T08:00:00+02:00"] * 3)
+    assert prior_of(at=AT, per_day=0.2).notes == ()
+
+
 def test_of_two_columns_of_times_without_that_name_both_are_named():
     log(Started=["2026-07-01T08:00:00Z"] * 3, Ended=["2026-07-01T09:00:00Z"] * 3)
     with pytest.raises(InputError, match="columns Started and Ended look like times, and none") as raised:

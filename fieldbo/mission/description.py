@@ -92,7 +92,7 @@ def describe_world(world: World) -> list[str]:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
-    return lines + [f"  note      {note}" for note in world.field.notes]
+    return lines + [f"  note      {note}" for note in (*world.field.notes, *world.field.details)]
 
 
 def _crs(domain: Domain) -> list[str]:
