@@ -11,7 +11,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.raster import check_covers, read_mean
+from fieldbo.world.mean_file import check_covers, read_mean
 from fieldbo.world.readings import inside
 
 
