@@ -18,8 +18,8 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	.venv-ros/bin/python -m pytest -n 4 tests/peers/test_ros2.py
-	$(BIN)/python -m pytest -n 4 tests/peers --ignore tests/peers/test_ros2.py
+	.venv-ros/bin/python -m pytest -n 3 tests/peers/test_ros2.py
+	$(BIN)/python -m pytest -n 3 tests/peers --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html
