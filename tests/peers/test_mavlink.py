@@ -177,6 +177,21 @@ def test_duplicate_and_overtaken_packets_are_ignored(on_the_air):
     assert at.position[0] == pytest.approx(20.0, abs=0.1)
 
 
+def test_an_incomplete_packet_ends_with_its_datagram(on_the_air):
+    wire, heard, _ = on_the_air
+    packets, write = [], wire.write
+    wire.write = packets.append
+    for east_m in range(10):
+        place(wire, 1000 + 200 * east_m, east_m=east_m)
+    wire.write = write
+    for first, second in zip(packets[::2], packets[1::2], strict=True):
+        write(b"\xfd\xff\x00\x00")  # of 255 bytes
+        write(first + second)
+
+    until(lambda: len(heard) == 10)
+    assert [one.position[0] for one in heard] == pytest.approx(range(10), abs=0.1)
+
+
 def test_heartbeats_of_other_components_are_no_sign_of_life(on_the_air):
     wire, heard, _ = on_the_air
     wire.mav.srcComponent = 100  # a camera

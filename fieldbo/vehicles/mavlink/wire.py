@@ -62,9 +62,27 @@ def opened(link: MavlinkSettings, address: str, module: ModuleType, *, system: i
         raise ConnectionError(f"{address} hung up")
 
     wire.handle_eof = wire.handle_disconnect = ended
+    if address.startswith("udp"):
+        _parse_each_datagram(wire)
     if (key := link.signing_key) is not None:
         wire.setup_signing(key)
     return wire
+
+
+def _parse_each_datagram(wire: Any) -> None:
+    """Let no packet continue in another datagram: noise would swallow what the vehicle sends next."""
+    receive = wire.recv_msg
+
+    def received() -> Any:
+        parser = wire.mav
+        message = parser.parse_char(b"")
+        if message is None:
+            parser.buf_index = len(parser.buf)  # skip an incomplete packet
+            return receive()
+        wire.post_message(message)
+        return message
+
+    wire.recv_msg = received
 
 
 def lock_file(link: MavlinkSettings) -> Path:
