@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
@@ -54,6 +55,10 @@ class Sheet(Figure):
     width: str = "screen"
     ratio: float | None = None
     """Height of its maps over their width."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        FigureCanvasAgg(self)  # measures text without a renderer of its own for each letter
 
 
 def checked_width(name: str, where: str | None = None) -> str:
