@@ -4,6 +4,8 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
+# Tests with robots' programs mostly wait for watchdogs.
+SIDE_BY_SIDE := -n 4 --dist worksteal
 
 .PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
@@ -15,11 +17,11 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist loadfile    # a file's tests share what they set up
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder    # a file's tests share what they set up
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	.venv-ros/bin/python -m pytest -n 3 tests/peers/test_ros2.py
-	$(BIN)/python -m pytest -n 3 tests/peers --ignore tests/peers/test_ros2.py
+	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html
