@@ -74,14 +74,17 @@ def settled(vehicle, order):
     return next(e for e in until_settled(vehicle, order) if getattr(e, "order", None) == order)
 
 
+PATIENT = replace(QUICK, silence_s=2.0, connect_s=2.0, least_s=10.0)  # a busy machine makes no robot silent
+
+
 class TestReporting(VehicleContract):
     def vehicle(self, mission):
-        return remote(mission=mission)
+        return remote(mission=mission, watch=PATIENT)
 
 
 class TestStreaming(VehicleContract):
     def vehicle(self, mission):
-        return remote(mission=mission, link=Streaming)
+        return remote(mission=mission, link=Streaming, watch=PATIENT)
 
 
 QUERY = Query([2.0, 1.0], expected_cost=3.0, id="run/0")
