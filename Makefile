@@ -4,7 +4,7 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
-# Tests with robots' programs mostly wait for watchdogs.
+# These tests mostly wait for robots and watchdogs.
 SIDE_BY_SIDE := -n 4 --dist worksteal
 
 .PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
@@ -17,7 +17,7 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder    # a file's tests share what they set up
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder    # the tests of a file share set-up; sorted, the longest files would come last
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
 	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py

@@ -79,7 +79,7 @@ def written(figure, format):
 
 def texts_of(figure):
     """Return all that is written on a figure, with its boxes in pixels."""
-    figure.draw_without_rendering()  # places what is in legends
+    figure.draw_without_rendering()  # this places the entries of legends
     written = {t.get_text(): t.get_window_extent() for t in figure.texts if t.get_text()}
     boxes = list(written.items())
     for ax in all_axes(figure):

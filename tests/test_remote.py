@@ -74,7 +74,7 @@ def settled(vehicle, order):
     return next(e for e in until_settled(vehicle, order) if getattr(e, "order", None) == order)
 
 
-PATIENT = replace(QUICK, silence_s=2.0, connect_s=2.0, least_s=10.0)  # a busy machine makes no robot silent
+PATIENT = replace(QUICK, silence_s=2.0, connect_s=2.0, least_s=10.0)  # enough on a busy machine
 
 
 class TestReporting(VehicleContract):

@@ -849,7 +849,7 @@ def test_an_uploaded_plan_arrives_item_by_item(troubles, tmp_path):
         assert (one["x"], one["y"]) == (round(latitude * 1e7), round(longitude * 1e7))
         assert one["z"] == pytest.approx(altitude, abs=1e-4)
         assert (one["param1"], one["autocontinue"]) == (item["params"][0], 1)
-        assert one["param1"] in (0.0, 7.0, 14.0)  # the start is a site of the first line, too
+        assert one["param1"] in (0.0, 7.0, 14.0)  # the start is also the first site
         assert one["current"] == int(number == 0)
         assert math.isnan(one["param4"])
 

@@ -55,7 +55,7 @@ def settled(figure: Figure) -> None:
 
 
 def _passes(figure: Figure) -> None:
-    """Lay out a figure until nothing moves, without the time that drawing takes."""
+    """Lay out a figure until nothing moves, without drawing it."""
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
     for _ in range(_PASSES):
@@ -63,7 +63,7 @@ def _passes(figure: Figure) -> None:
         before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
         if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
             break
-    for ax in all_axes(figure):
+    for ax in all_axes(figure):  # as drawing would
         locate = ax.get_axes_locator()
         ax.apply_aspect(locate(ax, None) if locate is not None else None)  # type: ignore[arg-type]
 

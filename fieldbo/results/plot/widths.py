@@ -58,7 +58,7 @@ class Sheet(Figure):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        FigureCanvasAgg(self)  # measures text without a renderer of its own for each letter
+        FigureCanvasAgg(self)  # keeps its renderer; the default canvas creates one for each measurement
 
 
 def checked_width(name: str, where: str | None = None) -> str:

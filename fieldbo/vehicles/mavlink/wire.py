@@ -70,14 +70,17 @@ def opened(link: MavlinkSettings, address: str, module: ModuleType, *, system: i
 
 
 def _parse_each_datagram(wire: Any) -> None:
-    """Let no packet continue in another datagram: noise would swallow what the vehicle sends next."""
+    """Drop an incomplete packet at the end of its datagram.
+
+    pymavlink would complete it with the next datagram, and so lose a message of the vehicle.
+    """
     receive = wire.recv_msg
 
     def received() -> Any:
         parser = wire.mav
         message = parser.parse_char(b"")
         if message is None:
-            parser.buf_index = len(parser.buf)  # skip an incomplete packet
+            parser.buf_index = len(parser.buf)
             return receive()
         wire.post_message(message)
         return message
