@@ -503,9 +503,18 @@ class Correction:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The model was fitted; later beliefs use these hyperparameters, a plain mapping."""
+    """The model was fitted.
+
+    Parameters
+    ----------
+    hyperparameters : plain mapping
+        Later beliefs use them.
+    weighted : plain mapping, optional
+        Hyperparameters over which later results average. Without it, the ones before stay, if any.
+    """
 
     hyperparameters: Mapping[str, Any]
+    weighted: Mapping[str, Any] | None = None
 
 
 Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted
@@ -549,7 +558,7 @@ def to_plain(message: Order | Event) -> dict[str, Any]:
     return {"kind": _NAMES[type(message)], **body}
 
 
-_UNCHANGED = ("order", "id", "reason", "hyperparameters", "doubts")
+_UNCHANGED = ("order", "id", "reason", "hyperparameters", "weighted", "doubts")
 
 
 def _restored(value: Any) -> Any:

@@ -17,6 +17,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent import warnings
+from fieldbo.agent.averaging import Stated
 from fieldbo.agent.batches import next_batch
 from fieldbo.agent.corrections import corrected, correction, same_readings
 from fieldbo.agent.intake import belongs, check_event, vehicle_of
@@ -124,6 +125,11 @@ class Agent:
     def surface(self) -> Surface:
         """The belief over the domain's sites, in model units."""
         return self.online_model.surface
+
+    @property
+    def stated(self) -> Stated:
+        """The belief from which results are stated, averaged over hyperparameters, and its scale."""
+        return self.online_model.stated
 
     @property
     def hyperparameters(self) -> Hyperparameters:

@@ -8,16 +8,21 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.agent.averaging import Averaging, Stated
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.thinning import places, thinned
+from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 
+_SHARE_NEW = 10
+"""Hyperparameters are weighted anew once a tenth of the readings, at most ten, are new."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """A fit of the model.
 
@@ -28,11 +33,14 @@ class Fit:
     asks : int
         Number of orders issued before it; determines its random stream.
     hyperparameters : Hyperparameters
+    weighted : WeightedHyperparameters or None
+        What results average over from then on; None to keep the set of an earlier fit.
     """
 
     after: int
     asks: int
     hyperparameters: Hyperparameters
+    weighted: WeightedHyperparameters | None = None
 
 
 class _Taken(NamedTuple):
@@ -88,10 +96,11 @@ class OnlineModel:
     def __init__(self, mission: Mission) -> None:
         self.mission = mission
         self._earlier = mission.earlier
-        self._mean = self._earlier.mean
+        self.mean = self._earlier.mean
         self.fits: list[Fit] = []
         self.to_repeat: list[Fit] = []
         self._observations: list[_Taken] = []
+        self._averaging = Averaging(self)
         self._learn_again()
 
     @property
@@ -123,20 +132,36 @@ class OnlineModel:
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""
-        n = self._readings_of(self.to_repeat[0].after) if self.to_repeat else self.readings
-        sites, values, noises = self._arrays()
-        fitted = self.mission.model.fitted(
+        n = self.readings_of(self.to_repeat[0].after) if self.to_repeat else self.readings
+        sites, values, noises = self.arrays()
+        model, domain = self.mission.model, self.mission.world.domain
+        readings, means = (sites[:n], values[:n], noises[:n]), self.means_at(sites[:n])
+        fitted = model.fitted(
             self.hyperparameters,
-            self.mission.world.domain,
+            domain,
             self.mission.question,
-            sites[:n],
-            values[:n],
-            noises[:n],
+            *readings,
             rng,
             noise_varies=self.mission.world.sensor.varies or bool(len(self._earlier.values)),
-            means=self._means(sites[:n]),
+            means=means,
         )
-        return Fitted(fitted.to_plain())
+        if not self._weights_are_due(n):
+            return Fitted(fitted.to_plain())
+        believed = model.believed(fitted, *readings, means)
+        weighted = weighted_around(
+            fitted,
+            model,
+            domain,
+            *(sites[:n][believed], values[:n][believed], noises[:n][believed]),
+            rng,
+            means=None if means is None else means[believed],
+        )
+        return Fitted(fitted.to_plain(), weighted.to_plain())
+
+    def _weights_are_due(self, n: int) -> bool:
+        """Return True if a fit to n readings is to weight hyperparameters anew: not if few are new."""
+        before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
+        return not before or n - before[-1] >= min(10, max(1, n // _SHARE_NEW))
 
     def refit(self, event: Fitted, asks: int) -> None:
         """Adopt a fit that was made when `asks` orders had been issued; the first one to repeat, if any."""
@@ -145,7 +170,11 @@ class OnlineModel:
             repeated = self.to_repeat.pop(0)
             after, asks = repeated.after, repeated.asks
         domain = self.mission.world.domain
-        self.fits.append(Fit(after, asks, Hyperparameters.from_plain(event.hyperparameters, domain)))
+        fitted = Hyperparameters.from_plain(event.hyperparameters, domain)
+        weighted = None
+        if event.weighted is not None:
+            weighted = WeightedHyperparameters.from_plain(event.weighted, fitted, domain)
+        self.fits.append(Fit(after, asks, fitted, weighted))
         self._learn_again()
 
     def correct(self, event: Observation) -> None:
@@ -153,20 +182,21 @@ class OnlineModel:
         parts = [(taken.order, taken.part) for taken in self._observations]
         corrected = parts.index((event.order, event.part))
         self._observations[corrected] = self._taken(event)
+        self._averaging = Averaging(self)
         seen_by = [fit for fit in self.fits if fit.after > corrected]
         self.fits = [fit for fit in self.fits if fit.after <= corrected]
         self._learn_again()
         again = [*seen_by, *self.to_repeat]
-        self.to_repeat = [fit for fit in again if self._readings_of(fit.after) >= LEAST_READINGS]
+        self.to_repeat = [fit for fit in again if self.readings_of(fit.after) >= LEAST_READINGS]
 
-    def _readings_of(self, observations: int) -> int:
+    def readings_of(self, observations: int) -> int:
         """Return how many readings the model had after the first observations, earlier ones included."""
         return self._ends[observations]
 
     def _learn_again(self) -> None:
         """Learn all observations from the latest fit on, or from the beginning."""
         model, domain = self.mission.model, self.mission.world.domain
-        initial = model.initial(domain, self.mission.question, has_prior_mean=self._mean is not None)
+        initial = model.initial(domain, self.mission.question, has_prior_mean=self.mean is not None)
         fit = self.fits[-1] if self.fits else Fit(0, 0, initial)
         self.hyperparameters = fit.hyperparameters
         usable = self.hyperparameters.scale.usable(self._earlier.values)
@@ -218,6 +248,11 @@ class OnlineModel:
         )
         return True
 
+    @property
+    def stated(self) -> Stated:
+        """The belief from which results are stated: averaged over hyperparameters, unless they are known."""
+        return self._averaging.stated()
+
     def noise(self, level: int = 0, surface: Surface | None = None) -> Array:
         """Return the noise variances (N,) of readings, in model units.
 
@@ -233,10 +268,10 @@ class OnlineModel:
         self.hyperparameters = hyperparameters
         self.rebuilt = True
         self.believed = self._believed_now()
-        mean = None if self._mean is None else PriorMean(self._mean, hyperparameters.scale)
+        mean = None if self.mean is None else PriorMean(self.mean, hyperparameters.scale)
         belief = Belief(hyperparameters.kernel, prior_mean=mean)
         if self.believed.any():
-            sites, values, noises = (a[self.believed] for a in self._arrays())
+            sites, values, noises = (a[self.believed] for a in self.arrays())
             noise = hyperparameters.noise_to_model(noises, values)
             belief = belief.condition_on(sites, hyperparameters.scale.to_model(values), noise)
         self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
@@ -244,16 +279,16 @@ class OnlineModel:
     def _believed_now(self) -> Mask:
         if self.mission.model.outliers == "kept":
             return np.ones(self.readings, dtype=bool)
-        sites, values, noises = self._arrays()
-        means = self._means(sites)
+        sites, values, noises = self.arrays()
+        means = self.means_at(sites)
         return self.mission.model.believed(self.hyperparameters, sites, values, noises, means)
 
-    def _means(self, sites: Array) -> Array | None:
+    def means_at(self, sites: Array) -> Array | None:
         """Return the prior mean (n,) at sites (n, d), in the user's unit; None without one."""
-        if self._mean is None:
+        if self.mean is None:
             return None
-        return self._mean.values(sites) if len(sites) else np.empty(0)
+        return self.mean.values(sites) if len(sites) else np.empty(0)
 
-    def _arrays(self) -> tuple[Array, Array, Array]:
+    def arrays(self) -> tuple[Array, Array, Array]:
         """Return sites (n, d), values and noise variances (n,) of all readings, in the user's units."""
         return np.array(self._sites), np.array(self._values), np.array(self._noises)

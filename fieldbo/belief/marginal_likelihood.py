@@ -127,20 +127,47 @@ class Likelihood:
 
         Where the covariance matrix is not positive definite: minus infinity, and zeros.
         """
-        split = len(theta) - self.learns_noise
-        n = len(self.values)
-        if self.learns_noise:
-            noise = float(np.exp(theta[-1]))
-            v = noise * self.relative
-            extra, squares, logs = self._extra
-            scatter = -0.5 * (extra * np.log(2 * np.pi * noise) - logs + squares / noise)
-        else:
-            v, scatter = self.noise_variances, self.scatter
+        split, n = len(theta) - self.learns_noise, len(self.values)
+        v, scatter = self._noise(theta)
         K, pullback = self._of_pairs(theta[:split])
+        value, factor, alpha = self._factored(K, v, scatter)
+        if factor is None:
+            return value, np.zeros(len(theta))
+        inverse, _ = dpftri(n, factor, uplo="L", overwrite_a=True)
+        # An off-diagonal pair stands for two entries of W, each counted half; a diagonal entry for one.
+        W = alpha[self._rows] * alpha[self._columns] - inverse
+        W[self._diagonal] *= 0.5
+        gradient = pullback(W)
+        if self.learns_noise:
+            extra, squares, _ = self._extra
+            by_noise = W[self._diagonal] @ v - 0.5 * (extra - squares / float(np.exp(theta[-1])))
+            gradient = np.append(gradient, by_noise)
+        return value, gradient
+
+    def value(self, theta: Array) -> float:
+        """Return the log marginal likelihood at `theta` (p,), at a third of the time with its gradient."""
+        v, scatter = self._noise(theta)
+        K, _ = self._of_pairs(theta[: len(theta) - self.learns_noise])
+        return self._factored(K, v, scatter)[0]
+
+    def _noise(self, theta: Array) -> tuple[Array, float]:
+        """Return the noise variances (n,), and the contribution of the scatter within sites."""
+        if not self.learns_noise:
+            return self.noise_variances, self.scatter
+        noise = float(np.exp(theta[-1]))
+        extra, squares, logs = self._extra
+        return noise * self.relative, -0.5 * (extra * np.log(2 * np.pi * noise) - logs + squares / noise)
+
+    def _factored(self, K: Array, v: Array, scatter: float) -> tuple[float, Array | None, Array]:
+        """Return the log marginal likelihood, the factor of ``K + diag(v)`` (packed), and alpha (n,).
+
+        Overwrites K. Without a factor, the likelihood is minus infinity.
+        """
+        n = len(self.values)
         K[self._diagonal] += v
         factor, failed = dpftrf(n, K, uplo="L", overwrite_a=True)
         if failed:
-            return -np.inf, np.zeros(len(theta))
+            return -np.inf, None, np.zeros(n)
         alpha, _ = dpftrs(n, factor, self.values, uplo="L")
         value = (
             -0.5 * self.values @ alpha
@@ -148,15 +175,7 @@ class Likelihood:
             - 0.5 * n * np.log(2 * np.pi)
             + scatter
         )
-        inverse, _ = dpftri(n, factor, uplo="L", overwrite_a=True)
-        # An off-diagonal pair stands for two entries of W, each counted half; a diagonal entry for one.
-        W = alpha[self._rows] * alpha[self._columns] - inverse
-        W[self._diagonal] *= 0.5
-        gradient = pullback(W)
-        if self.learns_noise:
-            by_noise = W[self._diagonal] @ v - 0.5 * (extra - squares / noise)
-            gradient = np.append(gradient, by_noise)
-        return float(value), gradient
+        return float(value), factor, alpha
 
 
 def _packed(n: int) -> tuple[Indices, Indices, Indices]:

@@ -219,6 +219,10 @@ class Model:
         scale = ValueScale(self.transform, centre, question.sign)
         return Hyperparameters(kernel_on(domain, self.kernel, scales, self.variance or 1.0), scale)
 
+    def prior(self, domain: Domain) -> LogNormalPrior:
+        """Return the prior of the hyperparameters, for standardised values."""
+        return LogNormalPrior.standard(self._reach(domain), with_noise=self.noise == "learned")
+
     def _reach(self, domain: Domain) -> Array:
         """Return the lengths that length scales are compared with: one for each of them."""
         longest = domain.extent.max(keepdims=True)
@@ -234,7 +238,7 @@ class Model:
         except InputError as error:
             raise error.at("model.mean") from None
 
-    def _standardised(self, y: Array, question: Question, *, has_prior_mean: bool) -> ValueScale:
+    def standardised(self, y: Array, question: Question, *, has_prior_mean: bool) -> ValueScale:
         """Return the scale that standardises the transformed values `y` (n,) and the prior together.
 
         With a prior mean, `y` are the residuals, and their own prior mean is 0.
@@ -333,10 +337,10 @@ class Model:
     ) -> Hyperparameters:
         """Standardise, then maximise the penalised likelihood."""
         transformed = ValueScale(self.transform).residuals(values, means)
-        scale = self._standardised(transformed, question, has_prior_mean=means is not None)
+        scale = self.standardised(transformed, question, has_prior_mean=means is not None)
         declared = scale.noise_to_model(noise_variances, values)
         y, learns = scale.residuals(values, means), self.noise == "learned"
-        prior = LogNormalPrior.standard(self._reach(domain), with_noise=learns)
+        prior = self.prior(domain)
         rescale = 2 * np.log(present.scale.scale / scale.scale)
         theta = present.kernel.theta.copy()
         theta[-1] += rescale

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.joint_draws import joint_draws
 from fieldbo.belief.lookahead import Gains, Lookahead, posterior_covariance
 from fieldbo.belief.posterior import Belief
 
@@ -160,6 +161,27 @@ class Surface:
         # Members below the floor can't gain.
         counted = np.flatnonzero(members & (self.variance > floor))
         return self.lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
+
+    @property
+    def prior_variance(self) -> Array:
+        """Variance (N,) without readings."""
+        return self.belief.kernel.diagonal(self.candidates)
+
+    def over(self, candidates: ArrayLike) -> Surface:
+        """Return the same belief over other candidates (M, d)."""
+        return Surface(self.belief, candidates, self.memory_bytes)
+
+    def draws(self, n: int, rng: np.random.Generator, apart: float = 0.01) -> Array:
+        """Return joint draws (N, n) of the function at the candidates.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy.random.Generator
+        apart : float
+            Share of the total variance that may be drawn independently at each candidate; see `joint_draws`.
+        """
+        return joint_draws(self.mean, self.variance, lambda i: self.covariance(i)[0], n, rng, apart=apart)
 
     def append(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> None:
         """Add readings, in place; O(nN) each.

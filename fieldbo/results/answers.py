@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,6 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
-from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import around, climbed
@@ -27,6 +26,7 @@ from fieldbo.results.metrics import (
     Interval,
     OptimumConfidence,
     Score,
+    Stated,
     confidence,
     coverage,
     expected_f1,
@@ -52,14 +52,14 @@ class _Answer:
     Attributes
     ----------
     mission : Mission
-    surface : Surface
+    surface : Surface or AveragedSurface
         The belief over the sites, in model units.
     scale : ValueScale
         Transforms model units to the user's unit.
     """
 
     mission: Mission
-    surface: Surface
+    surface: Stated
     scale: ValueScale
 
     @property
@@ -143,8 +143,11 @@ class LevelSetAnswer(_Answer):
     @cached_property
     def confidence(self) -> Confidence:
         """Expected F1 and fraction of sites in the level set, with 90% intervals."""
+        question, rng = self.mission.question, stream(self.mission.seed, "score")
+        relative = isinstance(question, ShareOfMaximum)
+        threshold_if = partial(question.level, scale=self.scale) if relative else None
         with one_blas_thread():
-            return confidence(self.surface, self.threshold, stream(self.mission.seed, "score"))
+            return confidence(self.surface, self.threshold, rng, threshold_if)
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``.
@@ -307,7 +310,7 @@ class OptimumAnswer(_Answer):
         with one_blas_thread():
             return optimum_confidence(self._rivals(rng), self.reported.point, self.scale, rng)
 
-    def _rivals(self, rng: np.random.Generator) -> Surface:
+    def _rivals(self, rng: np.random.Generator) -> Stated:
         """Return the belief over points that may be better than the reported one.
 
         In a continuous domain these lie mostly near it and near other good readings, where in many dimensions
@@ -318,7 +321,7 @@ class OptimumAnswer(_Answer):
             return self.surface
         good = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
         places = np.unique(np.concatenate([self.reported.point[None], good]), axis=0)
-        return Surface(belief, around(domain, rng, _RIVALS, places))
+        return self.surface.over(around(domain, rng, _RIVALS, places))
 
     def summary(self, costs: Sequence[float], regrets: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``."""
@@ -364,7 +367,7 @@ ANSWERS: dict[type, type[LevelSetAnswer] | type[OptimumAnswer]] = {
 """The type of answer to each type of question."""
 
 
-def answer_of(mission: Mission, surface: Surface, scale: ValueScale) -> Answer:
+def answer_of(mission: Mission, surface: Stated, scale: ValueScale) -> Answer:
     """Return the answer of a belief to a mission's question.
 
     Examples

@@ -25,11 +25,11 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.belief.surface import Surface
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
+from fieldbo.results.metrics import Stated
 from fieldbo.results.outcome import Outcome
 
 _TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "site")
@@ -80,14 +80,14 @@ def of(outcome: Outcome) -> xarray.Dataset:
     return maps
 
 
-def layers(outcome: Outcome, surface: Surface) -> Layers:
+def layers(outcome: Outcome, surface: Stated) -> Layers:
     """Return the variables of the maps over a surface, such as that of the outcome.
 
     Examples
     --------
     >>> import fieldbo
     >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}}))
-    >>> mean, attributes = layers(result, Surface(result.surface.belief, [[700.0, 9.0]]))["mean"]
+    >>> mean, attributes = layers(result, result.surface.over([[700.0, 9.0]]))["mean"]
     >>> mean.shape, attributes["units"]
     ((1,), 'mg m-3')
     """
@@ -134,10 +134,10 @@ def grid_mapping(crs: str) -> dict[str, Any]:
         return dict(crs_of(crs, "domain.crs").to_cf())
 
 
-def _moments(outcome: Outcome, surface: Surface) -> Layers:
+def _moments(outcome: Outcome, surface: Stated) -> Layers:
     """Return values (N,) and attributes of posterior mean and standard deviation."""
     quantity = outcome.mission.world.quantity
-    mean, sd = outcome.hyperparameters.scale.moments(surface.mean, surface.variance)
+    mean, sd = outcome.scale.moments(surface.mean, surface.variance)
     standard_name, unit = quantity.standard_name, {"units": quantity.unit}
     return {
         "mean": (
@@ -153,7 +153,7 @@ def _moments(outcome: Outcome, surface: Surface) -> Layers:
     }
 
 
-def _classes(answer: LevelSetAnswer, surface: Surface) -> Layers:
+def _classes(answer: LevelSetAnswer, surface: Stated) -> Layers:
     name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
     within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
     inside = surface.mean >= answer.threshold
@@ -171,7 +171,7 @@ def _classes(answer: LevelSetAnswer, surface: Surface) -> Layers:
     }
 
 
-def _better(answer: OptimumAnswer, surface: Surface) -> Layers:
+def _better(answer: OptimumAnswer, surface: Stated) -> Layers:
     beyond = ">=" if answer.mission.question.sign > 0 else "<="
     what = f"{answer.mission.world.quantity.name} {beyond} {answer.reported_value:g}, the reported optimum"
     p = surface.exceedance(answer.reported.value)

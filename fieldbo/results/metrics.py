@@ -11,18 +11,18 @@ In model units a level set always lies above its threshold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cholesky
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.posterior import Belief
+from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.errors import ModelError
 
 SURE = 1.96
 """A site counts as unclassified if its threshold lies within this many standard deviations of its mean."""
@@ -30,7 +30,18 @@ SURE = 1.96
 MIDDLE90 = 1.6448536269514722
 """Half width of the central 90% of a normal distribution, in standard deviations."""
 
-_DRAWS, _SITES = 256, 2000
+_DRAWS = 256
+_SITES = 600  # that may hold the optimum
+_SURELY = 1e-4  # a site this likely to be on one side of the threshold counts as there
+_HOPE = 4.0  # standard deviations by which a site may exceed its mean
+_TOGETHER = 1e-12  # share of the variance drawn independently: regrets are differences of neighbours
+_DEEP = 40.0  # standard deviations within which any quantile lies
+
+Stated = Surface | AveragedSurface
+"""A belief from which results are stated."""
+
+ThresholdIf = Callable[[float], float]
+"""From the maximum of a field to its threshold, both in model units."""
 
 
 @dataclass(frozen=True)
@@ -142,33 +153,45 @@ class Confidence:
         return self.share
 
 
-def confidence(surface: Surface, threshold: float, rng: np.random.Generator) -> Confidence:
+def confidence(
+    surface: Stated, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None = None
+) -> Confidence:
     """Return expected F1 and the fraction of sites in the level set, with 90% intervals.
 
-    From 256 joint draws of the field on at most 2,000 randomly chosen sites.
+    From 256 joint draws of the field at the sites whose side is in doubt.
 
     Parameters
     ----------
-    surface : Surface
+    surface : Surface or AveragedSurface
     threshold : float
         In model units.
     rng : numpy.random.Generator
-
-    Raises
-    ------
-    ModelError
-        The posterior covariance has no Cholesky factor even with a jitter.
+    threshold_if : Callable, optional
+        ``threshold_if(maximum) -> float``, the threshold of a field with that maximum, if it depends on it.
     """
-    chosen = _some_sites(surface.size, rng)
-    inside = surface.mean[chosen] >= threshold
-    truths = _joint_draws(surface.belief, surface.candidates[chosen], surface.mean[chosen], rng) >= threshold
+    inside, p = surface.mean >= threshold, surface.exceedance(threshold)
+    if threshold_if is None:
+        truths = _sets_drawn(surface, p, threshold, rng)
+    else:
+        draws = surface.draws(_DRAWS, rng)
+        truths = draws >= np.array([threshold_if(float(maximum)) for maximum in draws.max(axis=0)])
     members = inside.sum() + truths.sum(axis=0)
-    scores = np.where(members > 0, 2.0 * (truths & inside[:, None]).sum(axis=0) / np.maximum(members, 1), 1.0)
-    shares = truths.mean(axis=0)
-    p = surface.exceedance(threshold)
-    return Confidence(
-        _interval(expected_f1(surface.mean >= threshold, p), scores), _interval(float(p.mean()), shares)
-    )
+    hits = 2.0 * np.count_nonzero(truths[inside], axis=0)
+    scores = np.where(members > 0, hits / np.maximum(members, 1), 1.0)
+    if threshold_if is None:
+        f1, share = expected_f1(inside, p), float(p.mean())
+    else:
+        f1, share = float(scores.mean()), float(truths.mean())
+    return Confidence(_interval(f1, scores), _interval(share, truths.mean(axis=0)))
+
+
+def _sets_drawn(surface: Stated, p: Array, threshold: float, rng: np.random.Generator) -> Mask:
+    """Return draws (N, 256) of the level set, given each site's probability (N,) to be in it."""
+    doubtful = (p > _SURELY) & (p < 1.0 - _SURELY)
+    drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
+    if doubtful.any():
+        drawn[doubtful] = surface.over(surface.candidates[doubtful]).draws(_DRAWS, rng) >= threshold
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -191,63 +214,46 @@ class OptimumConfidence:
 
 
 def optimum_confidence(
-    surface: Surface, reported: Array, scale: ValueScale, rng: np.random.Generator
+    surface: Stated, reported: Array, scale: ValueScale, rng: np.random.Generator
 ) -> OptimumConfidence:
     """Return expected regret, reported value and optimum with 90% intervals.
 
-    From 256 joint draws of the field at the reported point and on at most 2,000 randomly chosen sites.
+    From 256 joint draws of the field at the reported point and at the 600 sites that may exceed it most.
 
     Parameters
     ----------
-    surface : Surface
+    surface : Surface or AveragedSurface
     reported : (d,) array
         A site or, in a continuous domain, any point.
     scale : ValueScale
         Transforms model units to the user's unit; its scale is negative when minimising.
     rng : numpy.random.Generator
-
-    Raises
-    ------
-    ModelError
-        As for `confidence`.
     """
-    sites = surface.candidates[_some_sites(surface.size, rng)]
-    sites = sites[(sites != reported).any(axis=1)]  # a repeated point would make the covariance singular
-    points = np.concatenate([reported[None], sites])
-    means = surface.belief.mean(points)
-    draws = _joint_draws(surface.belief, points, means, rng)
+    promising = np.argsort(-(surface.mean + _HOPE * surface.sd), kind="stable")[:_SITES]
+    sites = surface.candidates[np.sort(promising)]
+    sites = sites[(sites != reported).any(axis=1)]
+    draws = surface.over(np.concatenate([reported[None], sites])).draws(_DRAWS, rng, apart=_TOGETHER)
     best, there = scale.to_user(draws.max(axis=0)), scale.to_user(draws[0])
     regrets = np.abs(best - there)
-    half = MIDDLE90 * float(np.sqrt(surface.belief.variance(reported[None])[0]))
-    low, value, high = sorted(scale.to_user(means[0] + np.array([-half, 0.0, half])).tolist())
     return OptimumConfidence(
         regret=_interval(float(regrets.mean()), regrets),
-        value=Interval(value, low, high),
+        value=_value(surface.over(reported[None]), scale),
         optimum=_interval(float(best.mean()), best),
     )
 
 
-def _some_sites(n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the indices, in order, of at most 2,000 of `n` sites."""
-    return np.sort(rng.choice(n, _SITES, replace=False)) if n > _SITES else np.arange(n)
+def _value(there: Stated, scale: ValueScale) -> Interval:
+    """Return median and central 90% of the value at a single point, in the user's unit."""
+    mean, reach = float(there.mean[0]), _DEEP * float(there.sd[0])
 
+    def quantile(p: float) -> float:
+        def excess(value: float) -> float:
+            return float(there.exceedance(value)[0]) - (1.0 - p)
 
-def _joint_draws(belief: Belief, points: Array, means: Array, rng: np.random.Generator) -> Array:
-    """Return draws (P, 256) of the field at points (P, d) with the posterior means (P,); model units."""
-    covariance = belief.covariance(points, points)
-    prior = float(belief.kernel.diagonal(points[:1])[0])
-    for jitter in (1e-10, 1e-8, 1e-6):
-        try:
-            factor = cholesky(covariance + jitter * prior * np.eye(len(points)), lower=True)
-            break
-        except LinAlgError:
-            continue
-    else:
-        raise ModelError(
-            "the posterior covariance has no Cholesky factor\n"
-            "  fix:      raise the noise variance, or use a Matern kernel"
-        )
-    return np.asarray(means[:, None] + factor @ rng.standard_normal((len(points), _DRAWS)))
+        return float(brentq(excess, mean - reach, mean + reach)) if reach else mean
+
+    low, value, high = sorted(scale.to_user([quantile(p) for p in (0.05, 0.5, 0.95)]).tolist())
+    return Interval(value, low, high)
 
 
 def _interval(value: float, draws: Array) -> Interval:
@@ -256,7 +262,7 @@ def _interval(value: float, draws: Array) -> Interval:
     return Interval(value, min(low, value), max(high, value))
 
 
-def unclassified(surface: Surface, threshold: float) -> float:
+def unclassified(surface: Stated, threshold: float) -> float:
     """Return the fraction of sites whose threshold lies within 1.96 standard deviations of their mean."""
     return float(np.mean(np.abs(surface.mean - threshold) <= SURE * surface.sd))
 

@@ -46,7 +46,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
         yield f"corrections of readings: {number}; the record keeps what was reported first"
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([mission.earlier.values, *readings])
-    yield from answer_of(mission, agent.surface, scale).notes(values, reason)
+    yield from answer_of(mission, *agent.stated).notes(values, reason)
     if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
         yield (
             "no play is recommended: the model is of the logarithm of the values, and expected values over "

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.model import Hyperparameters
-from fieldbo.belief.surface import Surface
 from fieldbo.belief.thinning import thinned
+from fieldbo.belief.value_scale import ValueScale
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.results.accounts import Account
 from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.cell_runs import CellRuns, cell_runs_of
 from fieldbo.results.curve import Step
-from fieldbo.results.metrics import Confidence, OptimumConfidence
+from fieldbo.results.metrics import Confidence, OptimumConfidence, Stated
 from fieldbo.results.recommendation import BestPlay, recommended
 
 
@@ -39,9 +39,12 @@ class Outcome:
     queries : tuple of Query
     observations : tuple of Observation
     rejections : tuple of Rejected
-    surface : Surface
-        The final belief over the sites, in model units.
+    surface : Surface or AveragedSurface
+        The final belief over the sites, in model units, averaged over hyperparameters unless they are known.
+    scale : ValueScale
+        Converts those units to the user's.
     hyperparameters : Hyperparameters
+        Those of the latest fit, on which decisions are based.
     cost : float
         Total cost, in the world's cost unit.
     notes : tuple of str
@@ -59,7 +62,8 @@ class Outcome:
     queries: tuple[Query, ...]
     observations: tuple[Observation, ...]
     rejections: tuple[Rejected, ...]
-    surface: Surface
+    surface: Stated
+    scale: ValueScale
     hyperparameters: Hyperparameters
     cost: float
     notes: tuple[str, ...] = ()
@@ -71,7 +75,7 @@ class Outcome:
     @cached_property
     def answer(self) -> Answer:
         """The final belief's answer to the question: the classified sites, or the optimum."""
-        answer = answer_of(self.mission, self.surface, self.hyperparameters.scale)
+        answer = answer_of(self.mission, self.surface, self.scale)
         return answer.polished(self.sites) if isinstance(answer, OptimumAnswer) else answer
 
     @property

@@ -17,12 +17,12 @@ from fieldbo.results.plot.marks import mark
 
 def moments(outcome: Outcome) -> tuple[Array, Array]:
     """Return posterior mean and standard deviation (N,), in the quantity's unit."""
-    return outcome.hyperparameters.scale.moments(outcome.surface.mean, outcome.surface.variance)
+    return outcome.scale.moments(outcome.surface.mean, outcome.surface.variance)
 
 
 def interval95(outcome: Outcome) -> tuple[Array, Array]:
     """Return both ends (N,) of the belief's central 95%, in the quantity's unit; quantiles under a log."""
-    surface, user = outcome.surface, outcome.hyperparameters.scale.to_user
+    surface, user = outcome.surface, outcome.scale.to_user
     ends = user(surface.mean - SURE * surface.sd), user(surface.mean + SURE * surface.sd)
     return np.minimum(*ends), np.maximum(*ends)  # the model of a minimum has the opposite sign
 

@@ -21,7 +21,6 @@ from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.surface import Surface
 from fieldbo.domain.domain import Domain
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.formatting import extreme
@@ -80,7 +79,7 @@ class _FineSurface:
 
     @classmethod
     def of(cls, run: Recorded) -> _FineSurface:
-        domain, belief = run.mission.world.domain, run.result.surface.belief
+        domain, surface = run.mission.world.domain, run.result.surface
         step = steps(domain)
         cells = domain.extent / step
         finer = int(np.clip(math.sqrt(_NODES / np.prod(cells + 1.0)), 1, _FINEST))
@@ -91,7 +90,7 @@ class _FineSurface:
         )
         nodes = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
         with one_blas_thread():
-            parts = [Surface(belief, nodes[k : k + _CHUNK]) for k in range(0, len(nodes), _CHUNK)]
+            parts = [surface.over(nodes[k : k + _CHUNK]) for k in range(0, len(nodes), _CHUNK)]
             mean = np.concatenate([part.mean for part in parts])
             variance = np.concatenate([part.variance for part in parts])
         shape = (len(y), len(x))
@@ -161,7 +160,7 @@ def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
     from matplotlib.ticker import MaxNLocator
 
     result, quantity = run.result, run.mission.world.quantity
-    answer, scale = result.answer, result.hyperparameters.scale
+    answer, scale = result.answer, result.scale
     values = scale.to_user(surface.mean)
     inside = scale.to_user(result.surface.mean)
     middle = "median" if scale.transform == "log" else "mean"

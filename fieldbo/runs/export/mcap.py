@@ -207,12 +207,13 @@ class _Story:
         """Yield the belief over the sites, in the user's unit; nothing for a factory cell."""
         if self.places is None:
             return
-        surface = agent.surface
-        mean, sd = agent.hyperparameters.scale.moments(surface.mean, surface.variance)
+        surface, scale = agent.stated
+        mean, sd = scale.moments(surface.mean, surface.variance)
         layers = {"mean": mean, "sd": sd}
         question = agent.mission.question
         if not isinstance(question, Optimum):
-            layers[PROBABILITY[question.side]] = surface.exceedance(agent.threshold)
+            threshold = question.level(float(surface.mean.max()), scale)
+            layers[PROBABILITY[question.side]] = surface.exceedance(threshold)
         when = self._ns(self.clock_s)
         yield when, "/belief", self.places.belief(layers, _stamp(when))
 

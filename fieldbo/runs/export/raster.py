@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.surface import Surface
 from fieldbo.domain.domain import Domain
 from fieldbo.results.maps import Layers
 from fieldbo.results.maps import layers as map_layers
@@ -62,7 +61,7 @@ class MapRaster:
         nodes = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
         index = np.flatnonzero(domain.contains(nodes))
         with one_blas_thread():
-            values = map_layers(outcome, Surface(outcome.surface.belief, nodes[index].reshape(-1, 2)))
+            values = map_layers(outcome, outcome.surface.over(nodes[index].reshape(-1, 2)))
         return cls(domain.low, step, (int(counts[0]), int(counts[1])), index, values)
 
     def on_grid(self, values: NDArray[np.generic], nodata: float) -> NDArray[np.generic]:

@@ -1,0 +1,219 @@
+"""The belief averaged over hyperparameters, and the intervals that are stated from it."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import fieldbo
+from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.hyperparameter_posterior import KEPT, weighted_thetas
+from fieldbo.belief.joint_draws import joint_draws
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
+from fieldbo.belief.model import Model
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
+from fieldbo.messages import Fitted, from_plain, to_plain
+
+LINE = np.linspace(0.0, 1.0, 40)[:, None]
+PRIOR = LogNormalPrior(np.array([0.3, 1.0]), np.array([0.75, 0.75]))
+
+
+def readings(n, seed=0):
+    rng = np.random.default_rng(seed)
+    sites = np.sort(rng.uniform(size=(n, 1)), axis=0)
+    return sites, np.sin(7 * sites[:, 0]) + 0.1 * rng.standard_normal(n), np.full(n, 0.01)
+
+
+def expectations(thetas, weights):
+    """Return mean and standard deviation of the logs of length scale and variance."""
+    mean = weights @ thetas
+    return mean, np.sqrt(weights @ (thetas - mean) ** 2)
+
+
+def on_a_grid(likelihood):
+    """Return the posterior of the hyperparameters by brute force: points and weights."""
+    z = np.linspace(-4.0, 4.0, 120)
+    points = np.stack(np.meshgrid(z, z), axis=-1).reshape(-1, 2)
+    thetas = np.log(PRIOR.medians) + points * PRIOR.sds
+    logs = np.array([likelihood.value(t) for t in thetas]) - 0.5 * np.sum(points**2, axis=1)
+    weights = np.exp(logs - logs.max())
+    return thetas, weights / weights.sum()
+
+
+@pytest.mark.parametrize("n", [2, 5, 15])
+def test_weighted_hyperparameters_have_the_moments_of_their_posterior(n):
+    sites, values, noise = readings(n)
+    likelihood = Likelihood(Matern52([0.3]), sites, values, noise)
+    peak = fit_kernel(Matern52([0.3]), sites, values, noise, PRIOR, np.random.default_rng(0)).kernel.theta
+    mean, sd = expectations(*on_a_grid(likelihood))
+    found = [
+        expectations(*weighted_thetas(likelihood, PRIOR, peak, np.random.default_rng(k))) for k in range(20)
+    ]
+    assert np.abs(np.mean([m for m, _ in found], axis=0) - mean).max() < 0.15 * sd.min()
+    assert np.abs(np.mean([s for _, s in found], axis=0) / sd - 1).max() < 0.2
+
+
+def test_hyperparameters_are_few_distinct_and_their_weights_sum_to_one():
+    sites, values, noise = readings(30)
+    likelihood = Likelihood(Matern52([0.3]), sites, values, noise)
+    thetas, weights = weighted_thetas(likelihood, PRIOR, np.log([0.3, 1.0]), np.random.default_rng(1))
+    assert 1 < len(thetas) <= KEPT
+    assert len(np.unique(thetas, axis=0)) == len(thetas)
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_a_likelihood_without_its_gradient_is_the_same():
+    sites, values, noise = readings(12)
+    for noises in (noise, None):
+        likelihood = Likelihood(Matern52([0.3]), sites, values, noises)
+        theta = np.log([0.2, 1.5] if noises is not None else [0.2, 1.5, 0.02])
+        assert likelihood.value(theta) == likelihood(theta)[0]
+
+
+def averaged(n=6):
+    """Return an averaged surface after n readings, two beliefs that it averages over, and their weights."""
+    sites, values, noise = readings(n)
+    kernels = [Matern52([0.1], 1.0), Matern52([0.6], 2.0)]
+    surfaces = [Surface(Belief(k).condition_on(sites[:2], values[:2], noise[:2]), LINE) for k in kernels]
+    surface = AveragedSurface(surfaces, [0.3, 0.7])
+    surface.append(sites[2:], values[2:], np.array([noise[2:], noise[2:]]))
+    beliefs = [Belief(k).condition_on(sites, values, noise) for k in kernels]
+    before = [Belief(k).condition_on(sites[:2], values[:2], noise[:2]) for k in kernels]
+    gains = [
+        b.log_marginal_likelihood() - a.log_marginal_likelihood()
+        for a, b in zip(before, beliefs, strict=True)
+    ]
+    weights = np.array([0.3, 0.7]) * np.exp(gains)
+    return surface, beliefs, weights / weights.sum()
+
+
+def test_readings_weight_the_beliefs_by_what_they_predicted():
+    surface, _, weights = averaged()
+    assert surface.weights == pytest.approx(weights, rel=1e-9)
+
+
+def test_mean_variance_and_probability_are_those_of_the_mixture():
+    surface, beliefs, w = averaged()
+    means = np.array([b.mean(LINE) for b in beliefs])
+    variances = np.array([b.variance(LINE) for b in beliefs])
+    mean = w @ means
+    assert surface.mean == pytest.approx(mean, abs=1e-9)
+    assert surface.variance == pytest.approx(w @ (variances + means**2) - mean**2, abs=1e-9)
+    assert surface.exceedance(0.2) == pytest.approx(w @ ndtr((means - 0.2) / np.sqrt(variances)), abs=1e-9)
+    assert surface.belief.mean(LINE) == pytest.approx(mean, abs=1e-9)
+    assert surface.over(LINE[:7]).variance == pytest.approx(surface.variance[:7], abs=1e-9)
+
+
+def test_gradients_are_those_of_the_mixture():
+    belief, points, step = averaged()[0].belief, np.array([[0.23], [0.71]]), 1e-6
+    moments, ahead, behind = (belief.with_gradients(points + d) for d in (0.0, step, -step))
+    assert moments.mean_gradient[:, 0] == pytest.approx((ahead.mean - behind.mean) / (2 * step), rel=1e-5)
+    by_variance = (ahead.variance - behind.variance) / (2 * step)
+    assert moments.variance_gradient[:, 0] == pytest.approx(by_variance, rel=1e-4)
+
+
+def test_draws_of_a_mixture_have_its_moments():
+    surface = averaged()[0]
+    draws = surface.draws(40_000, np.random.default_rng(3), 1e-9)
+    assert draws.mean(axis=1) == pytest.approx(surface.mean, abs=0.03)
+    assert draws.var(axis=1) == pytest.approx(surface.variance, abs=0.05)
+
+
+def test_joint_draws_have_the_covariance_and_exact_variances():
+    kernel = Matern52([0.3])
+    covariance = kernel(LINE, LINE)
+    rng = np.random.default_rng(5)
+    draws = joint_draws(np.zeros(40), np.ones(40), lambda i: covariance[i], 60_000, rng, apart=1e-9)
+    assert np.cov(draws) == pytest.approx(covariance, abs=0.03)
+    coarse = joint_draws(np.zeros(40), np.ones(40), lambda i: covariance[i], 60_000, rng, apart=0.2)
+    assert coarse.var(axis=1) == pytest.approx(1.0, abs=0.03)
+
+
+def test_certain_points_are_drawn_as_they_are():
+    draws = joint_draws(np.array([2.0, 3.0]), np.zeros(2), lambda i: np.zeros(2), 5, np.random.default_rng(0))
+    assert np.array_equal(draws, np.repeat([[2.0], [3.0]], 5, axis=1))
+
+
+# -- in a mission ------------------------------------------------------------------------------------------
+
+
+def learning(**changes):
+    mission = fieldbo.load_mission("gp-lake-straddle-per-cost", {"agent": {"battery": 1e6}})
+    return replace(mission, model=Model(**changes))
+
+
+def test_a_fit_records_a_weighted_set_that_a_record_gives_back():
+    agent = fieldbo.Agent(learning())
+    fits = []
+    while len(fits) < 2:
+        order = agent.ask()
+        agent.tell(order.observed(float(agent.mission.world.truth(order.site[None])[0]), noise_variance=1e-6))
+        fits = [event for event in agent.history if isinstance(event, Fitted)]
+    weighted = fits[-1].weighted
+    assert sum(weighted["weights"]) == pytest.approx(1.0)
+    assert len(weighted["length_scales"]) == len(weighted["variances"]) == len(weighted["weights"]) <= KEPT
+    assert from_plain(to_plain(fits[-1])) == fits[-1]
+
+
+def test_a_fit_of_an_old_record_has_no_weighted_set_and_is_stated_as_it_is():
+    agent = fieldbo.Agent(learning())
+    while agent.online_model.fitted_at == 0:
+        order = agent.ask()
+        value = float(agent.mission.world.truth(order.site[None])[0])
+        agent.tell(order.observed(value, noise_variance=1e-6))
+        if (fitted := agent.refit()) is not None:
+            agent.tell(from_plain({"kind": "fitted", "hyperparameters": dict(fitted.hyperparameters)}))
+    assert agent.stated.surface is agent.surface
+
+
+def test_known_hyperparameters_are_not_averaged():
+    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake-straddle-per-cost"))
+    agent.tell(agent.ask().observed(0.3, noise_variance=1e-6))
+    assert agent.stated.surface is agent.surface
+
+
+def test_before_the_first_fit_hyperparameters_come_from_their_prior():
+    agent = fieldbo.Agent(learning())
+    agent.tell(agent.ask().observed(0.3, noise_variance=1e-6))
+    surface = agent.stated.surface
+    assert isinstance(surface, AveragedSurface)
+    scales = [s.belief.kernel.length_scales[0] for s in surface.surfaces]
+    assert max(scales) > 2 * min(scales)
+    assert agent.stated.surface is surface  # until there is another reading
+
+
+def test_the_average_after_a_correction_is_that_of_the_right_reading():
+    right, wrong = fieldbo.Agent(learning()), fieldbo.Agent(learning())
+    for k in range(13):
+        order = right.ask()
+        value = float(right.mission.world.truth(order.site[None])[0])
+        right.tell(order.observed(value, noise_variance=1e-6))
+        other = wrong.issue(replace(order, id=None))
+        wrong.tell(other.observed(99.0 if k == 7 else value, noise_variance=1e-6))
+        for agent in (right, wrong):
+            while (fitted := agent.refit()) is not None:
+                agent.tell(fitted)
+            assert np.isfinite(agent.stated.surface.mean).all()
+    wrong.correct(7, float(right.mission.world.truth(right.issued["run/7"].order.site[None])[0]))
+    while (fitted := wrong.refit()) is not None:
+        wrong.tell(fitted)
+    assert wrong.stated.surface.mean == pytest.approx(right.stated.surface.mean, abs=1e-9)
+
+
+def test_averaged_intervals_hold_far_more_often_than_those_of_fits(tmp_path):
+    """A small version of the study of benchmarks/interval_coverage.py."""
+    study = Path(__file__).parents[1] / "benchmarks" / "interval_coverage.py"
+    held = {}
+    for flag in ((), ("--fits",)):
+        command = [sys.executable, study, "--only", "level set, straddle per cost, learned", *flag]
+        command += ["--runs", "12", "--looks", "10", "--jobs", "1", "--out", tmp_path / f"{len(flag)}.csv"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        held[flag] = float(done.stdout.splitlines()[-1].split("|")[4].split("%")[0])
+    assert held[()] >= 75 > held["--fits",]
