@@ -120,7 +120,7 @@ def test_gradients_are_those_of_the_mixture():
 
 def test_draws_of_a_mixture_have_its_moments():
     surface = averaged()[0]
-    draws = surface.draws(40_000, np.random.default_rng(3), 1e-9)
+    draws = surface.draws(40_000, np.random.default_rng(3), apart=1e-9)
     assert draws.mean(axis=1) == pytest.approx(surface.mean, abs=0.03)
     assert draws.var(axis=1) == pytest.approx(surface.variance, abs=0.05)
 
@@ -129,14 +129,31 @@ def test_joint_draws_have_the_covariance_and_exact_variances():
     kernel = Matern52([0.3])
     covariance = kernel(LINE, LINE)
     rng = np.random.default_rng(5)
-    draws = joint_draws(np.zeros(40), np.ones(40), lambda i: covariance[i], 60_000, rng, apart=1e-9)
+    draws = joint_draws(np.zeros(40), np.ones(40), lambda rows: covariance[rows], 60_000, rng, apart=1e-9)
     assert np.cov(draws) == pytest.approx(covariance, abs=0.03)
-    coarse = joint_draws(np.zeros(40), np.ones(40), lambda i: covariance[i], 60_000, rng, apart=0.2)
-    assert coarse.var(axis=1) == pytest.approx(1.0, abs=0.03)
+
+
+def test_many_points_are_drawn_from_a_factor_of_low_rank():
+    line, asked = np.linspace(0.0, 3.0, 900)[:, None], []
+    kernel = Matern52([0.5])
+
+    def covariances(rows):
+        asked.extend(rows)
+        return kernel(line[rows], line)
+
+    draws = joint_draws(
+        np.zeros(900), np.ones(900), covariances, 20_000, np.random.default_rng(5), apart=0.01
+    )
+    assert len(asked) < 40
+    assert draws.var(axis=1) == pytest.approx(1.0, abs=0.06)
+    some = np.arange(0, 900, 60)
+    assert np.cov(draws[some]) == pytest.approx(kernel(line[some], line[some]), abs=0.06)
 
 
 def test_certain_points_are_drawn_as_they_are():
-    draws = joint_draws(np.array([2.0, 3.0]), np.zeros(2), lambda i: np.zeros(2), 5, np.random.default_rng(0))
+    draws = joint_draws(
+        np.array([2.0, 3.0]), np.zeros(2), lambda rows: np.zeros((2, 2)), 5, np.random.default_rng(0)
+    )
     assert np.array_equal(draws, np.repeat([[2.0], [3.0]], 5, axis=1))
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fieldbo
+from fieldbo.belief.confidence import MIDDLE90, Interval
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.costs.control_sets import Subset
@@ -28,7 +29,6 @@ from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results import plot
 from fieldbo.results.expected_truth import expected_truth_of
-from fieldbo.results.metrics import MIDDLE90, Interval
 from fieldbo.results.recommendation import BestPlay, recommended
 from fieldbo.results.result import Result
 from fieldbo.world.fields.base import Field

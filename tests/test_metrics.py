@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score as reference_f1
 from sklearn.metrics import precision_score, recall_score
 
+from fieldbo.belief.confidence import confidence, expected_f1, optimum_confidence
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
@@ -14,13 +15,10 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.results.metrics import (
     F1,
     REGRET,
-    confidence,
     cost_to_target,
     coverage,
-    expected_f1,
     f1_score,
     match,
-    optimum_confidence,
     score_at_costs,
     unclassified,
 )

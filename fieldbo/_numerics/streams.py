@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 Stream = Literal[
-    "sensor", "policy", "model", "initial", "field", "start", "score", "observe", "cost", "chance"
+    "sensor", "policy", "model", "initial", "field", "start", "score", "observe", "cost", "chance", "stop"
 ]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
@@ -24,6 +24,7 @@ _KEYS: dict[Stream, int] = {
     "observe": 7,
     "cost": 8,
     "chance": 9,
+    "stop": 10,
 }
 
 
@@ -37,7 +38,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
     name : str
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
         ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
-        a simulated order) or ``"chance"`` (variables that it leaves free).
+        a simulated order), ``"chance"`` (variables that it leaves free) or ``"stop"`` (how sure the answer
+        is).
     ask : int
         Number of the agent's ask that it serves.
 

@@ -24,6 +24,7 @@ from fieldbo.agent.intake import belongs, check_event, vehicle_of
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.policy_view import view_at_event, view_when_asked
 from fieldbo.agent.proposals import Issued, check_proposal, expected_cost, initial_queries
+from fieldbo.agent.stopping import decided, goal_reached
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
@@ -276,7 +277,7 @@ class Agent:
         """
         self._fit_if_due()
         state = self.vehicles[vehicle]
-        if state.ended is not None or state.out_of_touch or self._at_limit:
+        if state.ended is not None or state.out_of_touch or self._at_limit or goal_reached(self) is not None:
             return []
         if self.mission.max_steps is not None:
             k = min(k, self.mission.max_steps - self.asks)
@@ -345,7 +346,7 @@ class Agent:
             if self._affordable(query, vehicle):
                 return query
             self._initial = self._initial[: self.asks]  # not enough battery for the rest
-        decision = self.mission.policy.suggest(self._asked(vehicle), self.memory)
+        decision = decided(self, self._asked(vehicle))
         self.why, self.memory = decision.why, decision.memory
         return decision.choice
 
@@ -395,8 +396,8 @@ class Agent:
 
     @on_one_blas_thread
     def answered(self, vehicle: int = 0) -> bool:
-        """Return True if the policy, asked now, would stop because the question is answered."""
-        choice = self.mission.policy.suggest(self._asked(vehicle), self.memory).choice
+        """Return True if the question counts as answered now."""
+        choice = decided(self, self._asked(vehicle)).choice
         return isinstance(choice, Stop) and choice.reason is EndReason.QUESTION_ANSWERED
 
     def reopen(self, vehicle: int) -> None:

@@ -109,6 +109,11 @@ class OnlineModel:
         return len(self._values)
 
     @property
+    def believed_values(self) -> Array:
+        """The readings that the model believes, (n,), in the user's unit."""
+        return self.arrays()[1][self.believed]
+
+    @property
     def earlier(self) -> int:
         """Number of earlier readings in the model."""
         return self._ends[0]
@@ -117,6 +122,11 @@ class OnlineModel:
     def provisional(self) -> bool:
         """True until the hyperparameters are fitted for the first time."""
         return self.mission.model.every is not None and not self.fitted_at
+
+    @property
+    def averages(self) -> bool:
+        """Whether results are averaged over the weighted hyperparameters of a fit."""
+        return any(fit.weighted is not None for fit in self.fits)
 
     @property
     def fit_is_due(self) -> bool:
@@ -159,9 +169,14 @@ class OnlineModel:
         return Fitted(fitted.to_plain(), weighted.to_plain())
 
     def _weights_are_due(self, n: int) -> bool:
-        """Return True if a fit to n readings is to weight hyperparameters anew: not if few are new."""
+        """Return True if a fit to n readings is to weight hyperparameters anew: not if few are new.
+
+        A run whose fits were recorded without weights goes on as it began.
+        """
+        if not self.averages:
+            return not self.fits
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
-        return not before or n - before[-1] >= min(10, max(1, n // _SHARE_NEW))
+        return n - before[-1] >= min(10, max(1, n // _SHARE_NEW))
 
     def refit(self, event: Fitted, asks: int) -> None:
         """Adopt a fit that was made when `asks` orders had been issued; the first one to repeat, if any."""

@@ -1,3 +1,8 @@
+from .averaged import AveragedBelief as AveragedBelief
+from .averaged import AveragedSurface as AveragedSurface
+from .confidence import Confidence as Confidence
+from .confidence import Interval as Interval
+from .confidence import OptimumConfidence as OptimumConfidence
 from .kernels import Kernel as Kernel
 from .kernels import Matern32 as Matern32
 from .kernels import Matern52 as Matern52

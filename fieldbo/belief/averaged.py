@@ -12,6 +12,7 @@ the density that its belief gave to the reading.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,13 +170,15 @@ class AveragedSurface:
         """Return the same belief over other candidates (M, d)."""
         return AveragedSurface([surface.over(candidates) for surface in self.surfaces], self.weights)
 
-    def draws(self, n: int, rng: np.random.Generator, apart: float = 0.01) -> Array:
-        """Return joint draws (N, n) of the function at the candidates, as many of each surface as it weighs.
+    def draws(self, n: int, rng: np.random.Generator, among: Any = slice(None), apart: float = 0.01) -> Array:
+        """Return joint draws (M, n) of the function at some candidates, as many of each surface as it weighs.
 
         Parameters are those of `Surface.draws`.
         """
         marks = (np.arange(n) + rng.random()) / n
         numbers = np.minimum(np.searchsorted(np.cumsum(self.weights), marks), len(self.surfaces) - 1)
         times = np.bincount(numbers, minlength=len(self.surfaces))
-        drawn = [s.draws(k, rng, apart) for s, k in zip(self.surfaces, times.tolist(), strict=True) if k]
+        drawn = [
+            s.draws(k, rng, among, apart) for s, k in zip(self.surfaces, times.tolist(), strict=True) if k
+        ]
         return np.concatenate(drawn, axis=1)

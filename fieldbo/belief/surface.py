@@ -171,17 +171,21 @@ class Surface:
         """Return the same belief over other candidates (M, d)."""
         return Surface(self.belief, candidates, self.memory_bytes)
 
-    def draws(self, n: int, rng: np.random.Generator, apart: float = 0.01) -> Array:
-        """Return joint draws (N, n) of the function at the candidates.
+    def draws(self, n: int, rng: np.random.Generator, among: Any = slice(None), apart: float = 0.01) -> Array:
+        """Return joint draws (M, n) of the function at some candidates.
 
         Parameters
         ----------
         n : int
         rng : numpy.random.Generator
+        among : index
+            Any index into the N candidates.
         apart : float
             Share of the total variance that may be drawn independently at each candidate; see `joint_draws`.
         """
-        return joint_draws(self.mean, self.variance, lambda i: self.covariance(i)[0], n, rng, apart=apart)
+        at = np.arange(self.size)[among]
+        mean, variance = self.mean[at], self.variance[at]
+        return joint_draws(mean, variance, lambda rows: self.covariance(at[rows], at), n, rng, apart=apart)
 
     def append(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> None:
         """Add readings, in place; O(nN) each.

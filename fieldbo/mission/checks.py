@@ -38,6 +38,7 @@ def check_mission(mission: Mission) -> None:
     check_policy(mission)
     check_end(mission)
     mission.model.initial(mission.world.domain, mission.question)
+    mission.stop.check(mission.question, mission.world.domain)
     if mission.prior is not None:
         check_earlier(mission, mission.prior)
         if mission.prior.mean is not None:

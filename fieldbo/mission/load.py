@@ -115,6 +115,7 @@ def load_mission(
             folder=world_file.parent,
             costs=content.agent.costs,
             prior=prior,
+            stop=content.stop,
         )
     except InputError as error:
         if error.where is not None:

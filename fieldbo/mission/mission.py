@@ -15,6 +15,7 @@ from fieldbo.mission.checks import check_mission
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.reach import within_reach
+from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Policy
 from fieldbo.world.world import World
@@ -53,6 +54,8 @@ class Mission:
         Whether the agent knows the world's costs, or learns what each order has cost.
     prior : Prior, optional
         Earlier readings and a prior mean with which the mission begins.
+    stop : StopRule
+        When the question counts as answered.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class Mission:
     folder: Path | None = None
     costs: Literal["declared", "unknown"] = "declared"
     prior: Prior | None = None
+    stop: StopRule = field(default_factory=StopRule)
 
     def __post_init__(self) -> None:
         if not self.vehicles:

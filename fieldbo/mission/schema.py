@@ -24,6 +24,7 @@ from fieldbo.belief.question import Side, one_threshold
 from fieldbo.domain.sensor import Sensor
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
+from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import Margin, TimeLimit, WhenLost
 from fieldbo.world.disturbances import Disturbances
 
@@ -407,6 +408,8 @@ class MissionFile(_Table):
     """The policy that chooses where to sample next."""
     model: Model = Model()
     """The agent's model of the field."""
+    stop: StopRule = StopRule()
+    """When the question counts as answered."""
 
 
 def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:

@@ -5,9 +5,6 @@ from .answers import OptimumAnswer as OptimumAnswer
 from .cell_runs import CellRuns as CellRuns
 from .curve import Scorer as Scorer
 from .curve import Step as Step
-from .metrics import Confidence as Confidence
-from .metrics import Interval as Interval
-from .metrics import OptimumConfidence as OptimumConfidence
 from .metrics import Score as Score
 from .metrics import f1_score as f1_score
 from .outcome import Outcome as Outcome

@@ -12,28 +12,24 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
+from fieldbo.belief.confidence import (
+    MIDDLE90,
+    Confidence,
+    Interval,
+    OptimumConfidence,
+    Stated,
+    best_by_mean,
+    confidence,
+    expected_f1,
+    optimum_confidence,
+)
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import around, climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
-from fieldbo.results.metrics import (
-    F1,
-    MIDDLE90,
-    REGRET,
-    Confidence,
-    Interval,
-    OptimumConfidence,
-    Score,
-    Stated,
-    confidence,
-    coverage,
-    expected_f1,
-    match,
-    optimum_confidence,
-    unclassified,
-)
+from fieldbo.results.metrics import F1, REGRET, Score, coverage, match, unclassified
 from fieldbo.results.truth import Place, Truth, truth_of
 
 _TARGETS = (0.9, 0.95)
@@ -227,15 +223,7 @@ class OptimumAnswer(_Answer):
         """The reported point, and its posterior mean in model units."""
         if self.place is not None:
             return self.place
-        domain, mean, belief = self.mission.world.domain, self.surface.mean, self.surface.belief
-        best = int(np.argmax(mean))
-        place = Place(domain.sites[best], float(mean[best]), best)
-        if domain.continuous and belief.size:
-            at_readings = np.where(domain.contains(belief.sites), belief.mean_at_sites(), -np.inf)
-            best = int(np.argmax(at_readings))
-            if at_readings[best] > place.value:
-                place = Place(domain.clipped(belief.sites[best]), float(at_readings[best]))
-        return place
+        return Place(*best_by_mean(self.surface, self.mission.world.domain))
 
     @property
     def reported_value(self) -> float:

@@ -25,11 +25,11 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
+from fieldbo.belief.confidence import Stated
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
-from fieldbo.results.metrics import Stated
 from fieldbo.results.outcome import Outcome
 
 _TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "site")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.confidence import Confidence, OptimumConfidence, Stated
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.thinning import thinned
 from fieldbo.belief.value_scale import ValueScale
@@ -19,7 +20,6 @@ from fieldbo.results.accounts import Account
 from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.cell_runs import CellRuns, cell_runs_of
 from fieldbo.results.curve import Step
-from fieldbo.results.metrics import Confidence, OptimumConfidence, Stated
 from fieldbo.results.recommendation import BestPlay, recommended
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.confidence import MIDDLE90, Interval
 from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
 from fieldbo.policies.control_sets.expectation import Expected, WithGradient
@@ -35,7 +36,6 @@ from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
 from fieldbo.results.expected_truth import ExpectedTruth
 from fieldbo.results.formatting import interval
-from fieldbo.results.metrics import MIDDLE90, Interval
 from fieldbo.world.world import World
 
 _FITTING, _EVALUATING = 128, 512  # samples of the free variables

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fieldbo.belief.confidence import Interval
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
-from fieldbo.results.metrics import Interval
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_curves import plays_picture
 from fieldbo.results.plot.figures import (

@@ -10,13 +10,13 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.confidence import MIDDLE90
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import place_text
 from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
-from fieldbo.results.metrics import MIDDLE90
 from fieldbo.runs.explanation.tables import (
     best_bound,
     best_table,

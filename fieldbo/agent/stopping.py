@@ -1,0 +1,158 @@
+"""When the question counts as answered, and where to look if a policy claims so too early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.streams import stream
+from fieldbo.belief.confidence import Stated, best_by_mean, drawn_regrets, drawn_scores, expected_f1
+from fieldbo.belief.question import Optimum, ShareOfMaximum
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
+from fieldbo.policies.contract import Decision, State
+
+if TYPE_CHECKING:
+    from fieldbo.agent.agent import Agent
+
+_SLACK = 0.05  # by which a quick test may miss what the draws say
+_WIDE = 1.96  # standard deviations
+_KNOWN = 1e-8  # share of the prior variance below which a reading teaches nothing
+
+
+def decided(agent: Agent, state: State) -> Decision:
+    """Return the policy's decision, unless the question is answered, or the policy claims so too early.
+
+    If the mission sets a goal, it stops once the goal is reached. A policy that learns its model may claim to
+    have the answer because a fit is too sure: its claim counts only if the belief, averaged over
+    hyperparameters, agrees. Otherwise the mission goes on at the most doubtful site.
+    """
+    mission, memory = agent.mission, agent.memory
+    if (reached := goal_reached(agent)) is not None:
+        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, reached.why)
+    decision = mission.policy.suggest(state, memory)
+    checked = mission.stop.is_set or (agent.online_model.averages and not agent.domain.control_sets)
+    if not _claims(decision) or not checked:
+        return decision
+    found = verdict(agent)
+    why = {**decision.why, **found.why}
+    if found.answered:
+        return replace(decision, why=why)
+    surface, scale = agent.stated
+    level = int(getattr(mission.policy, "level", 0))
+    threshold = mission.question.level(float(surface.mean.max()), scale)
+    choosable = state.choosable(level)
+    choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
+    site = most_doubtful(surface, threshold, choosable)
+    if site is None:
+        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why=why)
+    return Decision(Query(agent.domain.sites[site], level=level), decision.memory, {**why, "site": site})
+
+
+def goal_reached(agent: Agent) -> Verdict | None:
+    """Return the verdict if the mission sets a goal and has reached it; otherwise None."""
+    if not agent.mission.stop.is_set or agent.initial_left:
+        return None
+    found = verdict(agent)
+    return found if found.answered else None
+
+
+def _claims(decision: Decision) -> bool:
+    """Return True if a policy claims to have the answer."""
+    choice = decision.choice
+    return isinstance(choice, Stop) and choice.reason is EndReason.QUESTION_ANSWERED
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How sure the belief is of its answer.
+
+    Attributes
+    ----------
+    goal : float
+        F1 to reach, or regret not to exceed as a share of the range of the readings.
+    probability : float
+        That the answer reaches the goal; 0 if it is far from it.
+    wanted : float
+        The probability at which the question counts as answered.
+    """
+
+    goal: float
+    probability: float
+    wanted: float
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question counts as answered."""
+        return self.probability >= self.wanted
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """The verdict, for a record."""
+        return {"stop": {"goal": self.goal, "probability": self.probability}}
+
+
+def verdict(agent: Agent) -> Verdict:
+    """Return how sure the belief, averaged over hyperparameters, is of its answer."""
+    mission, model = agent.mission, agent.online_model
+    rule, rng = mission.stop, stream(mission.seed, "stop", agent.asks)
+    optimum = isinstance(mission.question, Optimum)
+    own = rule.regret if optimum else rule.expected_f1
+    goal = (CONFIRMED_REGRET if optimum else CONFIRMED_F1) if own is None else own
+    learns = mission.model.every is not None
+    if model.readings < (rule.least_readings if learns else 1):
+        return Verdict(goal, 0.0, rule.probability)
+    reached = _reaches_regret if optimum else _reaches_f1
+    return Verdict(goal, reached(agent, goal, rule.probability, rng), rule.probability)
+
+
+def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:
+    """Return the probability that F1 is at least `goal`; 0 if it is plainly below `wanted`."""
+    question, (surface, scale) = agent.mission.question, agent.stated
+    threshold = question.level(float(surface.mean.max()), scale)
+    likely = expected_f1(surface.mean >= threshold, surface.exceedance(threshold))
+    if likely < goal * wanted - _SLACK:  # the mean of something below 1 is at least goal * wanted
+        return 0.0
+    threshold_if = partial(question.level, scale=scale) if isinstance(question, ShareOfMaximum) else None
+    return float(np.mean(drawn_scores(surface, threshold, rng, threshold_if).f1 >= goal))
+
+
+def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:
+    """Return the probability that the regret is at most `goal` times the range of the readings."""
+    surface, scale = agent.stated
+    values = agent.online_model.believed_values
+    allowed = goal * float(np.ptp(values))
+    if not allowed > 0 or _may_be_beaten(agent, goal * float(np.ptp(scale.to_model(values))), wanted):
+        return 0.0
+    point, _, _ = best_by_mean(surface, agent.domain)
+    return float(np.mean(drawn_regrets(surface, point, scale, rng).regret <= allowed))
+
+
+def _may_be_beaten(agent: Agent, allowed: float, wanted: float) -> bool:
+    """Return True if by the fit alone some site beats the best one by more than `allowed` (model units)."""
+    surface = agent.surface
+    best = int(np.argmax(surface.mean))
+    gap = surface.mean[best] - surface.mean + allowed
+    variance = surface.variance + surface.variance[best] - 2.0 * surface.covariance(best)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sure = ndtr(gap / np.sqrt(np.maximum(variance, 0.0)))
+    return bool(np.nanmin(sure) < wanted - _SLACK)
+
+
+def most_doubtful(surface: Stated, threshold: float, choosable: Mask) -> int | None:
+    """Return the choosable site about which the belief is least sure; None if there is none.
+
+    For a level set by the straddle score, for an optimum (threshold NaN) by the upper end of the 95%
+    interval, among sites where a reading still teaches something.
+    """
+    spread = _WIDE * surface.sd
+    scores: Array = (
+        surface.mean + spread if np.isnan(threshold) else spread - np.abs(surface.mean - threshold)
+    )
+    open_ = choosable & (surface.variance > _KNOWN * surface.prior_variance)
+    return int(np.argmax(np.where(open_, scores, -np.inf))) if open_.any() else None

@@ -1,0 +1,256 @@
+"""What a belief expects of its own answer: F1 and area of a level set, or regret and value of an optimum.
+
+===========  =====================================================================
+``p``        probability of being in the level set, (N,)
+``inside``   sites classified as in the set: posterior mean at least the threshold
+regret       true optimum less the true value at the reported point
+===========  =====================================================================
+
+In model units a level set always lies above its threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.surface import Surface
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.domain import Domain
+
+MIDDLE90 = 1.6448536269514722
+"""Half width of the central 90% of a normal distribution, in standard deviations."""
+
+_DRAWS = 256
+_SITES = 600  # that may hold the optimum
+_SURELY = 1e-4  # a site this likely to be on one side of the threshold counts as there
+_HOPE = 4.0  # standard deviations by which a site may exceed its mean
+_TOGETHER = 1e-12  # share of the variance drawn independently: regrets are differences of neighbours
+_DEEP = 40.0  # standard deviations within which any quantile lies
+
+Stated = Surface | AveragedSurface
+"""A belief from which results are stated."""
+
+ThresholdIf = Callable[[float], float]
+"""From the maximum of a field to its threshold, both in model units."""
+
+
+def expected_f1(inside: Mask, p: Array) -> float:
+    """Return the ratio of expectations ``2 sum_inside p / (|inside| + sum p)``, O(N).
+
+    Parameters
+    ----------
+    inside : (N,) bool array
+    p : (N,) array
+    """
+    total = float(inside.sum() + p.sum())
+    return 1.0 if total == 0 else float(2.0 * p[inside].sum() / total)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 90% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """Scores that the belief expects of its own classification, from joint draws.
+
+    Attributes
+    ----------
+    f1 : Interval
+    share : Interval
+        Fraction of sites in the level set.
+    """
+
+    f1: Interval
+    share: Interval
+
+    @property
+    def share_above(self) -> Interval:
+        """The former name of `share`, from when all sets lay above their threshold."""
+        return self.share
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnScores:
+    """Scores of a classification if each of some draws of the field were true.
+
+    Attributes
+    ----------
+    f1, share : (n,) arrays
+        F1, and fraction of sites in the level set.
+    """
+
+    f1: Array
+    share: Array
+
+
+def drawn_scores(
+    surface: Stated, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None = None
+) -> DrawnScores:
+    """Return scores of the sites with a mean of at least the threshold, from 256 joint draws of the field.
+
+    Parameters
+    ----------
+    surface : Surface or AveragedSurface
+    threshold : float
+        In model units.
+    rng : numpy.random.Generator
+    threshold_if : Callable, optional
+        ``threshold_if(maximum) -> float``, the threshold of a field with that maximum, if it depends on it.
+    """
+    inside = surface.mean >= threshold
+    if threshold_if is None:
+        truths = _sets_drawn(surface, threshold, rng)
+    else:
+        draws = surface.draws(_DRAWS, rng)
+        truths = draws >= np.array([threshold_if(float(maximum)) for maximum in draws.max(axis=0)])
+    members = inside.sum() + truths.sum(axis=0)
+    hits = 2.0 * np.count_nonzero(truths[inside], axis=0)
+    return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), truths.mean(axis=0))
+
+
+def _sets_drawn(surface: Stated, threshold: float, rng: np.random.Generator) -> Mask:
+    """Return draws (N, 256) of the level set; only sites whose side is in doubt differ between them."""
+    p = surface.exceedance(threshold)
+    doubtful = np.flatnonzero((p > _SURELY) & (p < 1.0 - _SURELY))
+    drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
+    if len(doubtful):
+        drawn[doubtful] = surface.draws(_DRAWS, rng, doubtful) >= threshold
+    return drawn
+
+
+def confidence(
+    surface: Stated, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None = None
+) -> Confidence:
+    """Return expected F1 and the fraction of sites in the level set, with 90% intervals.
+
+    Parameters are those of `drawn_scores`, from which the intervals come.
+    """
+    drawn = drawn_scores(surface, threshold, rng, threshold_if)
+    f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
+    if threshold_if is None:
+        p = surface.exceedance(threshold)
+        f1, share = expected_f1(surface.mean >= threshold, p), float(p.mean())
+    return Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
+
+
+@dataclass(frozen=True)
+class OptimumConfidence:
+    """Scores that the belief expects of the reported optimum, in the user's unit.
+
+    Attributes
+    ----------
+    regret : Interval
+        From joint draws.
+    value : Interval
+        Median and central 90% at the reported point.
+    optimum : Interval
+        The best value anywhere, from joint draws.
+    """
+
+    regret: Interval
+    value: Interval
+    optimum: Interval
+
+
+def best_by_mean(surface: Stated, domain: Domain) -> tuple[Array, float, int | None]:
+    """Return the point of the highest mean: a site or, in a continuous domain, a site or a reading.
+
+    Returns
+    -------
+    point : (d,) array
+    mean : float
+        In model units.
+    site : int or None
+        Index of the site; None for a reading.
+    """
+    best, belief = int(np.argmax(surface.mean)), surface.belief
+    site = domain.sites[best], float(surface.mean[best]), best
+    if not (domain.continuous and belief.size):
+        return site
+    at_readings = np.where(domain.contains(belief.sites), belief.mean_at_sites(), -np.inf)
+    first = int(np.argmax(at_readings))
+    if at_readings[first] <= site[1]:
+        return site
+    return domain.clipped(belief.sites[first]), float(at_readings[first]), None
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRegrets:
+    """Regrets of a reported optimum if each of some draws of the field were true, in the user's unit.
+
+    Attributes
+    ----------
+    regret, optimum : (n,) arrays
+    """
+
+    regret: Array
+    optimum: Array
+
+
+def drawn_regrets(
+    surface: Stated, reported: Array, scale: ValueScale, rng: np.random.Generator
+) -> DrawnRegrets:
+    """Return regrets from 256 joint draws at the reported point and the 600 sites that may exceed it most.
+
+    Parameters
+    ----------
+    surface : Surface or AveragedSurface
+    reported : (d,) array
+        A site or, in a continuous domain, any point.
+    scale : ValueScale
+        Converts model units to the user's; its scale is negative when minimising.
+    rng : numpy.random.Generator
+    """
+    promising = np.argsort(-(surface.mean + _HOPE * surface.sd), kind="stable")[:_SITES]
+    sites = surface.candidates[np.sort(promising)]
+    sites = sites[(sites != reported).any(axis=1)]
+    draws = surface.over(np.concatenate([reported[None], sites])).draws(_DRAWS, rng, apart=_TOGETHER)
+    best = scale.to_user(draws.max(axis=0))
+    return DrawnRegrets(np.abs(best - scale.to_user(draws[0])), best)
+
+
+def optimum_confidence(
+    surface: Stated, reported: Array, scale: ValueScale, rng: np.random.Generator
+) -> OptimumConfidence:
+    """Return expected regret, reported value and optimum with 90% intervals.
+
+    Parameters are those of `drawn_regrets`, from which the intervals of regret and optimum come.
+    """
+    drawn = drawn_regrets(surface, reported, scale, rng)
+    return OptimumConfidence(
+        regret=_interval(float(drawn.regret.mean()), drawn.regret),
+        value=_value(surface.over(reported[None]), scale),
+        optimum=_interval(float(drawn.optimum.mean()), drawn.optimum),
+    )
+
+
+def _value(there: Stated, scale: ValueScale) -> Interval:
+    """Return median and central 90% of the value at a single point, in the user's unit."""
+    mean, reach = float(there.mean[0]), _DEEP * float(there.sd[0])
+
+    def quantile(p: float) -> float:
+        def excess(value: float) -> float:
+            return float(there.exceedance(value)[0]) - (1.0 - p)
+
+        return float(brentq(excess, mean - reach, mean + reach)) if reach else mean
+
+    low, value, high = sorted(scale.to_user([quantile(p) for p in (0.05, 0.5, 0.95)]).tolist())
+    return Interval(value, low, high)
+
+
+def _interval(value: float, draws: Array) -> Interval:
+    """Return a value with the central 90% of draws, widened if the value lies outside."""
+    low, high = np.quantile(draws, [0.05, 0.95]).tolist()
+    return Interval(value, min(low, value), max(high, value))
