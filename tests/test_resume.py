@@ -20,6 +20,7 @@ from fieldbo.belief.model import Model
 from fieldbo.cli.resume import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
+from fieldbo.mission.stop_rule import StopRule
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets
@@ -126,6 +127,9 @@ MISSIONS = {
     "fleet": lambda: fleet(small_mission(Straddle(), battery=40.0)),
     "fleet in batches with refits": lambda: replace(
         learning(fleet(small_mission(TruVaR(), battery=40.0, initial=3))), batch=3
+    ),
+    "a goal": lambda: replace(
+        learning(small_mission(Straddle(), battery=90.0, initial=3)), stop=StopRule(expected_f1=0.8)
     ),
     "steps": lambda: replace(fleet(small_mission(Random(), battery=60.0, initial=4)), max_steps=7),
 }

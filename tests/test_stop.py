@@ -1,0 +1,137 @@
+"""When the question counts as answered: the mission's own goal, and a policy's claim."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.errors import InputError
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.mission.stop_rule import StopRule
+from fieldbo.policies.contract import Decision, Policy
+from fieldbo.policies.level_set.rivals import Straddle
+from fieldbo.policies.optimum.myopic import EI
+from fieldbo.testing import small_mission, small_world
+
+WORLD = small_world((12, 12), noise_sd=0.01)
+KNOWN = Model(kernel="se", learn=False, length_scales=(2.0, 1.5), variance=1.0, mean=0.5)
+
+
+def mission(policy=None, model=None, stop=None, question=None, **changes):
+    made = small_mission(Straddle() if policy is None else policy, world=WORLD, battery=5000.0, home=False)
+    made = replace(made, model=Model() if model is None else model, **changes)
+    question = made.question if question is None else question
+    return replace(made, question=question, stop=StopRule() if stop is None else stop)
+
+
+class Eager(Policy):
+    """A policy that claims to have the answer whenever it is asked."""
+
+    def suggest(self, state, memory):
+        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, {"eager": True})
+
+
+def run_of(mission):
+    """Return the agent of a mission after its end, and how it ended."""
+    agent = fieldbo.Agent(mission)
+    world = agent.mission.world
+    while not isinstance(order := agent.ask(), Stop):
+        agent.tell(order.observed(world.truth(order.site[None]), noise_variance=1e-4))
+    return agent, order
+
+
+@pytest.mark.parametrize("model", [None, KNOWN], ids=["learned", "known"])
+def test_a_mission_stops_once_f1_is_high_enough_with_the_probability(model):
+    agent, end = run_of(mission(model=model, stop=StopRule(expected_f1=0.9, probability=0.8)))
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert agent.why["stop"]["goal"] == 0.9
+    assert agent.why["stop"]["probability"] >= 0.8
+    result = fieldbo.Result.of(agent)
+    assert result.f1 > 0.85
+    assert len(result.values) < 60
+
+
+def test_a_higher_goal_takes_more_readings():
+    taken = [run_of(mission(stop=StopRule(expected_f1=goal)))[0].readings for goal in (0.8, 0.95)]
+    assert taken[0] < taken[1]
+
+
+@pytest.mark.parametrize("model", [None, KNOWN], ids=["learned", "known"])
+def test_a_mission_stops_once_the_regret_is_small_enough(model):
+    goal = StopRule(regret=0.05)
+    agent, end = run_of(mission(EI(), model, goal, Optimum()))
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert fieldbo.Result.of(agent).regret <= 0.05 * np.ptp(fieldbo.Result.of(agent).values)
+
+
+def test_a_field_far_from_the_threshold_still_takes_the_least_number_of_readings():
+    far = LevelSet(-50.0)
+    agent, _ = run_of(mission(stop=StopRule(expected_f1=0.6, least_readings=14), question=far))
+    assert agent.readings >= 14
+    known, _ = run_of(mission(model=KNOWN, stop=StopRule(expected_f1=0.6, least_readings=14), question=far))
+    assert known.readings < 14
+
+
+def test_a_claim_of_a_policy_that_knows_its_model_counts():
+    agent, end = run_of(mission(Eager(), KNOWN))
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert agent.readings == 1
+
+
+def test_a_claim_of_a_policy_that_learns_counts_once_the_belief_agrees():
+    agent, end = run_of(mission(Eager(), initial=5))
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert agent.readings >= 10
+    assert agent.why["eager"]
+    assert agent.why["stop"]["probability"] >= 0.9
+    doubted = [i for i in agent.issued.values() if i.why is not None and "site" in i.why]
+    assert doubted
+    assert all(i.why["stop"]["probability"] < 0.9 for i in doubted)
+    assert fieldbo.Result.of(agent).f1 > 0.9
+
+
+def test_a_mission_that_doubts_an_answer_ends_with_its_battery():
+    made = mission(Eager(), initial=5)
+    made = replace(made, vehicles=(replace(made.vehicles[0], battery=40.0),))
+    agent, end = run_of(made)
+    assert end.reason is EndReason.BATTERY_SPENT
+    assert agent.spent <= 40.0
+
+
+def test_doubtful_sites_of_a_batch_differ():
+    agent = fieldbo.Agent(mission(Eager(), initial=5))
+    for _ in range(8):
+        order = agent.ask()
+        value = agent.mission.world.truth(order.site[None])
+        agent.tell(order.observed(value, noise_variance=1e-4))
+    orders = agent.ask_batch(4)
+    assert len({order.site.tobytes() for order in orders if isinstance(order, Query)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("stop", "question", "found"),
+    [
+        (StopRule(regret=0.01), None, "regret is set, but the question is a level set"),
+        (StopRule(expected_f1=0.9), Optimum(), "expected_f1 is set, but the question is an optimum"),
+    ],
+)
+def test_a_goal_of_another_question_is_rejected(stop, question, found):
+    policy = EI() if isinstance(question, Optimum) else None
+    with pytest.raises(InputError, match=found):
+        mission(policy, stop=stop, question=question)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("expected_f1", 1.0), ("probability", 0), ("least_readings", 0), ("regret", -1)]
+)
+def test_a_goal_out_of_range_is_rejected_with_its_place(key, value):
+    with pytest.raises(InputError, match=f"stop.{key}"):
+        fieldbo.load_mission("lake-level-set", {"stop": {key: value}})
+
+
+def test_control_sets_take_no_goal():
+    with pytest.raises(InputError, match="control sets"):
+        fieldbo.load_mission("cell-growth", {"stop": {"regret": 0.1}})
