@@ -30,7 +30,7 @@ from fieldbo.policies.chains.box_search import (
     best_of_boxes,
     candidates_in,
     lazy_boxes,
-    log_expected_improvement,
+    log_improvement,
     upper_bound,
 )
 from fieldbo.policies.chains.partition import Boxes
@@ -282,7 +282,7 @@ def test_camobo_draws_a_new_weight_each_step_and_maximises_its_scalarisation():
 @property_test
 @given(mu=st.floats(-8, 8), s=st.floats(0.05, 3.0), best=st.floats(-2, 2))
 def test_the_log_improvement_matches_the_improvement_and_its_slopes_match_differences(mu, s, best):
-    scoring = log_expected_improvement(best)
+    scoring = log_improvement(best)
 
     def at(m, d):
         return scoring(np.array([m]), np.array([d]))
@@ -299,12 +299,12 @@ def test_the_log_improvement_matches_the_improvement_and_its_slopes_match_differ
 
 def test_the_log_improvement_is_finite_and_increasing_far_below_the_best():
     mu = np.array([-1e7, -1e5, -9999.0, -10_001.0, -100.0, -1.0, 0.0, 5.0, 40.0, 1e4])
-    told = log_expected_improvement(0.0)(np.sort(mu), np.ones(len(mu)))
+    told = log_improvement(0.0)(np.sort(mu), np.ones(len(mu)))
     assert np.isfinite(told.score).all()
     assert (np.diff(told.score) > 0).all()
     assert (told.by_mean > 0).all()
     assert np.isfinite(told.by_sd).all()
-    known = log_expected_improvement(0.0)(np.array([-1.0, 1.0]), np.zeros(2))
+    known = log_improvement(0.0)(np.array([-1.0, 1.0]), np.zeros(2))
     assert not np.isnan(known.score).any()
 
 
@@ -336,7 +336,7 @@ def a_state(readings=25, seed=0):
     return watched_run(rule, steps=readings + 1, initial=readings, battery=1000.0, seed=seed)[3][0][0]
 
 
-@pytest.mark.parametrize("scoring", [upper_bound(2.0), log_expected_improvement(0.4)], ids=["ucb", "ei"])
+@pytest.mark.parametrize("scoring", [upper_bound(2.0), log_improvement(0.4)], ids=["ucb", "ei"])
 def test_the_best_point_of_each_box_is_as_good_as_that_of_many_random_ones(scoring):
     state = a_state()
     domain = state.domain
