@@ -33,11 +33,12 @@ from fieldbo.policies.chains.box_search import (
     log_improvement,
     upper_bound,
 )
+from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.chains.partition import Boxes
 from fieldbo.policies.chains.rivals import CAMOBO, CArBO, LazyEIPerCost, chebyshev
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import incumbent
-from fieldbo.testing import PolicyContract, drive, small_world
+from fieldbo.testing import PolicyContract, drive, small_chain, small_mission, small_world
 from fieldbo.testing.small import carried_out
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
@@ -199,6 +200,39 @@ def test_each_policy_finds_the_deeper_valley(rule):
 def test_settings_out_of_range_are_rejected(wrong):
     with pytest.raises(InputError):
         LazyEIPerCost(**wrong)
+
+
+class Corner(Field):
+    """Rises steeply towards a corner of the domain."""
+
+    def values(self, sites, time_s=0.0):
+        return 20.0 * np.atleast_2d(sites).sum(axis=1)
+
+
+@pytest.mark.parametrize("rule", [*RULES, LaMBO(candidates=200)], ids=repr)
+def test_no_point_is_read_again_without_noise(rule):
+    world = replace(small_chain(), sensor=Sensor(0.0), field=Corner())
+    mission = small_mission(rule, world=world, battery=500.0)
+    _, orders, _ = drive(replace(mission, max_steps=20))
+    sites = [tuple(order.site) for order in orders if isinstance(order, Query)]
+    assert len(set(sites)) == len(sites)
+
+
+def test_improvements_that_underflow_are_compared_by_their_logarithms():
+    state = a_state()
+    above = replace(state.belief, values=state.belief.values.copy())
+    above.values[0] += 1e3  # a reading that the mean does not follow: EI of any point is 0
+    state = replace(state, surface=Surface(above, state.domain.sites))
+    best = incumbent(state.surface)
+    rule = LazyEIPerCost(candidates=64)
+    decision = rule.suggest(replace(state), None)
+    optima = best_of_boxes(
+        replace(state), log_improvement(best), rule.boxes(state), rule.candidates, rule.climbs
+    )
+    assert optima.scores.max() < -1000.0
+    scores = optima.scores - np.log(state.costs(0, optima.points))
+    np.testing.assert_allclose(decision.choice.site, optima.points[np.argmax(scores)], atol=1e-6)
+    assert decision.why["log_unit"] == pytest.approx(scores.max())
 
 
 # -- EI per cost -----------------------------------------------------------------------------------------
