@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.climb import climbed_together
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
@@ -49,17 +49,21 @@ _REJECTED_WITHIN = 0.02
 def free_samples(domain: Domain, count: int) -> Array:
     """Return fixed quasi-random samples (count, d) of all variables, distributed as where they are left free.
 
-    These are Halton points mapped through each variable's quantiles. A variable that no set leaves free takes
-    the middle of its axis.
+    These are Halton points mapped through each variable's quantiles.
     """
-    points = halton(count, domain.dimension)
+    return at_quantiles(domain, halton(count, domain.dimension))
+
+
+def at_quantiles(domain: Domain, probabilities: Array) -> Array:
+    """Return the quantiles (n, d) of all variables at `probabilities` (n, d), read-only.
+
+    A variable that no set leaves free takes the middle of its axis.
+    """
     columns = [
-        np.full(count, middle) if law is None else law.quantile(points[:, j])
+        np.full(len(probabilities), middle) if law is None else law.quantile(probabilities[:, j])
         for j, (law, middle) in enumerate(zip(domain.distributions, domain.middle, strict=True))
     ]
-    samples = np.stack(columns, axis=1)
-    samples.setflags(write=False)
-    return samples
+    return frozen_array(np.stack(columns, axis=1))
 
 
 class ControlSetSearch:
