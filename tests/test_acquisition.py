@@ -13,6 +13,9 @@ from fieldbo.policies.acquisition import (
     ambiguity,
     expected_improvement,
     gp_ucb_beta,
+    in_unit,
+    log_expected_improvement,
+    log_unit,
     lookahead_variance,
     straddle,
     truncated_variance_reduction,
@@ -116,6 +119,28 @@ def test_expected_improvement_without_uncertainty_is_the_improvement(mu, best):
     assert expected_improvement(np.array([mu]), np.array([0.0]), best)[0] == max(mu - best, 0.0)
     near = expected_improvement(np.array([mu]), np.array([1e-9]), best)[0]
     assert near == pytest.approx(max(mu - best, 0.0), abs=1e-8)
+
+
+@pytest.mark.parametrize("z", [-1e6, -301.0, -300.0, -38.0, -10.0, -1.001, -1.0, -0.999, -0.1])
+def test_the_log_of_the_expected_improvement_is_that_of_its_integral_however_small(z):
+    # E max(Z + z, 0) = phi(z) / z^2 times the integral of u exp(-u - (u / z)^2 / 2) over u > 0
+    integral, _ = quad(lambda u: u * np.exp(-u - 0.5 * (u / z) ** 2), 0.0, 60.0, epsabs=0.0, epsrel=1e-12)
+    literal = norm.logpdf(z) - 2.0 * np.log(-z) + np.log(integral)
+    s = 0.01
+    actual = log_expected_improvement(np.array([s * z]), np.array([s]), 0.0)[0]
+    assert actual - np.log(s) == pytest.approx(literal, rel=1e-13, abs=1e-11)
+
+
+@property_test
+@given(seed=st.integers(0, 10_000))
+def test_logs_and_their_units_rank_scores_as_the_scores_themselves(seed):
+    rng = np.random.default_rng(seed)
+    logs = rng.uniform(-20.0, 3.0, 8)
+    for lower in (0.0, 2000.0):
+        scores = in_unit(logs - lower, log_unit(logs - lower))
+        assert np.array_equal(np.argsort(scores), np.argsort(logs))
+        np.testing.assert_allclose(np.diff(np.log(scores)), np.diff(logs), atol=1e-9)
+    np.testing.assert_array_equal(in_unit(logs, log_unit(logs)), np.exp(logs))
 
 
 @property_test

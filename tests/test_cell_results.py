@@ -29,7 +29,7 @@ from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results.cell_runs import cell_runs_of, judged_by
 from fieldbo.results.curve import Step
-from fieldbo.results.expected_truth import ALPHA, expected_truth_of
+from fieldbo.results.expected_truth import ALPHA, expected_truth_of, truth_samples
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
 from fieldbo.results.result import Result
 from fieldbo.runs.comparison import compare
@@ -182,7 +182,7 @@ def test_the_tables_of_a_chain_name_the_first_module_that_ran(tmp_path):
 
 
 def mean_b(result):
-    return float(free_samples(result.mission.world.domain, 128)[:, 1].mean())
+    return float(truth_samples(result.mission.world.domain)[:, 1].mean())
 
 
 def test_each_play_counts_with_its_expected_value_whatever_its_free_variables_were():
@@ -218,6 +218,33 @@ def test_the_best_settings_of_a_set_lie_between_the_sites():
     lowest = float(hill(result.mission.world.domain.sites).min())
     assert expected.worst == lowest < 0, "gains are counted from the worst"
     assert expected.best == pytest.approx(1 - lowest, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def hartmann():
+    return expected_truth_of(fieldbo.load_world("cell-hartmann-12-cheap"), Optimum())
+
+
+def test_expected_values_are_averages_over_other_samples_than_those_of_policies(hartmann):
+    domain = hartmann.truth.world.domain
+    truth, policies = truth_samples(domain), free_samples(domain, 1024)
+    assert truth.shape == (4096, 12)
+    assert not (truth[:, None, 0] == policies[:, 0]).any()
+    np.testing.assert_array_equal(truth, truth_samples.__wrapped__(domain))
+
+
+def test_expected_values_are_those_of_many_random_draws(hartmann):
+    world, rng = hartmann.truth.world, np.random.default_rng(0)
+    domain, controls = world.domain, hartmann.sets[1]
+    drawn = np.column_stack([law.draw(rng, 400_000) for law in domain.distributions])
+    few = free_samples(domain, 128)
+    errors, old = [], []
+    for site in domain.sites[:4]:
+        literal = world.truth(np.where(controls, site, drawn)).mean()
+        errors.append(hartmann.value(hartmann.gains(site[None], controls)[0]) - literal)
+        old.append(world.truth(np.where(controls, site, few)).mean() - literal)
+    np.testing.assert_allclose(errors, 0.0, atol=2e-3)
+    assert np.abs(errors).max() < 0.2 * np.abs(old).max()
 
 
 def test_a_minimum_is_scored_like_the_maximum_of_the_negated_function():
@@ -257,14 +284,14 @@ def test_where_costs_are_unknown_the_first_play_of_a_set_has_no_plan(tmp_path):
 
 def test_the_truth_of_each_play_is_computed_once():
     result = played()
-    assert result.mission.world.field.looked_up.count(128) >= 2
+    assert result.mission.world.field.looked_up.count(4096) >= 2
     world = result.mission.world
     before = len(world.field.looked_up)
     again = fieldbo.run(replace(result.mission, seed=1))
-    judged = [n for n in world.field.looked_up[before:] if n == 128]
+    judged = [n for n in world.field.looked_up[before:] if n == 4096]
     assert len(judged) == 2, "the plays that leave a variable free; the best of each set is known already"
     assert again.best_plays
-    assert [n for n in world.field.looked_up[before:] if n == 128] == judged, "the model knows no truth"
+    assert [n for n in world.field.looked_up[before:] if n == 4096] == judged, "the model knows no truth"
 
 
 # -- all -------------------------------------------------------------------------------------------------

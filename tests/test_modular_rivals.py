@@ -30,14 +30,15 @@ from fieldbo.policies.chains.box_search import (
     best_of_boxes,
     candidates_in,
     lazy_boxes,
-    log_expected_improvement,
+    log_improvement,
     upper_bound,
 )
+from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.chains.partition import Boxes
 from fieldbo.policies.chains.rivals import CAMOBO, CArBO, LazyEIPerCost, chebyshev
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import incumbent
-from fieldbo.testing import PolicyContract, drive, small_world
+from fieldbo.testing import PolicyContract, drive, small_chain, small_mission, small_world
 from fieldbo.testing.small import carried_out
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
@@ -201,6 +202,39 @@ def test_settings_out_of_range_are_rejected(wrong):
         LazyEIPerCost(**wrong)
 
 
+class Corner(Field):
+    """Rises steeply towards a corner of the domain."""
+
+    def values(self, sites, time_s=0.0):
+        return 20.0 * np.atleast_2d(sites).sum(axis=1)
+
+
+@pytest.mark.parametrize("rule", [*RULES, LaMBO(candidates=200)], ids=repr)
+def test_no_point_is_read_again_without_noise(rule):
+    world = replace(small_chain(), sensor=Sensor(0.0), field=Corner())
+    mission = small_mission(rule, world=world, battery=500.0)
+    _, orders, _ = drive(replace(mission, max_steps=20))
+    sites = [tuple(order.site) for order in orders if isinstance(order, Query)]
+    assert len(set(sites)) == len(sites)
+
+
+def test_improvements_that_underflow_are_compared_by_their_logarithms():
+    state = a_state()
+    above = replace(state.belief, values=state.belief.values.copy())
+    above.values[0] += 1e3  # a reading that the mean does not follow: EI of any point is 0
+    state = replace(state, surface=Surface(above, state.domain.sites))
+    best = incumbent(state.surface)
+    rule = LazyEIPerCost(candidates=64)
+    decision = rule.suggest(replace(state), None)
+    optima = best_of_boxes(
+        replace(state), log_improvement(best), rule.boxes(state), rule.candidates, rule.climbs
+    )
+    assert optima.scores.max() < -1000.0
+    scores = optima.scores - np.log(state.costs(0, optima.points))
+    np.testing.assert_allclose(decision.choice.site, optima.points[np.argmax(scores)], atol=1e-6)
+    assert decision.why["log_unit"] == pytest.approx(scores.max())
+
+
 # -- EI per cost -----------------------------------------------------------------------------------------
 
 
@@ -282,7 +316,7 @@ def test_camobo_draws_a_new_weight_each_step_and_maximises_its_scalarisation():
 @property_test
 @given(mu=st.floats(-8, 8), s=st.floats(0.05, 3.0), best=st.floats(-2, 2))
 def test_the_log_improvement_matches_the_improvement_and_its_slopes_match_differences(mu, s, best):
-    scoring = log_expected_improvement(best)
+    scoring = log_improvement(best)
 
     def at(m, d):
         return scoring(np.array([m]), np.array([d]))
@@ -299,12 +333,12 @@ def test_the_log_improvement_matches_the_improvement_and_its_slopes_match_differ
 
 def test_the_log_improvement_is_finite_and_increasing_far_below_the_best():
     mu = np.array([-1e7, -1e5, -9999.0, -10_001.0, -100.0, -1.0, 0.0, 5.0, 40.0, 1e4])
-    told = log_expected_improvement(0.0)(np.sort(mu), np.ones(len(mu)))
+    told = log_improvement(0.0)(np.sort(mu), np.ones(len(mu)))
     assert np.isfinite(told.score).all()
     assert (np.diff(told.score) > 0).all()
     assert (told.by_mean > 0).all()
     assert np.isfinite(told.by_sd).all()
-    known = log_expected_improvement(0.0)(np.array([-1.0, 1.0]), np.zeros(2))
+    known = log_improvement(0.0)(np.array([-1.0, 1.0]), np.zeros(2))
     assert not np.isnan(known.score).any()
 
 
@@ -336,7 +370,7 @@ def a_state(readings=25, seed=0):
     return watched_run(rule, steps=readings + 1, initial=readings, battery=1000.0, seed=seed)[3][0][0]
 
 
-@pytest.mark.parametrize("scoring", [upper_bound(2.0), log_expected_improvement(0.4)], ids=["ucb", "ei"])
+@pytest.mark.parametrize("scoring", [upper_bound(2.0), log_improvement(0.4)], ids=["ucb", "ei"])
 def test_the_best_point_of_each_box_is_as_good_as_that_of_many_random_ones(scoring):
     state = a_state()
     domain = state.domain

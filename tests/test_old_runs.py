@@ -74,6 +74,23 @@ def assert_alike(ours, theirs, where=""):
         assert ours == theirs or (theirs is None and np.isnan(ours)), f"{where}: {ours} for {theirs}"
 
 
+AVERAGES = {
+    "expected_true",
+    "best_value_true",
+    "last_play_value",
+    "simple_regret",
+    "quality_regret",
+    "regret",
+}
+
+
+def without_averages(summary):
+    """Return a summary without true averages over free variables: 0.2.0 took them over other samples."""
+    if isinstance(summary, dict):
+        return {k: without_averages(v) for k, v in summary.items() if k not in AVERAGES}
+    return [without_averages(item) for item in summary] if isinstance(summary, list) else summary
+
+
 def test_there_are_old_runs_that_ended_and_some_that_did_not():
     ended = [json.loads((f / "expected.json").read_text(encoding="utf-8"))["ended"] for f in FOLDERS]
     assert len(FOLDERS) >= 9
@@ -93,7 +110,11 @@ def test_an_old_run_opens_with_the_orders_it_gave(old):
         ours = json.loads(json.dumps(state.result().summary(), default=str))
         notes = ours.pop("notes"), expected["summary"].pop("notes")
         assert len(notes[0]) == len(notes[1])  # their wording may change
-        assert_alike(ours, expected["summary"])
+        theirs = expected["summary"]
+        if theirs.get("control_sets"):
+            assert set(ours) == set(theirs)
+            ours, theirs = without_averages(ours), without_averages(theirs)
+        assert_alike(ours, theirs)
 
 
 def test_an_old_run_is_explained_and_exported(old):

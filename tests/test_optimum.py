@@ -17,11 +17,17 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError
-from fieldbo.messages import Query
+from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.policies.acquisition import expected_improvement, gp_ucb_beta, max_value_entropy
+from fieldbo.policies.acquisition import (
+    expected_improvement,
+    gp_ucb_beta,
+    log_expected_improvement,
+    max_value_entropy,
+)
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Policy
+from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.optimum.myopic import (
     EI,
     GPUCB,
@@ -107,7 +113,26 @@ def test_sites_known_exactly_leave_finite_scores_and_are_not_chosen(tested, per_
     assert decision.why["site"] >= 10
     assert decision.why["site"] != best
     nothing_left = with_values(state, state.surface.mean, np.zeros(30))
-    assert np.isfinite(policy.suggest(nothing_left, None).why["score"])
+    assert policy.suggest(nothing_left, None).choice == Stop(EndReason.QUESTION_ANSWERED)
+
+
+ALL = [*POLICIES_UNDER_TEST, EntropySearch(draws=32), MinimumRegretSearch(draws=32, point=True)]
+
+
+@pytest.mark.parametrize("tested", [*ALL, MinimumRegretSearch(draws=32)], ids=repr)
+def test_no_site_is_read_again_without_noise_and_the_question_is_answered_when_all_are(tested):
+    mission = small_mission(tested, world=small_world((3, 3), noise_sd=0.0), battery=1000.0)
+    _, orders, stop = drive(mission)
+    sites = [tuple(order.site) for order in orders if isinstance(order, Query)]
+    assert len(sites) == len(set(sites)) == 9
+    assert stop.reason == EndReason.QUESTION_ANSWERED
+
+
+@pytest.mark.parametrize("tested", ALL, ids=repr)
+def test_sites_are_read_again_as_long_as_noise_leaves_something_to_learn(tested):
+    mission = small_mission(tested, world=small_world((3, 3), noise_sd=1e-4), battery=1000.0)
+    _, _, stop = drive(replace(mission, max_steps=12))
+    assert stop.reason == EndReason.STEP_LIMIT
 
 
 def test_dividing_by_equal_costs_changes_no_choice():
@@ -146,6 +171,24 @@ def test_ei_chooses_the_largest_expected_improvement():
     scores = expected_improvement(surface.mean, surface.sd, surface.mean[read].max())
     assert chosen(EI(), state) == np.argmax(scores)
     assert chosen(EI(per_cost=True), state) == np.argmax(scores / state.costs())
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, 1000.0])
+def test_ei_chooses_by_its_logarithm_where_all_improvements_underflow(rate):
+    state, rng = state_after(7), np.random.default_rng(0)
+    best = incumbent(state.surface)
+    state = with_values(state, best - rng.uniform(1.0, 1.01, 30), rng.uniform(0.010, 0.0101, 30) ** 2)
+    state = replace(
+        state, cost=replace(state.cost, rate=rate), affordable=lambda x, **_: np.ones(len(x), bool)
+    )
+    mu, s = state.surface.mean, state.surface.sd
+    assert not expected_improvement(mu, s, best).any()
+    logs = log_expected_improvement(mu, s, best)
+    assert chosen(EI(), state) == np.argmax(logs)
+    over_cost = logs - np.log(state.costs())
+    decision = EI(per_cost=True).suggest(state, None)
+    assert decision.why["site"] == np.argmax(over_cost)
+    assert np.log(decision.why["score"]) + decision.why["log_unit"] == pytest.approx(over_cost.max())
 
 
 # -- GP-UCB ----------------------------------------------------------------------------------------------

@@ -66,6 +66,27 @@ def test_an_interrupted_study_continues_where_it_stopped(tmp_path):
     assert "with other settings" in other.stderr
 
 
+@pytest.mark.parametrize("name", ["switching_cost", "modular_systems", "control_sets"])
+def test_the_files_of_the_studies_can_be_continued(name):
+    with loaded(name) as study:
+        lines = study.Outcome.all_of(FOLDER / f"{name}.csv")
+        digests = {(line.world, line.rule): line.digest for line in lines}
+        assert len({(line.world, line.rule, line.digest) for line in lines}) == len(digests)
+        now = {(world, rule): study.marked(study.Cell(world, rule, 0), None) for world, rule in digests}
+    assert digests == now
+
+
+def test_a_study_is_not_continued_with_other_settings_but_with_other_titles_and_versions(papers, monkeypatch):
+    cell = papers.Cell("branin", "EI", 0)
+    mark = papers.marked(cell, None)
+    monkeypatch.setattr("fieldbo.__version__", "99.0")
+    name, overrides = papers.settings(cell, None)
+    assert papers.digest(name, overrides | {"title": "Another"}) == mark
+    assert papers.digest(name, overrides | {"initial": {"count": 3}}) != mark
+    assert papers.digest(name, overrides, budget=7.0) != mark
+    assert papers.marked(cell, 5) != mark
+
+
 def test_all_policies_of_a_repeat_start_from_the_same_readings(papers):
     missions = []
     for rule in papers.RULES:

@@ -16,7 +16,9 @@ from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
+from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Lost, Query, Rejected
 from fieldbo.mission.kinds import POLICIES
@@ -47,6 +49,7 @@ from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world.fields.base import Field
 
 property_test = settings(deadline=None, max_examples=50, derandomize=True)
 
@@ -89,6 +92,38 @@ def played(agent, orders):
     """The control set of each order that its policy chose."""
     controls = agent.domain.controls
     return [controls.index_of(o.controls) for o in orders if agent.issued[o.id].why is not None]
+
+
+class Corner(Field):
+    """Rises towards a corner of the cell, where a policy that sets all variables stays."""
+
+    def values(self, sites, time_s=0.0):
+        return np.atleast_2d(sites).sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    "policy", [ETC(**FEW, plays=1), UCBPSQ(**FEW), TSPSQ(**FEW), UCBCVS(**FEW)], ids=repr
+)
+def test_all_variables_are_not_set_again_to_values_of_a_known_outcome(policy):
+    world = replace(small_cell(), sensor=Sensor(0.0), field=Corner())
+    _, orders, _ = drive(replace(mission(policy, world=world, battery=500.0), max_steps=30))
+    everything = [o.site for o in orders if isinstance(o, Query) and (o.controls is None or o.controls.all())]
+    assert len(everything) > 10
+    assert len(np.unique(everything, axis=0)) == len(everything)
+
+
+def test_the_best_settings_may_be_known_ones_if_they_are_not_to_be_played_again():
+    world = replace(small_cell(), sensor=Sensor(0.0), field=Corner())
+    belief = Belief(SquaredExponential([5.0] * 3)).condition_on([[5.0] * 3], [3.0], 0.0)
+    state = state_after(UCBPSQ(**FEW), world=world)
+    search = ControlSetSearch(replace(state, surface=Surface(belief, state.domain.sites)), 8, 16)
+
+    def mean(over):
+        return lambda x: over.bound_with_gradient(x, 0.0)
+
+    np.testing.assert_allclose(search.highest(mean, [2])[2].site, 5.0)
+    played = search.highest(mean, [2], to_play=True)[2].site
+    assert belief.variance(played) > 1e-9
 
 
 # -- Algorithm 1, part by part ---------------------------------------------------------------------------

@@ -19,12 +19,19 @@ from fieldbo.costs.unit import Unit
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.policies.acquisition import dist_ucb, per_travel
+from fieldbo.policies.acquisition import (
+    dist_ucb,
+    expected_improvement,
+    log_expected_improvement,
+    per_travel,
+)
 from fieldbo.policies.baselines import Random
+from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import EI, GPUCB
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
@@ -324,6 +331,55 @@ def test_simulated_paths_do_not_lead_to_rejected_sites(base):
     assert reported[0].why["best"] == reported[1].why["best"]
     assert np.array_equal(state.domain.sites[reported[0].why["site"]], reported[0].choice.site)
     assert reported[0].why["best"] != policy.suggest(state, None).why["best"]
+
+
+# -- without noise ---------------------------------------------------------------------------------------
+
+
+@each_policy
+def test_no_site_is_read_again_without_noise_and_the_question_is_answered_when_all_are(name):
+    mission = small_mission(TRAVEL[name], world=small_world((3, 2), noise_sd=0.0), battery=1000.0)
+    _, orders, stop = drive(mission)
+    sites = [tuple(site) for site in sites_of(orders)]
+    assert len(sites) == len(set(sites)) == 6
+    assert stop.reason is EndReason.QUESTION_ANSWERED
+
+
+@dataclass(frozen=True)
+class Slope(Field):
+    """Rises steeply towards a corner of the domain."""
+
+    def values(self, sites, time_s=0.0):
+        return 20.0 * sites.sum(axis=1)
+
+
+@each_policy
+def test_a_corner_of_a_box_is_not_read_again_without_noise(name):
+    world = replace(box_mission(TRAVEL[name]).world, sensor=Sensor(0.0), field=Slope())
+    policy = replace(TRAVEL[name], candidates=64)
+    _, orders, _ = drive(replace(box_mission(policy, world=world, battery=500.0), max_steps=12))
+    sites = np.array(sites_of(orders))
+    assert len(np.unique(sites, axis=0)) == len(sites)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [EIPerCost(), Rollout(base="ei", horizon=1), Rollout(base="ei-per-cost", fantasies=8)],
+    ids=repr,
+)
+def test_improvements_that_underflow_are_compared_by_their_logarithms(policy):
+    seen, rng = Seen(), np.random.default_rng(0)
+    drive(small_mission(seen, question=Optimum(), battery=60.0))
+    state = replace(seen.states[3], affordable=lambda sites, **_: np.ones(len(sites), bool))
+    surface, best = state.surface, incumbent(state.surface)
+    surface.mean, surface.variance = best - rng.uniform(1.0, 1.01, 30), rng.uniform(0.010, 0.0101, 30) ** 2
+    assert not expected_improvement(surface.mean, surface.sd, best).any()
+    logs = log_expected_improvement(surface.mean, surface.sd, best)
+    if "per-cost" in repr(policy) or isinstance(policy, EIPerCost):
+        logs -= np.log(state.costs())
+    decision = policy.suggest(state, None)
+    assert decision.why["site"] == np.argmax(logs)
+    assert np.log(decision.why["score"]) + decision.why["log_unit"] == pytest.approx(logs.max())
 
 
 # -- in a box --------------------------------------------------------------------------------------------

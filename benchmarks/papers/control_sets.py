@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, differences, digest, in_digits, mean_and_error, options
 
 from fieldbo import run
 from fieldbo.domain.controls import Controls
@@ -43,7 +43,7 @@ from fieldbo.results.plot.figures import (
 )
 from fieldbo.results.regrets import simple_regret
 from fieldbo.results.truth import truth_of
-from fieldbo.runs.comparison import Case, digest, prepared
+from fieldbo.runs.comparison import Case, prepared
 
 OUT = Path("runs") / "control_sets.csv"
 REPEATS = 8
@@ -118,7 +118,7 @@ def _overrides(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
     name, overrides = _overrides(cell, steps)
-    return digest(Case(name, 0, 0), {**overrides, "title": str(WORLDS[cell.world])})
+    return digest(name, overrides, budget=BUDGET, variance=WORLDS[cell.world][1])
 
 
 def mission(cell: Cell, steps: int | None) -> Mission:

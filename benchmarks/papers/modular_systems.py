@@ -4,7 +4,7 @@ All policies start from the same 15 readings, and then spend the same budget. Th
 the best setting sampled so far, divided by the largest absolute value of the function.
 
 ===========================  =================================================================
-loss_25, loss_50, loss_100   when a quarter, half, all of the budget is spent
+loss_25, loss_50, loss_100   when a quarter, half, all of the budget is spent, or 400 samples are taken
 samples                      after the first readings
 first_changes                how many of them changed the first module
 movement_regret              eq. 7 over those samples: losses, and 0.1 of the cost of moving
@@ -14,14 +14,14 @@ movement_regret              eq. 7 over those samples: losses, and 0.1 of the co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, differences, digest, in_digits, mean_and_error, options
 
 from fieldbo import run
 from fieldbo.costs.chain import Modular
@@ -41,7 +41,7 @@ from fieldbo.results.plot.figures import (
 )
 from fieldbo.results.regrets import movement_regret
 from fieldbo.results.truth import truth_of
-from fieldbo.runs.comparison import Case, digest, prepared
+from fieldbo.runs.comparison import Case, prepared
 
 OUT = Path("runs") / "modular_systems.csv"
 REPEATS = 8
@@ -151,7 +151,7 @@ def _overrides(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
     name, overrides = _overrides(cell, steps)
-    return digest(Case(name, 0, 0), {**overrides, "title": f"{CHAINS[cell.world]}"})
+    return digest(name, overrides, chain=asdict(CHAINS[cell.world]))
 
 
 def mission(cell: Cell, steps: int | None) -> Mission:
@@ -210,6 +210,22 @@ def figures(found: Iterable[Outcome]) -> dict[tuple[str, str], dict[int, np.ndar
     return by_rule(found, CHAINS, [*RULES])
 
 
+def stopped(found: Iterable[Outcome]) -> list[str]:
+    """Return a line per chain and policy of which runs stopped at `MOST` samples, with what they spent."""
+    short: dict[tuple[str, str], list[float]] = {}
+    runs: dict[tuple[str, str], int] = {}
+    for line in found:
+        cell = line.world, line.rule
+        runs[cell] = runs.get(cell, 0) + 1
+        if line.samples >= MOST and line.spent < CHAINS[line.world].budget:
+            short.setdefault(cell, []).append(line.spent)
+    return [
+        f"- {world}, {rule}: {len(spent)} of {runs[world, rule]} runs, after {np.mean(spent):.0f} "
+        f"of {CHAINS[world].budget:,.0f} on average"
+        for (world, rule), spent in short.items()
+    ]
+
+
 def markdown(found: Sequence[Outcome]) -> str:
     """Return the table: each rule's means with their standard errors, the least loss of a world in bold.
 
@@ -228,6 +244,9 @@ def markdown(found: Sequence[Outcome]) -> str:
             losses = [f"**{c}**" if m == best else c for c, m, best in zip(losses, mean, least, strict=False)]
             rest = [f"{m:.0f}" for m in mean[3:]]
             lines.append(f"| {' | '.join([world, rule, *losses, *rest, str(len(every[world, rule]))])} |")
+    if short := stopped(found):
+        until = f"the loss at 100% is then that after {MOST} samples"
+        lines += ["", f"Stopped at {MOST} samples, before the budget was spent; {until}:", "", *short]
     lines += [
         "",
         f"{OURS} minus its rival, over the repeats that both have completed:",

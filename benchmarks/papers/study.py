@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
+import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, fields
 from multiprocessing import get_context
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fieldbo import load_mission
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
 from fieldbo.results.tables import table
+from fieldbo.runs.folder import digests
 
 _KINDS = {"str": str, "int": int, "float": float}
 
@@ -87,6 +92,21 @@ class Line:
         if tuple(reader.fieldnames or ()) != cls.columns():
             raise InputError(f"{file} is no table of this study", expected="one that it wrote", where="--out")
         return [cls.of_row(row) for row in reader]
+
+
+def digest(mission: str, overrides: Mapping[str, Any], **conditions: Any) -> str:
+    """Return a digest of the settings of a mission, of its world, and of a study's own conditions.
+
+    Titles, comments, defaults and the version of fieldbo do not count, so that a study can be continued with
+    the release that ships its file.
+    """
+    loaded = load_mission(mission, overrides)
+    assert loaded.folder is not None
+    world = tomllib.loads((loaded.folder / "world.toml").read_text(encoding="utf-8"))
+    data = {name: mark for name, mark in digests(loaded.folder).items() if name != "world.toml"}
+    parts = [{k: v for k, v in toml.items() if k != "title"} for toml in (loaded.settings, world)]
+    text = json.dumps([*parts, data, conditions], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def study(

@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, by_rule, carried_out, differences, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, differences, digest, in_digits, mean_and_error, options
 
 from fieldbo import load_mission, run
 from fieldbo.messages import EndReason
@@ -40,7 +40,7 @@ from fieldbo.results.plot.figures import (
     save,
 )
 from fieldbo.results.truth import truth_of
-from fieldbo.runs.comparison import Case, digest, prepared
+from fieldbo.runs.comparison import Case, prepared
 
 OUT = Path("runs") / "switching_cost.csv"
 REPEATS = 10
@@ -95,7 +95,7 @@ def settings(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
     mission, overrides = settings(cell, steps)
-    return digest(Case(mission, 0, 0), overrides)
+    return digest(mission, overrides)
 
 
 def measured(cell: Cell, steps: int | None) -> Outcome:

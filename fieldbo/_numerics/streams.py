@@ -11,7 +11,18 @@ from typing import Literal
 import numpy as np
 
 Stream = Literal[
-    "sensor", "policy", "model", "initial", "field", "start", "score", "observe", "cost", "chance", "stop"
+    "sensor",
+    "policy",
+    "model",
+    "initial",
+    "field",
+    "start",
+    "score",
+    "observe",
+    "cost",
+    "chance",
+    "stop",
+    "truth",
 ]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
@@ -25,6 +36,7 @@ _KEYS: dict[Stream, int] = {
     "cost": 8,
     "chance": 9,
     "stop": 10,
+    "truth": 11,
 }
 
 
@@ -38,8 +50,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
     name : str
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
         ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
-        a simulated order), ``"chance"`` (variables that it leaves free) or ``"stop"`` (how sure the answer
-        is).
+        a simulated order), ``"chance"`` (variables that it leaves free), ``"stop"`` (how sure the answer
+        is) or ``"truth"`` (samples of free variables for true expected values).
     ask : int
         Number of the agent's ask that it serves.
 

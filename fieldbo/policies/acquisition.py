@@ -21,6 +21,12 @@ from fieldbo._numerics.arrays import Array
 
 _ROOT_2PI = np.sqrt(2.0 * np.pi)
 
+_FAR = -300.0
+"""Below it ``1 + z Phi / phi`` is replaced by its series in ``1 / z^2``, as it loses digits."""
+
+_UNDERFLOWS = -600.0
+"""Logarithm below which a score, or a score divided by a cost, may underflow."""
+
 Convention = Literal["one_plus", "floor", "exclude", "literal"]
 """What replaces ``1 / d`` for short travel; see `per_travel`."""
 
@@ -70,13 +76,71 @@ def ambiguity(
     return Ambiguity(np.minimum(high - h, h - low), low, high)
 
 
+def log_excess(z: Array) -> Array:
+    """Return ``log E max(Z + z, 0) = log(phi(z) + z Phi(z))`` (N,), Z standard normal, accurately at any z.
+
+    Ament et al. (2023), *Unexpected improvements to expected improvement for Bayesian optimization*, eq. 9.
+
+    Examples
+    --------
+    >>> log_excess(np.array([-1e6, -60.0, 0.0, 1e6])).round(3).tolist()
+    [-500000000028.55, -1809.108, -0.919, 13.816]
+    """
+    # Each form is given only values at which it holds.
+    near, low, far = np.maximum(z, -1.0), np.clip(z, _FAR, -1.0), np.minimum(z, _FAR)
+    above = np.log(np.exp(-0.5 * near**2) / _ROOT_2PI + near * ndtr(near))
+    mills = np.sqrt(np.pi / 2.0) * erfcx(-low / np.sqrt(2.0))  # Phi / phi
+    series = np.log1p((15.0 / far**2 - 3.0) / far**2) - 2.0 * np.log(-far)
+    log_phi = -0.5 * np.minimum(z, -1.0) ** 2 - np.log(_ROOT_2PI)
+    below = log_phi + np.where(z > _FAR, np.log1p(low * mills), series)
+    return np.asarray(np.where(z > -1.0, above, below))
+
+
+def log_expected_improvement(mu: Array, s: Array, best: float) -> Array:
+    """Return ``log E max(f - best, 0)`` (N,), finite where the expected improvement itself underflows.
+
+    For ``s = 0`` the logarithm of ``max(mu - best, 0)``, which may be minus infinity (Ament et al. 2023).
+
+    Examples
+    --------
+    >>> log_expected_improvement(np.array([0.0, -60.0]), np.ones(2), 0.0).round(3).tolist()
+    [-0.919, -1809.108]
+    """
+    gain, known = mu - best, s <= 0
+    width = np.where(known, 1.0, s)
+    with np.errstate(divide="ignore"):
+        certain = np.log(np.maximum(gain, 0.0))
+    return np.where(known, certain, np.log(width) + log_excess(gain / width))
+
+
 def expected_improvement(mu: Array, s: Array, best: float) -> Array:
     """Return ``E max(f - best, 0)`` (N,), which for ``s = 0`` is ``max(mu - best, 0)`` (Mockus 1975)."""
-    gain = mu - best
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = gain / s
-        value = gain * ndtr(z) + s * np.exp(-0.5 * z**2) / _ROOT_2PI
-    return np.where(s > 0, value, np.maximum(gain, 0.0))
+    return np.where(s > 0, np.exp(log_expected_improvement(mu, s, best)), np.maximum(mu - best, 0.0))
+
+
+def log_unit(logs: Array) -> float:
+    """Return the logarithm of the unit in which to compare scores that are given by their logarithms (N,).
+
+    0, unless the largest score is so small that it may underflow: then that score is the unit.
+
+    Examples
+    --------
+    >>> log_unit(np.array([-2.0, -900.0])), log_unit(np.array([-900.0, -901.0]))
+    (0.0, -900.0)
+    """
+    most = float(logs.max(initial=-np.inf))
+    return most if -np.inf < most < _UNDERFLOWS else 0.0
+
+
+def in_unit(logs: Array, unit: float) -> Array:
+    """Return scores (N,) from their logarithms, as multiples of a unit given by its logarithm.
+
+    Examples
+    --------
+    >>> in_unit(np.array([-900.0, -901.0]), -900.0).round(3)
+    array([1.   , 0.368])
+    """
+    return np.asarray(np.exp(np.minimum(logs - unit, -_UNDERFLOWS)))
 
 
 def per_travel(d: Array, d0: float, convention: Convention) -> Array:

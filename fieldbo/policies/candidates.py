@@ -2,25 +2,34 @@
 
 On a grid the candidates are its sites. In a box each decision draws new ones, all over the box and around the
 vehicle and the best sites so far, and climbs from the best of them.
+
+Candidates that are known exactly are left out, as another reading there would teach nothing. Once all are,
+the question is answered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.pooling import NOISE_FLOOR
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.domain.search import around, polished
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.policies.choice import leading
+from fieldbo.policies.choice import PerCost, leading
 from fieldbo.policies.contract import Decision, Memory, State
+from fieldbo.validation import settings
 
 _BEST_SITES = 3
 """Number of sites read, those of the largest mean, around which candidates are drawn in a box."""
+
+_KNOWN = 1.1 * NOISE_FLOOR
+"""Variance, relative to the prior's, at which a point counts as known: the floor, and rounding."""
 
 
 def incumbent(surface: Surface) -> float:
@@ -49,8 +58,51 @@ def reading_noise(state: State, level: int, surface: Surface | None = None) -> A
     return np.maximum(state.noise(level, over), NOISE_FLOOR * over.belief.kernel.diagonal(over.candidates))
 
 
-def over_candidates(state: State, candidates: int) -> Surface | None:
-    """Return the belief over the candidates; None if all were rejected.
+def known_exactly(belief: Belief, points: Array, variance: Array) -> Mask:
+    """Return which points (P, d) are known exactly, as (P,) bool: only the noise floor is left of `variance`.
+
+    A reading without noise makes its site known; readings with noise above the floor never do in practice.
+
+    Examples
+    --------
+    >>> from fieldbo.belief.kernels import Matern52
+    >>> points = np.array([[0.0], [0.1], [9.0]])
+    >>> belief = Belief(Matern52([1.0])).condition_on([[0.0], [9.0]], [2.0, 1.0], [0.0, 1e-6])
+    >>> known_exactly(belief, points, belief.variance(points))
+    array([ True, False, False])
+    """
+    return np.asarray(variance <= _KNOWN * belief.kernel.diagonal(points))
+
+
+def worth_reading(state: State, surface: Surface) -> Mask:
+    """Return which candidates (N,) of a surface are not known exactly, as bool.
+
+    All are worth reading if none would be left while the model is provisional: its variances are a guess.
+    """
+    known = known_exactly(surface.belief, surface.candidates, surface.variance)
+    return ~known | (state.provisional and bool(known.all()))
+
+
+@settings("policy")
+class ForOptimum(PerCost):
+    """A policy for an optimum, whose scores leave out sites that are known exactly."""
+
+    answers: ClassVar[tuple[type, ...]] = (Optimum,)
+
+    def best(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
+        """Return the decision for the best affordable site that is not known exactly (per unit of cost).
+
+        A Stop, "question answered", if all sites that were not rejected are known.
+        """
+        worth = worth_reading(state, state.surface)
+        left = ~state.rejected if len(state.rejected) else np.ones(len(worth), dtype=bool)
+        if left.any() and not worth[left].any():
+            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
+        return super().best(state, np.where(worth, scores, -np.inf), memory, **why)
+
+
+def over_candidates(state: State, candidates: int) -> Surface | EndReason:
+    """Return the belief over the candidates; the reason to stop if all were rejected, or are known exactly.
 
     Parameters
     ----------
@@ -67,8 +119,12 @@ def over_candidates(state: State, candidates: int) -> Surface | None:
     if rejected.any():
         points = points[~rejected]
     if not len(points):
-        return None
-    return state.surface if points is state.domain.sites else Surface(belief, points)
+        return EndReason.STOPPED_BY_POLICY
+    surface = state.surface if points is state.domain.sites else Surface(belief, points)
+    worth = worth_reading(state, surface)
+    if not worth.any():
+        return EndReason.QUESTION_ANSWERED
+    return surface if worth.all() else Surface(belief, points[worth])
 
 
 def _rejected(state: State, points: Array) -> Mask:
@@ -131,6 +187,8 @@ def _climbed(
 
     def of_affordable(points: Array) -> Array:
         able = state.affordable(points, level=level) & ~_rejected(state, points)
+        if able.any():
+            able &= ~known_exactly(state.belief, points, state.belief.variance(points))
         values = np.full(len(points), -np.inf)
         if able.any():
             values[able] = scores(points[able])

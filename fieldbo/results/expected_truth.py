@@ -1,9 +1,12 @@
 """The truth of control sets: expected values of settings, and the best settings of each set.
 
 =====  ======================================================================================================
-``E``  mean of the field over 128 fixed samples of the free variables; the field itself if none is
+``E``  mean of the field over 4,096 fixed samples of the free variables; the field itself if none is
 gain   ``sign * value`` less the worst one if that is negative: larger is better, none is negative
 =====  ======================================================================================================
+
+The samples are scrambled Sobol points, and not those over which policies optimise: settings that suit a
+policy's own samples would look better than they are.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.streams import stream
 from fieldbo.belief.question import Question
-from fieldbo.policies.control_sets.search import free_samples
+from fieldbo.domain.domain import Domain
+from fieldbo.policies.control_sets.search import at_quantiles
 from fieldbo.results.regrets import good_enough
 from fieldbo.results.truth import Truth, truth_of
 from fieldbo.world.world import World
@@ -25,9 +29,10 @@ from fieldbo.world.world import World
 ALPHA = 0.1
 """A set is good enough if it loses at most this fraction of the best expected value."""
 
-_SAMPLES = 128
-_FEW = 16  # samples for a first ranking of the sites
-_SHORTLIST, _CLIMBS = 64, 12  # sites to rank again with all samples; starts of climbs among them
+_SAMPLES = 4096
+_FEW, _SOME = 16, 256  # samples for a first ranking of the sites, and for a second one and climbs
+_SHORTLIST, _CLIMBS = 64, 12  # sites to rank a second time; starts of climbs among them
+_LAST_ROUNDS = 8  # of the best climb, with all samples
 _STEP = 1e-4  # of a central difference, as a fraction of an axis
 
 
@@ -55,8 +60,7 @@ class ExpectedTruth:
 
     def gains(self, points: Array, controls: Mask, samples: int = _SAMPLES) -> Array:
         """Return the expected gains (P,) of setting the variables `controls` (d,) to `points` (P, d)."""
-        drawn = free_samples(self.truth.world.domain, samples)
-        drawn = drawn[:1] if controls.all() else drawn
+        drawn = truth_samples(self.truth.world.domain)[: 1 if controls.all() else samples]
         whole = np.where(controls, points[:, None], drawn)
         values = self.truth.world.truth(whole.reshape(-1, points.shape[1]))
         mean = values.reshape(len(points), -1).mean(axis=1)
@@ -96,14 +100,14 @@ class ExpectedTruth:
         if controls.all():
             return sign * self.truth.optimum.value - self.worst
         sites = domain.sites
-        for samples, count in ((_FEW, _SHORTLIST), (_SAMPLES, _CLIMBS)):
+        for samples, count in ((_FEW, _SHORTLIST), (_SOME, _CLIMBS)):
             sites = sites[np.argsort(-self.gains(sites, controls, samples), kind="stable")[:count]]
         if not domain.continuous:
-            return float(self.gains(sites[:1], controls)[0])
+            return float(self.gains(sites, controls).max())
         spread = float(np.ptp(self.truth.values)) or 1.0
         axes = np.flatnonzero(controls)
 
-        def rising(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        def rising(points: Array, samples: int) -> tuple[Array, Array]:
             step = _STEP * domain.extent
             up, down = (np.repeat(points[:, None], len(axes), axis=1) for _ in range(2))
             for k, axis in enumerate(axes):
@@ -113,15 +117,31 @@ class ExpectedTruth:
                 [points, up.reshape(-1, points.shape[1]), down.reshape(-1, points.shape[1])]
             )
             values, above, below = np.split(
-                self.gains(every, controls) / spread, [len(points), len(points) * (1 + len(axes))]
+                self.gains(every, controls, samples) / spread, [len(points), len(points) * (1 + len(axes))]
             )
             slopes = np.zeros_like(points)
             widths = np.stack([up[:, k, axis] - down[:, k, axis] for k, axis in enumerate(axes)], axis=1)
             slopes[:, axes] = (above - below).reshape(len(points), -1) / widths
             return values, slopes
 
-        _, values = climbed_together(rising, sites, domain.low, domain.high)
-        return spread * float(values.max())
+        ends, _ = climbed_together(lambda x, _: rising(x, _SOME), sites, domain.low, domain.high)
+        top = ends[[np.argmax(self.gains(ends, controls))]]
+        _, values = climbed_together(
+            lambda x, _: rising(x, _SAMPLES), top, domain.low, domain.high, _LAST_ROUNDS
+        )
+        return spread * float(values[0])
+
+
+@lru_cache(maxsize=4)
+def truth_samples(domain: Domain) -> Array:
+    """Return the fixed samples (4096, d) of all variables that expected values are averages over.
+
+    Distributed as where the variables are left free; any first 2^k of them are evenly spread, too.
+    """
+    from scipy.stats import qmc
+
+    points = qmc.Sobol(domain.dimension, rng=stream(0, "truth")).random(_SAMPLES)
+    return at_quantiles(domain, points)
 
 
 @lru_cache(maxsize=4)  # a comparison runs many missions in one world

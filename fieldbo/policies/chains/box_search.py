@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.climb import climbed_together
@@ -27,6 +27,8 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.policies.acquisition import log_excess
+from fieldbo.policies.candidates import known_exactly
 from fieldbo.policies.chains.partition import Boxes, Columns, pinned
 from fieldbo.policies.contract import THIS_POLICY, State
 
@@ -69,15 +71,12 @@ def upper_bound(kappa: float) -> Scoring:
     return scoring
 
 
-def log_expected_improvement(best: float) -> Scoring:
-    """Return the score ``log E max(f - best, 0) = log s + log(phi(z) + z Phi(z))``.
-
-    It ranks points as the expected improvement does, and keeps a finite value and useful slopes far below the
-    best, where the expected improvement underflows.
+def log_improvement(best: float) -> Scoring:
+    """Return the score ``log E max(f - best, 0)``, with slopes that are useful far below the best.
 
     Examples
     --------
-    >>> slopes = log_expected_improvement(0.0)(np.array([0.0, -60.0]), np.array([1.0, 1.0]))
+    >>> slopes = log_improvement(0.0)(np.array([0.0, -60.0]), np.array([1.0, 1.0]))
     >>> slopes.score.round(3).tolist()
     [-0.919, -1809.108]
     """
@@ -85,8 +84,8 @@ def log_expected_improvement(best: float) -> Scoring:
     def scoring(mu: Array, s: Array) -> Slopes:
         s = np.maximum(s, _LEAST_SD)
         z = (mu - best) / s
+        log_h = log_excess(z)
         log_phi = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi)
-        log_h = log_phi + _log_excess(z)
         by_mean = np.exp(np.clip(log_ndtr(z) - log_h, None, 600.0)) / s
         by_sd = np.exp(np.clip(log_phi - log_h, None, 600.0)) / s
         return Slopes(np.log(s) + log_h, by_mean, by_sd)
@@ -94,19 +93,8 @@ def log_expected_improvement(best: float) -> Scoring:
     return scoring
 
 
-def _log_excess(z: Array) -> Array:
-    """Return ``log(1 + z Phi(z) / phi(z))`` (P,), accurately at any z."""
-    far = z < -1e4  # here 1 + z Phi / phi loses its digits; it tends to 1 / z^2
-    near = np.where(far, -1.0, z)
-    high = near > 10.0
-    mills = np.sqrt(np.pi / 2.0) * erfcx(-np.where(high, 10.0, near) / np.sqrt(2.0))
-    low_form = np.log1p(near * np.where(high, 1.0, mills))
-    high_form = np.log(np.maximum(near, 1.0)) + 0.5 * near**2 + 0.5 * np.log(2.0 * np.pi)
-    return np.where(far, -2.0 * np.log(np.abs(np.where(far, z, 1.0))), np.where(high, high_form, low_form))
-
-
 class BoxOptima(NamedTuple):
-    """The best point of each box, (K, d), and its score (K,), minus infinity if all of it was rejected."""
+    """The best point of each box, (K, d), and its score (K,); minus infinity if no point can be chosen."""
 
     points: Array
     scores: Array
@@ -176,7 +164,7 @@ def candidates_in(
 def best_of_boxes(
     state: State, scoring: Scoring, boxes: Boxes, candidates: int = 1000, climbs: int = 2
 ) -> BoxOptima:
-    """Return the point of the highest score in each box.
+    """Return the point of the highest score in each box that was not rejected and is not known exactly.
 
     Parameters
     ----------
@@ -198,8 +186,8 @@ def best_of_boxes(
     places = places_of_interest(state)
     points = candidates_in(state.domain, state.rng, boxes, each - near, near, places)
     flat = points.reshape(-1, d)
-    able = allowed(state, flat)
     surface = Surface(state.belief, flat)
+    able = allowed(state, flat) & ~known_exactly(state.belief, flat, surface.variance)
     scores = np.where(able, scoring(surface.mean, surface.sd).score, -np.inf).reshape(K, each)
     starts = _leading_of(scores, each - near, climbs)
     which = np.repeat(np.arange(K), starts.shape[1])
@@ -224,7 +212,7 @@ def _leading_of(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
 
 
 def _rising(state: State, scoring: Scoring) -> Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]:
-    """Return a function for the score of points and its gradient; minus infinity where not allowed."""
+    """Return a function for the score of points and its gradient; minus infinity for one to leave out."""
     guarded = bool(state.rejected.any()) or bool(state.domain.obstacles)
 
     def rising(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -233,9 +221,10 @@ def _rising(state: State, scoring: Scoring) -> Callable[[Array, NDArray[np.intp]
         score, by_mean, by_sd = scoring(moments.mean, sd)
         by_variance = by_sd / (2.0 * np.maximum(sd, _LEAST_SD))
         gradient = by_mean[:, None] * moments.mean_gradient + by_variance[:, None] * moments.variance_gradient
+        able = ~known_exactly(state.belief, points, moments.variance)
         if guarded:
-            score = np.where(allowed(state, points), score, -np.inf)
-        return score, gradient
+            able &= allowed(state, points)
+        return np.where(able, score, -np.inf), gradient
 
     return rising
 

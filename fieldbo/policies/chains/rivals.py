@@ -24,13 +24,13 @@ from fieldbo.belief.question import Optimum
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.policies.acquisition import expected_improvement
+from fieldbo.policies.acquisition import in_unit, log_unit
 from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.box_search import (
     BoxOptima,
     best_of_boxes,
     lazy_boxes,
-    log_expected_improvement,
+    log_improvement,
     needs_modules,
     upper_bound,
 )
@@ -111,15 +111,12 @@ class LazyEIPerCost(ByModule):
     def by_power(self, state: State, memory: Memory, exponent: float, **why: Any) -> Decision:
         """Return the point where EI divided by a power of the cost is largest."""
         best = incumbent(state.surface)
-        scoring = log_expected_improvement(best)
-        optima = best_of_boxes(state, scoring, self.boxes(state), self.candidates, self.climbs)
-        belief = state.belief
-        improvement = expected_improvement(
-            belief.mean(optima.points), np.sqrt(belief.variance(optima.points)), best
-        )
-        prices = state.costs(self.level, optima.points)
-        scores = np.where(np.isfinite(optima.scores), improvement / prices**exponent, -np.inf)
+        optima = best_of_boxes(state, log_improvement(best), self.boxes(state), self.candidates, self.climbs)
+        logs = optima.scores - exponent * np.log(state.costs(self.level, optima.points))
         able = self.able(state, optima)
+        unit = log_unit(logs[able])
+        scores = np.where(np.isfinite(logs), in_unit(logs, unit), -np.inf)
+        why |= {"log_unit": unit} if unit else {}
         return self.chosen(state, memory, optima.points, scores, able, incumbent=best, **why)
 
 

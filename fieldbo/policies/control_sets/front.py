@@ -189,7 +189,7 @@ class SubsetFront(GainPolicy):
         """Return the next play of the set whose account holds most."""
         m, costs = len(search.masks), np.nan_to_num(counts.mean_costs())
         searched = self._searched(counts, memory, m)
-        proposals = search.highest(_bounding(self.kappa), searched, by_set(memory["bound"]))
+        proposals = search.highest(_bounding(self.kappa), searched, by_set(memory["bound"]), to_play=True)
         before: list[float | None] = memory["promises"]
         promises = [self.gain(state, proposals[i].value) if i in proposals else before[i] for i in range(m)]
         reached = self.gain(state, self._reached(search, proposals, memory))
@@ -252,7 +252,7 @@ class SubsetFront(GainPolicy):
             return best
         i = best.number
         form = _bounding(0.0) if turn == "mean" else _bounding(self.kappa, doubts=True)
-        return search.highest(form, [i], warm).get(i, best)
+        return search.highest(form, [i], warm, to_play=True).get(i, best)
 
 
 def doubting(belief: Belief) -> Belief:

@@ -84,7 +84,7 @@ class TSPSQ(ControlSetPolicy):
             return stop
         search = ControlSetSearch(state, self.samples, self.candidates)
         draw = Draw.of(state.belief, self.features, state.rng)
-        proposals = search.highest(draw.averaged, range(len(search.expected)))
+        proposals = search.highest(draw.averaged, range(len(search.expected)), to_play=True)
         return self.play(state, PlayCounts.of(state), ranked(proposals.values()), memory)
 
 

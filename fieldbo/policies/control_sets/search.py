@@ -11,12 +11,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.climb import climbed_together
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.search import around
 from fieldbo.messages import Query, Rejected
+from fieldbo.policies.candidates import known_exactly
 from fieldbo.policies.contract import State
 from fieldbo.policies.control_sets.expectation import Expected, WithGradient
 from fieldbo.policies.control_sets.plays import PlainSettings, Proposal, ranked, settings_array
@@ -48,17 +49,21 @@ _REJECTED_WITHIN = 0.02
 def free_samples(domain: Domain, count: int) -> Array:
     """Return fixed quasi-random samples (count, d) of all variables, distributed as where they are left free.
 
-    These are Halton points mapped through each variable's quantiles. A variable that no set leaves free takes
-    the middle of its axis.
+    These are Halton points mapped through each variable's quantiles.
     """
-    points = halton(count, domain.dimension)
+    return at_quantiles(domain, halton(count, domain.dimension))
+
+
+def at_quantiles(domain: Domain, probabilities: Array) -> Array:
+    """Return the quantiles (n, d) of all variables at `probabilities` (n, d), read-only.
+
+    A variable that no set leaves free takes the middle of its axis.
+    """
     columns = [
-        np.full(count, middle) if law is None else law.quantile(points[:, j])
+        np.full(len(probabilities), middle) if law is None else law.quantile(probabilities[:, j])
         for j, (law, middle) in enumerate(zip(domain.distributions, domain.middle, strict=True))
     ]
-    samples = np.stack(columns, axis=1)
-    samples.setflags(write=False)
-    return samples
+    return frozen_array(np.stack(columns, axis=1))
 
 
 class ControlSetSearch:
@@ -83,6 +88,8 @@ class ControlSetSearch:
         places = np.unique(best.reshape(-1, self.domain.dimension), axis=0)
         self.candidates = around(self.domain, state.rng, candidates, places)
         self.rejected = _rejected(state)
+        self.belief = belief
+        self.some_known = bool(known_exactly(belief, belief.sites, belief.noise_variances).any())
 
     def best(
         self,
@@ -90,6 +97,7 @@ class ControlSetSearch:
         sets: Iterable[int],
         warm: Mapping[int, PlainSettings] | None = None,
         exact: SetFunction | None = None,
+        to_play: bool = False,
     ) -> dict[int, Proposal]:
         """Return the best settings found in each control set, by number.
 
@@ -102,8 +110,10 @@ class ControlSetSearch:
             Settings to start one more climb of each set from.
         exact : Callable, optional
             Exact form of `function`: it selects among the ends of the climbs, and ends the best climb.
+        to_play : bool
+            Whether the settings are for another play: leaves out those whose value is known exactly.
         """
-        function = self._avoiding_rejected(function)
+        function = self._avoiding(function, to_play)
         numbers, starts = list[int](), list[Array]()
         for i in sets:
             points = self._starts(function, i, (warm or {}).get(i))
@@ -114,7 +124,7 @@ class ControlSetSearch:
         which = np.array(numbers)
         points, values = self._climbed(function, which, np.concatenate(starts), _ROUNDS)
         if exact is not None:
-            exact = self._avoiding_rejected(exact)
+            exact = self._avoiding(exact, to_play)
             distinct = self._distinct(which, points, values)
             which, points, values = which[distinct], points[distinct], values[distinct]
             for i in dict.fromkeys(numbers):
@@ -134,6 +144,7 @@ class ControlSetSearch:
         form: Callable[[Expected], Callable[[Array], WithGradient]],
         sets: Iterable[int],
         warm: Mapping[int, PlainSettings] | None = None,
+        to_play: bool = False,
     ) -> dict[int, Proposal]:
         """Return where a form of expectations is highest in each of some control sets.
 
@@ -143,23 +154,26 @@ class ControlSetSearch:
             Turns the expectations of a control set into a function of points (P, d): values and gradients.
         sets : iterable of int
         warm : mapping of int to settings, optional
+        to_play : bool
+            As for `best`.
         """
         numbers = list(sets)
         quick = {i: form(self.expected[i].quick) for i in numbers}
         if all(self.expected[i].quick is self.expected[i] for i in numbers):
-            return self.best(lambda i, x: quick[i](x), numbers, warm)
+            return self.best(lambda i, x: quick[i](x), numbers, warm, to_play=to_play)
         exact = {i: form(self.expected[i]) for i in numbers}
-        return self.best(lambda i, x: quick[i](x), numbers, warm, lambda i, x: exact[i](x))
+        return self.best(lambda i, x: quick[i](x), numbers, warm, lambda i, x: exact[i](x), to_play)
 
     def upper(
         self, kappa: float, sets: Iterable[int], warm: Mapping[int, PlainSettings] | None = None
     ) -> dict[int, Proposal]:
-        """Return where ``E[mu + kappa s]`` is highest in each of some control sets."""
+        """Return where ``E[mu + kappa s]`` is highest in each of some control sets, to play there next."""
         return self.best(
             lambda i, x: self.expected[i].cheap_bound_with_gradient(x, kappa),
             sets,
             warm,
             lambda i, x: self.expected[i].bound_with_gradient(x, kappa),
+            to_play=True,
         )
 
     def lower(
@@ -184,7 +198,7 @@ class ControlSetSearch:
         exact = [(float(self.expected[i].bound(best.site, -kappa)[0]), -i) for i, best in seen.items()]
         top = seen[-max(exact)[1]]
         point, value = self._climbed(
-            self._avoiding_rejected(lambda i, x: self.expected[i].bound_with_gradient(x, -kappa)),
+            self._avoiding(lambda i, x: self.expected[i].bound_with_gradient(x, -kappa)),
             np.array([top.number]),
             np.nan_to_num(top.site)[None],
             _LAST_ROUNDS,
@@ -234,9 +248,10 @@ class ControlSetSearch:
                 distinct.append(k)
         return distinct
 
-    def _avoiding_rejected(self, function: SetFunction) -> SetFunction:
-        """Return the function, with minus infinity close to rejected settings."""
-        if not self.rejected:
+    def _avoiding(self, function: SetFunction, to_play: bool = False) -> SetFunction:
+        """Return the function, with minus infinity close to rejected settings and, to play, at known ones."""
+        unknown = to_play and self.some_known  # readings with noise never make a value known
+        if not (self.rejected or unknown):
             return function
 
         def avoiding(i: int, x: Array) -> WithGradient:
@@ -245,6 +260,9 @@ class ControlSetSearch:
             for site in self.rejected.get(i, ()):
                 off = np.abs(x[:, mask] - site[mask]) / self.domain.extent[mask]
                 values = np.where(off.max(axis=1) < _REJECTED_WITHIN, -np.inf, values)
+            if unknown and mask.all():
+                known = known_exactly(self.belief, x, self.belief.variance(x))
+                values = np.where(known, -np.inf, values)
             return values, gradients
 
         return avoiding

@@ -23,7 +23,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +30,8 @@ from pydantic import PositiveInt
 from scipy.special import entr, ndtri
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.question import Optimum
-from fieldbo.policies.acquisition import expected_improvement
-from fieldbo.policies.candidates import reading_noise
-from fieldbo.policies.choice import PerCost
+from fieldbo.policies.acquisition import log_expected_improvement
+from fieldbo.policies.candidates import ForOptimum, reading_noise
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.validation import settings
 
@@ -61,9 +58,8 @@ def representers(mu: Array, s: Array, n: int, rng: np.random.Generator) -> NDArr
     array([1, 2])
     """
     best = int(np.argmax(mu))
-    weights = np.maximum(expected_improvement(mu, s, mu[best]), np.finfo(float).tiny)
     # The largest log weights after adding Gumbel noise are a weighted draw without replacement.
-    keys = np.log(weights) + rng.gumbel(size=len(mu))
+    keys = log_expected_improvement(mu, s, mu[best]) + rng.gumbel(size=len(mu))
     keys[best] = np.inf
     return np.sort(np.argsort(-keys, kind="stable")[:n])
 
@@ -210,10 +206,8 @@ class Prospect:
 
 
 @settings("policy")
-class _Lookahead(PerCost):
+class _Lookahead(ForOptimum):
     """A policy that scores each site by its prospect."""
-
-    answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
     representers: PositiveInt = 60
     """Number of sites that may be the maximiser."""

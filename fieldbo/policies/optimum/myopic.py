@@ -16,20 +16,34 @@ keeps to the box's representers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, PositiveInt
 from scipy.special import log_ndtr, ndtri
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.question import Optimum
 from fieldbo.messages import EndReason, Stop
-from fieldbo.policies.acquisition import expected_improvement, gp_ucb_beta, max_value_entropy
-from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
-from fieldbo.policies.choice import PerCost
+from fieldbo.policies.acquisition import (
+    gp_ucb_beta,
+    in_unit,
+    log_expected_improvement,
+    log_unit,
+    max_value_entropy,
+)
+from fieldbo.policies.candidates import (
+    ForOptimum,
+    best_candidate,
+    incumbent,
+    over_candidates,
+    reading_noise,
+    worth_reading,
+)
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.validation import settings
+
+Scores = Callable[[Array, Array], Array]
+"""Maps means and standard deviations (m,) of points to their scores (m,)."""
 
 _HALVINGS = 50
 """Bisections of the interval that contains a quantile of the maximum: down to rounding."""
@@ -100,25 +114,34 @@ def drawn_maxima(mu: Array, s: Array, n: int, rng: np.random.Generator, least: f
 
 
 @settings("policy")
-class Anywhere(PerCost):
+class Anywhere(ForOptimum):
     """A policy for an optimum that scores mean and standard deviation, and in a box chooses any point."""
-
-    answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
     candidates: PositiveInt = 1000
     """In a box: number of points drawn for each decision, from the best of which it climbs."""
 
     def best_by(
-        self, scores: Callable[[Array, Array], Array], state: State, memory: Memory, **why: Any
+        self, scores: Scores, state: State, memory: Memory, *, logs: bool = False, **why: Any
     ) -> Decision:
-        """Return the decision for the highest score of mean and deviation (N,) (per unit of cost)."""
-        if not state.domain.continuous:
-            return self.best(state, scores(state.surface.mean, state.surface.sd), memory, **why)
-        surface = over_candidates(state, self.candidates)
-        if surface is None:
-            return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory, why)
+        """Return the decision for the highest score of mean and deviation (N,) (per unit of cost).
+
+        With `logs` the scores are logarithms. They are recorded as what they are the logarithms of: as
+        multiples of ``exp(why["log_unit"])`` if that underflows.
+        """
+        boxed = state.domain.continuous
+        surface = over_candidates(state, self.candidates) if boxed else state.surface
+        if isinstance(surface, EndReason):
+            return Decision(Stop(surface), memory, why)
         plain = scores(surface.mean, surface.sd)
-        able = state.affordable(surface.candidates, level=self.level)
+        able = (
+            state.affordable(surface.candidates, level=self.level) if boxed else state.choosable(self.level)
+        )
+        if logs:
+            unit = log_unit(plain[able & worth_reading(state, surface)])
+            scores, plain = _in_unit(scores, unit), in_unit(plain, unit)
+            why |= {"log_unit": unit} if unit else {}
+        if not boxed:
+            return self.best(state, plain, memory, **why)
         divides = self.divides(plain[able])
 
         def at(points: Array, plain: Array) -> Array:
@@ -132,6 +155,11 @@ class Anywhere(PerCost):
         return best_candidate(state, surface, final, able, elsewhere, memory, self.level, **why)
 
 
+def _in_unit(logs: Scores, unit: float) -> Scores:
+    """Return scores as multiples of a unit, from a function that returns their logarithms."""
+    return lambda mu, s: in_unit(logs(mu, s), unit)
+
+
 @settings("policy")
 class EI(Anywhere):
     """Sample where the expected improvement on the best mean so far is largest (Mockus 1975)."""
@@ -139,7 +167,11 @@ class EI(Anywhere):
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest expected improvement (per unit of cost)."""
         best = incumbent(state.surface)
-        return self.best_by(lambda mu, s: expected_improvement(mu, s, best), state, memory, incumbent=best)
+
+        def logs(mu: Array, s: Array) -> Array:
+            return log_expected_improvement(mu, s, best)
+
+        return self.best_by(logs, state, memory, logs=True, incumbent=best)
 
 
 @settings("policy")
@@ -161,15 +193,13 @@ class GPUCB(Anywhere):
 
 
 @settings("policy")
-class MaxValueEntropySearch(PerCost):
+class MaxValueEntropySearch(ForOptimum):
     """Sample where a reading is most informative about the field's maximum (Wang and Jegelka 2017).
 
     The maximum is assumed to lie at least five standard deviations of a reading's noise above the largest
     mean. The score ignores noise: without this bound the site of the largest mean, once known well, would be
     read again and again (measured on 400 sites: in half of all steps).
     """
-
-    answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
     samples: PositiveInt = 10
     """Number of draws of the maximum."""

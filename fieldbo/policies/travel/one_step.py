@@ -26,7 +26,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Stop
-from fieldbo.policies.acquisition import Convention, ducb
+from fieldbo.policies.acquisition import Convention, ducb, log_expected_improvement, log_unit
 from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
 from fieldbo.policies.choice import highest
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
@@ -36,7 +36,7 @@ from fieldbo.validation import settings
 
 @dataclass(frozen=True, eq=False)
 class CandidateView:
-    """The candidates of a decision, without those that were rejected.
+    """The candidates of a decision, without those that were rejected or are known exactly.
 
     Attributes
     ----------
@@ -51,6 +51,11 @@ class CandidateView:
     surface: Surface
     noise: Array
     able: Mask
+
+    def unit(self, best: float) -> float:
+        """Return the logarithm of the unit in which to compare expected improvements on `best`; usually 0."""
+        logs = log_expected_improvement(self.surface.mean, self.surface.sd, best)
+        return log_unit(logs[self.able])
 
 
 Scores = Callable[[Array], Array]
@@ -86,9 +91,11 @@ class TravelPolicy(Policy):
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the site of the highest score; in a box, a better point that a climb from it reaches."""
-        view = self._view(state)
-        if view is None:
-            return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory)
+        surface = over_candidates(state, self.candidates)
+        if isinstance(surface, EndReason):
+            return Decision(Stop(surface), memory)
+        able = state.affordable(surface.candidates, level=self.level)
+        view = CandidateView(surface, reading_noise(state, self.level, surface), able)
         scores, elsewhere, why = self.scores(state, view)
         if self.stop == "first_unaffordable":
             assert state.cost is not None
@@ -98,14 +105,6 @@ class TravelPolicy(Policy):
             if first is not None and not view.able[first]:
                 return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return best_candidate(state, view.surface, scores, view.able, elsewhere, memory, self.level, **why)
-
-    def _view(self, state: State) -> CandidateView | None:
-        """Return the candidates; None if all were rejected."""
-        surface = over_candidates(state, self.candidates)
-        if surface is None:
-            return None
-        able = state.affordable(surface.candidates, level=self.level)
-        return CandidateView(surface, reading_noise(state, self.level, surface), able)
 
 
 Score = Callable[[Array, Array, Array, Array], Array]
@@ -117,14 +116,14 @@ class OneStep(TravelPolicy):
     """A policy whose score depends on the belief at a site and on the travel to it only."""
 
     @abstractmethod
-    def score(self, state: State) -> tuple[Score, dict[str, Any]]:
+    def score(self, state: State, view: CandidateView) -> tuple[Score, dict[str, Any]]:
         """Return a function that scores points, and the reasons."""
 
     def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
         """Return the candidates' scores (N,), a function that scores other points, and the reasons."""
         cost = state.cost
         assert cost is not None
-        score, why = self.score(state)
+        score, why = self.score(state, view)
 
         def at(points: Array, mean: Array, sd: Array) -> Array:
             travel = cost.travel(state.position, points, state.time_s)
@@ -147,16 +146,20 @@ class ByTravelScore(OneStep):
     def travel_score(self) -> TravelScore:
         """The score."""
 
-    def score(self, state: State) -> tuple[Score, dict[str, Any]]:
+    def score(self, state: State, view: CandidateView) -> tuple[Score, dict[str, Any]]:
         """Return a function that scores points, and the reasons."""
         assert state.cost is not None
         travel_score = self.travel_score.on(state.cost, state.domain)
-        best = incumbent(state.surface) if travel_score.improves else -np.inf
+        best, unit, why = -np.inf, 0.0, dict[str, Any]()
+        if travel_score.improves:
+            best = incumbent(state.surface)
+            unit = view.unit(best)
+            why = {"incumbent": best} | ({"log_unit": unit} if unit else {})
 
         def score(mean: Array, sd: Array, travel: Array, price: Array) -> Array:
-            return travel_score.scores(mean, sd, travel, price, best)
+            return travel_score.scores(mean, sd, travel, price, best, unit)
 
-        return score, {"incumbent": best} if travel_score.improves else {}
+        return score, why
 
 
 @settings("policy")
@@ -215,7 +218,7 @@ class DUCB(OneStep):
     kappa: NonNegativeFloat = 2.0
     """Multiplier of the standard deviation: weight of exploration."""
 
-    def score(self, state: State) -> tuple[Score, dict[str, Any]]:
+    def score(self, state: State, view: CandidateView) -> tuple[Score, dict[str, Any]]:
         """Return a function that scores points, and the reasons."""
         rho = self.rho / abs(state.scale.scale)  # the scale is negative when minimising
 

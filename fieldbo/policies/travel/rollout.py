@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -70,6 +71,9 @@ class Rollout(TravelPolicy):
         surface = view.surface
         best = incumbent(state.surface) if paths.score.improves else -np.inf
         able = view.able if self.stop == "best_affordable" else np.ones(surface.size, dtype=bool)
+        unit = view.unit(best) if paths.score.improves else 0.0
+        if unit:  # the improvements of all steps underflow: only the first ones can still be compared
+            paths = replace(paths, steps=1, unit=unit)
         rollouts = rollout_values(paths, surface, view.noise, state.position, best, able)
 
         def elsewhere(points: Array) -> Array:
@@ -80,6 +84,8 @@ class Rollout(TravelPolicy):
         why: dict[str, Any] = {"base": self.base, "horizon": self.horizon, "fantasies": self.fantasies}
         if np.isfinite(best):
             why["incumbent"] = best
+        if unit:
+            why["log_unit"] = unit
         return rollouts.value, elsewhere, why
 
 

@@ -21,7 +21,12 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.policies.acquisition import Convention, dist_ucb, expected_improvement, per_travel
+from fieldbo.policies.acquisition import (
+    Convention,
+    dist_ucb,
+    in_unit,
+    log_expected_improvement,
+)
 from fieldbo.validation import settings
 
 ScoreName = Literal["dist-ucb", "ucb", "ei", "ei-per-cost"]
@@ -65,7 +70,13 @@ class TravelScore:
         return 1.0 if self.d0 is None else self.d0
 
     def scores(
-        self, mu: Array, s: Array, d: Array, price: Array | None = None, best: float = -np.inf
+        self,
+        mu: Array,
+        s: Array,
+        d: Array,
+        price: Array | None = None,
+        best: float = -np.inf,
+        unit: float = 0.0,
     ) -> Array:
         """Return the scores (N,) of sites; minus infinity excludes one.
 
@@ -76,17 +87,26 @@ class TravelScore:
             The full cost of each, for a score that divides by it.
         best : float
             The best value so far, for an expected improvement.
+        unit : float
+            Logarithm of the unit in which to return an expected improvement.
         """
         if self.name == "dist-ucb":
             return dist_ucb(mu, s, d, self.kappa, self.small, self.convention)
         if self.name == "ucb":
             return np.asarray(mu + self.kappa * s)
-        improvement = expected_improvement(mu, s, best)
+        return in_unit(self.logs(mu, s, d, price, best), unit)
+
+    def logs(self, mu: Array, s: Array, d: Array, price: Array | None, best: float) -> Array:
+        """Return the logarithms (N,) of an expected improvement, per unit of cost if the score is.
+
+        The parameters are those of `scores`.
+        """
+        improvement = log_expected_improvement(mu, s, best)
         if self.name == "ei":
             return improvement
         if self.priced and price is not None:
-            return improvement / price
-        return improvement * per_travel(d, self.small, "floor")
+            return improvement - np.log(price)
+        return improvement - np.log(np.maximum(d, self.small))
 
 
 def longest_travel(cost: CostModel, domain: Domain) -> float:

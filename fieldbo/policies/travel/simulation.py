@@ -68,6 +68,8 @@ class Simulation:
         Whether later steps may be moves without cost.
     fantasy_noise : bool
         Whether readings are drawn with their noise; the belief conditions on them with noise in any case.
+    unit : float
+        Logarithm of the unit of an expected improvement, for a single step; 0 for more.
     """
 
     score: TravelScore
@@ -78,6 +80,7 @@ class Simulation:
     level: int = 0
     may_stay: bool = True
     fantasy_noise: bool = True
+    unit: float = 0.0
 
 
 def rollout_values(
@@ -133,7 +136,9 @@ def rollout_values(
         able = np.ones(len(points), dtype=bool)
         for limit in paths.limits:
             able &= limit.going(position, points, None, paths.level) + limit.back(points) <= limit.left
-    value = np.where(able, paths.score.scores(mean, start.surface.sd, travel, price, best), -np.inf)
+    value = np.where(
+        able, paths.score.scores(mean, start.surface.sd, travel, price, best, paths.unit), -np.inf
+    )
     rollouts = Rollouts(value, np.where(value > -np.inf, travel, 0.0))
     if paths.steps > 1:
         _roll_out(paths, surface, noise, position, best, rollouts, start)
