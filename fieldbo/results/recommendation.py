@@ -13,8 +13,8 @@ little is known about it. The recommended play is the cheapest one that is as go
 the least, which a few plays cannot distinguish, count as equal; among them the highest m wins.
 
 Settings are optimised on some samples of the free variables and evaluated on others, because a fit flatters
-its own samples. The intervals take the model's hyperparameters as exact and ignore that the best-looking
-settings were selected: with few readings they are too narrow.
+its own samples. The intervals average over hyperparameters that are learned. They ignore that the
+best-looking settings were selected: with few readings they are too narrow.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.agent.averaging import Stated
+from fieldbo.belief.averaged import AveragedBelief
 from fieldbo.belief.confidence import MIDDLE90, Interval
+from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
 from fieldbo.policies.control_sets.expectation import Expected, WithGradient
 from fieldbo.policies.control_sets.front import ALIKE
 from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
+from fieldbo.policies.control_sets.precision import Precision
 from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
 from fieldbo.results.expected_truth import ExpectedTruth
@@ -105,7 +109,7 @@ class BestPlay:
         return numbers | {"expected_true": truth.value(gain), "regret": max(0.0, truth.best - gain)}
 
 
-def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
+def best_plays(state: State, near: Array, stated: Stated) -> tuple[BestPlay, ...]:
     """Return the best settings of each control set, in the order of the sets.
 
     There are none for a level set, in a domain without control sets, before the first reading, and if the
@@ -117,6 +121,8 @@ def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
     state : State
     near : (d,) array
         A further start of each set's climb, for example the highest mean with everything set.
+    stated : Stated
+        The belief by which the settings are evaluated.
     """
     domain = state.domain
     of_values = state.scale.transform == "none"
@@ -127,13 +133,13 @@ def best_plays(state: State, near: Array) -> tuple[BestPlay, ...]:
     proposals = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
     if not proposals:
         return ()
-    means, variances, differences = _evaluated(sets, list(proposals.values()))
+    means, variances, differences = _evaluated(sets, list(proposals.values()), stated)
     tolerated = MIDDLE90 * np.sqrt(np.minimum(differences, variances[np.argmax(means)]))
     as_good = means.max() - means <= tolerated
     plays = []
     for k, (i, best) in enumerate(proposals.items()):
         half = MIDDLE90 * np.sqrt(variances[k])
-        low, value, high = sorted(state.scale.to_user(means[k] + np.array([-half, 0.0, half])).tolist())
+        low, value, high = sorted(stated.scale.to_user(means[k] + np.array([-half, 0.0, half])).tolist())
         cost = None if np.isnan(costs[i]) else float(costs[i])
         plays.append(BestPlay(i, best.site, Interval(value, low, high), cost, bool(as_good[k])))
     return tuple(plays)
@@ -167,20 +173,45 @@ def _means(over: Expected) -> Callable[[Array], WithGradient]:
     return lambda x: over.bound_with_gradient(x, 0.0)
 
 
-def _evaluated(sets: ControlSetSearch, settings: Sequence[Proposal]) -> tuple[Array, Array, Array]:
-    """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each F."""
+def _evaluated(
+    sets: ControlSetSearch, settings: Sequence[Proposal], stated: Stated
+) -> tuple[Array, Array, Array]:
+    """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each F.
+
+    In the units of the stated belief; averaged over hyperparameters, as it is.
+    """
     samples = free_samples(sets.domain, _FITTING + _EVALUATING)[_FITTING:]
     expected = [replace(sets.expected[setting.number], samples=samples) for setting in settings]
     points = [over.at(setting.site)[0] for over, setting in zip(expected, settings, strict=True)]
-    belief, precision = expected[0].belief, expected[0].precision
-    assert precision is not None, "there are readings"
-    towards = np.array([belief.kernel(x, belief.sites).mean(axis=0) for x in points])
-    means, known = towards @ precision.alpha, precision.times(towards) @ towards.T
+    belief = stated.surface.belief
+    averaged = belief if isinstance(belief, AveragedBelief) else AveragedBelief([belief], np.ones(1))
+    w = averaged.weights
+    posteriors = [_Averages(belief, points) for belief in averaged.beliefs]
+    every = np.array([posterior.means for posterior in posteriors])
+    means = w @ every
     b = int(np.argmax(means))
-    variances = np.array([belief.kernel(x, x).mean() for x in points]) - np.diag(known)
-    shared = np.array([belief.kernel(x, points[b]).mean() for x in points]) - known[:, b]
-    differences = variances + variances[b] - 2.0 * shared
-    return means, np.maximum(variances, 0.0), np.maximum(differences, 0.0)
+    variances = w @ (np.array([p.variances for p in posteriors]) + (every - means) ** 2)
+    gaps = every - every[:, [b]]
+    differences = w @ (np.array([p.differences(b) for p in posteriors]) + (gaps - w @ gaps) ** 2)
+    return means, variances, differences
+
+
+class _Averages:
+    """Averages of a belief over k sets of points (S_i, d): their means and variances (k,)."""
+
+    def __init__(self, belief: Belief, points: Sequence[Array]) -> None:
+        self.kernel, self.points = belief.kernel, points
+        precision = Precision(belief)
+        towards = np.array([self.kernel(x, belief.sites).mean(axis=0) for x in points])
+        self.means: Array = towards @ precision.alpha
+        self._known: Array = precision.times(towards) @ towards.T
+        prior = np.array([self.kernel(x, x).mean() for x in points])
+        self.variances: Array = np.maximum(prior - np.diag(self._known), 0.0)
+
+    def differences(self, b: int) -> Array:
+        """Return the variance (k,) of average b less each average."""
+        shared = np.array([self.kernel(x, self.points[b]).mean() for x in self.points]) - self._known[:, b]
+        return np.asarray(np.maximum(self.variances + self.variances[b] - 2.0 * shared, 0.0))
 
 
 def _costs(state: State) -> Array:

@@ -77,7 +77,7 @@ class Result(Outcome):
             return result
         state = replace(agent.seen(), draw=partial(stream, agent.mission.seed, "score"))
         with one_blas_thread():
-            return replace(result, best_plays=best_plays(state, result.answer.reported.point))
+            return replace(result, best_plays=best_plays(state, result.answer.reported.point, agent.stated))
 
     def report(self) -> Report:
         """Return the closing report: the answer, its scores, the cost, and notes."""
