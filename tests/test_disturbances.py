@@ -185,7 +185,7 @@ def margin_warnings(margin, *, live=False, home=True, **disturbances):
 def test_a_margin_below_the_worst_case_is_warned_of_with_the_value_to_set():
     (warning,) = margin_warnings(0.1, cost_noise=0.05, head_wind=(0.2, 0.0))
 
-    assert "32% more than declared (cost_noise 0.05, head_wind [0.2, 0])" in warning
+    assert "32% more than the declared cost (cost_noise 0.05, head_wind [0.2, 0])" in warning
     assert "margin is 10%" in warning
     assert "set agent.margin = 0.32" in warning
     assert "on the trip home" in warning
@@ -263,7 +263,7 @@ def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_pat
     checked = " ".join(said("check", "m.toml", *few).split())
     output = " ".join(said("run", "m.toml", "--out", "r", *few, "--set", "agent.margin=0.32").split())
 
-    assert "warning: moves can cost 32% more than declared" in checked
+    assert "warning: moves can cost 32% more than the declared cost" in checked
     assert "agent.margin = 0.32" in checked
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["cost"] != pytest.approx(summary["planned_cost"], rel=1e-3)

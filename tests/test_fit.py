@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from threadpoolctl import threadpool_limits
 
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential, kernel
-from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
+from fieldbo.belief.marginal_likelihood import _AGREED, Likelihood, LogNormalPrior, _highest, fit_kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError, ModelError
 
@@ -178,6 +178,18 @@ def test_a_fit_to_many_readings_may_end_early_but_not_lower(seed, monkeypatch):
     monkeypatch.setattr("fieldbo.belief.marginal_likelihood._MANY", np.inf)
     assert early == pytest.approx(fitted(), abs=1e-2)
     assert evaluations < 0.6 * len(counted)
+
+
+def test_two_climbs_from_good_starts_do_not_hide_a_higher_peak():
+    prior = LogNormalPrior(np.ones(1), np.ones(1))
+
+    def two_wells(theta):
+        left, right = (float(theta[0]) + 1.0) ** 2, 4.0 * (float(theta[0]) - 2.0) ** 2 - 1.0
+        return (left, 2.0 * (theta + 1.0)) if left < right else (right, 8.0 * (theta - 2.0))
+
+    starts = np.array([[-0.9], [-1.2], [1.4], [-1.8], [-2.0]])
+    assert _highest(two_wells, starts, prior, 2) == pytest.approx(-1.0, abs=1e-3)
+    assert _highest(two_wells, starts, prior, _AGREED) == pytest.approx(2.0, abs=1e-3)
 
 
 def test_a_fit_does_not_depend_on_the_number_of_threads():

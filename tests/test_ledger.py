@@ -605,6 +605,7 @@ def test_a_gap_between_battery_and_orders_is_noted(gap, side):
         (5388.0, "5,388 of 6,000 s"),
         (5391.0, "5,391 of 6,000 s"),
         (5500.0, "5,500 of 6,000 s, 2% more than the 5,391 planned"),
+        (5391.0 * 71.2, "383,839 of 6,000 s, 71 times the 5,391 planned"),
     ],
 )
 def test_a_cost_is_compared_with_the_plan_if_it_differs_by_a_percent(cost, text):

@@ -213,3 +213,34 @@ def test_the_reported_optimum_may_lie_between_many_sites():
     assert one == two
     assert one.value.value == pytest.approx(float(s.belief.mean([[0.51, 0.49]])[0]))
     assert one.regret.low >= 0
+
+
+def test_points_that_are_known_exactly_do_not_lift_the_expected_optimum():
+    rng = np.random.default_rng(0)
+    sites = np.concatenate([4 * rng.random((30, 2)) - 2, 0.1 * rng.standard_normal((30, 2)), [[0.0, 0.0]]])
+    belief = Belief(Matern52([4.0, 4.0], 20.0)).condition_on(sites, -(sites**2).sum(axis=1), 0.0)
+    near = 0.02 * rng.standard_normal((600, 2))
+    found = optimum_confidence(Surface(belief, near), sites[-1], ValueScale(), rng)
+    exact = belief.sample(np.concatenate([sites[-1:], near]), 256, rng)
+    expected = np.quantile(exact.max(axis=1), [0.05, 0.95])
+    spread = float(np.ptp(expected))
+    np.testing.assert_allclose([found.optimum.low, found.optimum.high], expected, atol=0.3 * spread)
+    assert found.regret.value == pytest.approx(np.mean(exact.max(axis=1) - exact[:, 0]), abs=0.2 * spread)
+
+
+def test_of_many_sites_those_that_may_hold_the_optimum_are_drawn():
+    rng = np.random.default_rng(0)
+    read, unread = np.arange(10.0)[:, None], np.array([[50.0], [60.0], [70.0]])
+    belief = Belief(Matern52([1.0])).condition_on(read, np.zeros(10), 1e-6)
+    sites = np.concatenate([read[rng.integers(10, size=9000)] + 1e-3 * rng.random((9000, 1)), unread])
+    found = optimum_confidence(Surface(belief, sites), read[0], ValueScale(), rng).optimum
+    expected = np.quantile(rng.standard_normal((100_000, 3)).max(axis=1).clip(0.0), [0.05, 0.95])
+    np.testing.assert_allclose([found.low, found.high], expected, atol=0.3)
+
+
+def test_of_many_sites_the_reported_one_is_drawn_even_if_others_may_be_better():
+    sites = np.random.default_rng(0).random((2400, 2))
+    belief = Belief(Matern52([0.01, 0.01])).condition_on(sites[:1], [0.1], 1e-6)
+    found = optimum_confidence(Surface(belief, sites), sites[0], ValueScale(), np.random.default_rng(0))
+    assert found.value.value == pytest.approx(0.1, abs=1e-3)
+    assert found.regret.value == pytest.approx(found.optimum.value - 0.1, abs=1e-3)

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum
 from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
@@ -105,3 +107,31 @@ def test_gchk_does_not_settle_a_fraction_of_the_maximum_before_the_first_fit():
     result = fieldbo.run(fieldbo.load_mission("gp-lake-share-gchk-per-cost", settings))
 
     assert len(result.queries) > 10
+
+
+@pytest.mark.parametrize("value", [0.1, -7.3, 1e9 / 3, 0.0])
+@pytest.mark.parametrize("n", [5, 6, 41])
+def test_readings_that_differ_by_rounding_alone_have_no_spread(value, n):
+    domain, model = small_world((n,)).domain, Model()
+    values = np.full(n, value)
+    values[0] = np.nextafter(value, np.inf)
+    scale = model.fitted(
+        model.initial(domain, Optimum()),
+        domain,
+        Optimum(),
+        domain.sites,
+        values,
+        np.full(n, 1e-4),
+        np.random.default_rng(0),
+    ).scale
+    assert scale.scale == 1.0
+    assert scale.shift == pytest.approx(value)
+
+
+def test_readings_that_differ_by_little_are_standardised():
+    values = 5.0 + 1e-9 * np.arange(6)
+    domain, model = small_world((6,)).domain, Model()
+    noise = np.full(6, 1e-22)
+    initial = model.initial(domain, Optimum())
+    found = model.fitted(initial, domain, Optimum(), domain.sites, values, noise, np.random.default_rng(0))
+    assert found.scale.scale == pytest.approx(values.std(), rel=1e-6)

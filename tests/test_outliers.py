@@ -265,3 +265,15 @@ class NoCovariance(SquaredExponential):
 def test_a_singular_covariance_matrix_is_an_error_that_suggests_a_fix():
     with pytest.raises(ModelError, match="shorten the length scales"):
         believable(NoCovariance([0.1]), np.arange(6.0)[:, None], np.zeros(6), 0.0)
+
+
+@pytest.mark.parametrize("absurd", [1e30, -1e30, 1e90])
+def test_an_absurd_reading_is_dropped_and_does_not_blur_the_test_of_the_others(absurd):
+    x = np.linspace(0.0, 3.0, 20)[:, None]
+    y = np.sin(2 * x[:, 0])
+    y[7] = absurd
+    y[13] += 5.0
+    kept = believable(Matern52([1.0]), x, y, 1e-4)
+    assert np.flatnonzero(~kept).tolist() == [7, 13]
+    scaled = believable_at_first(Matern52([1.0]), x, y, 1e-4)
+    assert np.flatnonzero(~scaled).tolist() == [7, 13]

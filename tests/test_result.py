@@ -16,7 +16,7 @@ from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
-from fieldbo.messages import EndReason, Query
+from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
@@ -355,3 +355,77 @@ def test_printing_a_result_shows_its_report(results, name):
     score = f"{result.regret:.3g}" if isinstance(result.mission.question, Optimum) else f"{result.f1:.3f}"
     assert f"{score} against the truth" in str(result)
     assert repr(result) == f"<Result of hill: {heading}>"
+
+
+def test_a_rejected_order_is_not_a_visit():
+    agent = fieldbo.Agent(mission(LevelSet(2.0)))
+    for site in (0, 0, 1, 2):
+        query = agent.issue(Query(agent.domain.sites[site]))
+        if site == 1:
+            agent.tell(Rejected(str(query.id), "shallow water"))
+        elif site == 2:  # under way when it was cut short
+            none, at = np.empty(0), np.empty((0, 2))
+            agent.tell(Observation(str(query.id), at, none, none, none, query.site, 1.0, complete=False))
+        else:
+            agent.tell(query.observed(1.0, noise_variance=1e-4, cost=1.0))
+    assert Result.of(agent).report().heading == "Not finished: 2 readings at 1 site so far."
+
+
+def repeated(values, noise_variance, model=None):
+    """Return the result of a mission that reads the first site once per value, and others in between."""
+    plain = mission(LevelSet(2.0))
+    agent = fieldbo.Agent(plain if model is None else replace(plain, model=model))
+    for k, value in enumerate(values):
+        for site, reading in ((0, value), (k + 1, 1.0)):
+            query = agent.issue(Query(agent.domain.sites[site]))
+            agent.tell(query.observed(reading, noise_variance=noise_variance, cost=1.0))
+    return Result.of(agent)
+
+
+@pytest.mark.parametrize(
+    ("values", "variance", "apart"),
+    [
+        ([3.0, 4.0, 3.1], 0.01, "7.1 standard deviations apart"),
+        ([3.0, 4.0, 3.1], 0.0, "although the declared noise is 0"),
+        ([3.0, 3.7], 0.01, None),
+        ([3.0, 3.0, 3.0], 0.0, None),
+        ([0.1 + 0.2, 0.3], 0.0, None),
+        ([3.0, np.nan, 3.2], 0.01, None),
+    ],
+)
+def test_readings_of_one_site_that_contradict_each_other_are_named(values, variance, apart):
+    found = [note for note in repeated(values, variance).notes if "contradict" in note]
+    if apart is None:
+        assert not found
+    else:
+        named = f"the readings 3 and 4 (orders 0 and 2) at east 0 m, north 0 m contradict each other, {apart}"
+        assert found == [
+            f"{named}: correct the wrong one with fieldbo correct, or raise noise_sd in [sensor]"
+        ]
+
+
+def test_a_model_that_learns_the_noise_has_no_contradictions():
+    result = repeated([3.0, 4.0, 3.1], 1e-4, model=Model(noise="learned"))
+    assert not any("contradict" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("absurd", [1e30, -1e30, 1e6])
+def test_a_reading_that_dwarfs_all_others_leaves_the_score_unknown(absurd):
+    agent = fieldbo.Agent(mission(LevelSet(2.0)))
+    for k, site in enumerate((0, 40, 80, 120, 160, 30, 100, 60)):
+        query = agent.issue(Query(agent.domain.sites[site]))
+        value = absurd if k == 3 else 1.0 + 0.3 * k
+        agent.tell(query.observed(value, noise_variance=1e-4, cost=1.0))
+    agent.ask()
+    result = Result.of(agent, [Scorer(agent.mission).step(agent)])
+    told = result.summary()
+    assert told["expected_f1"] is None
+    assert told["expected_f1_interval90"] == [0.0, 1.0]
+    assert told["unclassified"] == 1.0
+    assert told["area_above"] is None
+    assert "model expects unknown (0.000 to 1.000)" in str(result)
+    assert any(
+        f"the reading of run/3 is {absurd:.4g}, all others lie between 1 and 3.1" in n for n in told["notes"]
+    )
+    json.dumps(told, allow_nan=False)
+    assert result.pictures().keys() == {"path.png", "map.png", "curve.png"}

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.belief.model import Model
 from fieldbo.errors import InputError
 from fieldbo.mission.new import writer
+from fieldbo.mission.new.mission import LevelSetMission, make_mission
 from fieldbo.mission.new.survey import Survey, make_world
 
 
@@ -190,16 +192,55 @@ def test_a_survey_along_a_line_becomes_a_world_of_one_axis(said):
     assert {p.name for p in Path("r").iterdir()} >= {"map.nc", "path.png", "map.png", "curve.png"}
 
 
-def test_the_mission_of_a_new_world_starts_inside_it_and_its_model_fits_the_readings(monkeypatch):
+def test_the_mission_of_a_new_world_starts_inside_it(monkeypatch):
     transect()
     made = make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"), Path("below/here"))
     assert made.world == Path("below/here/worlds/lake")
     monkeypatch.chdir("below/here")
     mission = fieldbo.load_mission("lake")
     assert mission.world.domain.contains(mission.vehicles[0].start[None])[0]
-    assert np.allclose(mission.model.length_scales, made.field.length_scales, rtol=1e-3)
     assert mission.question.threshold == made.loaded.question.threshold
     assert mission.vehicles[0].battery == made.loaded.vehicles[0].battery
+
+
+def test_a_rehearsal_knows_nothing_of_the_fit_that_is_its_truth_unless_asked_to(said):
+    transect()
+    said("new", "world", "plain", *CHL)
+    said("new", "world", "told", *CHL, "--fitted-model")
+    said("new", "mission", "further", "--world", "plain")
+    said("new", "mission", "live", "--world", "plain", "--fitted-model")
+    for name in ("plain", "further"):
+        mission = fieldbo.load_mission(name)
+        assert mission.model == Model()
+        assert mission.initial == 5
+    field = fieldbo.load_world("plain").field
+    for name in ("told", "live"):
+        model = fieldbo.load_mission(name).model
+        assert not model.learn
+        assert np.allclose(model.length_scales, field.length_scales, rtol=0.05)
+        assert model.mean == pytest.approx(field.scale.to_user([0.0])[0], rel=0.01)
+    uncommented = re.sub(r"^# (\w+ = )", r"\1", Path("missions/plain.toml").read_text(), flags=re.MULTILINE)
+    Path("missions/plain.toml").write_text(uncommented)
+    assert fieldbo.load_mission("plain").model == fieldbo.load_mission("told").model
+
+
+def test_only_a_world_fitted_to_a_table_has_a_fitted_model(said):
+    with pytest.raises(InputError, match="not fitted to a table"):
+        make_mission("x", "lake-transect", LevelSetMission(1.5), fitted_model=True)
+    assert not Path("missions").exists()
+
+
+@pytest.mark.parametrize("noise", [None, "sd"])
+def test_the_noise_of_a_log_world_is_that_of_a_median_reading(noise):
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 900.0, 120)
+    true = 10.0 * np.exp(1.5 * np.sin(x / 80))
+    sd = 0.1 * true
+    rows = zip(x, true + sd * rng.standard_normal(120), sd, strict=True)
+    Path("s.csv").write_text("\n".join(["s,v,sd", *(f"{a},{b:.5f},{c:.5f}" for a, b, c in rows)]))
+    made = make_world("log", Survey(Path("s.csv"), "s", "v", noise_sd=noise, transform="log"))
+    expected = np.sqrt(np.mean(sd**2)) if noise else 0.1 * np.median(true)
+    assert made.loaded.world.sensor.noise_sd == pytest.approx(expected, rel=0.25)
 
 
 def test_nothing_is_half_written_when_the_new_world_can_t_be_loaded(monkeypatch):

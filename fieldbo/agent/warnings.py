@@ -9,6 +9,7 @@ import numpy as np
 from shapely import MultiPolygon
 
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.words import compared
 from fieldbo.messages import Event, Observation
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Policy
@@ -85,8 +86,9 @@ def _thin_margin(mission: Mission) -> str | None:
         return None
     worst, homes = world.disturbances.worst, any(spec.home is not None for spec in vehicles)
     enough = math.ceil(1000 * worst - 1e-9) / 1000
+    more = compared(1 + worst, 1, "the declared cost")
     return (
-        f"moves can cost {100 * worst:.3g}% more than declared ({world.disturbances.describe()}), but the "
-        f"margin is {100 * margin:.3g}%: the battery may be overdrawn{' on the trip home' if homes else ''}; "
-        f"to rule that out, set agent.margin = {enough:g}"
+        f"moves can cost {more} ({world.disturbances.describe()}), but the margin is {100 * margin:.6g}%: "
+        f"the battery may be overdrawn{' on the trip home' if homes else ''}; to rule that out, set "
+        f"agent.margin = {enough:g}"
     )

@@ -43,6 +43,11 @@ class AveragedBelief:
         return self.beliefs[0].sites
 
     @property
+    def values(self) -> Array:
+        """Readings (n,) at the sites, in model units."""
+        return self.beliefs[0].values
+
+    @property
     def size(self) -> int:
         """Number of those sites, n."""
         return self.beliefs[0].size

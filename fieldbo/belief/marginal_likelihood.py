@@ -28,7 +28,7 @@ _WIDTHS = 8.0  # half width of the search region, in prior standard deviations
 _NEAR = 0.3  # a climb this close to a peak (prior standard deviations, and nats) would end there
 _SAME = 0.01  # nats between the ends of two climbs to the same peak, where the likelihood may be flat
 _MANY = 100  # readings; with fewer the likelihood has more peaks, and costs next to nothing
-_AGREED = 2  # climbs that must agree on the highest peak when there are many readings
+_AGREED = 3  # climbs that must agree on the highest peak when there are many readings
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +272,7 @@ def fit_kernel(
     """Find the hyperparameters of highest (penalised) marginal likelihood.
 
     Climbs with L-BFGS and the analytic gradient from `present` and eight quasi-random starts from the prior.
-    With 100 readings or more the search ends as soon as two climbs agree on the highest peak.
+    With 100 readings or more the search ends as soon as three climbs agree on the highest peak.
     :meth:`fieldbo.belief.posterior.Belief.fit` is the short form.
 
     Parameters

@@ -256,7 +256,8 @@ class Model:
         if self.variance is not None:
             n, squares = n + PRIOR_READINGS, squares + PRIOR_READINGS * self.variance
         spread = float(np.sqrt(squares / n))
-        return ValueScale(self.transform, shift, question.sign * (spread if spread > 0 else 1.0))
+        rounding = n * np.finfo(float).eps * float(np.abs(y).max(initial=abs(shift)))  # of equal values
+        return ValueScale(self.transform, shift, question.sign * (spread if spread > rounding else 1.0))
 
     def believed(
         self,

@@ -47,6 +47,9 @@ _CLUSTER = 3
 _NEIGHBOURS = 4  # two readings are neighbours if each is among the 4 most correlated with the other
 _FLOOR = 1e-6  # least noise variance, relative to the prior's: smaller errors do no harm
 _MAD_TO_SD = 1.4826  # for a normal distribution
+_ABSURD = 1e6  # spreads from the median; a sum with such a value has no digits left for the others
+_DWARFED = 1000.0
+"""A reading this many times further from the others than they are from each other dwarfs them."""
 
 Fitted = TypeVar("Fitted")
 
@@ -105,10 +108,49 @@ def believable(
         raise InputError("a site, value or noise variance is NaN or infinite", expected="finite readings")
     if len(y) < LEAST_READINGS:
         return np.ones(len(y), dtype=bool)
-    readings = _Readings(kernel, x, y, v)
-    readings.drop(cutoff)
+    sane, most = _not_absurd(kernel, x, y), int(MOST_DROPPED * len(y))
+    dropped = int(np.count_nonzero(~sane))
+    if dropped > most:
+        sane, dropped = np.ones(len(y), dtype=bool), 0
+    readings = _Readings(kernel, x[sane], y[sane], v[sane])
+    readings.drop(cutoff, most - dropped)
     readings.readmit(cutoff)
-    return readings.kept
+    sane[sane] = readings.kept
+    return sane
+
+
+def _not_absurd(kernel: Kernel, sites: Array, values: Array) -> Mask:
+    """Return which values (n,) can be compared with the others at all."""
+    away = np.abs(values - np.median(values))
+    spread = np.maximum(np.sqrt(kernel.diagonal(sites)), _MAD_TO_SD * np.median(away))
+    return np.asarray(away <= _ABSURD * spread)
+
+
+def dwarfing(values: ArrayLike) -> int | None:
+    """Return the index of a value that dwarfs all others, or None.
+
+    It is 1,000 times further from the others than they are from each other. A model that believes it can't
+    tell the others apart.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Finite.
+
+    Examples
+    --------
+    >>> dwarfing([1.0, 3.0, 2.0, 1e30, 1.5]), dwarfing([1.0, 3.0, 2.0, 90.0, 1.5])
+    (3, None)
+    """
+    y = np.asarray(values, dtype=float)
+    if len(y) < LEAST_READINGS:
+        return None
+    order = np.argsort(y, kind="stable")
+    for end, rest in ((order[-1], order[:-1]), (order[0], order[1:])):
+        low, high = float(y[rest[0]]), float(y[rest[-1]])
+        if max(y[end] - high, low - y[end]) > _DWARFED * (high - low) > 0:
+            return int(end)
+    return None
 
 
 class _Readings:
@@ -152,9 +194,9 @@ class _Readings:
         """Return the absolute standardised errors (n,)."""
         return np.asarray(np.abs(self.swept[:-1, -1]) / np.sqrt(np.abs(np.diag(self.swept)[:-1])))
 
-    def drop(self, cutoff: float) -> None:
-        """Drop the worst reading until none exceeds the cutoff, or the most are dropped."""
-        for _ in range(int(MOST_DROPPED * len(self.kept))):
+    def drop(self, cutoff: float, most: int) -> None:
+        """Drop the worst reading until none exceeds the cutoff, or `most` are dropped."""
+        for _ in range(most):
             z = np.where(self.kept, self.z(), 0.0)
             worst = int(np.argmax(z))
             if z[worst] <= cutoff:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fieldbo.cli.new_place import degrees, numbers
-from fieldbo.cli.new_world import Side
+from fieldbo.cli.new_world import FittedModel, Side
 
 EXAMPLES = """
 **Examples**
@@ -43,6 +43,7 @@ def mission(
             metavar="LAT,LON",
         ),
     ] = None,
+    fitted_model: FittedModel = False,
 ) -> None:
     """Write *missions/NAME.toml*: a level-set mission that starts and ends at one place."""
     from fieldbo.mission.amounts import names_unit
@@ -60,7 +61,7 @@ def mission(
             place = numbers(start, "--start", domain.dimension)
         else:
             place = dict(zip(("latitude", "longitude"), degrees(start, "--start"), strict=True))
-    file, loaded = make_mission(name, world, asked, place)
+    file, loaded = make_mission(name, world, asked, place, fitted_model=fitted_model)
     field, quantity = loaded.world.field, loaded.world.quantity
     readings = field.readings.values if isinstance(field, TableField) else ()
     notes = one_sided(loaded.question, readings, quantity)

@@ -65,6 +65,17 @@ class Pattern(StrEnum):
     hexagonal = "hexagonal"
 
 
+FittedModel = Annotated[
+    bool,
+    typer.Option(
+        "--fitted-model",
+        help="Begin the mission with the model fitted to the table, for a live mission. A rehearsal in "
+        "simulation is then flattered: its truth is that fit.  [default: learn from the mission's readings]",
+        rich_help_panel=_MISSION,
+    ),
+]
+
+
 def world(
     name: Annotated[str, typer.Argument(help="Name of the world and of its first mission.")],
     csv: Annotated[
@@ -273,6 +284,7 @@ def world(
     goal: Annotated[
         Goal | None, typer.Option(help="Goal of the mission.  [default: minimise]", rich_help_panel=_CELL)
     ] = None,
+    fitted_model: FittedModel = False,
 ) -> None:
     """Make a world and its first mission from a log, a survey, or the trials of a factory cell.
 
@@ -290,6 +302,7 @@ def world(
     of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
     table: dict[str, Any] = {"csv": csv, "value": value, "noise_sd": noise}
     table |= {"transform": transform.value, "value_unit": "1" if unit is None else unit}
+    table["fitted_model"] = fitted_model
     if cell:
         _reject({"x": x, "y": y, "channel": channel} | of_mission | of_place, "of a survey", "with --cell")
         lines = _cell(name, table, of_cell)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from fieldbo.messages import Event
+    from fieldbo.messages import Event, Observation
     from fieldbo.mission.mission import Mission
     from fieldbo.results.curve import Step
     from fieldbo.results.result import Result
@@ -162,13 +162,23 @@ def _with_vehicles(
         return go(
             vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_progress(step, mission)}", style="dim"),
-            on_event=partial(_show_trouble, console),
+            on_event=partial(_show_trouble, console, mission, []),
         )
 
 
-def _show_trouble(console: Console, event: Event) -> None:
-    """Print rejected, lost and incomplete orders, corrections, and reports that are not believed."""
+def _show_trouble(console: Console, mission: Mission, observed: list[Observation], event: Event) -> None:
+    """Print rejected, lost and incomplete orders, corrections, and reports that are not believed.
+
+    Also print readings that contradict those `observed` by this process, to which the event is added.
+    """
     from fieldbo.messages import Correction, Lost, Observation, Rejected
+    from fieldbo.results.contradictions import contradictions
+
+    if isinstance(event, Observation):
+        observed.append(event)
+        if mission.model.noise == "declared":
+            for found in contradictions(observed, mission.world.domain, event.order):
+                console.print(f"  {found}", style="yellow", markup=False)
 
     if isinstance(event, Lost | Rejected):
         problem = "lost" if isinstance(event, Lost) else "rejected"
@@ -194,7 +204,8 @@ def _progress(step: Step, mission: Mission) -> str:
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"
-    f1 = f"expected F1 {step.expected_f1:.2f}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
+    expected = "unknown" if isnan(step.expected_f1) else f"{step.expected_f1:.2f}"
+    f1 = f"expected F1 {expected}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"
 
 

@@ -1,4 +1,4 @@
-"""Places of a domain in words: by its coordinates or, with a CRS, in degrees."""
+"""Words for places (coordinates or, with a CRS, degrees), and for how much larger or smaller a number is."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fieldbo.domain.domain import Domain
 
 _COARSE = 4  # decimals of degrees: ten metres
+_MANY_TIMES, _HUGE = 10.0, 1e6  # ratios that are clearer as "71 times", and those that need an exponent
 
 
 def place_text(domain: Domain, place: ArrayLike) -> str:
@@ -98,3 +99,22 @@ def _is_near(domain: Domain, degrees: Array) -> bool:
         return bool(domain.around(georeference.site(degrees, domain.low), 1.0)[0])
     except InputError:
         return False
+
+
+def compared(number: float, reference: float, what: str) -> str:
+    """Return how much larger or smaller a positive number is than a reference, which `what` names.
+
+    Examples
+    --------
+    >>> compared(103.12, 100, "the 100 planned"), compared(88, 100, "planned")
+    ('3.1% more than the 100 planned', '12% less than planned')
+    >>> compared(7100, 100, "the 100 planned"), compared(5, 0, "the 0 planned")
+    ('71 times the 100 planned', 'more than the 0 planned')
+    """
+    if reference <= 0:
+        return f"{'more' if number > reference else 'less'} than {what}"
+    ratio = number / reference
+    if ratio >= _MANY_TIMES:
+        return f"{ratio:,.0f} times {what}" if ratio < _HUGE else f"{ratio:.2g} times {what}"
+    percent, side = 100 * abs(ratio - 1), "more" if ratio > 1 else "less"
+    return f"{f'{percent:.0f}' if percent >= 10 else f'{percent:.2g}'}% {side} than {what}"

@@ -23,6 +23,7 @@ from fieldbo.belief.confidence import (
     expected_f1,
     optimum_confidence,
 )
+from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
@@ -126,19 +127,27 @@ class LevelSetAnswer(_Answer):
         """Misclassified sites, (N,) bool; None in a live world."""
         return None if self.truth is None else np.asarray(self.inside != self.truth.inside)
 
+    @property
+    def blinded(self) -> bool:
+        """True if one reading dwarfs all others: the belief is then sure of the other sites for no reason."""
+        return dwarfing(self.surface.belief.values) is not None
+
     def scores(self) -> dict[str, float]:
         """Return the scores of a `Step`, in O(N)."""
         known = {} if self.truth is None else vars(match(self.inside, self.truth.inside))
         return {
             **known,
-            "expected_f1": expected_f1(self.inside, self.probability),
-            "unclassified": unclassified(self.surface, self.threshold),
+            "expected_f1": _NAN if self.blinded else expected_f1(self.inside, self.probability),
+            "unclassified": 1.0 if self.blinded else unclassified(self.surface, self.threshold),
             "coverage90": self.coverage90,
         }
 
     @cached_property
     def confidence(self) -> Confidence:
-        """Expected F1 and fraction of sites in the level set, with 90% intervals."""
+        """Expected F1 and fraction of sites in the level set, with 90% intervals; unknown if `blinded`."""
+        if self.blinded:
+            unknown = Interval(_NAN, 0.0, 1.0)
+            return Confidence(unknown, unknown)
         question, rng = self.mission.question, stream(self.mission.seed, "score")
         relative = isinstance(question, ShareOfMaximum)
         threshold_if = partial(question.level, scale=self.scale) if relative else None
@@ -165,12 +174,12 @@ class LevelSetAnswer(_Answer):
             **({"side": side} if side == "below" else {}),  # without it, as in all older summaries, above
             "threshold_true": None if truth is None else truth.threshold,
             **{name: scores.get(name) for name in ("f1", "precision", "recall")},
-            "expected_f1": expected.f1.value,
+            "expected_f1": _known(expected.f1.value),
             "expected_f1_interval90": ends(expected.f1),
             "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
             "unclassified": scores["unclassified"],
             "coverage90": _known(scores["coverage90"]),
-            f"area_{side}": whole * area.value,
+            f"area_{side}": _known(whole * area.value),
             f"area_{side}_interval90": [whole * end for end in ends(area)],
             f"area_{side}_true": None if truth is None else whole * float(np.mean(truth.inside)),
             "area_unit": domain.cell_unit,

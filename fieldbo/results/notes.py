@@ -9,19 +9,19 @@ import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.vehicle_state import VehicleState
+from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import Optimum
 from fieldbo.errors import counted
 from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected
 from fieldbo.results.answers import answer_of
+from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
 
 _LIMITS = {"battery": "battery", "time": "time limit"}
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit
 _MOST_DOUBTS = 5  # notes of reports that were not believed
-_FEWEST = 5  # readings needed to judge another one
-_FAR = 1000.0
-"""A reading this many times further from the others than they are from each other is suspicious."""
+_MOST_CONTRADICTIONS = 3  # notes of places whose readings contradict each other
 
 
 def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
@@ -60,6 +60,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
         )
     yield from _doubts(agent)
     yield from _far_off(agent)
+    yield from _contradictions(agent)
     if agent.disbelieved:
         yield f"{agent.disbelieved} of {agent.readings} readings were classified as outliers and left out"
     if agent.left_out:
@@ -134,15 +135,27 @@ def _doubts(agent: Agent) -> Iterator[str]:
 
 def _far_off(agent: Agent) -> Iterator[str]:
     """Yield a reading that is very far from all the others, unless the model already left out outliers."""
-    readings = [(v, e.order) for e in agent.history if isinstance(e, Observation) for v in e.values.tolist()]
-    readings = sorted(reading for reading in readings if math.isfinite(reading[0]))
-    if len(readings) < _FEWEST or agent.disbelieved:
+    if agent.disbelieved:
         return
-    for (value, order), rest in ((readings[-1], readings[:-1]), (readings[0], readings[1:])):
-        low, high = rest[0][0], rest[-1][0]
-        if max(value - high, low - value) > _FAR * (high - low) > 0:
-            yield (
-                f"the reading of {order} is {value:.4g}, all others lie between {low:.4g} and {high:.4g}: if "
-                "it is impossible, set low and high under [reports] in the vehicle file, or "
-                'outliers = "tested" in [model]'
-            )
+    readings = [(v, e.order) for e in agent.history if isinstance(e, Observation) for v in e.values.tolist()]
+    readings = [reading for reading in readings if math.isfinite(reading[0])]
+    if (far := dwarfing([value for value, _ in readings])) is None:
+        return
+    value, order = readings.pop(far)
+    others = [other for other, _ in readings]
+    yield (
+        f"the reading of {order} is {value:.4g}, all others lie between {min(others):.4g} and "
+        f"{max(others):.4g}: beside it the model can't tell them apart. If it is impossible, correct it with "
+        "fieldbo correct, set low and high under [reports] in the vehicle file, or "
+        'outliers = "tested" in [model]'
+    )
+
+
+def _contradictions(agent: Agent) -> Iterator[str]:
+    """Yield readings that contradict each other beyond the declared noise, if the model trusts it."""
+    if agent.mission.model.noise == "learned":
+        return
+    found = list(contradictions((e for e in agent.history if isinstance(e, Observation)), agent.domain))
+    yield from found[:_MOST_CONTRADICTIONS]
+    if further := len(found[_MOST_CONTRADICTIONS:]):
+        yield f"readings contradict each other at {counted(further, 'further place')}"

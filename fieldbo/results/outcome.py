@@ -113,9 +113,9 @@ class Outcome:
 
     @property
     def visited(self) -> int:
-        """Number of different sites of the queries settled by an observation."""
-        settled = {o.order for o in self.observations if o.last}
-        return len({q.site.tobytes() for q in self.queries if q.id in settled})
+        """Number of different sites of the queries that were read; a rejected order is not a visit."""
+        read = {o.order for o in self.observations if len(o.values)}
+        return len({q.site.tobytes() for q in self.queries if q.id in read})
 
     @property
     def sites(self) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fieldbo.domain.words import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer
@@ -83,11 +84,14 @@ def _readings(outcome: Outcome) -> str:
 def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield F1, and the area of the level set."""
     scored = "" if numbers["f1"] is None else f"{numbers['f1']:.3f} against the truth; "
-    expected = f"{numbers['expected_f1']:.3f} {interval(numbers['expected_f1_interval90'], '.3f')}"
+    value = "unknown" if numbers["expected_f1"] is None else f"{numbers['expected_f1']:.3f}"
+    expected = f"{value} {interval(numbers['expected_f1_interval90'], '.3f')}"
     yield "F1", f"{scored}model expects {expected}"
     side = numbers.get("side", "above")
     low, high = map(_area, numbers[f"area_{side}_interval90"])
-    area = f"{_area(numbers[f'area_{side}'])} {numbers['area_unit']}".rstrip() + f" ({low} to {high})"
+    size = numbers[f"area_{side}"]
+    area = "unknown" if size is None else f"{_area(size)} {numbers['area_unit']}".rstrip()
+    area += f" ({low} to {high})"
     share = numbers.get("threshold_of_maximum")
     of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
     yield f"{side} {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
@@ -148,21 +152,7 @@ def _against_plan(numbers: dict[str, Any]) -> str:
         return f"{spent}, not known beforehand"
     if cost == planned or abs(cost - planned) < _SAME * planned:
         return spent
-    side = "more" if cost > planned else "less"
-    share = f"{_percent(abs(cost / planned - 1))} {side}" if planned else side
-    return f"{spent}, {share} than the {rounded(planned, battery)} planned"
-
-
-def _percent(share: float) -> str:
-    """Return a fraction as a percentage of two digits, without an exponent.
-
-    Examples
-    --------
-    >>> _percent(0.0312), _percent(1.6), _percent(12.344), _percent(0.00042)
-    ('3.1%', '160%', '1,234%', '0.042%')
-    """
-    percent = 100 * share
-    return f"{percent:,.0f}%" if percent >= 10 else f"{percent:.2g}%"
+    return f"{spent}, {compared(cost, planned, f'the {rounded(planned, battery)} planned')}"
 
 
 def _cell_runs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

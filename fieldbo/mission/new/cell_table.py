@@ -51,6 +51,8 @@ class CellTable(Source):
     value_unit, cost_unit : str
     goal : {"minimise", "maximise"}
         Goal of the first mission.
+    fitted_model : bool
+        Whether the mission's model begins with the fit to the table.
     """
 
     csv: Path
@@ -65,6 +67,7 @@ class CellTable(Source):
     value_unit: str = "1"
     cost_unit: str = "EUR"
     goal: Literal["minimise", "maximise"] = "minimise"
+    fitted_model: bool = False
 
     def read(self) -> Readings:
         """Return the trials.

@@ -19,7 +19,7 @@ from fieldbo.mission.catalogue import name_of
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.new.writer import four_digits, model_of
+from fieldbo.mission.new.writer import four_digits, mission_text
 from fieldbo.mission.toml import toml_text
 from fieldbo.mission.world_file import load_world
 from fieldbo.world.fields.table import TableField
@@ -96,7 +96,13 @@ class LevelSetMission:
 
 
 def make_mission(
-    name: str, world: str, asked: LevelSetMission, start: Any = None, folder: Path | None = None
+    name: str,
+    world: str,
+    asked: LevelSetMission,
+    start: Any = None,
+    folder: Path | None = None,
+    *,
+    fitted_model: bool = False,
 ) -> tuple[Path, Mission]:
     """Write ``missions/NAME.toml`` for a world, by default in the working directory.
 
@@ -107,6 +113,8 @@ def make_mission(
     start : optional
         A place as mission files hold it; by default, the world's start. It is also the home.
     folder : Path, optional
+    fitted_model : bool
+        Whether the model begins with the fit of a world that is fitted to a table.
 
     Returns
     -------
@@ -126,10 +134,21 @@ def make_mission(
             f"{file} exists", expected="a new name: nothing is overwritten", fix="choose another name"
         )
     loaded = load_world(world)
-    content = _content(loaded, asked, start)
+    tables = _tables(loaded, asked, start)
+    if isinstance(loaded.field, TableField):
+        text = mission_text(tables, loaded.field, fitted_model=fitted_model)
+    elif fitted_model:
+        raise InputError(
+            f"the world {world} is not fitted to a table",
+            expected="--fitted-model with a world that fieldbo new world made",
+            where="--fitted-model",
+            fix="leave out --fitted-model",
+        )
+    else:
+        text = toml_text(tables)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=file.parent.parent) as aside:
         part = Path(aside) / file.name
-        write_whole(part, toml_text(content).encode())
+        write_whole(part, text.encode())
         try:
             mission = load_mission(part)
         except InputError as error:
@@ -139,8 +158,8 @@ def make_mission(
     return file, mission
 
 
-def _content(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
-    """Return the content of a mission file for a world."""
+def _tables(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
+    """Return the content of a mission file for a world, without its model."""
     table = world.field if isinstance(world.field, TableField) else None
     if table is not None:
         threshold = asked.threshold_of(table.readings.values)
@@ -152,8 +171,7 @@ def _content(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]
     tables = asked.tables(world.quantity.name, threshold, _enough(world), home)
     title, begin = tables.pop("title"), {} if start is None else {"start": start}
     tables["agent"] = {**tables["agent"], **begin}
-    model = {} if table is None else {"model": model_of(table)}
-    return {"format": 1, "title": title, "world": world.name, "seed": 0, **tables, **model}
+    return {"format": 1, "title": title, "world": world.name, "seed": 0, **tables}
 
 
 def one_sided(question: Question, values: ArrayLike, quantity: Quantity) -> list[str]:

@@ -75,6 +75,8 @@ class PlaceSurvey(Source):
         By default, that of the log.
     mission : LevelSetMission
         Threshold, side and battery of the first mission.
+    fitted_model : bool
+        Whether the mission's model begins with the fit to the table.
     """
 
     csv: Path
@@ -90,6 +92,7 @@ class PlaceSurvey(Source):
     transform: Transform = "none"
     value_unit: str = ""
     mission: LevelSetMission = field(default_factory=LevelSetMission)
+    fitted_model: bool = False
 
     def read(self, outline: Layer | None) -> _LogReadings:
         """Return the readings, their latitudes and longitudes, and notes.

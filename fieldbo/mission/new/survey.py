@@ -61,6 +61,8 @@ class Survey(Source):
         The threshold itself, instead.
     side : {"above", "below"}
         The side of the threshold that the mission maps.
+    fitted_model : bool
+        Whether the mission's model begins with the fit to the table.
     """
 
     csv: Path
@@ -74,6 +76,7 @@ class Survey(Source):
     quantile: float | None = None
     threshold: float | None = None
     side: Side = "above"
+    fitted_model: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:

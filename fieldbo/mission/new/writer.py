@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.value_scale import Transform
 from fieldbo.errors import InputError, printable
 from fieldbo.mission.catalogue import name_of
@@ -29,9 +30,14 @@ from fieldbo.world.readings import Readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
+_FIT_COMMENT = """
+# What the fit to the table found. For a live mission, you may begin with it: remove the # below.
+# A rehearsal in simulation must not know it, because its truth is this fit.
+"""
+
 
 class Source:
-    """A table to make a world from: its file, columns of value and noise, transform and unit."""
+    """A table to make a world from: its file, columns of value and noise, transform, unit, and the model."""
 
     csv: Path
     value: str
@@ -39,6 +45,7 @@ class Source:
     transform: Transform
     value_unit: str
     channels: tuple[str, ...] = ()
+    fitted_model: bool = False
 
 
 def new_places(name: str, folder: Path | None = None) -> tuple[Path, Path]:
@@ -172,8 +179,11 @@ class Draft(ABC):
 
     @property
     def noise_sd(self) -> float:
-        """Fitted noise in the user's unit; under a log transform, at the smallest reading."""
-        at = float(self.readings.values.min()) if self.source.transform == "log" else 1.0
+        """Noise of the readings in the user's unit; fitted under a log transform, at the median reading."""
+        known = self.readings.noise_variances
+        if known is not None:
+            return four_digits(np.sqrt(np.mean(known)))
+        at = float(np.median(self.readings.values)) if self.source.transform == "log" else 1.0
         return four_digits(self.field.noise_sd * at)
 
     def world_toml(self) -> bytes:
@@ -205,15 +215,8 @@ class Draft(ABC):
     def mission_toml(self, name: str) -> bytes:
         """Return the content of ``missions/NAME.toml``."""
         first = self.first_mission()
-        content = {
-            "format": 1,
-            "title": first.pop("title"),
-            "world": name,
-            "seed": 0,
-            **first,
-            "model": {**model_of(self.field), "mean": self.prior_mean()},
-        }
-        return toml_text(content).encode()
+        content = {"format": 1, "title": first.pop("title"), "world": name, "seed": 0, **first}
+        return mission_text(content, self.field, self.prior_mean(), self.source.fitted_model).encode()
 
     def readme(self, name: str, validation: Validation | None) -> bytes:
         """Return the content of ``README.md``."""
@@ -305,17 +308,38 @@ def _in_prose(validation: Validation, unit: str) -> str:
     return "\n" + "\n".join(sentences) + "\n"
 
 
-def model_of(field: TableField) -> dict[str, Any]:
-    """Return the table ``[model]`` of a mission that begins with the fit of a table."""
+def mission_text(
+    tables: dict[str, Any], field: TableField, mean: float | None = None, fitted_model: bool = False
+) -> str:
+    """Return the content of a mission file for a world that is fitted to a table.
+
+    In a simulation, the truth is that fit. Unless asked to, the model therefore does not begin with it: it
+    learns from its own readings, as it would on the day. The first of them are spread over the domain.
+
+    Parameters
+    ----------
+    tables : dict
+        The mission without its model, and perhaps without its initial readings.
+    field : TableField
+    mean : float, optional
+        Mean of the fit, in the user's unit.
+    fitted_model : bool
+        Whether the model begins with the fit. Otherwise the fit is in comments.
+    """
     theta = np.exp(field.belief.kernel.theta)
-    return {
-        "kernel": "matern52",
-        "transform": field.scale.transform,
+    fit = {
         "length_scales": [four_digits(v) for v in theta[:-1]],
         "variance": four_digits(theta[-1] * field.scale.scale**2),
-        "mean": four_digits(field.scale.to_user([0.0])[0]),
+        "mean": four_digits(field.scale.to_user([0.0])[0]) if mean is None else mean,
         "learn": False,  # a few readings around the start say less than the whole table
     }
+    model = {"kernel": "matern52", "transform": field.scale.transform}
+    if fitted_model:
+        return toml_text({**tables, "model": {**model, **fit}})
+    tables = dict(tables)
+    initial, policy = tables.pop("initial", {"count": LEAST_READINGS}), tables.pop("policy")
+    text = toml_text({**tables, "initial": initial, "policy": policy, "model": model})
+    return text + _FIT_COMMENT + "".join(f"# {line}\n" for line in toml_text(fit).splitlines())
 
 
 def four_digits(number: float) -> float:
