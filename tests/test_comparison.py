@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import sem, ttest_rel
 
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import F1, REGRET
 from fieldbo.runs import comparison
 from fieldbo.runs.comparison import Case, compare, prepared
-from fieldbo.runs.comparison_scores import calibration, score_of, scores_at, targets
+from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
 from fieldbo.runs.comparison_table import COLUMNS
 from fieldbo.runs.runner import run
 
@@ -217,11 +218,11 @@ def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch)
     assert [r["mission"] for r in rows_of("t.csv") if r["row"] == "run"] == ["truvar"]
 
 
-def step(mission, start, cost, f1, expected="0.5"):
+def step(mission, start, cost, f1, expected="0.5", draw="0"):
     return {
         "row": "step",
         "mission": mission,
-        "draw": "0",
+        "draw": draw,
         "start": start,
         "cost": cost,
         "f1": f1,
@@ -247,6 +248,76 @@ def test_scores_at_equal_cost_are_means_of_the_last_score_at_or_below_it():
     assert scores["b"].mean == pytest.approx([0.3, 0.3, 0.3, 0.9]), "the expected F1 where there is no truth"
     assert scores["b"].error == pytest.approx([0, 0, 0, 0])
     assert np.isnan(scores_at(rows, [5])["a"].mean[0]), "nothing was read yet"
+
+
+FIELDS, STARTS = 6, 12
+
+
+def runs_in_fields(shift=0.0, seed=0):
+    """Return final scores (FIELDS, STARTS) of a mission in fields that differ more than their starts do."""
+    rng = np.random.default_rng(seed)
+    fields = np.random.default_rng(9).normal(0, 0.05, (FIELDS, 1))
+    return 0.7 + shift + fields + rng.normal(0, 0.01, (FIELDS, STARTS))
+
+
+def rows_with(**missions):
+    return [
+        step(name, str(k), "10", repr(float(score)), draw=str(g))
+        for name, table in missions.items()
+        for (g, k), score in np.ndenumerate(table)
+    ]
+
+
+def test_errors_count_fields_and_not_the_starts_within_them():
+    table = runs_in_fields()
+    scores = scores_at(rows_with(a=table), [10])["a"]
+    assert scores.error[0] == pytest.approx(sem(table.mean(axis=1)))
+    assert scores.error[0] > 2 * sem(table.ravel()), "as if every start were another field"
+    assert (scores.runs, scores.draws) == (72, 6)
+    alone = scores_at(rows_with(a=table[:1]), [10])["a"]
+    assert alone.error[0] == pytest.approx(sem(table[0])), "one field: its starts"
+
+
+def test_the_error_of_unequally_many_starts_is_cluster_robust():
+    rows = rows_with(a=runs_in_fields())[:20]  # 12 starts in one field, 8 in the next
+    values = np.array([float(row["f1"]) for row in rows])
+    residuals = values - values.mean()
+    expected = np.sqrt(2 * (residuals[:12].sum() ** 2 + residuals[12:].sum() ** 2)) / 20
+    assert scores_at(rows, [10])["a"].error[0] == pytest.approx(expected)
+
+
+def test_differences_are_paired_and_their_errors_count_fields():
+    first, other = runs_in_fields(), runs_in_fields(shift=0.01, seed=1)
+    rows = rows_with(a=first, b=other)
+    (gap,) = differences_at(rows, [10], "a").values()
+    by_field = (other - first).mean(axis=1)
+    assert gap.mean[0] == pytest.approx(by_field.mean())
+    assert gap.error[0] == pytest.approx(sem(by_field))
+    assert gap.error[0] < scores_at(rows, [10])["b"].error[0] / 5, "what a field does to both cancels"
+    assert (gap.pairs, gap.draws) == (72, 6)
+    assert bool(gap.clear[0]) == (ttest_rel(other.mean(axis=1), first.mean(axis=1)).pvalue < 0.05)
+    assert gap.clear[0]
+    few = differences_at(rows_with(a=first[:2], b=other[:2]), [10], "a")["b"]
+    p = ttest_rel(other[:2].mean(axis=1), first[:2].mean(axis=1)).pvalue
+    assert bool(few.clear[0]) == (p < 0.05)
+
+
+def test_runs_without_a_partner_do_not_count_in_differences():
+    rows = [*rows_with(a=runs_in_fields()), step("b", "3", "10", "0.5"), step("b", "99", "10", "0.9")]
+    gap = differences_at(rows, [10], "a")["b"]
+    assert gap.pairs == 1
+    assert gap.mean[0] == pytest.approx(0.5 - runs_in_fields()[0, 3])
+    assert not gap.clear[0], "one pair has no interval"
+    assert differences_at(rows, [10], "c") == {}
+
+
+def test_several_draws_of_a_world_with_one_field_are_an_error():
+    Path("worlds/tiny/world.toml").write_text(
+        WORLD.replace('kind = "gp-draw"\nlength_scales = [3, 3]', 'kind = "function"\nname = "branin"')
+    )
+    assert compare(["random.toml"], 1, 1, Path("t.csv"))
+    with pytest.raises(InputError, match="2 draws of the world tiny, which has one field"):
+        compare(["random.toml"], 1, 2, Path("t.csv"))
 
 
 def test_optima_are_compared_by_their_regret():
@@ -325,8 +396,15 @@ def numba_threads():
 @pytest.mark.parametrize(
     ("question", "parts"),
     [
-        ("level-set", ["mean F1 at equal cost, ± one standard error\n", "to 0.5 (s)", "coverage90"]),
-        ("optimum", ["mean regret at equal cost", "(smaller is better)", "to 0.5 (s)", "coverage90"]),
+        (
+            "level-set",
+            [
+                "mean F1 at equal cost, ± one standard error over 2 starts in one field: not an",
+                "to 0.5 (s)",
+                "coverage90",
+            ],
+        ),
+        ("optimum", ["mean regret at equal cost (smaller is better), ±", "to 0.5 (s)", "coverage90"]),
     ],
 )
 def test_the_command_prints_the_cost_to_targets_and_the_calibration(said, question, parts):
@@ -367,6 +445,16 @@ def test_the_command_prints_and_draws_scores_at_the_given_costs(command):
     assert "5 s" in out
     assert "table: t.csv, picture: t.png" in out
     assert Path("t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_prints_paired_differences_from_the_first_mission(said):
+    text = said("compare", *reversed(MISSIONS), "--starts", 2, "--draws", 2, "--out", "t.csv", "--at", 20)
+    assert "± one standard error over 2 fields\n" in text
+    below = text[text.index("difference from random, same field and start") :].splitlines()
+    gap = differences_at(rows_of("t.csv"), [20], "random")["truvar"]
+    assert below[2].split()[:3] == ["truvar", f"{gap.mean[0]:+.3f}", f"±{gap.error[0]:.3f}"]
+    assert below[2].split()[-1] == "4"
+    assert ("*" in below[2]) == gap.clear[0]
 
 
 def test_missions_with_different_cost_units_are_not_compared(tmp_path):

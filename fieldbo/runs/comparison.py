@@ -16,6 +16,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError
@@ -80,7 +82,7 @@ def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
 def _lines(case: Case, result: Result, mark: str) -> bytes:
     mission = result.mission
     base = {
-        "mission": _label(case.mission),
+        "mission": label(case.mission),
         "draw": case.draw,
         "start": case.start,
         "policy": mission.policy_kind,
@@ -98,7 +100,8 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
     return body.split(b"\n", 1)[1]  # without the header, which the file already has
 
 
-def _label(mission: str) -> str:
+def label(mission: str) -> str:
+    """Return the name by which the table calls a mission."""
     return Path(mission).stem if mission.endswith(".toml") else mission
 
 
@@ -137,7 +140,8 @@ def compare(
     ------
     InputError
         A mission is invalid, the missions can't be compared (different cost units, or both level sets and
-        optima), or `out` is a different table or holds runs of a mission that has changed.
+        optima), several draws of a world with one field are asked for, or `out` is a different table, holds
+        runs of a mission that has changed, or is being written by another process.
     """
     overrides = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
@@ -148,9 +152,11 @@ def compare(
     marks = {m: digest(Case(m, 0, 0), overrides) for m in missions}
     for name in missions:
         check_simulated(prepared(Case(name, 0, 0), overrides))  # before making a table
-    done = finished_runs(out, {_label(m): d for m, d in marks.items()})
+        if draws > 1:
+            _check_draws(name, draws, overrides)
+    done = finished_runs(out, {label(m): d for m, d in marks.items()})
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
-    todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]
+    todo = [c for c in cases if (label(c.mission), c.draw, c.start) not in done]
     finished = len(cases) - len(todo)
     with out.open("ab") as file:
         for lines in _run_all(todo, overrides, marks, jobs):
@@ -160,8 +166,20 @@ def compare(
             finished += 1
             if on_run is not None:
                 on_run(finished, len(cases))
-    wanted = {(_label(c.mission), str(c.draw), str(c.start)) for c in cases}
+    wanted = {(label(c.mission), str(c.draw), str(c.start)) for c in cases}
     return [r for r in read_table(out) if tuple(r[k] for k in KEY) in wanted]
+
+
+def _check_draws(mission: str, draws: int, overrides: Mapping[str, Any]) -> None:
+    """Raise an `InputError` if a mission's world has one field only, whose draws would repeat each run."""
+    first, other = (prepared(Case(mission, draw, 0), overrides).world for draw in (0, 1))
+    if np.array_equal(first.truth(first.domain.sites), other.truth(other.domain.sites)):
+        raise InputError(
+            f"{draws} draws of the world {first.name}, which has one field",
+            expected="a world with random fields, or one draw",
+            where=f"{label(mission)}: --draws",
+            fix="leave out --draws, and vary the starts",
+        )
 
 
 def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> None:
@@ -174,7 +192,7 @@ def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> 
                 expected=f"other keys: a comparison sets {key} for each run",
                 where="--set",
             )
-    labels = [_label(m) for m in missions]
+    labels = [label(m) for m in missions]
     if len(set(labels)) < len(labels):
         raise InputError(
             f"a mission is given twice: {', '.join(labels)}", expected="each mission once", where="MISSION"
