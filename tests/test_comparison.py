@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -193,8 +198,8 @@ def test_a_table_with_reordered_columns_is_an_error():
 def test_two_jobs_give_the_same_rows_as_one():
     single = compare(MISSIONS, 2, 1, Path("one.csv"))
     two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)
-    assert in_order(single) == in_order(two)
-    assert in_order(rows_of("two.csv")) == in_order(single)
+    assert single == two
+    assert rows_of("two.csv") == single
 
 
 def test_overrides_apply_to_every_mission_and_to_the_digest():
@@ -216,6 +221,83 @@ def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         compare(MISSIONS, 1, 1, Path("t.csv"))
     assert [r["mission"] for r in rows_of("t.csv") if r["row"] == "run"] == ["truvar"]
+
+
+ENDLESS = MISSION.replace('"truvar"', '"random"').replace("battery = 25", "battery = 1e9")
+
+
+@pytest.fixture
+def comparing():
+    """Start `fieldbo compare` in a process of its own, and wait until the table holds a run."""
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code += "; from fieldbo.cli import main; main()"
+    with ExitStack() as ends:
+
+        def start(*missions, jobs):
+            arguments = ["compare", *missions, "--starts", "1", "--jobs", str(jobs), "--out", "t.csv"]
+            running = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            ends.callback(running.kill)
+            assert_soon(lambda: running.poll() is not None or (Path("t.csv").exists() and finished("t.csv")))
+            assert running.poll() is None, running.stderr.read()
+            return running
+
+        yield start
+
+
+def finished(file):
+    return [row["mission"] for row in rows_of(file) if row["row"] == "run"]
+
+
+def assert_soon(condition, within_s=60):
+    until = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def is_running(process):
+    """Return True unless a process has ended, or only waits for its parent to notice that."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_second_process_on_the_same_table_loses_no_rows(comparing):
+    Path("endless.toml").write_text(ENDLESS)
+    first = comparing("random.toml", "endless.toml", jobs=1)
+    with pytest.raises(InputError, match=r"t\.csv is being written by another process") as caught:
+        compare(["truvar.toml"], 1, 1, Path("t.csv"))
+    assert "repeat the command" in caught.value.fix
+    assert finished("t.csv") == ["random"]
+    first.terminate()
+    first.communicate()
+    compare(["truvar.toml"], 1, 1, Path("t.csv"))
+    assert finished("t.csv") == ["random", "truvar"]
+    assert not Path("t.lock").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds workers in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_comparison_ends_its_workers_and_keeps_finished_runs(comparing, number):
+    Path("endless.toml").write_text(ENDLESS)
+    running = comparing("endless.toml", "random.toml", jobs=2)
+    workers = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    assert len(workers) >= 2
+    running.send_signal(number)
+    out, err = running.communicate(timeout=10)
+    assert_soon(lambda: not any(is_running(worker) for worker in workers), within_s=10)
+    assert "Traceback" not in err
+    if number != signal.SIGKILL:
+        assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+        who = "you" if number == signal.SIGINT else "SIGTERM"
+        assert f"Stopped by {who}. Repeat the command to run what is missing in t.csv." in out
+    assert finished("t.csv") == ["random"], "although the run before it was not finished"
 
 
 def step(mission, start, cost, f1, expected="0.5", draw="0"):
