@@ -128,8 +128,8 @@ def finished_runs(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, in
         if mark is not None and row["digest"] != mark:
             raise InputError(
                 f"{out} holds runs of {row['mission']} made with different settings, or with a "
-                "different version of fieldbo",
-                expected="the same mission, world, overrides and version as in those runs",
+                "different version of fieldbo or of a plug-in",
+                expected="the same mission, world, overrides, version and plug-ins as in those runs",
                 where="--out",
                 fix="choose another file with --out; this one stays as it is",
             )
