@@ -37,8 +37,8 @@ def policies(
         console().print(_listed())
         return
     kind = POLICIES.get(name)
-    if name in (ignored := POLICIES.ignored()):
-        typer.echo(f"fieldbo: {_not(ignored[name])}", err=True)
+    if warning := POLICIES.warnings().get(name):
+        typer.echo(f"warning: {warning}", err=True)
     text, _, _ = inspect.cleandoc(kind.__doc__ or "").partition(_SETTINGS)
     lines = [f'[policy]\nkind = "{name}"']
     for field in fields(kind):
@@ -80,7 +80,7 @@ def _listed() -> Any:
     table.add_column("policy", no_wrap=True)
     table.add_column("description")
     table.add_column("answers")
-    ignored = POLICIES.ignored()
+    warnings = POLICIES.warnings()
     for name in POLICIES.names():
         try:
             kind = POLICIES.get(name)
@@ -89,13 +89,9 @@ def _listed() -> Any:
             continue
         summary = (kind.__doc__ or "").strip().split("\n")[0]
         table.add_row(escape(name), escape(_plain(summary)), _answered(kind))
-        if name in ignored:
-            table.add_row("", escape(_not(ignored[name])), "")
+        if name in warnings:
+            table.add_row("", escape(f"({warnings[name]})"), "")
     return table
-
-
-def _not(packages: str) -> str:
-    return f"not the policy of this name in {packages}: names of built-in policies can't be replaced"
 
 
 def _answered(kind: Any) -> str:

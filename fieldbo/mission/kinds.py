@@ -50,11 +50,12 @@ class Registry:
         """Return all valid names in alphabetical order."""
         return sorted({*self._builtin, *self._installed()})
 
-    def ignored(self) -> dict[str, str]:
-        """Return the packages that provide a built-in name, which has no effect, by that name."""
+    def warnings(self) -> dict[str, str]:
+        """Return a warning by built-in name that packages provide, too, to no effect."""
         return {
-            name: ", ".join(_package(e) for e in entries)
-            for name, entries in sorted(self._installed().items())
+            name: f"not the {self.what} {name!r} of the package {_package(entries[0])}: "
+            "built-in names can't be replaced"
+            for name, entries in self._installed().items()
             if name in self._builtin
         }
 
