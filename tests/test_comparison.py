@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import csv
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import sem, ttest_rel
 
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import F1, REGRET
 from fieldbo.runs import comparison
 from fieldbo.runs.comparison import Case, compare, prepared
-from fieldbo.runs.comparison_scores import calibration, score_of, scores_at, targets
+from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
 from fieldbo.runs.comparison_table import COLUMNS
 from fieldbo.runs.runner import run
 
@@ -192,8 +198,8 @@ def test_a_table_with_reordered_columns_is_an_error():
 def test_two_jobs_give_the_same_rows_as_one():
     single = compare(MISSIONS, 2, 1, Path("one.csv"))
     two = compare(MISSIONS, 2, 1, Path("two.csv"), jobs=2)
-    assert in_order(single) == in_order(two)
-    assert in_order(rows_of("two.csv")) == in_order(single)
+    assert single == two
+    assert rows_of("two.csv") == single
 
 
 def test_overrides_apply_to_every_mission_and_to_the_digest():
@@ -217,11 +223,88 @@ def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch)
     assert [r["mission"] for r in rows_of("t.csv") if r["row"] == "run"] == ["truvar"]
 
 
-def step(mission, start, cost, f1, expected="0.5"):
+ENDLESS = MISSION.replace('"truvar"', '"random"').replace("battery = 25", "battery = 1e9")
+
+
+@pytest.fixture
+def comparing():
+    """Start `fieldbo compare` in a process of its own, and wait until the table holds a run."""
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code += "; from fieldbo.cli import main; main()"
+    with ExitStack() as ends:
+
+        def start(*missions, jobs):
+            arguments = ["compare", *missions, "--starts", "1", "--jobs", str(jobs), "--out", "t.csv"]
+            running = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            ends.callback(running.kill)
+            assert_soon(lambda: running.poll() is not None or (Path("t.csv").exists() and finished("t.csv")))
+            assert running.poll() is None, running.stderr.read()
+            return running
+
+        yield start
+
+
+def finished(file):
+    return [row["mission"] for row in rows_of(file) if row["row"] == "run"]
+
+
+def assert_soon(condition, within_s=60):
+    until = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def is_running(process):
+    """Return True unless a process has ended, or only waits for its parent to notice that."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_second_process_on_the_same_table_loses_no_rows(comparing):
+    Path("endless.toml").write_text(ENDLESS)
+    first = comparing("random.toml", "endless.toml", jobs=1)
+    with pytest.raises(InputError, match=r"t\.csv is being written by another process") as caught:
+        compare(["truvar.toml"], 1, 1, Path("t.csv"))
+    assert "repeat the command" in caught.value.fix
+    assert finished("t.csv") == ["random"]
+    first.terminate()
+    first.communicate()
+    compare(["truvar.toml"], 1, 1, Path("t.csv"))
+    assert finished("t.csv") == ["random", "truvar"]
+    assert not Path("t.lock").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds workers in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_comparison_ends_its_workers_and_keeps_finished_runs(comparing, number):
+    Path("endless.toml").write_text(ENDLESS)
+    running = comparing("endless.toml", "random.toml", jobs=2)
+    workers = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    assert len(workers) >= 2
+    running.send_signal(number)
+    out, err = running.communicate(timeout=10)
+    assert_soon(lambda: not any(is_running(worker) for worker in workers), within_s=10)
+    assert "Traceback" not in err
+    if number != signal.SIGKILL:
+        assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+        who = "you" if number == signal.SIGINT else "SIGTERM"
+        assert f"Stopped by {who}. Repeat the command to run what is missing in t.csv." in out
+    assert finished("t.csv") == ["random"], "although the run before it was not finished"
+
+
+def step(mission, start, cost, f1, expected="0.5", draw="0"):
     return {
         "row": "step",
         "mission": mission,
-        "draw": "0",
+        "draw": draw,
         "start": start,
         "cost": cost,
         "f1": f1,
@@ -247,6 +330,76 @@ def test_scores_at_equal_cost_are_means_of_the_last_score_at_or_below_it():
     assert scores["b"].mean == pytest.approx([0.3, 0.3, 0.3, 0.9]), "the expected F1 where there is no truth"
     assert scores["b"].error == pytest.approx([0, 0, 0, 0])
     assert np.isnan(scores_at(rows, [5])["a"].mean[0]), "nothing was read yet"
+
+
+FIELDS, STARTS = 6, 12
+
+
+def runs_in_fields(shift=0.0, seed=0):
+    """Return final scores (FIELDS, STARTS) of a mission in fields that differ more than their starts do."""
+    rng = np.random.default_rng(seed)
+    fields = np.random.default_rng(9).normal(0, 0.05, (FIELDS, 1))
+    return 0.7 + shift + fields + rng.normal(0, 0.01, (FIELDS, STARTS))
+
+
+def rows_with(**missions):
+    return [
+        step(name, str(k), "10", repr(float(score)), draw=str(g))
+        for name, table in missions.items()
+        for (g, k), score in np.ndenumerate(table)
+    ]
+
+
+def test_errors_count_fields_and_not_the_starts_within_them():
+    table = runs_in_fields()
+    scores = scores_at(rows_with(a=table), [10])["a"]
+    assert scores.error[0] == pytest.approx(sem(table.mean(axis=1)))
+    assert scores.error[0] > 2 * sem(table.ravel()), "as if every start were another field"
+    assert (scores.runs, scores.draws) == (72, 6)
+    alone = scores_at(rows_with(a=table[:1]), [10])["a"]
+    assert alone.error[0] == pytest.approx(sem(table[0])), "one field: its starts"
+
+
+def test_the_error_of_unequally_many_starts_is_cluster_robust():
+    rows = rows_with(a=runs_in_fields())[:20]  # 12 starts in one field, 8 in the next
+    values = np.array([float(row["f1"]) for row in rows])
+    residuals = values - values.mean()
+    expected = np.sqrt(2 * (residuals[:12].sum() ** 2 + residuals[12:].sum() ** 2)) / 20
+    assert scores_at(rows, [10])["a"].error[0] == pytest.approx(expected)
+
+
+def test_differences_are_paired_and_their_errors_count_fields():
+    first, other = runs_in_fields(), runs_in_fields(shift=0.01, seed=1)
+    rows = rows_with(a=first, b=other)
+    (gap,) = differences_at(rows, [10], "a").values()
+    by_field = (other - first).mean(axis=1)
+    assert gap.mean[0] == pytest.approx(by_field.mean())
+    assert gap.error[0] == pytest.approx(sem(by_field))
+    assert gap.error[0] < scores_at(rows, [10])["b"].error[0] / 5, "what a field does to both cancels"
+    assert (gap.pairs, gap.draws) == (72, 6)
+    assert bool(gap.clear[0]) == (ttest_rel(other.mean(axis=1), first.mean(axis=1)).pvalue < 0.05)
+    assert gap.clear[0]
+    few = differences_at(rows_with(a=first[:2], b=other[:2]), [10], "a")["b"]
+    p = ttest_rel(other[:2].mean(axis=1), first[:2].mean(axis=1)).pvalue
+    assert bool(few.clear[0]) == (p < 0.05)
+
+
+def test_runs_without_a_partner_do_not_count_in_differences():
+    rows = [*rows_with(a=runs_in_fields()), step("b", "3", "10", "0.5"), step("b", "99", "10", "0.9")]
+    gap = differences_at(rows, [10], "a")["b"]
+    assert gap.pairs == 1
+    assert gap.mean[0] == pytest.approx(0.5 - runs_in_fields()[0, 3])
+    assert not gap.clear[0], "one pair has no interval"
+    assert differences_at(rows, [10], "c") == {}
+
+
+def test_several_draws_of_a_world_with_one_field_are_an_error():
+    Path("worlds/tiny/world.toml").write_text(
+        WORLD.replace('kind = "gp-draw"\nlength_scales = [3, 3]', 'kind = "function"\nname = "branin"')
+    )
+    assert compare(["random.toml"], 1, 1, Path("t.csv"))
+    with pytest.raises(InputError, match="2 draws of the world tiny, which has one field"):
+        compare(["random.toml"], 1, 2, Path("t.csv"))
 
 
 def test_optima_are_compared_by_their_regret():
@@ -325,8 +478,15 @@ def numba_threads():
 @pytest.mark.parametrize(
     ("question", "parts"),
     [
-        ("level-set", ["mean F1 at equal cost, ± one standard error\n", "to 0.5 (s)", "coverage90"]),
-        ("optimum", ["mean regret at equal cost", "(smaller is better)", "to 0.5 (s)", "coverage90"]),
+        (
+            "level-set",
+            [
+                "mean F1 at equal cost, ± one standard error over 2 starts in one field: not an",
+                "to 0.5 (s)",
+                "coverage90",
+            ],
+        ),
+        ("optimum", ["mean regret at equal cost (smaller is better), ±", "to 0.5 (s)", "coverage90"]),
     ],
 )
 def test_the_command_prints_the_cost_to_targets_and_the_calibration(said, question, parts):
@@ -367,6 +527,16 @@ def test_the_command_prints_and_draws_scores_at_the_given_costs(command):
     assert "5 s" in out
     assert "table: t.csv, picture: t.png" in out
     assert Path("t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_prints_paired_differences_from_the_first_mission(said):
+    text = said("compare", *reversed(MISSIONS), "--starts", 2, "--draws", 2, "--out", "t.csv", "--at", 20)
+    assert "± one standard error over 2 fields\n" in text
+    below = text[text.index("difference from random, same field and start") :].splitlines()
+    gap = differences_at(rows_of("t.csv"), [20], "random")["truvar"]
+    assert below[2].split()[:3] == ["truvar", f"{gap.mean[0]:+.3f}", f"±{gap.error[0]:.3f}"]
+    assert below[2].split()[-1] == "4"
+    assert ("*" in below[2]) == gap.clear[0]
 
 
 def test_missions_with_different_cost_units_are_not_compared(tmp_path):

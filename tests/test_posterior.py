@@ -321,3 +321,32 @@ def test_a_log_rejects_values_that_are_not_positive():
     assert scale.usable([1.0, 0.0, -1.0, np.nan, np.inf]).tolist() == [True, False, False, False, False]
     with pytest.raises(InputError, match="values above 0"):
         scale.to_model([1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda belief, at: belief.mean(at),
+        lambda belief, at: belief.variance(at),
+        lambda belief, at: belief.covariance([[0.5, 0.5]], at),
+        lambda belief, at: belief.sample(at, 2, np.random.default_rng(0)),
+        lambda belief, at: belief.with_gradients(at),
+        lambda belief, at: belief.condition_on(at, np.zeros(len(at)), 0.1),
+        lambda belief, at: belief.extended(np.asarray(at[0]), 0.0, 0.1),
+    ],
+)
+@pytest.mark.parametrize("wrong", [1, 3])
+@pytest.mark.parametrize("k", [Matern52(SCALES), Matern52(SCALES) + Matern32([1.0, 1.0])], ids=["one", "sum"])
+def test_points_of_another_dimension_than_the_kernel_are_rejected(ask, wrong, k):
+    for belief in (Belief(k), Belief(k).condition_on(*readings())):
+        with pytest.raises(InputError, match=f"with {wrong} coordinates each, for a kernel over 2"):
+            ask(belief, np.full((4, wrong), 0.5))
+
+
+def test_points_along_a_line_must_come_as_a_column():
+    belief = Belief(Matern52([1.0])).condition_on([[0.0]], [2.0], 0.01)
+    with pytest.raises(InputError, match="with 3 coordinates each, for a kernel over 1") as caught:
+        belief.mean([0.0, 1.0, 2.0])
+    assert "x[:, None]" in caught.value.fix
+    with pytest.raises(InputError, match="1 lengths in extent, and sites with 2 coordinates"):
+        Belief.fit([[0.0, 1.0], [1.0, 2.0]], [0.0, 1.0], extent=[1.0])

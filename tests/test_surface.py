@@ -197,3 +197,18 @@ def test_repeated_readings_are_pooled_before_rows_outnumber_sites_by_half():
     np.testing.assert_allclose(surface.variance, belief.variance(candidates), atol=1e-10)
     lml = surface.belief.log_marginal_likelihood()
     np.testing.assert_allclose(lml, belief.log_marginal_likelihood(), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda at: Surface(PRIOR, at),
+        lambda at: Surface(PRIOR, GRID).append(at, np.zeros(len(at)), 0.1),
+        lambda at: Surface(PRIOR, GRID).believing(at, 0.1),
+        lambda at: Surface(PRIOR, GRID).covariance_with(at),
+    ],
+)
+@pytest.mark.parametrize("wrong", [1, 3])
+def test_places_of_another_dimension_than_the_kernel_are_rejected(ask, wrong):
+    with pytest.raises(InputError, match=f"with {wrong} coordinates each, for a kernel over 2"):
+        ask(np.full((4, wrong), 0.5))

@@ -23,7 +23,13 @@ from fieldbo.agent.corrections import corrected, correction, same_readings
 from fieldbo.agent.intake import belongs, check_event, vehicle_of
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.policy_view import view_at_event, view_when_asked
-from fieldbo.agent.proposals import Issued, check_proposal, expected_cost, initial_queries
+from fieldbo.agent.proposals import (
+    Issued,
+    check_decision,
+    check_proposal,
+    expected_cost,
+    initial_queries,
+)
 from fieldbo.agent.stopping import decided, goal_reached
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
@@ -215,7 +221,8 @@ class Agent:
         Raises
         ------
         PolicyError
-            The policy proposed a site outside the domain.
+            The policy returned something else than a decision, gave NaN as a score, or proposed a site
+            outside the domain.
         InputError
             An order of unknown cost is outstanding, so that another one might not be affordable.
         """
@@ -281,8 +288,10 @@ class Agent:
             return []
         if self.mission.max_steps is not None:
             k = min(k, self.mission.max_steps - self.asks)
-        decisions = self.mission.policy.suggest_batch(self._asked(vehicle), self.memory, k)
-        queries = [d for d in decisions or [] if isinstance(d.choice, Query)]
+        decisions = self.mission.policy.suggest_batch(self._asked(vehicle), self.memory, k) or []
+        for decision in decisions:
+            check_decision(decision, "suggest_batch", self.mission)
+        queries = [d for d in decisions if isinstance(d.choice, Query)]
         if queries:
             self.memory = queries[-1].memory
         return queries

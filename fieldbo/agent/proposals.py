@@ -14,9 +14,10 @@ from fieldbo._numerics.streams import stream
 from fieldbo.agent.ledger import Ledger
 from fieldbo.domain.controls import ControlSet
 from fieldbo.errors import PolicyError
-from fieldbo.messages import Order, Query
+from fieldbo.messages import Order, Query, Stop
+from fieldbo.mission.checks import policy_name
 from fieldbo.mission.mission import Mission
-from fieldbo.policies.contract import Memory
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, State
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,43 @@ def initial_queries(mission: Mission) -> list[Query]:
     ]
 
 
+def suggested(mission: Mission, state: State, memory: Memory) -> Decision:
+    """Return the decision of a mission's policy, and name the policy in its errors.
+
+    Raises
+    ------
+    PolicyError
+        The policy violated its contract, or returned something else than a decision.
+    """
+    try:
+        decision = mission.policy.suggest(state, memory)
+    except PolicyError as error:
+        raise PolicyError(str(error).replace(THIS_POLICY, f"policy {policy_name(mission)}")) from error
+    check_decision(decision, "suggest", mission)
+    return decision
+
+
+def check_decision(decision: object, method: str, mission: Mission) -> None:
+    """Raise a `PolicyError` if what a method of a policy returned is not a decision for a query or a stop."""
+    got = repr(decision)
+    if isinstance(decision, Decision):
+        if isinstance(decision.choice, Query | Stop):
+            return
+        got = f"a Decision for {decision.choice!r}"
+    raise PolicyError(
+        f"{method} of policy {policy_name(mission)} returned {got[:200]}\n"
+        "  expected: a fieldbo.policies.Decision for a Query or a Stop"
+    )
+
+
 def check_proposal(query: Query, mission: Mission) -> None:
     """Raise a `PolicyError` if the mission's world cannot carry out a policy's query."""
-    name, domain = type(mission.policy).__name__, mission.world.domain
+    name, domain = f"policy {policy_name(mission)}", mission.world.domain
+    if query.site.shape != (domain.dimension,):
+        raise PolicyError(
+            f"{name} proposed {query.site.tolist()}, in a domain with the axes "
+            f"{', '.join(axis.name for axis in domain.axes)}"
+        )
     free = np.zeros(len(query.site), dtype=bool) if query.controls is None else ~query.controls
     if domain.controls is not None and domain.controls.index_of(query.controls) is None:
         raise PolicyError(f"{name} proposed controls {query.controls}, which is not a control set")

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.proposals import suggested
 from fieldbo.belief.confidence import Stated, best_by_mean, drawn_regrets, drawn_scores, expected_f1
 from fieldbo.belief.question import Optimum, ShareOfMaximum
 from fieldbo.messages import EndReason, Query, Stop
@@ -35,7 +36,7 @@ def decided(agent: Agent, state: State) -> Decision:
     mission, memory = agent.mission, agent.memory
     if (reached := goal_reached(agent)) is not None:
         return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, reached.why)
-    decision = mission.policy.suggest(state, memory)
+    decision = suggested(mission, state, memory)
     checked = mission.stop.is_set or (agent.online_model.averages and not agent.domain.control_sets)
     if not _claims(decision) or not checked:
         return decision

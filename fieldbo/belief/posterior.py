@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.kernels import Kernel
+from fieldbo.belief.kernels import Kernel, Stationary, Sum
 from fieldbo.belief.kernels import kernel as kernel_named
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.pooling import NOISE_FLOOR, pool
@@ -162,6 +162,11 @@ class Belief:
         if noise_variances is not None:
             v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
         lengths = np.ptp(x, axis=0) if extent is None else np.asarray(extent, dtype=float)
+        if lengths.shape != (x.shape[1],):
+            raise InputError(
+                f"{lengths.size} lengths in extent, and sites with {x.shape[1]} coordinates",
+                expected="one length per coordinate",
+            )
         if not np.all(lengths > 0):
             raise InputError(f"extent {lengths.tolist()}", expected="a length above 0 along each axis")
         prior = LogNormalPrior.standard(lengths, with_noise=v is None)
@@ -191,7 +196,8 @@ class Belief:
         Raises
         ------
         InputError
-            A number is not finite, a noise variance is negative, or the lengths differ.
+            A number is not finite, a noise variance is negative, the lengths differ, or the kernel is one of
+            another number of coordinates.
         ModelError
             The covariance matrix is not positive definite.
         """
@@ -222,7 +228,7 @@ class Belief:
     def _checked(
         self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike
     ) -> tuple[Array, Array, Array]:
-        x = np.atleast_2d(np.asarray(sites, dtype=float))
+        x = points_of(sites, self.kernel, "site")
         y = np.atleast_1d(np.asarray(values, dtype=float))
         v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
         if len(x) != len(y):
@@ -282,13 +288,13 @@ class Belief:
 
     def mean(self, points: ArrayLike) -> Array:
         """Return the posterior mean (P,) at `points` (P, d)."""
-        x = np.atleast_2d(np.asarray(points, dtype=float))
+        x = points_of(points, self.kernel)
         learnt = self._solve(x).T @ self.weights if self.size else np.zeros(len(x))
         return learnt if self.prior_mean is None else learnt + self.prior_mean(x)
 
     def variance(self, points: ArrayLike) -> Array:
         """Return the posterior variance (P,) of the function, without noise, at `points` (P, d)."""
-        x = np.atleast_2d(np.asarray(points, dtype=float))
+        x = points_of(points, self.kernel)
         prior = self.kernel.diagonal(x)
         if not self.size:
             return prior
@@ -298,7 +304,7 @@ class Belief:
 
     def covariance(self, a: ArrayLike, b: ArrayLike) -> Array:
         """Return the posterior covariances (n, m) between points `a` (n, d) and `b` (m, d)."""
-        xa, xb = (np.atleast_2d(np.asarray(p, dtype=float)) for p in (a, b))
+        xa, xb = (points_of(p, self.kernel) for p in (a, b))
         prior = self.kernel(xa, xb)
         return prior - self._solve(xa).T @ self._solve(xb) if self.size else prior
 
@@ -329,7 +335,7 @@ class Belief:
 
     def with_gradients(self, points: ArrayLike) -> Moments:
         """Return mean and variance at `points` (P, d), and their gradients; O(P n^2)."""
-        x = np.atleast_2d(np.asarray(points, dtype=float))
+        x = points_of(points, self.kernel)
         moments = self._learnt_with_gradients(x)
         if self.prior_mean is None:
             return moments
@@ -376,6 +382,36 @@ class Belief:
         inverse = cho_solve((self.factor, True), np.eye(self.size), check_finite=False)
         variance = 1.0 / np.diag(inverse)
         return self.values - (inverse @ self._residuals(self.sites, self.values)) * variance, variance
+
+
+def points_of(given: ArrayLike, kernel: Kernel, what: str = "point") -> Array:
+    """Return points (P, d) as an array, given those or a single one (d,).
+
+    Raises
+    ------
+    InputError
+        They have more or fewer coordinates than the kernel's points.
+    """
+    points = np.atleast_2d(np.asarray(given, dtype=float))
+    d = _dimension(kernel)
+    if d is not None and points.shape[1:] != (d,) and len(points):
+        column = d == 1 and np.ndim(given) == 1
+        raise InputError(
+            f"{what}s with {points.shape[-1]} coordinates each, for a kernel over {d}",
+            expected=f"an array of shape (n, {d}) with one row per {what}, not {np.shape(given)}",
+            fix="pass them as a column, for example x[:, None]" if column else None,
+        )
+    return points
+
+
+def _dimension(kernel: Kernel) -> int | None:
+    """Return the number of coordinates of a kernel's points; None if it does not show."""
+    if isinstance(kernel, Stationary):
+        return len(kernel.length_scales)
+    if isinstance(kernel, Sum):
+        return _dimension(kernel.first) or _dimension(kernel.second)
+    domain = getattr(kernel, "domain", None)
+    return None if domain is None else int(domain.dimension)
 
 
 def _not_positive_definite(n: int) -> ModelError:

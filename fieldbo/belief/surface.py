@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.joint_draws import joint_draws
 from fieldbo.belief.lookahead import Gains, Lookahead, posterior_covariance
-from fieldbo.belief.posterior import Belief
+from fieldbo.belief.posterior import Belief, points_of
 
 _REPEATS = 1.5
 """Rows per distinct site beyond which repeated readings are pooled."""
@@ -36,6 +36,11 @@ class Surface:
     candidates : (N, d) array
     memory_bytes : float, optional
         Memory for covariances between candidates; by default half of what is free.
+
+    Raises
+    ------
+    InputError
+        The candidates have more or fewer coordinates than the points of the belief's kernel.
 
     Attributes
     ----------
@@ -57,7 +62,7 @@ class Surface:
     """
 
     def __init__(self, belief: Belief, candidates: ArrayLike, memory_bytes: float | None = None) -> None:
-        self.candidates: Array = np.atleast_2d(np.asarray(candidates, dtype=float))
+        self.candidates: Array = points_of(candidates, belief.kernel, "candidate")
         self.memory_bytes = memory_bytes
         self._begin(belief)
 
@@ -131,7 +136,7 @@ class Surface:
         -------
         (P, len(columns)) array
         """
-        at, columns = np.atleast_2d(np.asarray(points, dtype=float)), np.arange(self.size)[columns]
+        at, columns = points_of(points, self.belief.kernel), np.arange(self.size)[columns]
         prior = self.belief.kernel(at, self.candidates[columns])
         if not self.belief.size:
             return prior
@@ -203,7 +208,7 @@ class Surface:
         InputError, ModelError
             As for `Belief.condition_on`.
         """
-        x = np.atleast_2d(np.asarray(sites, dtype=float))
+        x = points_of(sites, self.belief.kernel, "site")
         y = np.atleast_1d(np.asarray(values, dtype=float))
         v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
         for site, value, noise in zip(x, y, v, strict=True):
@@ -278,7 +283,7 @@ class Surface:
             Of those readings, in model units.
         """
         other = self.copy()
-        x = np.atleast_2d(np.asarray(sites, dtype=float))
+        x = points_of(sites, self.belief.kernel, "site")
         v = np.broadcast_to(np.asarray(noise_variances, dtype=float), (len(x),))
         for site, noise in zip(x, v, strict=True):
             other._append_one(site, float(other.belief.mean(site[None])[0]), float(noise))

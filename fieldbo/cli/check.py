@@ -95,6 +95,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
     from fieldbo.mission.description import describe_mission, describe_world
+    from fieldbo.mission.kinds import POLICIES
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
@@ -113,6 +114,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
+    warnings += [w for name, w in POLICIES.warnings().items() if name == mission.policy_kind]
     lines = [*describe_mission(mission, question), *describe_world(mission.world)]
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fieldbo._numerics.arrays import Array
     from fieldbo.results.metrics import Score
-    from fieldbo.runs.comparison_scores import Scores, Target
+    from fieldbo.runs.comparison_scores import Difference, Scores, Target
 
 EXAMPLES = """
 **Examples**
@@ -83,10 +83,11 @@ def compare(
 
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
-    from fieldbo.cli.terminal import console
+    from fieldbo.cli.terminal import console, stopped_by_signals
     from fieldbo.results import plot
     from fieldbo.runs.comparison import compare as compare_missions
-    from fieldbo.runs.comparison_scores import calibration, score_of, scores_at, targets
+    from fieldbo.runs.comparison import label
+    from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
 
     checked(format, width)
     picture, replaced = out.with_suffix(f".{format or 'png'}"), overrides(set_ or [])
@@ -95,28 +96,49 @@ def compare(
     _check_band(band)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out_to) as progress:
-        line = progress.add_task("runs", total=None)
-        rows = compare_missions(
-            missions,
-            starts,
-            draws,
-            out,
-            replaced,
-            jobs,
-            on_run=lambda done, total: progress.update(line, completed=done, total=total),
-        )
+    with stopped_by_signals() as signals:
+        try:
+            with Progress(*columns, console=out_to) as progress:
+                line = progress.add_task("runs", total=None)
+                rows = compare_missions(
+                    missions,
+                    starts,
+                    draws,
+                    out,
+                    replaced,
+                    jobs,
+                    on_run=lambda done, total: progress.update(line, completed=done, total=total),
+                )
+        except KeyboardInterrupt:
+            by = signals[0].name if signals else "you"
+            out_to.print(
+                f"Stopped by {by}. Repeat the command to run what is missing in {out}.",
+                soft_wrap=True,
+                markup=False,
+            )
+            raise typer.Exit(128 + signals[0] if signals else 130) from None
     runs = [r for r in rows if r["row"] == "run"]
     smallest, unit = min(float(r["battery"]) for r in runs), runs[0]["cost_unit"]
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]
     better = "" if score.better == "larger" else " (smaller is better)"
-    out_to.print(f"mean {score.name} at equal cost, ± one standard error{better}")
     by_target = {t: targets(rows, t, score) for t in target or []}
     scores = scores_at(rows, costs, score)
+    over = _over(starts, draws)
+    only = "" if draws > 1 else ": not an error over fields"
+    out_to.print(
+        f"mean {score.name} at equal cost{better}, ± one standard error {over}{only}", soft_wrap=True
+    )
     out_to.print(_table(scores, costs, unit, by_target, calibration(rows)))
+    first = label(missions[0])
+    if differences := differences_at(rows, costs, first, score):
+        out_to.print(f"\ndifference from {first}, same field and start", soft_wrap=True, markup=False)
+        out_to.print(_differences(differences, costs, unit))
+        if any(gap.clear.any() for gap in differences.values()):
+            out_to.print("* 0 is outside the 95% interval (Student's t)", soft_wrap=True)
     grid = np.linspace(smallest / 60, smallest, 60)
     curves = {m: (grid, s.mean, _ends(s, band)) for m, s in scores_at(rows, grid.tolist(), score).items()}
-    plot.save(plot.comparison_picture(curves, unit, score, width, plot.BANDS[band]), picture)
+    shown = plot.BANDS[band] + (f" {over}" if band == "standard-error" else "")
+    plot.save(plot.comparison_picture(curves, unit, score, width, shown), picture)
     out_to.print(f"table: {out}, picture: {picture}", soft_wrap=True, markup=False)
 
 
@@ -146,6 +168,13 @@ def _check_band(band: str) -> None:
         raise UnknownNameError.of("band", band, BANDS, where="--band")
 
 
+def _over(runs: int, draws: int) -> str:
+    """Say what the errors of `runs` runs in `draws` fields cover."""
+    from fieldbo.errors import counted
+
+    return f"over {draws} fields" if draws > 1 else f"over {counted(runs, 'start')} in one field"
+
+
 def _ends(scores: Scores, band: str) -> Array:
     """Return the standard error (k,), or distances (2, k) from the mean to the ends of the central 90%."""
     import numpy as np
@@ -162,18 +191,13 @@ def _table(
 ) -> Table:
     """Return a table with one row per mission, and one column per cost and target."""
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("mission", no_wrap=True)
-    heads = (
+    table = _headed(
         *(f"{c:g} {unit}" for c in costs),
         *(f"to {t:g} ({unit})" for t in targets),
         "coverage90",
         "runs",
     )
-    for head in heads:
-        table.add_column(head)
     for mission, score in scores.items():
         cells = [
             f"{m:.3f} ±{e:.3f}" if score.runs > 1 else f"{m:.3f}"
@@ -182,6 +206,31 @@ def _table(
         cells += [_reached(by_mission[mission], score.runs) for by_mission in targets.values()]
         covered = f"{coverage[mission]:.0%}" if mission in coverage else ""
         table.add_row(escape(mission), *cells, covered, str(score.runs))
+    return table
+
+
+def _differences(differences: Mapping[str, Difference], costs: Sequence[float], unit: str) -> Table:
+    """Return a table with one row per mission and one column per cost; an asterisk marks a clear one."""
+    from rich.markup import escape
+
+    table = _headed(*(f"{c:g} {unit}" for c in costs), "pairs")
+    for mission, gap in differences.items():
+        cells = [
+            f"{m:+.3f} ±{e:.3f}{' *' if clear else ''}" if gap.pairs > 1 else f"{m:+.3f}"
+            for m, e, clear in zip(gap.mean, gap.error, gap.clear, strict=True)
+        ]
+        table.add_row(escape(mission), *cells, str(gap.pairs))
+    return table
+
+
+def _headed(*heads: str) -> Table:
+    """Return an empty table of missions with these further columns."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("mission", no_wrap=True)
+    for head in heads:
+        table.add_column(head)
     return table
 
 

@@ -37,6 +37,8 @@ def policies(
         console().print(_listed())
         return
     kind = POLICIES.get(name)
+    if warning := POLICIES.warnings().get(name):
+        typer.echo(f"warning: {warning}", err=True)
     text, _, _ = inspect.cleandoc(kind.__doc__ or "").partition(_SETTINGS)
     lines = [f'[policy]\nkind = "{name}"']
     for field in fields(kind):
@@ -78,6 +80,7 @@ def _listed() -> Any:
     table.add_column("policy", no_wrap=True)
     table.add_column("description")
     table.add_column("answers")
+    warnings = POLICIES.warnings()
     for name in POLICIES.names():
         try:
             kind = POLICIES.get(name)
@@ -86,11 +89,13 @@ def _listed() -> Any:
             continue
         summary = (kind.__doc__ or "").strip().split("\n")[0]
         table.add_row(escape(name), escape(_plain(summary)), _answered(kind))
+        if name in warnings:
+            table.add_row("", escape(f"({warnings[name]})"), "")
     return table
 
 
 def _answered(kind: Any) -> str:
-    return ", ".join(_QUESTIONS[question.__name__] for question in kind.answers)
+    return ", ".join(_QUESTIONS.get(question.__name__, question.__name__) for question in kind.answers)
 
 
 def _line(field: Any) -> str:

@@ -50,7 +50,7 @@ def check_policy(mission: Mission) -> None:
     try:
         mission.policy.check(mission.declared_cost, mission.world.domain)
     except InputError as error:
-        problem = error.problem.replace(THIS_POLICY, f"policy {_policy(mission)}")
+        problem = error.problem.replace(THIS_POLICY, f"policy {policy_name(mission)}")
         raise type(error)(problem, expected=error.expected, where=error.where, fix=error.fix) from None
 
 
@@ -117,7 +117,7 @@ def check_question(mission: Mission) -> None:
     question, answers = mission.question, mission.policy.answers
     if not isinstance(question, answers):
         raise InputError(
-            f"policy {_policy(mission)} does not answer questions of kind {_KINDS[type(question)]}",
+            f"policy {policy_name(mission)} does not answer questions of kind {_KINDS[type(question)]}",
             expected="a question of kind " + " or ".join(sorted({_KINDS[a] for a in answers})),
             where="policy.kind",
             fix="choose another policy: fieldbo policies lists what each of them answers",
@@ -143,7 +143,7 @@ def check_costs(mission: Mission) -> None:
     if mission.costs not in mission.policy.costs:
         needed = "unknown" if mission.costs == "declared" else "declared"
         raise InputError(
-            f"policy {_policy(mission)} needs {needed} costs, but they are {mission.costs}",
+            f"policy {policy_name(mission)} needs {needed} costs, but they are {mission.costs}",
             expected=f'costs = "{needed}"',
             where="agent.costs",
             fix=f"set it, or choose a policy for {mission.costs} costs: fieldbo policies",
@@ -176,7 +176,7 @@ def check_controls(mission: Mission) -> None:
     if mission.policy.leaves_free:
         if transform != "none":
             raise InputError(
-                f"policy {_policy(mission)} averages values over free variables, but the model is "
+                f"policy {policy_name(mission)} averages values over free variables, but the model is "
                 f"fitted to the {transform} of the values",
                 expected='transform = "none"',
                 where="model.transform",
@@ -184,7 +184,7 @@ def check_controls(mission: Mission) -> None:
         return
     if controls.index_of(None) is None:
         raise InputError(
-            f"policy {_policy(mission)} sets all variables, but no control set contains all of them",
+            f"policy {policy_name(mission)} sets all variables, but no control set contains all of them",
             expected="a control set of all variables, or a policy that leaves some free",
             where="policy.kind",
             fix="add a set of all axes to the world's control_sets, with its cost, or choose another policy: "
@@ -236,7 +236,7 @@ def check_prior_mean(mission: Mission, mean: MeanFunction) -> None:
     domain, transform = mission.world.domain, mission.model.transform
     if domain.control_sets:
         raise InputError(
-            f"policy {_policy(mission)} works with control sets, which a prior mean does not support yet",
+            f"policy {policy_name(mission)} works with control sets, which a prior mean does not support yet",
             expected="no prior mean in a domain with control sets",
             where="prior.mean",
             fix="remove it; set mean in [model] for a mean that is the same everywhere",
@@ -257,6 +257,6 @@ def check_prior_mean(mission: Mission, mean: MeanFunction) -> None:
         )
 
 
-def _policy(mission: Mission) -> str:
+def policy_name(mission: Mission) -> str:
     """Return the name of a mission's policy."""
     return mission.policy_kind or type(mission.policy).__name__

@@ -16,12 +16,14 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    PydanticUserError,
     TypeAdapter,
 )
 
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Side, one_threshold
 from fieldbo.domain.sensor import Sensor
+from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.stop_rule import StopRule
@@ -429,7 +431,10 @@ def kinds_schema(registry: Registry) -> dict[str, Any]:
     options: list[dict[str, Any]] = []
     shared: dict[str, Any] = {}
     for name in registry.names():
-        option = TypeAdapter(registry.get(name)).json_schema()
+        try:
+            option = TypeAdapter(registry.get(name)).json_schema()
+        except (InputError, PydanticUserError) as error:  # a broken package must not hide the other kinds
+            option = {"description": str(error).split("\n")[0]}
         shared |= option.pop("$defs", {})
         kind = {"const": name, "description": f"Kind of {registry.what.removesuffix(' kind')}"}
         option["properties"] = {"kind": kind, **option.get("properties", {})}

@@ -11,7 +11,7 @@ from pydantic import NonNegativeInt
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.validation import settings
@@ -61,7 +61,7 @@ class PerCost(Policy):
         Dividing a negative score would favour expensive sites. By default the scores belong to the domain's
         sites.
         """
-        return np.where(scores > 0, scores / state.costs(self.level, sites), -np.inf)
+        return np.where(scores <= 0, -np.inf, scores / state.costs(self.level, sites))  # NaN stays NaN
 
 
 def best_affordable(state: State, scores: Array, memory: Memory, level: int = 0, **why: Any) -> Decision:
@@ -220,6 +220,11 @@ def _plain(score: float) -> float | str:
 def highest(scores: Array) -> int | None:
     """Return the index of the highest score (N,), the lowest of ties; None if all are minus infinity.
 
+    Raises
+    ------
+    PolicyError
+        A score is NaN.
+
     Examples
     --------
     >>> highest(np.array([1.0, 3.0, 3.0 + 1e-12])), highest(np.array([1.0, np.inf, np.inf]))
@@ -228,6 +233,9 @@ def highest(scores: Array) -> int | None:
     best = float(scores.max())
     if best == -np.inf:
         return None
+    if np.isnan(best):
+        count = np.count_nonzero(np.isnan(scores))
+        raise PolicyError(f"{THIS_POLICY} gave NaN as the score of {count} of {len(scores)} candidates")
     tie = TIE * abs(best) if best < np.inf else 0.0
     return int(np.argmax(scores >= best - tie))
 

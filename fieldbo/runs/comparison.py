@@ -1,7 +1,8 @@
 """Compare missions by paired runs over starts and draws, in one tidy table that grows run by run.
 
-The table is a CSV file. Each run appends its steps (``row = step``) and one final line (``row = run``) in a
-single write. A run without a final line did not finish, and is repeated.
+The table is a CSV file, which one process at a time may write. Each run appends its steps (``row = step``)
+and one final line (``row = run``) in a single write. A run without a final line did not finish, and is
+repeated.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+import numpy as np
 
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.words import place_text
-from fieldbo.errors import InputError
+from fieldbo.errors import FieldboError, InputError
 from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.load import load_mission, merged
 from fieldbo.mission.mission import Mission
@@ -26,8 +31,9 @@ from fieldbo.results.answers import ANSWERS
 from fieldbo.results.cell_runs import judged_by
 from fieldbo.results.result import Result
 from fieldbo.results.tables import table
-from fieldbo.runs.comparison_table import COLUMNS, KEY, finished_runs, read_table
+from fieldbo.runs.comparison_table import COLUMNS, KEY, finished_runs, held, read_table, write_rows
 from fieldbo.runs.folder import describe
+from fieldbo.runs.signals import unbroken
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,19 @@ def digest(case: Case, overrides: Mapping[str, Any]) -> str:
 
 def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
     """Run one case, possibly in a worker process, and return its lines of the table."""
+    from fieldbo.runs.loop import BrokenOffError
     from fieldbo.runs.runner import run
 
-    return _lines(case, run(prepared(case, overrides)), mark)
+    try:
+        return _lines(case, run(prepared(case, overrides)), mark)
+    except BrokenOffError as error:  # it holds a result, which must not travel between processes
+        raise FieldboError(f"{label(case.mission)}, draw {case.draw}, start {case.start}: {error}") from None
 
 
 def _lines(case: Case, result: Result, mark: str) -> bytes:
     mission = result.mission
     base = {
-        "mission": _label(case.mission),
+        "mission": label(case.mission),
         "draw": case.draw,
         "start": case.start,
         "policy": mission.policy_kind,
@@ -98,7 +108,13 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
     return body.split(b"\n", 1)[1]  # without the header, which the file already has
 
 
-def _label(mission: str) -> str:
+def _key(case: Case) -> tuple[str, ...]:
+    """Return the cells of a case's rows that name it."""
+    return label(case.mission), str(case.draw), str(case.start)
+
+
+def label(mission: str) -> str:
+    """Return the name by which the table calls a mission."""
     return Path(mission).stem if mission.endswith(".toml") else mission
 
 
@@ -137,7 +153,8 @@ def compare(
     ------
     InputError
         A mission is invalid, the missions can't be compared (different cost units, or both level sets and
-        optima), or `out` is a different table or holds runs of a mission that has changed.
+        optima), several draws of a world with one field are asked for, or `out` is a different table, holds
+        runs of a mission that has changed, or is being written by another process.
     """
     overrides = dict(overrides or {})
     if starts < 1 or draws < 1 or jobs < 1:
@@ -148,20 +165,44 @@ def compare(
     marks = {m: digest(Case(m, 0, 0), overrides) for m in missions}
     for name in missions:
         check_simulated(prepared(Case(name, 0, 0), overrides))  # before making a table
-    done = finished_runs(out, {_label(m): d for m, d in marks.items()})
+        if draws > 1:
+            _check_draws(name, draws, overrides)
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
-    todo = [c for c in cases if (_label(c.mission), c.draw, c.start) not in done]
-    finished = len(cases) - len(todo)
-    with out.open("ab") as file:
-        for lines in _run_all(todo, overrides, marks, jobs):
-            file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
-            finished += 1
-            if on_run is not None:
-                on_run(finished, len(cases))
-    wanted = {(_label(c.mission), str(c.draw), str(c.start)) for c in cases}
-    return [r for r in read_table(out) if tuple(r[k] for k in KEY) in wanted]
+    with held(out):
+        done = finished_runs(out, {label(m): d for m, d in marks.items()})
+        todo = [c for c in cases if (label(c.mission), c.draw, c.start) not in done]
+        finished = len(cases) - len(todo)
+        with out.open("ab") as file:
+
+            def keep(lines: bytes) -> None:
+                nonlocal finished
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
+                finished += 1
+                if on_run is not None:
+                    on_run(finished, len(cases))
+
+            _run_all(todo, overrides, marks, jobs, keep)
+        rows = read_table(out)
+        if jobs > 1:  # the table must not depend on the number of jobs
+            place = {_key(case): number for number, case in enumerate(todo)}
+            rows.sort(key=lambda row: place.get(tuple(row[k] for k in KEY), -1))
+            write_rows(out, rows)
+    wanted = {_key(case) for case in cases}
+    return [r for r in rows if tuple(r[k] for k in KEY) in wanted]
+
+
+def _check_draws(mission: str, draws: int, overrides: Mapping[str, Any]) -> None:
+    """Raise an `InputError` if a mission's world has one field only, whose draws would repeat each run."""
+    first, other = (prepared(Case(mission, draw, 0), overrides).world for draw in (0, 1))
+    if np.array_equal(first.truth(first.domain.sites), other.truth(other.domain.sites)):
+        raise InputError(
+            f"{draws} draws of the world {first.name}, which has one field",
+            expected="a world with random fields, or one draw",
+            where=f"{label(mission)}: --draws",
+            fix="leave out --draws, and vary the starts",
+        )
 
 
 def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> None:
@@ -174,7 +215,7 @@ def _check_comparable(missions: Sequence[str], overrides: Mapping[str, Any]) -> 
                 expected=f"other keys: a comparison sets {key} for each run",
                 where="--set",
             )
-    labels = [_label(m) for m in missions]
+    labels = [label(m) for m in missions]
     if len(set(labels)) < len(labels):
         raise InputError(
             f"a mission is given twice: {', '.join(labels)}", expected="each mission once", where="MISSION"
@@ -205,22 +246,48 @@ def _check_equal(problem: str, values: Mapping[str, str], expected: str) -> None
 
 
 def _run_all(
-    todo: Sequence[Case], overrides: Mapping[str, Any], marks: Mapping[str, str], jobs: int
-) -> Iterator[bytes]:
-    """Yield the lines of each case once it has finished."""
+    todo: Sequence[Case],
+    overrides: Mapping[str, Any],
+    marks: Mapping[str, str],
+    jobs: int,
+    keep: Callable[[bytes], object],
+) -> None:
+    """Run the cases and keep the lines of each; when stopped, end all workers at once."""
     if jobs == 1:
         for case in todo:
-            yield _run_case(case, overrides, marks[case.mission])
+            lines = _run_case(case, overrides, marks[case.mission])
+            with unbroken():
+                keep(lines)
         return
+    others = set(active_children())
     workers = min(jobs, max(1, len(todo)))
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_one_numba_thread) as pool:
-        futures = [pool.submit(_run_case, c, overrides, marks[c.mission]) for c in todo]
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin_worker) as pool:
         try:
-            for future in futures:  # in order, so that the table does not depend on the number of jobs
-                yield future.result()
+            with unbroken():  # a worker that is being started must not be missed below
+                runs = [pool.submit(_run_case, c, overrides, marks[c.mission]) for c in todo]
+            for run in as_completed(runs):
+                with unbroken():
+                    keep(run.result())
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            with unbroken():
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in set(active_children()) - others:
+                    worker.terminate()
             raise
+
+
+def _begin_worker() -> None:
+    """Prepare a worker process, which leaves Ctrl-C to its parent and ends with it, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+    _one_numba_thread()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _one_numba_thread() -> None:

@@ -1,16 +1,31 @@
-"""Scores of compared missions at equal costs."""
+"""Scores of compared missions at equal costs.
+
+Starts in the same field give similar scores. Errors therefore treat each draw of a field as a cluster:
+
+``x_gi``   score of start i in draw g, or a difference between two missions there
+``e_g``    ``sum_i (x_gi - mean)``, of G draws with n runs in all
+``error``  ``sqrt(G / (G - 1) sum_g e_g^2) / n``
+
+This is the cluster-robust standard error of a mean (Liang and Zeger 1986). With equally many starts per draw,
+it is the standard error of the means per draw. With one draw, each start is a cluster of its own, and the
+error says nothing about other fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.mission.load import load_mission
 from fieldbo.results.cell_runs import judged_by
 from fieldbo.results.metrics import F1, Score, score_at_costs
+
+_Key = tuple[str, str]
+"""Draw and start of a run."""
 
 
 class Scores(NamedTuple):
@@ -19,8 +34,9 @@ class Scores(NamedTuple):
     Attributes
     ----------
     mean, error : (k,) arrays
-        Mean and standard error.
-    runs : int
+        Mean and its standard error, clustered by draw.
+    runs, draws : int
+        Number of runs, and of the fields that they share.
     interval90 : (2, k) array
         Both ends of the central 90% of the runs.
     """
@@ -28,7 +44,29 @@ class Scores(NamedTuple):
     mean: Array
     error: Array
     runs: int
+    draws: int
     interval90: Array
+
+
+class Difference(NamedTuple):
+    """How much a mission's score differs from another's at k costs, in runs of the same draw and start.
+
+    Attributes
+    ----------
+    mean, error : (k,) arrays
+        Mean of the differences and its standard error, clustered by draw.
+    pairs, draws : int
+        Number of pairs of runs, and of the fields that they share.
+    clear : (k,) bool array
+        Whether 0 is outside the 95% interval of the mean, by Student's t with one degree of freedom less than
+        there are draws; for one draw, than there are starts.
+    """
+
+    mean: Array
+    error: Array
+    pairs: int
+    draws: int
+    clear: Mask
 
 
 class Target(NamedTuple):
@@ -69,13 +107,60 @@ def scores_at(
     score : Score
     """
     out = {}
-    for mission, curves in _curves(rows, score).items():
-        scores = np.array([score_at_costs(cost, values, costs) for cost, values in curves])
-        error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0 * scores[0]
-        out[mission] = Scores(
-            scores.mean(axis=0), error, len(scores), np.quantile(scores, (0.05, 0.95), axis=0)
-        )
+    for mission, runs in _curves(rows, score).items():
+        scores = np.array([score_at_costs(*run, costs) for run in runs.values()])
+        mean, error, _ = _clustered(scores, runs)
+        interval90 = np.quantile(scores, (0.05, 0.95), axis=0)
+        out[mission] = Scores(mean, error, len(scores), _draws(runs), interval90)
     return out
+
+
+def differences_at(
+    rows: Sequence[Mapping[str, str]], costs: Sequence[float], reference: str, score: Score = F1
+) -> dict[str, Difference]:
+    """Return how much each other mission's score differs from that of `reference` at equal costs.
+
+    Runs are paired by draw and start, which removes what a field or a start does to both alike.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        From `compare`.
+    costs : sequence of k floats
+    reference : str
+        A mission of the table.
+    score : Score
+    """
+    curves = _curves(rows, score)
+    first = curves.pop(reference, {})
+    out = {}
+    for mission, runs in curves.items():
+        pairs = [key for key in runs if key in first]
+        if pairs:
+            gaps = [score_at_costs(*runs[k], costs) - score_at_costs(*first[k], costs) for k in pairs]
+            mean, error, clusters = _clustered(np.array(gaps), pairs)
+            reach = student.ppf(0.975, clusters - 1) * error if clusters > 1 else np.full(len(costs), np.inf)
+            out[mission] = Difference(mean, error, len(pairs), _draws(pairs), np.abs(mean) > reach)
+    return out
+
+
+def _draws(runs: Iterable[_Key]) -> int:
+    return len({draw for draw, _ in runs})
+
+
+def _clustered(values: Array, runs: Iterable[_Key]) -> tuple[Array, Array, int]:
+    """Return mean and standard error (k,) of the values (n, k) of runs, and the number of clusters."""
+    labels, members = np.unique([draw for draw, _ in runs], return_inverse=True)
+    if len(labels) == 1:
+        members = np.arange(len(values))
+    clusters = int(members.max()) + 1
+    mean = values.mean(axis=0)
+    if clusters == 1:
+        return mean, 0.0 * mean, clusters
+    sums = np.zeros((clusters, values.shape[1]))
+    np.add.at(sums, members, values - mean)
+    error = np.sqrt(clusters / (clusters - 1) * np.square(sums).sum(axis=0)) / len(values)
+    return mean, error, clusters
 
 
 def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1) -> dict[str, Target]:
@@ -90,7 +175,8 @@ def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1)
     score : Score
     """
     out = {}
-    for mission, curves in _curves(rows, score).items():
+    for mission, runs in _curves(rows, score).items():
+        curves = runs.values()
         costs = np.unique(np.concatenate([cost for cost, _ in curves]))  # where the mean can change
         mean = np.mean([score_at_costs(cost, values, costs) for cost, values in curves], axis=0)
         single = [score.cost_to(cost, values, target) for cost, values in curves]
@@ -107,15 +193,19 @@ def calibration(rows: Sequence[Mapping[str, str]]) -> dict[str, float]:
     return {mission: float(np.mean(values)) for mission, values in coverages.items()}
 
 
-def _curves(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, list[tuple[Array, Array]]]:
-    """Return the costs and scores (n,) of each run by mission."""
-    runs: dict[str, dict[tuple[str, str], list[tuple[float, float]]]] = {}
+def _curves(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, dict[_Key, tuple[Array, Array]]]:
+    """Return the costs and scores (n,) of each run by mission, draw and start."""
+    points: dict[str, dict[_Key, list[tuple[float, float]]]] = {}
     for row in rows:
         if row["row"] == "step":
             value = float(row[score.column] or row["expected_f1"])
-            by_run = runs.setdefault(row["mission"], {})
+            by_run = points.setdefault(row["mission"], {})
             by_run.setdefault((row["draw"], row["start"]), []).append((float(row["cost"]), value))
+
+    def columns(pairs: list[tuple[float, float]]) -> tuple[Array, Array]:
+        cost, value = np.transpose(pairs)
+        return cost, value
+
     return {
-        mission: [(points[:, 0], points[:, 1]) for points in map(np.array, by_run.values())]
-        for mission, by_run in runs.items()
+        mission: {key: columns(pairs) for key, pairs in by_run.items()} for mission, by_run in points.items()
     }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
 from fieldbo.results.curve import Step
 from fieldbo.results.tables import table
+from fieldbo.runs.record.lock import acquired, unlock
 
 KEY = ("mission", "draw", "start")
 """What names a run of a comparison."""
@@ -58,6 +60,11 @@ def read_table(file: Path) -> list[dict[str, str]]:
     return rows
 
 
+def write_rows(out: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    """Write a table anew with these rows."""
+    write_whole(out, table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows]))
+
+
 def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
     """Return the error for a table with the columns of another version."""
     theirs = [c for c in columns if c not in COLUMNS]
@@ -71,16 +78,48 @@ def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
     )
 
 
+@contextmanager
+def held(out: Path) -> Iterator[None]:
+    """Hold the exclusive right to write to a table; make its folder if needed.
+
+    Raises
+    ------
+    InputError
+        Another process holds it, or the folder is not writable.
+    """
+    from filelock import Timeout
+
+    file = out.resolve()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock = acquired(file)
+    except Timeout:
+        raise InputError(
+            f"{out} is being written by another process",
+            expected="one comparison per table at a time",
+            where="--out",
+            fix="wait until it has ended, then repeat the command, which skips finished runs; or choose "
+            "another file",
+        ) from None
+    except OSError as error:
+        raise _unwritable(out, error) from None
+    try:
+        yield
+    finally:
+        unlock(file, lock)
+
+
+def _unwritable(out: Path, error: OSError) -> InputError:
+    return InputError(f"{out} can't be written: {error.strerror}", expected="a writable file", where="--out")
+
+
 def finished_runs(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
     """Return the keys of the finished runs in `out`, and remove unfinished ones; make the file if needed."""
     if not out.exists():
         try:
-            out.parent.mkdir(parents=True, exist_ok=True)
             write_whole(out, table(COLUMNS, []))
         except OSError as error:
-            raise InputError(
-                f"{out} can't be written: {error.strerror}", expected="a writable file", where="--out"
-            ) from None
+            raise _unwritable(out, error) from None
         return set()
     rows = read_table(out)
     done = {tuple(r[k] for k in KEY) for r in rows if r["row"] == "run"}
@@ -89,11 +128,10 @@ def finished_runs(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, in
         if mark is not None and row["digest"] != mark:
             raise InputError(
                 f"{out} holds runs of {row['mission']} made with different settings, or with a "
-                "different version of fieldbo",
-                expected="the same mission, world, overrides and version as in those runs",
+                "different version of fieldbo or of a plug-in",
+                expected="the same mission, world, overrides, version and plug-ins as in those runs",
                 where="--out",
                 fix="choose another file with --out; this one stays as it is",
             )
-    kept = [[r[c] for c in COLUMNS] for r in rows if tuple(r[k] for k in KEY) in done]
-    write_whole(out, table(COLUMNS, kept))
+    write_rows(out, [r for r in rows if tuple(r[k] for k in KEY) in done])
     return {(mission, int(draw), int(start)) for mission, draw, start in done}

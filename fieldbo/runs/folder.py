@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,14 +23,15 @@ import scipy
 import fieldbo
 from fieldbo.errors import InputError, RecordError
 from fieldbo.mission.files import write_whole
-from fieldbo.mission.kinds import POLICIES
+from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import pinned
-from fieldbo.mission.toml import made, toml_text
+from fieldbo.mission.toml import made, read_toml, toml_text
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import PICTURES, Result
 from fieldbo.runs.record.file import on_disk
 from fieldbo.runs.record.record import Record
+from fieldbo.vehicles.kinds import LINKS, VEHICLES
 
 RECORD, MISSION = "run.sqlite", "mission.toml"
 
@@ -84,10 +86,11 @@ def begin(
             write_whole(folder / name, content)
         for path in (*folder.rglob("*"), folder, folder.parent):
             on_disk(path)  # before the record, which needs them
-        description = describe(mission) | {
+        description = describe(mission, vehicles) | {
             "settings": settings,
             "files": digests(world),
             "vehicles": [dict(v) for v in vehicles],
+            "platform": platform.platform(),
         }
         return folder, Record.create(folder / RECORD, folder.name, description)
     except (OSError, RecordError) as error:
@@ -119,12 +122,13 @@ def as_carried_out(mission: Mission, vehicles: Sequence[Mapping[str, Any]]) -> M
     return mission if simulated or not vehicles else mission.as_found()
 
 
-def describe(mission: Mission) -> dict[str, Any]:
-    """Return the description of a mission for its record: settings, resolved values and versions.
+def describe(mission: Mission, vehicles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Return the description of a mission for its record: settings, resolved values, versions and plug-ins.
 
     Keys are the field names of the settings classes; renaming a class does not change them.
     """
     _, prior = pinned(mission)
+    used = plugins(mission, vehicles)
     known = {"prior": {name: sha256(content).hexdigest() for name, content in prior.items()}}
     return {
         "mission": mission.name,
@@ -139,8 +143,23 @@ def describe(mission: Mission) -> dict[str, Any]:
         "axes": [a.name for a in mission.world.domain.axes],
         "cost_unit": mission.world.cost_unit,
         "versions": versions(),
+        **({"plugins": used} if used else {}),
         **(known if prior else {}),
     }
+
+
+def plugins(mission: Mission, vehicles: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, str]]:
+    """Return the plug-ins that a mission and its vehicles use, each as from `Registry.source`."""
+    world = {} if mission.folder is None else read_toml(mission.folder / "world.toml")
+    tables = [
+        (POLICIES, mission.settings.get("policy")),
+        (COSTS, world.get("cost")),
+        (FIELDS, world.get("field")),
+        *((VEHICLES, vehicle) for vehicle in vehicles if "kind" in vehicle),
+        *((LINKS, vehicle.get("link")) for vehicle in vehicles),
+    ]
+    sources = [registry.source(table["kind"]) for registry, table in tables if table is not None]
+    return [source for source in sources if source is not None]
 
 
 def versions() -> dict[str, str]:
@@ -150,6 +169,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "scipy": scipy.__version__,
+        "numba": version("numba"),
         "machine": platform.machine(),
     }
 

@@ -9,11 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from fieldbo.errors import InputError, nearest
+from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.runs.folder import MISSION, RECORD, as_carried_out, digests, is_hashed, versions
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.state import RunState
+from fieldbo.vehicles.kinds import LINKS, VEHICLES
 
 _CHANGED = "changed since the run began"
 
@@ -151,9 +153,23 @@ def _other_versions(record: Record) -> list[str]:
     """Return a note if the run began with other versions of fieldbo or its libraries, or elsewhere."""
     then, now = record.description.get("versions", {}), versions()
     other = [f"{name} {then[name]} (now {now[name]})" for name in then if then[name] != now.get(name)]
+    other += _other_plugins(record)
     if not other:
         return []
     return [
         f"the run began with {', '.join(other)}. All readings are kept, but from here on its queries may "
         "differ from those of an uninterrupted run"
     ]
+
+
+def _other_plugins(record: Record) -> list[str]:
+    """Return the plug-ins with which a run began and that have changed since, with their present version."""
+    registries = {registry.group: registry for registry in (POLICIES, COSTS, FIELDS, VEHICLES, LINKS)}
+    other = []
+    for then in record.description.get("plugins", []):
+        now = registries[then["group"]].source(then["kind"])
+        if now != then:
+            same = now is not None and now["version"] == then["version"]
+            present = "other code of that version" if same else "built in" if now is None else now["version"]
+            other.append(f"{then['distribution']} {then['version']} (now {present})")
+    return other

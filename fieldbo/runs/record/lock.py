@@ -1,4 +1,4 @@
-"""The exclusive right to write to a record, held by one process at a time and released when it ends."""
+"""The exclusive right to write to a file, held by one process at a time and released when it ends."""
 
 from __future__ import annotations
 
@@ -33,6 +33,23 @@ def is_being_written(file: Path) -> bool:
         return False
 
 
+def acquired(file: Path) -> BaseFileLock:
+    """Take the right to write to a file until `unlock`.
+
+    Raises
+    ------
+    filelock.Timeout
+        Another process holds it.
+    OSError
+        The lock file can't be made.
+    """
+    from filelock import FileLock
+
+    lock = FileLock(_lock_file(file), timeout=_PATIENCE_S, thread_local=False)
+    lock.acquire()
+    return lock
+
+
 @contextmanager
 def locked(file: Path) -> Iterator[BaseFileLock]:
     """Take the right to write to a record until `unlock`; release it if the block fails.
@@ -42,13 +59,12 @@ def locked(file: Path) -> Iterator[BaseFileLock]:
     RecordError
         Another process holds it, or the record can't be written.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     if not file.parent.is_dir():
         raise RecordError(f"{file} can't be written: there is no folder {file.parent}")
     try:
-        lock = FileLock(_lock_file(file), timeout=_PATIENCE_S, thread_local=False)
-        lock.acquire()
+        lock = acquired(file)
     except Timeout:
         raise RecordError(
             f"{file} is being written by another process: the run is still in progress. Stop that process, "
