@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from fieldbo.belief.model import Model
 from fieldbo.errors import InputError, nearest
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
@@ -119,7 +122,12 @@ def mission_of(record: Record) -> Mission:
     if changed:
         raise _changed(changed, folder, file, _CHANGED)
     mission = as_carried_out(mission, description.get("vehicles", ()))
-    return replace(mission, name=description["mission"])
+    return replace(mission, name=description["mission"], model=_as_begun(mission.model, description))
+
+
+def _as_begun(model: Model, description: Mapping[str, Any]) -> Model:
+    """Return a model with the rules of the version with which its run began."""
+    return model if "noise_at" in description["model"] else replace(model, noise_at="reading")
 
 
 def _digest(file: Path) -> str | None:
