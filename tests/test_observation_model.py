@@ -18,6 +18,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.simulated import Simulated
 
 LINE = Domain.grid([Axis("x", "m", 0.0, 1.0)], (41,))
@@ -201,3 +202,131 @@ def test_a_run_begun_by_an_earlier_version_keeps_its_rule(tmp_path):
         assert mission_of(record).model.noise_at == "prediction"
         del record.description["model"]["noise_at"]
         assert mission_of(record).model.noise_at == "reading"
+
+
+# -- limits of detection ---------------------------------------------------------------------------------
+
+
+def test_a_reading_below_the_limit_gives_the_belief_of_a_truncated_normal():
+    model = Model(learn=False, length_scales=(0.3,), variance=4.0, mean=1.0)
+    for goal, question in (("maximise", Optimum()), ("minimise", Optimum("minimise"))):
+        h = model.initial(LINE, question)
+        y, v = model.normal_readings(
+            h, np.array([[0.5]]), np.array([0.2]), np.array([0.0]), sensor=Sensor(below=0.2)
+        )
+        belief = Belief(h.kernel).condition_on([[0.5]], y, v)
+        mean, sd = h.scale.moments(belief.mean([[0.5]]), belief.variance([[0.5]]))
+        exact = truncnorm(-np.inf, (0.2 - 1.0) / 2.0, loc=1.0, scale=2.0)
+
+        assert (mean[0], sd[0]) == pytest.approx((exact.mean(), exact.std()), rel=1e-3), goal
+
+
+def limited_mission(below=0.5, **model):
+    """Return a mission over hills that a sensor sees only above its limit."""
+    world = small_world((11,), noise_sd=0.05)
+    world = replace(world, sensor=replace(world.sensor, below=below))
+    the_model = Model(learn=False, length_scales=(3.0,), mean=0.5, **model)
+    return replace(small_mission(Random(), world=world, battery=1e6), model=the_model)
+
+
+def seen(the_mission, readings=25):
+    """Return the agent after simulated readings."""
+    agent, vehicle = Agent(the_mission), Simulated(the_mission)
+    for _ in range(readings):
+        vehicle.send(agent.ask())
+        agent.tell(vehicle.events(0.0)[0])
+    return agent
+
+
+def test_readings_at_the_limit_do_not_pull_the_map_to_the_limit():
+    censored = seen(limited_mission())
+    values = np.concatenate([event.values for event in censored.history])
+    truth = censored.mission.world.truth(censored.domain.sites)
+    low = truth < 0.0
+
+    assert (values == 0.5).any()
+    assert values.min() == 0.5
+    assert (censored.surface.mean[low] + 0.5).max() < 0.5
+    assert censored.left_out == 0
+
+
+def test_the_table_says_which_readings_are_censored():
+    result = fieldbo.Result.of(seen(limited_mission(), 8))
+    lines = result.tables()["observations.csv"].decode().splitlines()
+    header, *rows = [line.split(",") for line in lines]
+    at = header.index("censored")
+
+    assert header[at - 2] == "value"
+    assert [row[at] == "1" for row in rows] == [float(row[at - 2]) <= 0.5 for row in rows]
+    assert {row[at] for row in rows} == {"0", "1"}
+
+
+def test_a_limit_above_all_readings_is_said():
+    warnings = seen(limited_mission(below=9.0), 4).warnings
+    assert any("no reading exceeds the limit of detection, 9 m" in text for text in warnings)
+    assert not any("limit of detection" in text for text in seen(limited_mission(), 8).warnings)
+
+
+def test_a_limit_without_a_logarithm_is_rejected():
+    with pytest.raises(fieldbo.InputError, match=r"limit of detection is 0, .* logarithm"):
+        limited_mission(below=0.0, transform="log")
+
+
+def typed(the_mission, *answers):
+    """Return the event of an order by hand, and what was printed."""
+    lines, printed = iter(answers), []
+    vehicle = ByHand(the_mission, read=lambda prompt: next(lines), write=printed.append)
+    vehicle.send(Agent(the_mission).ask())
+    return vehicle.events(1.0)[0], printed
+
+
+def test_by_hand_a_reading_below_the_limit_is_typed_as_such():
+    event, _ = typed(limited_mission(), "", "<0.5", "")
+    assert event.values.tolist() == [0.5]
+
+    event, printed = typed(limited_mission(), "", "<0.7", "help", "< 0,5", "")
+    assert event.values.tolist() == [0.5]
+    assert any("the limit of detection is 0.5" in line for line in printed)
+    assert any("<0.5" in line and "limit of detection" in line for line in printed)
+
+
+def test_by_hand_a_reading_below_a_limit_needs_one():
+    event, printed = typed(small_mission(), "", "<0.5", "0.4", "")
+    assert event.values.tolist() == [0.4]
+    assert any("no limit of detection" in line and "below in [sensor]" in line for line in printed)
+
+
+# -- noise in proportion to the value --------------------------------------------------------------------
+
+
+def test_a_simulated_sensor_draws_noise_in_proportion_to_the_value():
+    sensor, rng = Sensor(0.3, noise_share=0.1), np.random.default_rng(0)
+    readings = [sensor.read(np.array([4.0]), np.array([0.09]), rng)[0] for _ in range(4000)]
+
+    assert np.std(readings) == pytest.approx(0.5, rel=0.05)
+    assert sensor.varies
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_noise_in_proportion_is_that_of_the_predicted_value(transform):
+    sensor = Sensor(noise_share=0.2)
+    model = Model(transform=transform, learn=False, length_scales=(0.01,), variance=4.0, mean=10.0)
+    h = model.initial(LINE, Optimum())
+    # Nine readings at one place predict the tenth; they, too, are read with noise of 20% of about 10.
+    sites = np.full((10, 1), 0.5)
+    values = np.array([10.0, 10.4, 9.7, 10.2, 9.9, 10.1, 9.8, 10.3, 9.6, 6.0])
+
+    _, v = model.normal_readings(h, sites, values, np.zeros(10), sensor=sensor)
+
+    sd = np.sqrt(v[-1]) * (1.0 if transform == "none" else 10.0)
+    assert sd == pytest.approx(0.2 * np.mean(values), rel=0.12)  # not 0.2 * 6
+
+
+def test_policies_see_more_noise_where_higher_values_are_expected():
+    world = small_world((11,), noise_sd=0.05)
+    world = replace(world, sensor=replace(world.sensor, noise_share=0.1))
+    model = Model(learn=False, length_scales=(3.0,), mean=0.0)
+    agent = seen(replace(small_mission(Random(), world=world, battery=1e6), model=model), 12)
+
+    expected = agent.surface.mean
+    np.testing.assert_allclose(agent.online_model.noise(), 0.05**2 + (0.1 * expected) ** 2)

@@ -275,7 +275,7 @@ class Model:
 
     def observation_model(self, sensor: Sensor) -> ObservationModel:
         """Return how the readings of a sensor follow from the field."""
-        return ObservationModel(self.noise_at)
+        return ObservationModel(self.noise_at, sensor.noise_share, sensor.below)
 
     def believed(
         self,
