@@ -313,7 +313,7 @@ class OnlineModel:
         self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
     def _believed_now(self) -> Mask:
-        if self.mission.model.outliers == "kept":
+        if self.mission.model.outliers != "tested":
             return np.ones(self.readings, dtype=bool)
         sites, values, noises = self.arrays()
         means = self.means_at(sites)

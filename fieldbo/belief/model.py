@@ -148,8 +148,9 @@ class Model:
     noise_at: NoiseAt = "prediction"
     """Where noise is converted to a log scale: at the model's ``"prediction"``, or at the ``"reading"``, as
     in runs of earlier versions. The latter overestimates the field, the more the noisier the readings."""
-    outliers: Literal["kept", "tested"] = "kept"
-    """Whether to trust every reading, or to leave out those that contradict the others."""
+    outliers: Literal["kept", "tested"] | None = None
+    """Whether to trust every reading (``"kept"``), or to leave out those that contradict the others
+    (``"tested"``). Default: kept in simulation, tested by hand and with a robot."""
     length_scales: tuple[float, ...] | None = None
     """Initial or fixed length scales, one per axis in its unit; a single one for ``"shore-matern52"``.
     Default: 0.3 of each axis' extent, or of the longest."""
@@ -287,7 +288,7 @@ class Model:
         sensor: Sensor = _PLAIN,
     ) -> Mask:
         """Return which readings (n,) the model believes; arguments as for `fitted`."""
-        if self.outliers == "kept" or not len(values):
+        if self.outliers != "tested" or not len(values):
             return np.ones(len(values), dtype=bool)
         h = hyperparameters
         y, v = self.normal_readings(h, sites, values, noise_variances, means, sensor)
@@ -367,7 +368,7 @@ class Model:
                 noise_varies or by_prediction,
             )
 
-        if self.outliers == "kept":
+        if self.outliers != "tested":
             return fit_to(np.ones(len(values), dtype=bool))
         unfitted = replace(self.initial(domain, question).kernel, variance=1.0)
         first = believable_at_first(unfitted, sites, y, v)
