@@ -137,6 +137,20 @@ def test_a_belief_learnt_reading_by_reading_is_nearly_that_of_all_readings_at_on
     np.testing.assert_allclose(step_by_step, agent.surface.mean, atol=0.1)
 
 
+def test_results_are_stated_from_readings_below_zero_and_the_average_agrees_with_the_fit():
+    agent = Agent(log_mission(length_scales=(3.0,)))
+    values = [0.2, 1.0, -0.1, 2.5, 0.4, 1.3, 0.9, 0.1, 0.7, 1.1, -0.2, 0.6]
+    for k, value in enumerate(values):
+        agent.tell(agent.ask().observed(value, noise_variance=0.16, position=[float(k % 11)]))
+        surface, scale = agent.stated
+        median = scale.to_user(surface.mean)
+        assert np.isfinite(median).all()
+    by_fit = agent.hyperparameters.scale.to_user(agent.surface.mean)
+
+    assert agent.online_model.averages
+    assert np.abs(np.log(median / by_fit)).max() < 0.5
+
+
 def test_a_corrected_reading_under_a_log_leads_to_the_belief_of_the_right_one():
     values, beliefs = [0.2, 1.0, -0.1, 2.5, 0.4, 1.3, 0.9, 0.1, 0.7, 1.1, -0.2, 0.6, 1.4, 0.8], []
     for wrong in (False, True):

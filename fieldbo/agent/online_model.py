@@ -164,7 +164,8 @@ class OnlineModel:
         )
         if not self._weights_are_due(n):
             return Fitted(fitted.to_plain())
-        believed = model.believed(fitted, *readings, means)
+        sensor = self.mission.world.sensor
+        believed = model.believed(fitted, *readings, means, sensor)
         weighted = weighted_around(
             fitted,
             model,
@@ -172,6 +173,7 @@ class OnlineModel:
             *(sites[:n][believed], values[:n][believed], noises[:n][believed]),
             rng,
             means=None if means is None else means[believed],
+            sensor=sensor,
         )
         return Fitted(fitted.to_plain(), weighted.to_plain())
 

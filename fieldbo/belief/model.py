@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -352,9 +352,9 @@ class Model:
         sensor : Sensor, optional
             What was read with; by default one without a limit of detection, and noise only as declared.
         """
+        readings = sites, values, noise_variances, means, sensor
+        y, v, expected = self.transformed(present, question, *readings)
         observed = self.observation_model(sensor)
-        readings = sites, values, noise_variances, means
-        y, v, expected = self._transformed(present, question, *readings, observed)
         censored = observed.censored(values)
         by_prediction = observed.noise_at == "prediction" and self.transform == "log"
 
@@ -372,33 +372,56 @@ class Model:
             return fit_to(np.ones(len(values), dtype=bool))
         unfitted = replace(self.initial(domain, question).kernel, variance=1.0)
         first = believable_at_first(unfitted, sites, y, v)
-        return fit_believed(first, fit_to, lambda h: self.believed(h, *readings, sensor))
+        return fit_believed(first, fit_to, lambda h: self.believed(h, *readings))
 
-    def _transformed(
+    def transformed(
         self,
         present: Hyperparameters,
         question: Question,
         sites: Array,
         values: Array,
         noise_variances: Array,
-        means: Array | None,
-        observed: ObservationModel,
+        means: Array | None = None,
+        sensor: Sensor = _PLAIN,
     ) -> Linearised:
-        """Return normal readings (n,) on the transform's scale, less prior means, with declared noise."""
-        plain, factor = ValueScale(self.transform), present.noise_factor
-        learned = None if factor is None or present.noise_variance is None else factor
+        """Return readings (n,) on the transform's scale, less their prior means; arguments as for `fitted`.
+
+        Normal ones with the declared noise stand for those that are not normal. The prior's mean is theirs.
+        """
         kernel = replace(present.kernel, variance=present.kernel.variance * present.scale.scale**2)
-        h = Hyperparameters(kernel, plain, learned, None if learned is None else 1.0)
-        prior_means = 0.0 if means is None else plain.to_model(means)
+        h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
+
+        def centre(guess: Array) -> float:
+            return self.standardised(guess, question, has_prior_mean=means is not None).shift
+
+        return self.linearised(h, sites, values, noise_variances, means, sensor, centre)
+
+    def linearised(
+        self,
+        h: Hyperparameters,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        means: Array | None = None,
+        sensor: Sensor = _PLAIN,
+        centre: Callable[[Array], float] = lambda guess: 0.0,
+    ) -> Linearised:
+        """Return readings (n,) to fit hyperparameters to, less their prior means, with the declared noise.
+
+        In the model units of `h`. The field is expected to lie, on average, `centre` of first guesses of the
+        values (n,) above the prior means; other arguments are as for `fitted`.
+        """
+        factor = h.noise_factor
+        learned = None if factor is None or h.noise_variance is None else factor
+        declared = replace(h, noise_variance=learned, declared=None if learned is None else 1.0)
+        prior_means = 0.0 if means is None else h.scale.unshifted(means)
 
         def prior(guess: Array) -> tuple[Array, Array]:
-            has_mean = means is not None
-            centre = self.standardised(guess - prior_means, question, has_prior_mean=has_mean).shift
-            return np.broadcast_to(centre + prior_means, guess.shape), kernel(sites, sites)
+            expected = prior_means + centre(guess - prior_means)
+            return np.broadcast_to(expected, guess.shape), h.kernel(sites, sites)
 
-        y, v, expected = observed.linearised(h, values, noise_variances, prior)
-        declared = v if learned is None else v / learned
-        return Linearised(y - prior_means, declared, expected - prior_means)
+        y, v, expected = self.observation_model(sensor).linearised(declared, values, noise_variances, prior)
+        return Linearised(y - prior_means, v if learned is None else v / learned, expected - prior_means)
 
     def _fitted_to(
         self,
