@@ -11,6 +11,8 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
 from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
+from fieldbo.runs.folder import as_carried_out, begin
+from fieldbo.runs.load import mission_of
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 
@@ -37,6 +39,20 @@ def test_a_model_that_tests_readings_survives_absurd_ones():
     assert fieldbo.Result.of(sound).f1 > 0.9
     assert fieldbo.Result.of(ruined).f1 < 0.7
     assert any("classified as outliers" in note for note in fieldbo.Result.of(sound).notes)
+
+
+def test_readings_of_real_vehicles_are_tested_unless_the_mission_says_otherwise(tmp_path):
+    by_hand = [{"kind": "by-hand"}]
+    for outliers, live in ((None, "tested"), ("kept", "kept"), ("tested", "tested")):
+        settings = {} if outliers is None else {"model": {"outliers": outliers}}
+        mission = fieldbo.load_mission("lake-level-set", settings)
+        assert as_carried_out(mission, []).model.outliers == outliers
+        found = as_carried_out(mission, by_hand)
+        assert found.model.outliers == live
+        with begin(found, tmp_path / f"{outliers}", by_hand)[1] as record:
+            assert mission_of(record).model.outliers == live
+            record.description["model"]["outliers"] = "kept"  # as a version that kept them by default wrote
+            assert mission_of(record).model.outliers == "kept"
 
 
 def test_a_doubted_reading_is_believed_once_another_confirms_it():

@@ -175,8 +175,8 @@ class Agent:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the mission, and about readings beyond the ends of the domain's axes."""
-        return (*self._warnings, *warnings.of_readings(self.domain, self.history))
+        """Warnings about the mission, and about its readings."""
+        return (*self._warnings, *warnings.of_readings(self.mission.world, self.history))
 
     @property
     def initial(self) -> tuple[Query, ...]:

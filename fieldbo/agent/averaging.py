@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Mask
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.mean_functions import PriorMean
-from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
@@ -85,36 +85,75 @@ class Averaging:
             return self._average.weighted
         sites, values, noises = (array[model.believed] for array in model.arrays())
         means = model.means_at(sites)
-        transformed = ValueScale(mission.model.transform).residuals(values, means)
-        scale = mission.model.standardised(transformed, mission.question, has_prior_mean=means is not None)
+        sensor, readings = mission.world.sensor, (sites, values, noises)
+        expected = mission.model.transformed(
+            model.hyperparameters, mission.question, *readings, means, sensor
+        ).expected
+        scale = mission.model.standardised(expected, mission.question, has_prior_mean=means is not None)
         start = replace(model.hyperparameters, scale=scale)
         rng = stream(mission.seed, "score", model.readings)
-        readings = mission.world.domain, sites, values, noises
-        return weighted_around(start, mission.model, *readings, rng, means=means, at_peak=False)
+        return weighted_around(
+            start,
+            mission.model,
+            mission.world.domain,
+            *readings,
+            rng,
+            means=means,
+            sensor=sensor,
+            at_peak=False,
+        )
 
     def _begun(self, weighted: WeightedHyperparameters, n: int) -> _Average:
         """Return the average after the first n readings, to which the set's weights refer."""
         model, mission = self._model, self._model.mission
         believed = model.believed[:n].copy()
         sites, values, noises = (array[:n][believed] for array in model.arrays())
-
-        def surface(h: Hyperparameters) -> Surface:
-            mean = None if model.mean is None else PriorMean(model.mean, h.scale)
-            belief = Belief(h.kernel, prior_mean=mean)
-            if len(values):
-                noise = h.noise_to_model(noises, values)
-                belief = belief.condition_on(sites, h.scale.to_model(values), noise)
-            return Surface(belief, mission.world.domain.sites, mission.model.memory_bytes)
-
-        averaged = AveragedSurface([surface(h) for h in weighted.members], weighted.weights)
+        beliefs = [
+            Belief(h.kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
+            for h in weighted.members
+        ]
+        if len(values):
+            y, by_member = self._taken(weighted, beliefs, sites, values, noises)
+            pairs = zip(beliefs, by_member, strict=True)
+            beliefs = [belief.condition_on(sites, y, v) for belief, v in pairs]
+        surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
+        averaged = AveragedSurface(surfaces, weighted.weights)
         return _Average(weighted, believed, averaged)
 
     def _catch_up(self, average: _Average) -> None:
         """Add the readings that an average lacks."""
-        model, members = self._model, average.weighted.members
+        model = self._model
         new = np.flatnonzero(model.believed[len(average.believed) :]) + len(average.believed)
         if len(new):
             sites, values, noises = (array[new] for array in model.arrays())
-            by_member = [h.noise_to_model(noises, values) for h in members]
-            average.surface.append(sites, members[0].scale.to_model(values), by_member)
+            beliefs = [surface.belief for surface in average.surface.surfaces]
+            y, by_member = self._taken(average.weighted, beliefs, sites, values, noises)
+            average.surface.append(sites, y, by_member)
         average.believed = model.believed.copy()
+
+    def _taken(
+        self,
+        weighted: WeightedHyperparameters,
+        beliefs: Sequence[Belief],
+        sites: Array,
+        values: Array,
+        noises: Array,
+    ) -> tuple[Array, list[Array]]:
+        """Return readings in model units: values (k,), and noise variances (k,) as each member takes them.
+
+        Readings that are not normal are taken as they are given the heaviest member's belief: likelihoods can
+        only be compared if all members have the same readings.
+        """
+        mission = self._model.mission
+        observed = mission.model.observation_model(mission.world.sensor)
+        heaviest = int(np.argmax(weighted.weights))
+        h, belief = weighted.members[heaviest], beliefs[heaviest]
+        y, v = observed.in_model_units(
+            h, values, noises, lambda _: (belief.mean(sites), belief.covariance(sites, sites))
+        )
+        normal = observed.normal(h, values, noises)
+        normal_noise, normal_values = observed.variances(noises, values)[normal], values[normal]
+        by_member = [v.copy() for _ in weighted.members]
+        for other, variances in zip(weighted.members, by_member, strict=True):
+            variances[normal] = other.noise_to_model(normal_noise, normal_values)
+        return y, by_member

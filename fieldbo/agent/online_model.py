@@ -43,6 +43,11 @@ class Fit:
     weighted: WeightedHyperparameters | None = None
 
 
+_REVISED = 1.1
+"""Number of readings, relative to those at the latest build, at which readings that are not normal in model
+units are taken again as they are given all the others."""
+
+
 class _Taken(NamedTuple):
     """What the model takes of an observation: usable readings (k,), in the user's units."""
 
@@ -95,6 +100,7 @@ class OnlineModel:
 
     def __init__(self, mission: Mission) -> None:
         self.mission = mission
+        self._observed = mission.model.observation_model(mission.world.sensor)
         self._earlier = mission.earlier
         self.mean = self._earlier.mean
         self.fits: list[Fit] = []
@@ -154,10 +160,12 @@ class OnlineModel:
             rng,
             noise_varies=self.mission.world.sensor.varies or bool(len(self._earlier.values)),
             means=means,
+            sensor=self.mission.world.sensor,
         )
         if not self._weights_are_due(n):
             return Fitted(fitted.to_plain())
-        believed = model.believed(fitted, *readings, means)
+        sensor = self.mission.world.sensor
+        believed = model.believed(fitted, *readings, means, sensor)
         weighted = weighted_around(
             fitted,
             model,
@@ -165,6 +173,7 @@ class OnlineModel:
             *(sites[:n][believed], values[:n][believed], noises[:n][believed]),
             rng,
             means=None if means is None else means[believed],
+            sensor=sensor,
         )
         return Fitted(fitted.to_plain(), weighted.to_plain())
 
@@ -214,7 +223,7 @@ class OnlineModel:
         initial = model.initial(domain, self.mission.question, has_prior_mean=self.mean is not None)
         fit = self.fits[-1] if self.fits else Fit(0, 0, initial)
         self.hyperparameters = fit.hyperparameters
-        usable = self.hyperparameters.scale.usable(self._earlier.values)
+        usable = self._usable(self._earlier.values, self._earlier.noise_variances)
         self.left_out = int((~usable).sum())
         self._sites: list[Array] = list(self._earlier.sites[usable])
         self._values: list[float] = self._earlier.values[usable].tolist()
@@ -234,7 +243,7 @@ class OnlineModel:
 
     def _taken(self, event: Observation) -> _Taken:
         """Return what the model takes of an observation."""
-        good = self.hyperparameters.scale.usable(event.values)
+        good = self._usable(event.values, event.noise_variances)
         usable = event.sites[good], event.values[good], event.noise_variances[good]
         kept = thinned(*usable, self.mission.world.domain)[:3] if good.any() else usable
         return _Taken(event.order, event.part, *kept, left_out=int((~good).sum()))
@@ -256,17 +265,28 @@ class OnlineModel:
             self._build(self.hyperparameters)  # the new readings changed which old ones are believed
             return True
         new = self.believed[len(before) :]
-        self.surface.append(
-            taken.sites[new],
-            self.hyperparameters.scale.to_model(taken.values)[new],
-            self.hyperparameters.noise_to_model(taken.noises, taken.values)[new],
+        h, readings = self.hyperparameters, self.arrays()[1:]
+        if self.readings >= _REVISED * self._built_with and not self._observed.normal(h, *readings).all():
+            self._build(h)  # what the new readings say about the old ones
+            return True
+        sites, belief = taken.sites[new], self.surface.belief
+        y, v = self._observed.in_model_units(
+            h,
+            taken.values[new],
+            taken.noises[new],
+            lambda _: (belief.mean(sites), belief.covariance(sites, sites)),
         )
+        self.surface.append(sites, y, v)
         return True
 
     @property
     def stated(self) -> Stated:
         """The belief from which results are stated: averaged over hyperparameters, unless they are known."""
         return self._averaging.stated()
+
+    def _usable(self, values: Array, noise_variances: Array) -> Mask:
+        """Return which readings (n,) the model can use."""
+        return self._observed.usable(self.hyperparameters.scale, values, noise_variances)
 
     def noise(self, level: int = 0, surface: Surface | None = None) -> Array:
         """Return the noise variances (N,) of readings, in model units.
@@ -276,27 +296,31 @@ class OnlineModel:
         over = self.surface if surface is None else surface
         expected = self.hyperparameters.scale.to_user(over.mean)
         declared = self.mission.world.sensor.variance(over.candidates, level)
-        return self.hyperparameters.noise_to_model(declared, expected)
+        return self.hyperparameters.noise_to_model(self._observed.variances(declared, expected), expected)
 
     def _build(self, hyperparameters: Hyperparameters) -> None:
         """Build the belief from all readings."""
         self.hyperparameters = hyperparameters
         self.rebuilt = True
+        self._built_with = self.readings
         self.believed = self._believed_now()
         mean = None if self.mean is None else PriorMean(self.mean, hyperparameters.scale)
         belief = Belief(hyperparameters.kernel, prior_mean=mean)
         if self.believed.any():
             sites, values, noises = (a[self.believed] for a in self.arrays())
-            noise = hyperparameters.noise_to_model(noises, values)
-            belief = belief.condition_on(sites, hyperparameters.scale.to_model(values), noise)
+            y, v = self.mission.model.normal_readings(
+                hyperparameters, sites, values, noises, self.means_at(sites), self.mission.world.sensor
+            )
+            belief = belief.condition_on(sites, y, v)
         self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
     def _believed_now(self) -> Mask:
-        if self.mission.model.outliers == "kept":
+        if self.mission.model.outliers != "tested":
             return np.ones(self.readings, dtype=bool)
         sites, values, noises = self.arrays()
         means = self.means_at(sites)
-        return self.mission.model.believed(self.hyperparameters, sites, values, noises, means)
+        sensor = self.mission.world.sensor
+        return self.mission.model.believed(self.hyperparameters, sites, values, noises, means, sensor)
 
     def means_at(self, sites: Array) -> Array | None:
         """Return the prior mean (n,) at sites (n, d), in the user's unit; None without one."""

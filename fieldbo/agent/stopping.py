@@ -127,7 +127,8 @@ def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Gen
     """Return the probability that the regret is at most `goal` times the range of the readings."""
     surface, scale = agent.stated
     values = agent.online_model.believed_values
-    allowed = goal * float(np.ptp(values))
+    values = values[scale.usable(values)]
+    allowed = goal * float(np.ptp(values)) if len(values) else 0.0
     if not allowed > 0 or _may_be_beaten(agent, goal * float(np.ptp(scale.to_model(values))), wanted):
         return 0.0
     point, _, _ = best_by_mean(surface, agent.domain)

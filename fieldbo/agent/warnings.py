@@ -13,6 +13,7 @@ from fieldbo.domain.words import compared
 from fieldbo.messages import Event, Observation
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Policy
+from fieldbo.world.world import World
 
 
 def of_mission(mission: Mission) -> tuple[str, ...]:
@@ -26,7 +27,28 @@ def of_mission(mission: Mission) -> tuple[str, ...]:
     return tuple(warning for warning in warnings if warning is not None)
 
 
-def of_readings(domain: Domain, history: Sequence[Event]) -> tuple[str, ...]:
+def of_readings(world: World, history: Sequence[Event]) -> tuple[str, ...]:
+    """Return the warnings about readings."""
+    return (*_beyond(world.domain, history), *_undetected(world, history))
+
+
+def _undetected(world: World, history: Sequence[Event]) -> tuple[str, ...]:
+    """Return a warning if no reading exceeds the sensor's limit of detection."""
+    below = world.sensor.below
+    if below is None:
+        return ()
+    values = np.concatenate([np.empty(0), *(e.values for e in history if isinstance(e, Observation))])
+    values = values[np.isfinite(values)]
+    if not len(values) or values.max() > below:
+        return ()
+    limit, largest = world.quantity.amount(below), world.quantity.amount(float(values.max()))
+    return (
+        f"no reading exceeds the limit of detection, {limit}; the largest of {len(values)} is {largest}: "
+        "check below in [sensor]",
+    )
+
+
+def _beyond(domain: Domain, history: Sequence[Event]) -> tuple[str, ...]:
     """Return a warning if readings were taken beyond the ends of a domain's axes."""
     read = [event.sites for event in history if isinstance(event, Observation)]
     sites = np.concatenate([np.empty((0, domain.dimension)), *read])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -14,11 +14,13 @@ from pydantic import Field, PositiveFloat
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.kernels import Stationary, kernel
 from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel
+from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationModel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 
@@ -29,6 +31,8 @@ PRIOR_READINGS = 5
 """Weight of the prior mean and variance, in readings, when values are standardised."""
 
 _SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
+
+_PLAIN = Sensor()
 
 
 ModelKernel = Stationary | ShoreMatern52
@@ -74,6 +78,13 @@ class Hyperparameters:
     scale: ValueScale
     noise_variance: float | None = None
     declared: float | None = None
+
+    @property
+    def noise_factor(self) -> float | None:
+        """Learned noise variance relative to the declared one; None if one variance holds in model units."""
+        if self.noise_variance is None:
+            return 1.0
+        return None if self.declared is None else self.noise_variance / self.declared
 
     def noise_to_model(self, noise_variances: Array, values: Array) -> Array:
         """Return the noise variances (n,) of readings in model units: as declared, or as learned."""
@@ -134,8 +145,12 @@ class Model:
     noise: Literal["declared", "learned"] = "declared"
     """Whether to trust the sensor's noise variance or to fit it. Where the declared noise differs between
     sites or settings, a single factor is fitted."""
-    outliers: Literal["kept", "tested"] = "kept"
-    """Whether to trust every reading, or to leave out those that contradict the others."""
+    noise_at: NoiseAt = "prediction"
+    """Where noise is converted to a log scale: at the model's ``"prediction"``, or at the ``"reading"``, as
+    in runs of earlier versions. The latter overestimates the field, the more the noisier the readings."""
+    outliers: Literal["kept", "tested"] | None = None
+    """Whether to trust every reading (``"kept"``), or to leave out those that contradict the others
+    (``"tested"``). Default: kept in simulation, tested by hand and with a robot."""
     length_scales: tuple[float, ...] | None = None
     """Initial or fixed length scales, one per axis in its unit; a single one for ``"shore-matern52"``.
     Default: 0.3 of each axis' extent, or of the longest."""
@@ -259,6 +274,10 @@ class Model:
         rounding = n * np.finfo(float).eps * float(np.abs(y).max(initial=abs(shift)))  # of equal values
         return ValueScale(self.transform, shift, question.sign * (spread if spread > rounding else 1.0))
 
+    def observation_model(self, sensor: Sensor) -> ObservationModel:
+        """Return how the readings of a sensor follow from the field."""
+        return ObservationModel(self.noise_at, sensor.noise_share, sensor.below)
+
     def believed(
         self,
         hyperparameters: Hyperparameters,
@@ -266,14 +285,38 @@ class Model:
         values: Array,
         noise_variances: Array,
         means: Array | None = None,
+        sensor: Sensor = _PLAIN,
     ) -> Mask:
-        """Return which readings (n,) the model believes; numbers as for `fitted`."""
-        if self.outliers == "kept" or not len(values):
+        """Return which readings (n,) the model believes; arguments as for `fitted`."""
+        if self.outliers != "tested" or not len(values):
             return np.ones(len(values), dtype=bool)
         h = hyperparameters
-        return believable(
-            h.kernel, sites, h.scale.residuals(values, means), h.noise_to_model(noise_variances, values)
-        )
+        y, v = self.normal_readings(h, sites, values, noise_variances, means, sensor)
+        return believable(h.kernel, sites, y if means is None else y - h.scale.unshifted(means), v)
+
+    def normal_readings(
+        self,
+        hyperparameters: Hyperparameters,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        means: Array | None = None,
+        sensor: Sensor = _PLAIN,
+    ) -> tuple[Array, Array]:
+        """Return the normal readings that stand for readings; arguments as for `fitted`.
+
+        Returns
+        -------
+        values, variances : (n,) arrays
+            In model units, as a `Belief` takes them.
+        """
+        h = hyperparameters
+
+        def prior(_: Array) -> tuple[Array, Array]:
+            expected = np.zeros(len(values)) if means is None else h.scale.unshifted(means)
+            return expected, h.kernel(sites, sites)
+
+        return self.observation_model(sensor).in_model_units(h, values, noise_variances, prior)
 
     def fitted(
         self,
@@ -287,13 +330,14 @@ class Model:
         *,
         noise_varies: bool = False,
         means: Array | None = None,
+        sensor: Sensor = _PLAIN,
     ) -> Hyperparameters:
         """Return the hyperparameters fitted to the readings that the model believes.
 
         Parameters
         ----------
         present : Hyperparameters
-            A further start of the search.
+            A further start of the search; readings that are not normal are taken as they are given these.
         domain : Domain
         question : Question
         sites : (n, d) array
@@ -305,53 +349,107 @@ class Model:
             Whether the readings' declared noise differs.
         means : (n,) array, optional
             The prior mean at the sites, in the user's units.
+        sensor : Sensor, optional
+            What was read with; by default one without a limit of detection, and noise only as declared.
         """
+        readings = sites, values, noise_variances, means, sensor
+        y, v, expected = self.transformed(present, question, *readings)
+        observed = self.observation_model(sensor)
+        censored = observed.censored(values)
+        by_prediction = observed.noise_at == "prediction" and self.transform == "log"
 
         def fit_to(kept: Mask) -> Hyperparameters:
-            some = sites[kept], values[kept], noise_variances[kept]
-            means_kept = None if means is None else means[kept]
-            return self._fitted_to(present, domain, question, *some, deepcopy(rng), noise_varies, means_kept)
+            return self._fitted_to(
+                present,
+                self.standardised(expected[kept], question, has_prior_mean=means is not None),
+                self.prior(domain),
+                *(sites[kept], y[kept], v[kept], censored[kept]),
+                deepcopy(rng),
+                noise_varies or by_prediction,
+            )
 
-        if self.outliers == "kept":
+        if self.outliers != "tested":
             return fit_to(np.ones(len(values), dtype=bool))
-        plain = ValueScale(self.transform)
-        first = believable_at_first(
-            replace(self.initial(domain, question).kernel, variance=1.0),
-            sites,
-            plain.residuals(values, means),
-            plain.noise_to_model(noise_variances, values),
-        )
-        readings = sites, values, noise_variances, means
+        unfitted = replace(self.initial(domain, question).kernel, variance=1.0)
+        first = believable_at_first(unfitted, sites, y, v)
         return fit_believed(first, fit_to, lambda h: self.believed(h, *readings))
 
-    def _fitted_to(
+    def transformed(
         self,
         present: Hyperparameters,
-        domain: Domain,
         question: Question,
         sites: Array,
         values: Array,
         noise_variances: Array,
+        means: Array | None = None,
+        sensor: Sensor = _PLAIN,
+    ) -> Linearised:
+        """Return readings (n,) on the transform's scale, less their prior means; arguments as for `fitted`.
+
+        Normal ones with the declared noise stand for those that are not normal. The prior's mean is theirs.
+        """
+        kernel = replace(present.kernel, variance=present.kernel.variance * present.scale.scale**2)
+        h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
+
+        def centre(guess: Array) -> float:
+            return self.standardised(guess, question, has_prior_mean=means is not None).shift
+
+        return self.linearised(h, sites, values, noise_variances, means, sensor, centre)
+
+    def linearised(
+        self,
+        h: Hyperparameters,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        means: Array | None = None,
+        sensor: Sensor = _PLAIN,
+        centre: Callable[[Array], float] = lambda guess: 0.0,
+    ) -> Linearised:
+        """Return readings (n,) to fit hyperparameters to, less their prior means, with the declared noise.
+
+        In the model units of `h`. The field is expected to lie, on average, `centre` of first guesses of the
+        values (n,) above the prior means; other arguments are as for `fitted`.
+        """
+        factor = h.noise_factor
+        learned = None if factor is None or h.noise_variance is None else factor
+        declared = replace(h, noise_variance=learned, declared=None if learned is None else 1.0)
+        prior_means = 0.0 if means is None else h.scale.unshifted(means)
+
+        def prior(guess: Array) -> tuple[Array, Array]:
+            expected = prior_means + centre(guess - prior_means)
+            return np.broadcast_to(expected, guess.shape), h.kernel(sites, sites)
+
+        y, v, expected = self.observation_model(sensor).linearised(declared, values, noise_variances, prior)
+        return Linearised(y - prior_means, v if learned is None else v / learned, expected - prior_means)
+
+    def _fitted_to(
+        self,
+        present: Hyperparameters,
+        scale: ValueScale,
+        prior: LogNormalPrior,
+        sites: Array,
+        values: Array,
+        noise_variances: Array,
+        censored: Mask,
         rng: np.random.Generator,
         noise_varies: bool,
-        means: Array | None,
     ) -> Hyperparameters:
-        """Standardise, then maximise the penalised likelihood."""
-        transformed = ValueScale(self.transform).residuals(values, means)
-        scale = self.standardised(transformed, question, has_prior_mean=means is not None)
-        declared = scale.noise_to_model(noise_variances, values)
-        y, learns = scale.residuals(values, means), self.noise == "learned"
-        prior = self.prior(domain)
+        """Maximise the penalised likelihood of transformed readings, standardised by `scale`."""
+        y, declared = (values - scale.shift) / scale.scale, noise_variances / scale.scale**2
+        learns = self.noise == "learned"
         rescale = 2 * np.log(present.scale.scale / scale.scale)
         theta = present.kernel.theta.copy()
         theta[-1] += rescale
         if not learns:
             fitted = fit_kernel(present.kernel, sites, y, declared, prior, rng, present=theta)
             return replace(present, kernel=_kernel_of(fitted), scale=scale)
-        typical = float(np.exp(np.log(declared).mean())) if noise_varies and np.all(declared > 0) else None
-        known = present.noise_variance
+        known, typical = present.noise_variance, None
         theta = np.append(theta, np.log(0.01) if known is None else np.log(known) + rescale)
-        relative = None if typical is None else declared / typical
+        relative = None if not censored.any() else np.where(censored, declared / np.exp(theta[-1]), 1.0)
+        if noise_varies and np.all(declared > 0):
+            typical = float(np.exp(np.log(declared[~censored] if not censored.all() else declared).mean()))
+            relative = declared / typical
         fitted = fit_kernel(present.kernel, sites, y, None, prior, rng, present=theta, relative=relative)
         return Hyperparameters(_kernel_of(fitted), scale, fitted.noise_variance, typical)
 

@@ -13,6 +13,7 @@ from fieldbo.belief.hyperparameter_posterior import weighted_thetas
 from fieldbo.belief.marginal_likelihood import Likelihood
 from fieldbo.belief.model import Hyperparameters, Model, kernel_on
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,7 @@ def weighted_around(
     rng: np.random.Generator,
     *,
     means: Array | None = None,
+    sensor: Sensor | None = None,
     at_peak: bool = True,
 ) -> WeightedHyperparameters:
     """Return hyperparameters that stand for their posterior, given readings; see `weighted_thetas`.
@@ -78,18 +80,18 @@ def weighted_around(
     rng : numpy.random.Generator
     means : (n,) array, optional
         The prior mean at the sites, in the user's units.
+    sensor : Sensor, optional
+        What was read with; as for `Model.fitted`.
     at_peak : bool
         Whether `fitted` maximises the posterior; otherwise only its scale and kind of kernel are used.
     """
-    declared = fitted.scale.noise_to_model(noise_variances, values)
+    sensor = Sensor() if sensor is None else sensor
+    y, declared, _ = model.linearised(fitted, sites, values, noise_variances, means, sensor)
     learns = model.noise == "learned"
-    likelihood = Likelihood(
-        fitted.kernel,
-        sites,
-        fitted.scale.residuals(values, means),
-        None if learns else declared,
-        declared / fitted.declared if learns and fitted.declared is not None else None,
-    )
+    relative = declared / fitted.declared if learns and fitted.declared is not None else None
+    if learns and relative is None and (censored := model.observation_model(sensor).censored(values)).any():
+        relative = np.where(censored, declared / (fitted.noise_variance or 1.0), 1.0)
+    likelihood = Likelihood(fitted.kernel, sites, y, None if learns else declared, relative)
     peak = fitted.kernel.theta
     if learns and fitted.noise_variance is not None:
         peak = np.append(peak, np.log(fitted.noise_variance))

@@ -114,9 +114,11 @@ def run(
     loaded = load_mission(mission, settings, full_battery(recorded))
     if not recorded:
         check_simulated(loaded)  # before making a folder
-    elif (found := as_carried_out(loaded, recorded)) is not loaded:
+    else:
+        found = as_carried_out(loaded, recorded)
+        if found.world.live and not loaded.world.live:
+            out_to.print(_NOT_SCORED, style="dim", soft_wrap=True, highlight=False)
         loaded = found
-        out_to.print(_NOT_SCORED, style="dim", soft_wrap=True, highlight=False)
     for number, settings in enumerate(recorded):
         for warning in check_new(settings, loaded, number):
             out_to.print(f"warning: {warning}", style="yellow", markup=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import NonNegativeFloat
+from pydantic import FiniteFloat, NonNegativeFloat
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
@@ -23,7 +23,7 @@ class Level:
 
 @settings("sensor")
 class Sensor:
-    """A sensor whose noise may grow along the axes, and that may have several settings.
+    """A sensor whose noise may grow along the axes and with the value, and that may have several settings.
 
     Examples
     --------
@@ -39,6 +39,13 @@ class Sensor:
     """Growth of the standard deviation per unit of each axis, from its coordinate 0. Default: none."""
     levels: tuple[Level, ...] = ()
     """The settings to choose from, each with its variance and cost, instead of `noise_sd`."""
+
+    noise_share: NonNegativeFloat = 0.0
+    """Standard deviation of a part of the noise in proportion to the value, as a fraction of it: 0.05 for
+    5%. The variances add up."""
+    below: FiniteFloat | None = None
+    """Limit of detection, in the unit of the values: a reading at or below it says only that the value is
+    low. Default: none."""
 
     def __post_init__(self) -> None:
         if self.levels and self.noise_sd:
@@ -56,8 +63,8 @@ class Sensor:
 
     @property
     def varies(self) -> bool:
-        """Whether the noise differs between places or settings."""
-        return self.settings > 1 or bool(np.any(self.slope))
+        """Whether the noise differs between places, settings or values."""
+        return self.settings > 1 or bool(np.any(self.slope)) or self.noise_share > 0
 
     @property
     def level_costs(self) -> tuple[float, ...]:
@@ -65,7 +72,7 @@ class Sensor:
         return tuple(level.cost for level in self.levels)
 
     def variance(self, sites: Array, level: int = 0) -> Array:
-        """Return the noise variance of a reading at each site.
+        """Return the noise variance of a reading at each site, without the part in proportion to the value.
 
         Parameters
         ----------
@@ -91,6 +98,24 @@ class Sensor:
             )
         sd = np.sqrt(self.levels[level].variance) if self.levels else self.noise_sd
         return np.asarray(np.square(sd + (sites @ self.slope if self.slope else np.zeros(len(sites)))))
+
+    def read(self, value: Array, noise_variance: Array, rng: np.random.Generator) -> Array:
+        """Return a simulated reading (1,) of a value; the limit of detection if it does not exceed that.
+
+        Parameters
+        ----------
+        value, noise_variance : (1,) arrays
+            The variance is that of `variance`.
+        rng : numpy.random.Generator
+
+        Examples
+        --------
+        >>> Sensor(below=0.1).read(np.array([0.02]), np.zeros(1), np.random.default_rng(0))
+        array([0.1])
+        """
+        sd = np.sqrt(noise_variance + np.square(self.noise_share * value))
+        reading = np.asarray(value + sd * rng.standard_normal())
+        return reading if self.below is None else np.maximum(reading, self.below)
 
     def check(self, domain: Domain) -> None:
         """Raise an `InputError` if this sensor does not fit the domain."""

@@ -29,6 +29,7 @@ def check_mission(mission: Mission) -> None:
     """Raise an `InputError` if the parts of a mission do not fit together."""
     check_counts(mission)
     check_levels(mission)
+    check_limit(mission)
     for spec in mission.vehicles:
         if spec.home is not None:
             check_trip_home(mission, spec, spec.home)
@@ -43,6 +44,18 @@ def check_mission(mission: Mission) -> None:
         check_earlier(mission, mission.prior)
         if mission.prior.mean is not None:
             check_prior_mean(mission, mission.prior.mean)
+
+
+def check_limit(mission: Mission) -> None:
+    """Check that a model of the logarithm can use the sensor's limit of detection."""
+    below = mission.world.sensor.below
+    if mission.model.transform == "log" and below is not None and below <= 0:
+        raise InputError(
+            f"the sensor's limit of detection is {below:g}, and the model is of the logarithm of the values",
+            expected="a limit above 0, or none",
+            where="sensor.below",
+            fix='leave it out, as with noise a reading at or below 0 is a low one; or set transform = "none"',
+        )
 
 
 def check_policy(mission: Mission) -> None:

@@ -201,6 +201,8 @@ def _sensor(world: World) -> str:
     """Return the sensor's noise, and the cost of each level."""
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""
+    grows += f", and {sensor.noise_share:.3g} of the value" if sensor.noise_share else ""
+    grows += f"; limit of detection {quantity.amount(sensor.below)}" if sensor.below is not None else ""
     if not sensor.levels:
         return f"noise sd {quantity.amount(sensor.noise_sd)}{grows}"
     levels = (

@@ -92,13 +92,17 @@ class Mission:
         check_mission(self)
 
     def as_found(self) -> Mission:
-        """Return the mission as a real vehicle meets it: without a field that is fitted to earlier readings.
+        """Return the mission as a real vehicle meets it.
 
-        The place may have changed since, so they are no truth to score against.
+        Without a field that is fitted to earlier readings: the place may have changed since, so they are no
+        truth to score against. With a test for outliers, unless the mission says otherwise.
         """
-        if self.world.field is None or self.world.field.fitted_to is None:
-            return self
-        return replace(self, world=replace(self.world, field=None))
+        world, model = self.world, self.model
+        if world.field is not None and world.field.fitted_to is not None:
+            world = replace(world, field=None)
+        if model.outliers is None:
+            model = replace(model, outliers="tested")
+        return replace(self, world=world, model=model)
 
     @property
     def declared_cost(self) -> CostModel | None:

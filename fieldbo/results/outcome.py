@@ -141,29 +141,35 @@ class Outcome:
 
     @cached_property
     def usable(self) -> Mask:
-        """Readings that can be modelled, (n,) bool: finite, and above 0 under a log."""
-        return self.hyperparameters.scale.usable(self.values)
+        """Readings that can be modelled, (n,) bool: see `fieldbo.belief.observation_model`."""
+        good = [self._usable(o.values, o.noise_variances) for o in self.observations]
+        return np.concatenate([np.empty(0, dtype=bool), *good])
+
+    def _usable(self, values: Array, noise_variances: Array) -> Mask:
+        observed = self.mission.model.observation_model(self.mission.world.sensor)
+        return observed.usable(self.hyperparameters.scale, values, noise_variances)
 
     @cached_property
     def believed(self) -> Mask:
         """Readings that the final model uses, (n,) bool: usable, and not classified as outliers."""
-        believed, usable = self.usable.copy(), self.hyperparameters.scale.usable
-        taken = []
+        believed, taken = self.usable.copy(), []
         for event in self.observations:
-            good = usable(event.values)
+            good = self._usable(event.values, event.noise_variances)
             readings = event.sites[good], event.values[good], event.noise_variances[good]
             taken.append(thinned(*readings, self.mission.world.domain))
         if not believed.any():
             return believed
         earlier = self.mission.earlier
-        known = usable(earlier.values)
+        known = self._usable(earlier.values, earlier.noise_variances)
         before = earlier.sites[known], earlier.values[known], earlier.noise_variances[known]
         sites, values, noises = (
             np.concatenate([first, *(t[k] for t in taken)]) for k, first in enumerate(before)
         )
         means = None if earlier.mean is None else earlier.mean.values(sites)
         with one_blas_thread():
-            used = self.mission.model.believed(self.hyperparameters, sites, values, noises, means)
+            used = self.mission.model.believed(
+                self.hyperparameters, sites, values, noises, means, self.mission.world.sensor
+            )
         used = used[np.count_nonzero(known) :]
         ends = np.cumsum([len(t.values) for t in taken])[:-1]
         parts = zip(np.split(used, ends), taken, strict=True)

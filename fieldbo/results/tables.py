@@ -74,7 +74,9 @@ def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
     several_vehicles, several_levels = len(outcome.accounts) > 1, mission.world.sensor.settings > 1
     vehicle_of = {str(q.id): q.vehicle for q in outcome.queries}
     before = ["order", *(["vehicle"] if several_vehicles else [])]
-    behind = ["value", "noise_sd", *(["level"] if several_levels else []), "time_s", "cost"]
+    below = mission.world.sensor.below
+    behind = ["value", "noise_sd", *(["censored"] if below is not None else [])]
+    behind += [*(["level"] if several_levels else []), "time_s", "cost"]
     behind += [*runs.reading_columns, *(["believed"] if outcome.outliers_tested else [])]
     domain = mission.world.domain
     behind = [*degree_columns(domain), *behind]
@@ -91,7 +93,8 @@ def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
         for k in range(len(o.values)):
             noise = float(np.sqrt(o.noise_variances[k]))
             cost = o.cost if k == len(o.values) - 1 else 0.0
-            row = [*order, *o.sites[k], *places[k], o.values[k], noise, *level, o.times_s[k], cost]
+            censored = [] if below is None else [int(o.values[k] <= below)]
+            row = [*order, *o.sites[k], *places[k], o.values[k], noise, *censored, *level, o.times_s[k], cost]
             row += runs.reading_row(o.order)
             row += [int(next(believed))] if outcome.outliers_tested else []
             rows.append(row + [_channel(o, name, k) for name in channels])

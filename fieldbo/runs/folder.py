@@ -110,7 +110,7 @@ def _copy(world: Path, into: Path) -> None:
 
 
 def as_carried_out(mission: Mission, vehicles: Sequence[Mapping[str, Any]]) -> Mission:
-    """Return a mission as these vehicles meet it: only simulated ones find a fitted field as the truth.
+    """Return a mission as these vehicles meet it: see `Mission.as_found` for those that are not simulated.
 
     Parameters
     ----------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from fieldbo.belief.model import Model
 from fieldbo.errors import InputError, nearest
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
 from fieldbo.mission.load import load_mission
@@ -121,7 +124,13 @@ def mission_of(record: Record) -> Mission:
     if changed:
         raise _changed(changed, folder, file, _CHANGED)
     mission = as_carried_out(mission, description.get("vehicles", ()))
-    return replace(mission, name=description["mission"])
+    return replace(mission, name=description["mission"], model=_as_begun(mission.model, description))
+
+
+def _as_begun(model: Model, description: Mapping[str, Any]) -> Model:
+    """Return a model with the rules with which its run began, by the version of that time."""
+    begun = description["model"]
+    return replace(model, noise_at=begun.get("noise_at", "reading"), outliers=begun.get("outliers"))
 
 
 def _digest(file: Path) -> str | None:

@@ -83,7 +83,12 @@ class ByHand(Vehicle):
         self._moved = False
         self._goals = Goals(mission, number)
         domain = self.world.domain
-        self._talk = Dialogue(read, write, "" if domain.georeference is None else DEGREES_HELP)
+        below = self.world.sensor.below
+        helps = (
+            [] if below is None else [f"    <{below:<16g}(as a reading) at or below the limit of detection"]
+        )
+        helps += [] if domain.georeference is None else [DEGREES_HELP]
+        self._talk = Dialogue(read, write, "\n".join(helps))
         self._places, self._write = typed_places(domain, self._talk), write
         self._began = time.monotonic()
         self._stopping = False
@@ -285,6 +290,8 @@ class ByHand(Vehicle):
         """Return a reading, NaN for 'failed'; ask to confirm one that is far from all others."""
         if text.lower() == "failed":
             return math.nan
+        if text.startswith("<"):
+            return self._undetected(text)
         known = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
         others = [x for x in known if math.isfinite(x)]
         middle = self.world.domain.middle[None]
@@ -302,6 +309,20 @@ class ByHand(Vehicle):
         if len(others) == _FEWEST_READINGS:
             least = max(least, _LEAST_SPREAD * float(np.abs(others).max()))
         return self._talk.confirm(number, others, least=least, fewest=_FEWEST_READINGS)
+
+    def _undetected(self, text: str) -> float:
+        """Return the reading that ``<0.1`` stands for: the limit of detection, or less."""
+        below, number = self.world.sensor.below, number_in(text[1:])
+        if below is None:
+            raise InputError(
+                f"{text} was typed, but the sensor has no limit of detection",
+                fix="type the number that it shows, or stop and set below in [sensor]",
+            )
+        if number > below:
+            raise InputError(
+                f"{text} was typed, but the limit of detection is {below:g}", fix="type it again"
+            )
+        return number
 
     # -- questions -------------------------------------------------------------------------------------
 

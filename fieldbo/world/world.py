@@ -250,7 +250,7 @@ class World:
         return Observation(
             order=query.id or "",
             sites=site[None],
-            values=value + np.sqrt(noise_variance) * rng.standard_normal(),
+            values=self.sensor.read(value, noise_variance, rng),
             noise_variances=noise_variance,
             times_s=np.array([arrival_s]),
             position=site,

@@ -1,0 +1,220 @@
+"""How readings follow from the field: noise in the values' unit, limits of detection, and the transform.
+
+A belief takes normal readings in model units. Three kinds of readings are not normal given the field: those
+under a log whose noise is in the unit of the values, those with noise in proportion to the value, and those
+at or below the limit of detection. `ObservationModel` finds the normal readings that stand for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.expectation_propagation import (
+    Moments,
+    normal_between,
+    propagated,
+    tilted_by_exponential,
+    tilted_by_limit,
+)
+from fieldbo.belief.value_scale import ValueScale
+
+if TYPE_CHECKING:
+    from fieldbo.belief.model import Hyperparameters
+
+NoiseAt = Literal["prediction", "reading"]
+
+_PRECISE = 1e-4
+"""Noise variance, relative to the reading's square, below which the log of a reading is as good as normal."""
+
+_FLOOR = 1e-8
+"""Least variance of a normal reading, relative to the prior's, while others are sought."""
+
+_LEAST_SLOPE = 1e-3
+"""Least value, relative to the noise, at which a log is linearised."""
+
+
+class Linearised(NamedTuple):
+    """Normal readings to fit hyperparameters to, in model units.
+
+    Attributes
+    ----------
+    values, variances : (n,) arrays
+    expected : (n,) array
+        What to standardise: the value of a normal reading, or what the model expects there.
+    """
+
+    values: Array
+    variances: Array
+    expected: Array
+
+
+@dataclass(frozen=True)
+class ObservationModel:
+    """How readings follow from the field.
+
+    Parameters
+    ----------
+    noise_at : {"prediction", "reading"}
+        Where noise is converted to a log scale: at the reading, the logs of low readings weigh too much.
+    share : float
+        Standard deviation of noise in proportion to the value, as a fraction of it.
+    below : float, optional
+        Limit of detection: a reading at or below it says only that.
+    """
+
+    noise_at: NoiseAt = "prediction"
+    share: float = 0.0
+    below: float | None = None
+
+    def censored(self, values: ArrayLike) -> Mask:
+        """Return which values (n,) are at or below the limit of detection."""
+        y = np.asarray(values, dtype=float)
+        return np.zeros(y.shape, dtype=bool) if self.below is None else np.asarray(y <= self.below)
+
+    def usable(self, scale: ValueScale, values: ArrayLike, noise_variances: ArrayLike) -> Mask:
+        """Return which readings (n,) can be modelled.
+
+        Under a log, a value that is not above 0 needs noise, or a limit of detection, to explain it.
+        """
+        y = np.asarray(values, dtype=float)
+        explained = self.censored(y)
+        if self.noise_at == "prediction":
+            explained = explained | (np.asarray(noise_variances) > 0)
+        good: Mask = scale.usable(y) | (np.isfinite(y) & explained)
+        return good
+
+    def variances(self, noise_variances: Array, values: Array) -> Array:
+        """Return noise variances (n,), with the part that is in proportion to `values` (n,)."""
+        return noise_variances + np.square(self.share * values) if self.share else noise_variances
+
+    def normal(self, h: Hyperparameters, values: Array, noise_variances: Array) -> Mask:
+        """Return which readings (n,) are normal in model units; arguments as for `in_model_units`."""
+        return _Readings(self, h, values, noise_variances).normal
+
+    def in_model_units(
+        self,
+        h: Hyperparameters,
+        values: Array,
+        noise_variances: Array,
+        prior: Callable[[Array], Moments],
+    ) -> Moments:
+        """Return the normal readings that stand for readings: values and variances (n,), in model units.
+
+        Parameters
+        ----------
+        h : Hyperparameters
+        values, noise_variances : (n,) arrays
+            Usable readings, in the user's units; the noise without the part in proportion to the value.
+        prior : callable
+            From first guesses of the values (n,) to mean (n,) and covariance (n, n) of the field where it was
+            read, all in model units. Called only if a reading is not normal.
+        """
+        readings = _Readings(self, h, values, noise_variances)
+        y, v, normal = readings.y, readings.v, readings.normal
+        if normal.all():
+            return y, v
+        new_y, new_v, _ = propagated(prior(y), readings.start, readings.revised)
+        return np.where(normal, y, new_y), np.where(normal, v, new_v)
+
+    def linearised(
+        self,
+        h: Hyperparameters,
+        values: Array,
+        noise_variances: Array,
+        prior: Callable[[Array], Moments],
+    ) -> Linearised:
+        """Return normal readings to fit other hyperparameters to; arguments as for `in_model_units`.
+
+        Those of `in_model_units` hold near the field that the present hyperparameters expect. If one is all
+        slope, because the reading hardly bounds the value from below, a fit would explain it by a field of
+        boundless variance. Under a log, readings are therefore linearised at the expected value.
+        """
+        readings = _Readings(self, h, values, noise_variances)
+        y, v, normal = readings.y, readings.v, readings.normal
+        if normal.all():
+            return Linearised(y, v, y)
+        new_y, new_v, expected = propagated(prior(y), readings.start, readings.revised)
+        some = readings.additive
+        if some.any():
+            at, declared = h.scale.to_user(expected)[some], noise_variances[some]
+            at = np.maximum(at, _LEAST_SLOPE * np.sqrt(declared))  # far below the noise, a log is a cliff
+            new_y[some] = h.scale.to_model(at) + (values[some] / at - 1.0) / h.scale.scale
+            new_v[some] = h.noise_to_model(self.variances(declared, at), at)
+        return Linearised(
+            np.where(normal, y, new_y), np.where(normal, v, new_v), np.where(normal, y, expected)
+        )
+
+
+class _Readings:
+    """Readings, and the normal ones that stand for them if their values are taken as they are.
+
+    Attributes
+    ----------
+    y, v : (n,) arrays
+        Values and noise variances in model units, at the reading; at the limit of detection for readings
+        that do not exceed it.
+    censored, additive, proportional : (n,) bool arrays
+        At or below the limit; on a log scale with noise in the unit of the values; any others with noise in
+        proportion to the value.
+    """
+
+    def __init__(
+        self, observed: ObservationModel, h: Hyperparameters, values: Array, noise_variances: Array
+    ) -> None:
+        self.observed, self.h, self.values, self.noise_variances = observed, h, values, noise_variances
+        self.censored = observed.censored(values)
+        at = values if observed.below is None else np.where(self.censored, observed.below, values)
+        self.additive: Mask = np.zeros(len(values), dtype=bool)
+        predicted, factor = observed.noise_at == "prediction", h.noise_factor
+        if predicted and factor is not None and h.scale.transform == "log":
+            noise = factor * observed.variances(noise_variances, at)
+            self.additive = ~self.censored & ((at <= 0) | (noise > _PRECISE * np.square(at)))
+            at = np.where(self.additive, np.maximum(at, np.sqrt(noise)), at)
+        in_proportion = predicted and factor is not None and observed.share > 0
+        self.proportional: Mask = ~(self.censored | self.additive) & in_proportion
+        self.y = h.scale.to_model(at)
+        self.v = h.noise_to_model(observed.variances(noise_variances, at), at)
+
+    @property
+    def normal(self) -> Mask:
+        """Which readings (n,) are normal in model units."""
+        return ~(self.censored | self.additive | self.proportional)
+
+    @property
+    def start(self) -> Moments:
+        """First normal readings."""
+        prior = self.h.kernel.variance
+        return self.y, np.where(self.censored, prior, np.maximum(self.v, _FLOOR * prior))
+
+    def revised(self, cavity: Moments, posterior: Array) -> Moments:
+        """Return normal readings given what the others predict of each, and the posterior mean (n,)."""
+        y, v = (a.copy() for a in self.start)
+        expected = self.h.scale.to_user(posterior) if self.observed.share else posterior
+        noise = self.observed.variances(self.noise_variances, expected)
+        some = self.proportional
+        v[some] = np.maximum(self.h.noise_to_model(noise, expected), _FLOOR * self.h.kernel.variance)[some]
+        for some, tilted in ((self.additive, self._by_value), (self.censored, self._by_limit)):
+            if some.any():
+                others = cavity[0][some], cavity[1][some]
+                y[some], v[some] = normal_between(others, tilted(others, some, noise))
+        return y, v
+
+    def _by_value(self, cavity: Moments, some: Mask, noise: Array) -> Moments:
+        shift, scale = self.h.scale.shift, self.h.scale.scale
+        logs = cavity[0] * scale + shift, cavity[1] * scale**2
+        mean, variance = tilted_by_exponential(
+            logs, self.values[some], (self.h.noise_factor or 0.0) * noise[some]
+        )
+        return (mean - shift) / scale, variance / scale**2
+
+    def _by_limit(self, cavity: Moments, some: Mask, noise: Array) -> Moments:
+        # The noise is that at the limit, where alone it matters. Where the minimum is sought, low is high.
+        sign = np.sign(self.h.scale.scale)
+        mean, variance = tilted_by_limit((sign * cavity[0], cavity[1]), sign * self.y[some], self.v[some])
+        return sign * mean, variance
