@@ -109,8 +109,8 @@ class Averaging:
         believed = model.believed[:n].copy()
         sites, values, noises = (array[:n][believed] for array in model.arrays())
         beliefs = [
-            Belief(h.kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
-            for h in weighted.members
+            Belief(kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
+            for kernel, h in zip(weighted.kernels(), weighted.members, strict=True)
         ]
         if len(values):
             y, by_member = self._taken(weighted, beliefs, sites, values, noises)

@@ -1,8 +1,23 @@
-"""Weighted hyperparameters: what else, besides the fit, explains the readings, and how well."""
+"""Weighted hyperparameters: what else, besides the fit, explains the readings, and how well.
+
+The prior of hyperparameters, for standardised values:
+
+======================  ==================================================  =============
+hyperparameter          median                                              sd of the log
+======================  ==================================================  =============
+length scales           0.3 of the axis                                     1
+variance                1                                                   1.5
+noise variance, if any  as declared; 0.01 if the declared noise is 0        1
+level                   0, normal with the variance of the process
+======================  ==================================================  =============
+
+It is wider than the one that fits maximise: few readings in one corner of a field say little about its spread
+elsewhere. The level is the mean of the process, which readings in one corner do not tell, either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +25,17 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.hyperparameter_posterior import weighted_thetas
-from fieldbo.belief.marginal_likelihood import Likelihood
+from fieldbo.belief.kernels import Kernel
+from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
 from fieldbo.belief.model import Hyperparameters, Model, kernel_on
+from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
+
+LEVEL = 1.0
+"""Prior variance of the level, as a share of that of the process."""
+
+_LENGTH_SD, _VARIANCE_SD, _NOISE_SD = 1.0, 1.5, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +47,24 @@ class WeightedHyperparameters:
     members : tuple of Hyperparameters
     weights : (K,) array
         They sum to 1.
+    level : float
+        Prior variance of the process's unknown level, as a share of that of the process.
     """
 
     members: tuple[Hyperparameters, ...]
     weights: Array
+    level: float = LEVEL
+
+    def kernels(self) -> Iterator[Kernel]:
+        """Yield the kernel of each member, with the unknown level."""
+        return (WithUnknownLevel(h.kernel, self.level) for h in self.members)
 
     def to_plain(self) -> dict[str, Any]:
         """Return what differs between the members as lists of numbers, for a record."""
         noises = [h.noise_variance for h in self.members]
         return {
             "weights": self.weights.tolist(),
+            "level": self.level,
             "length_scales": [h.kernel.length_scales.tolist() for h in self.members],
             "variances": [float(h.kernel.variance) for h in self.members],
             "noise_variances": None if None in noises else noises,
@@ -50,7 +80,21 @@ class WeightedHyperparameters:
             replace(fitted, kernel=kernel_on(domain, fitted.kernel.name, *numbers), noise_variance=noise)
             for *numbers, noise in zip(plain["length_scales"], plain["variances"], noises, strict=True)
         )
-        return cls(tuple(members), np.array(plain["weights"]))
+        return cls(tuple(members), np.array(plain["weights"]), plain["level"])
+
+
+def _prior(model: Model, domain: Domain, declared: Array) -> LogNormalPrior:
+    """Return the prior, given the declared noise variances (n,) of the readings in model units."""
+    narrow = model.prior(domain)
+    axes = len(narrow.medians) - (2 if model.noise == "learned" else 1)
+    medians, sds = narrow.medians.copy(), narrow.sds.copy()
+    sds[:axes], sds[axes] = _LENGTH_SD, _VARIANCE_SD
+    if model.noise == "learned":
+        known = declared[declared > 0]
+        if len(known):
+            medians[-1] = np.exp(np.log(known).mean())
+        sds[-1] = _NOISE_SD
+    return LogNormalPrior(medians, sds)
 
 
 def weighted_around(
@@ -91,11 +135,13 @@ def weighted_around(
     relative = declared / fitted.declared if learns and fitted.declared is not None else None
     if learns and relative is None and (censored := model.observation_model(sensor).censored(values)).any():
         relative = np.where(censored, declared / (fitted.noise_variance or 1.0), 1.0)
-    likelihood = Likelihood(fitted.kernel, sites, y, None if learns else declared, relative)
+    likelihood = Likelihood(
+        WithUnknownLevel(fitted.kernel, LEVEL), sites, y, None if learns else declared, relative
+    )
     peak = fitted.kernel.theta
     if learns and fitted.noise_variance is not None:
         peak = np.append(peak, np.log(fitted.noise_variance))
-    prior = model.prior(domain)
+    prior = _prior(model, domain, declared)
     thetas, weights = weighted_thetas(likelihood, prior, peak if at_peak else None, rng)
     split = len(fitted.kernel.theta)
     members = (
