@@ -200,7 +200,7 @@ def test_before_the_first_fit_hyperparameters_come_from_their_prior():
     agent.tell(agent.ask().observed(0.3, noise_variance=1e-6))
     surface = agent.stated.surface
     assert isinstance(surface, AveragedSurface)
-    scales = [s.belief.kernel.length_scales[0] for s in surface.surfaces]
+    scales = [s.belief.kernel.base.length_scales[0] for s in surface.surfaces]
     assert max(scales) > 2 * min(scales)
     assert agent.stated.surface is surface  # until there is another reading
 
