@@ -156,5 +156,5 @@ def most_doubtful(surface: Stated, threshold: float, choosable: Mask) -> int | N
     scores: Array = (
         surface.mean + spread if np.isnan(threshold) else spread - np.abs(surface.mean - threshold)
     )
-    open_ = choosable & (surface.variance > _KNOWN * surface.prior_variance)
+    open_ = choosable & (surface.variance > _KNOWN * surface.process_variance)
     return int(np.argmax(np.where(open_, scores, -np.inf))) if open_.any() else None

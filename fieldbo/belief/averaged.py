@@ -147,10 +147,9 @@ class AveragedSurface:
         return np.sqrt(self.variance)
 
     @property
-    def prior_variance(self) -> Array:
-        """Variance of the mixture (N,) without readings."""
-        priors = [surface.prior_variance for surface in self.surfaces]
-        return np.asarray(self.weights @ np.array(priors))
+    def process_variance(self) -> Array:
+        """Mean variance (N,) of the functions about their levels, without readings."""
+        return np.asarray(self.weights @ np.array([surface.process_variance for surface in self.surfaces]))
 
     def exceedance(self, threshold: float) -> Array:
         """Return the probability (N,) that the function is at or above `threshold` (model units)."""

@@ -40,6 +40,15 @@ ThresholdIf = Callable[[float], float]
 """From the maximum of a field to its threshold, both in model units."""
 
 
+UNKNOWN = 0.9
+"""Share of the process's variance from which on a site is unknown: readings say next to nothing about it."""
+
+
+def unknown(surface: Stated) -> Mask:
+    """Return the sites (N,) about which the readings say hardly more than the prior, as bool."""
+    return np.asarray(surface.variance >= UNKNOWN * surface.process_variance)
+
+
 def expected_f1(inside: Mask, p: Array) -> float:
     """Return the ratio of expectations ``2 sum_inside p / (|inside| + sum p)``, O(N).
 

@@ -56,6 +56,10 @@ class Kernel(ABC):
         The derivatives come as a function that sums them over `b`, which avoids an n x m x d array.
         """
 
+    def process_variance(self, a: Array) -> Array:
+        """Return the variances (n,) at points `a` (n, d) about the process's level, if that is unknown."""
+        return self.diagonal(a)
+
     @property
     @abstractmethod
     def theta(self) -> Array:

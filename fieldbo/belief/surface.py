@@ -168,9 +168,9 @@ class Surface:
         return self.lookahead.gains(self._rows[: self.belief.size], self.variance, counted, levels, floor)
 
     @property
-    def prior_variance(self) -> Array:
-        """Variance (N,) without readings."""
-        return self.belief.kernel.diagonal(self.candidates)
+    def process_variance(self) -> Array:
+        """Variance (N,) of the function about its level, without readings."""
+        return self.belief.kernel.process_variance(self.candidates)
 
     def over(self, candidates: ArrayLike) -> Surface:
         """Return the same belief over other candidates (M, d)."""

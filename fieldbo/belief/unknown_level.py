@@ -42,6 +42,9 @@ class WithUnknownLevel(Kernel):
     def diagonal(self, a: Array) -> Array:
         return self.base.diagonal(a) + self._level
 
+    def process_variance(self, a: Array) -> Array:
+        return self.base.diagonal(a)
+
     def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
         covariance, slopes = self.base.with_slopes(a, b)
         return covariance + self._level, slopes

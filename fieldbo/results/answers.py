@@ -22,6 +22,7 @@ from fieldbo.belief.confidence import (
     confidence,
     expected_f1,
     optimum_confidence,
+    unknown,
 )
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
@@ -118,6 +119,11 @@ class LevelSetAnswer(_Answer):
         return self.inside if self.side == "above" else ~self.inside
 
     @cached_property
+    def unknown(self) -> Mask:
+        """Sites about which the readings say hardly more than the prior, (N,) bool."""
+        return unknown(self.surface)
+
+    @cached_property
     def probability(self) -> Array:
         """Probability (N,) that each site is in the level set."""
         return self.surface.exceedance(self.threshold)
@@ -178,6 +184,7 @@ class LevelSetAnswer(_Answer):
             "expected_f1_interval90": ends(expected.f1),
             "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
             "unclassified": scores["unclassified"],
+            "unknown": float(np.mean(self.unknown)),
             "coverage90": _known(scores["coverage90"]),
             f"area_{side}": _known(whole * area.value),
             f"area_{side}_interval90": [whole * end for end in ends(area)],

@@ -2,7 +2,8 @@
 
 The variables are ``mean`` and ``sd``. For a level set above its threshold, ``exceedance`` is the probability
 of being at or above it; for one below, ``non_exceedance`` is the probability of being at or below it. In both
-cases ``class`` is 1 above the threshold and 0 below it; a site at the threshold belongs to the level set. For
+cases ``class`` is 1 above the threshold and 0 below it; a site at the threshold belongs to the level set. It
+is 2, unknown, where the readings say hardly more than the prior. For
 an optimum, ``exceedance`` is the probability of being better than the reported value.
 
 They lie on the grid if the domain has one (NaN and -1 outside its region), else along ``site``. An axis whose
@@ -25,7 +26,7 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.belief.confidence import Stated
+from fieldbo.belief.confidence import Stated, unknown
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
@@ -158,14 +159,14 @@ def _classes(answer: LevelSetAnswer, surface: Stated) -> Layers:
     within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
     inside = surface.mean >= answer.threshold
     above = inside if answer.side == "above" else ~inside
-    flags = {"flag_values": np.array([0, 1], dtype=np.int8), "flag_meanings": "below above"}
+    flags = {"flag_values": np.array([0, 1, 2], dtype=np.int8), "flag_meanings": "below above unknown"}
     return {
         PROBABILITY[answer.side]: (
             surface.exceedance(answer.threshold),
             {"long_name": f"probability of {name} {within} {threshold}", "units": "1"},
         ),
         "class": (
-            above.astype(np.int8),
+            np.where(unknown(surface), 2, above).astype(np.int8),
             {"long_name": f"{name} {beyond} {threshold}", "units": "1", **flags},
         ),
     }

@@ -37,7 +37,9 @@ LEGEND_HANDLERS: dict[type, HandlerBase] = {}
 SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
 CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
 HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # one half at the reported optimum
-CLASS: Look = {"cmap": ListedColormap(["#b9cbd8", "#e6edf2", "#f3c9a3", RED]), "vmin": -0.5, "vmax": 3.5}
+_CLASSES = ["#b9cbd8", "#e6edf2", "#f3c9a3", RED]
+CLASS: Look = {"cmap": ListedColormap(_CLASSES), "vmin": -0.5, "vmax": 3.5}
+CLASS_OR_UNKNOWN: Look = {"cmap": ListedColormap([*_CLASSES, "#a6a6a6"]), "vmin": -0.5, "vmax": 4.5}
 
 
 def new_figure(

@@ -14,6 +14,7 @@ from fieldbo.results.plot.figures import (
     BLUE,
     CHANCE,
     CLASS,
+    CLASS_OR_UNKNOWN,
     HOPE,
     SPREAD,
     VALUE,
@@ -114,14 +115,17 @@ def _class_maps(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) ->
     field(panels[2], domain, answer.probability, "probability", CHANCE)
     edge(panels[2], domain, answer.probability - 0.5, color="black")
     likely = np.abs(surface.mean - answer.threshold) <= SURE * surface.sd
-    classes = np.where(answer.inside, 3 - likely, 0 + likely)
+    classes = np.where(answer.unknown, 4, np.where(answer.inside, 3 - likely, 0 + likely))
     outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
-    bar = field(panels[3], domain, classes, "", CLASS)
+    some_unknown = bool(answer.unknown.any())
+    bar = field(panels[3], domain, classes, "", CLASS_OR_UNKNOWN if some_unknown else CLASS)
     assert bar is not None
     if bar.orientation == "vertical":
-        bar.set_ticks([0, 1, 2, 3], labels=[outside, f"likely\n{outside}", f"likely\n{inside}", inside])
+        ticks = {0.0: outside, 1.0: f"likely\n{outside}", 2.0: f"likely\n{inside}", 3.0: inside}
     else:  # too short for all
-        bar.set_ticks([0, 1.5, 3], labels=[outside, "likely", inside])
+        ticks = {0.0: outside, 1.5: "likely", 3.0: inside}
+    ticks |= {4.0: "unknown"} if some_unknown else {}
+    bar.set_ticks([*ticks], labels=[*ticks.values()])
     if wrong is not None:
         panels[3].plot(*domain.sites[wrong].T, "o", color="black", markersize=2.5, label="misclassified")
 
@@ -167,6 +171,7 @@ def _class_profiles(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer
     above, wrong = answer.above.astype(float), answer.wrong
     _chance_profile(panels[2], x, answer.probability, look)
     panels[3].plot(x, above, "|", color=BLUE, markersize=10)
+    panels[3].plot(x[answer.unknown], above[answer.unknown], "|", color="0.6", markersize=10, label="unknown")
     panels[3].set(ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["below", "above"])
     if wrong is not None:
         panels[3].plot(x[wrong], above[wrong], "o", color="black", markersize=3, label="misclassified")

@@ -21,6 +21,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.belief.confidence import UNKNOWN
 from fieldbo.domain.domain import Domain
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.formatting import extreme
@@ -30,7 +31,7 @@ from fieldbo.runs.export.features import Feature, Layers, Place
 from fieldbo.runs.export.raster import steps
 from fieldbo.runs.export.recorded import Recorded
 
-CLASSES = ("{outside}", "likely {outside}", "likely {inside}", "{inside}")
+CLASSES = ("{outside}", "likely {outside}", "likely {inside}", "{inside}", "unknown")
 """The classes in the order of the picture of the maps, from the names of the two sides."""
 
 _NODES = 120_000  # of the fine raster, at most
@@ -65,6 +66,8 @@ class _FineSurface:
     ----------
     x, y : (n,) and (m,) arrays
     mean, sd : (m, n) arrays
+    doubt : (m, n) array
+        How far the variance exceeds that from which on a place is unknown.
     region : shapely.Polygon or shapely.MultiPolygon
         What lines and areas are cut to.
     grain : float
@@ -76,6 +79,7 @@ class _FineSurface:
     y: Array
     mean: Array
     sd: Array
+    doubt: Array
 
     @classmethod
     def of(cls, run: Recorded) -> _FineSurface:
@@ -93,8 +97,9 @@ class _FineSurface:
             parts = [surface.over(nodes[k : k + _CHUNK]) for k in range(0, len(nodes), _CHUNK)]
             mean = np.concatenate([part.mean for part in parts])
             variance = np.concatenate([part.variance for part in parts])
-        shape = (len(y), len(x))
-        return cls(domain, x, y, mean.reshape(shape), np.sqrt(variance).reshape(shape))
+            process = np.concatenate([part.process_variance for part in parts])
+        layers = mean, np.sqrt(variance), variance - UNKNOWN * process
+        return cls(domain, x, y, *(layer.reshape(len(y), len(x)) for layer in layers))
 
     @cached_property
     def region(self) -> BaseGeometry:
@@ -192,7 +197,7 @@ def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
 
 
 def class_names(run: Recorded) -> list[str]:
-    """Return the names of the four classes, from surely outside the level set to surely inside."""
+    """Return the names of the classes, from surely outside the level set to surely inside, and unknown."""
     answer = run.result.answer
     inside = answer.side if isinstance(answer, LevelSetAnswer) else "above"
     outside = "below" if inside == "above" else "above"
@@ -203,17 +208,23 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
     """Return one feature per class that has an area; together they cover the region."""
     excess, doubt = surface.mean - answer.threshold, SURE * surface.sd
     # Strictly positive areas: a site whose mean equals the threshold belongs to the level set.
-    outside, rest = surface.cut(surface.region, surface.positive(-excess - doubt))
+    unknown, known = surface.cut(surface.region, surface.positive(surface.doubt))
+    outside, rest = surface.cut(known, surface.positive(-excess - doubt))
     inside, rest = surface.cut(rest, surface.positive(excess - doubt))
     likely_outside, likely_inside = surface.cut(rest, surface.positive(-excess))
     threshold = run.mission.world.quantity.amount(answer.user_threshold)
     _, attributes = map_layers(run.result, run.result.surface)[PROBABILITY[answer.side]]
     doubtful, sure = (f"{100.0 * float(ndtr(sds)):.3g}%" for sds in (-SURE, SURE))
-    chances = (f"below {doubtful}", f"{doubtful} to 50%", f"50% to {sure}", f"above {sure}")
+    chances = (
+        f"below {doubtful}",
+        f"{doubtful} to 50%",
+        f"50% to {sure}",
+        f"above {sure}",
+        "as before any reading",
+    )
+    areas = outside, likely_outside, likely_inside, inside, unknown
     features = []
-    for name, area, chance in zip(
-        class_names(run), (outside, likely_outside, likely_inside, inside), chances, strict=True
-    ):
+    for name, area, chance in zip(class_names(run), areas, chances, strict=True):
         polygons = [p for p in shapely.get_parts(area) if isinstance(p, shapely.Polygon) and p.area > 0.0]
         if not polygons:
             continue
@@ -221,13 +232,20 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
         properties = {
             "class": name,
             "threshold": answer.user_threshold,
-            "meaning": f"{run.mission.world.quantity.name} is {name} {threshold} here",
+            "meaning": _meaning(run, name, threshold),
             "probability": f"{attributes['long_name']}: {chance} at each point",
             "area_m2": shape.area,
             **_common(run),
         }
         features.append(Feature(shape, properties))
     return features
+
+
+def _meaning(run: Recorded, name: str, threshold: str) -> str:
+    quantity = run.mission.world.quantity.name
+    if name == CLASSES[-1]:
+        return f"no reading says whether {quantity} is above or below {threshold} here"
+    return f"{quantity} is {name} {threshold} here"
 
 
 def _optimum(run: Recorded, answer: OptimumAnswer) -> Feature:
