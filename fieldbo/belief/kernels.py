@@ -56,6 +56,10 @@ class Kernel(ABC):
         The derivatives come as a function that sums them over `b`, which avoids an n x m x d array.
         """
 
+    def diagonal_slopes(self, a: Array) -> Array:
+        """Return the derivatives (n, d) of the variances at points `a` (n, d); by default 0."""
+        return np.zeros_like(a)
+
     @property
     @abstractmethod
     def theta(self) -> Array:

@@ -46,6 +46,9 @@ class WithUnknownLevel(Kernel):
         covariance, slopes = self.base.with_slopes(a, b)
         return covariance + self._level, slopes
 
+    def diagonal_slopes(self, a: Array) -> Array:
+        return self.base.diagonal_slopes(a)
+
     @property
     def theta(self) -> Array:
         return self.base.theta
