@@ -16,7 +16,9 @@ from fieldbo.belief.question import Optimum
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
+from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
+from fieldbo.results.contradictions import contradictions
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.simulated import Simulated
@@ -344,3 +346,22 @@ def test_policies_see_more_noise_where_higher_values_are_expected():
 
     expected = agent.surface.mean
     np.testing.assert_allclose(agent.online_model.noise(), 0.05**2 + (0.1 * expected) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("sensor", "values", "contradict"),
+    [
+        (Sensor(0.1), (20.0, 22.0), True),
+        (Sensor(0.1, noise_share=0.05), (20.0, 22.0), False),
+        (Sensor(0.1, noise_share=0.05), (2.0, 4.0), True),
+        (Sensor(0.0, below=0.5), (0.2, 0.4), False),
+    ],
+)
+def test_readings_of_one_place_contradict_each_other_beyond_the_noise_of_their_values(
+    sensor, values, contradict
+):
+    read = [
+        Query([5.0], id=f"m/{k}", expected_cost=1.0).observed(value, noise_variance=sensor.noise_sd**2)
+        for k, value in enumerate(values)
+    ]
+    assert bool(list(contradictions(read, LINE, sensor))) == contradict

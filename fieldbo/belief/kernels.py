@@ -60,6 +60,10 @@ class Kernel(ABC):
         """Return the variances (n,) at points `a` (n, d) about the process's level, if that is unknown."""
         return self.diagonal(a)
 
+    def diagonal_slopes(self, a: Array) -> Array:
+        """Return the derivatives (n, d) of the variances at points `a` (n, d); by default 0."""
+        return np.zeros_like(a)
+
     @property
     @abstractmethod
     def theta(self) -> Array:

@@ -18,6 +18,7 @@ from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationMod
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
 from fieldbo.belief.shore_kernel import ShoreMatern52
+from fieldbo.belief.trend import WithTrend, in_other_units
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
@@ -35,10 +36,12 @@ _SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
 _PLAIN = Sensor()
 
 
-ModelKernel = Stationary | ShoreMatern52
+ModelKernel = Stationary | ShoreMatern52 | WithTrend
 
 
-def kernel_on(domain: Domain, name: str, length_scales: ArrayLike, variance: float = 1.0) -> ModelKernel:
+def kernel_on(
+    domain: Domain, name: str, length_scales: ArrayLike, variance: float = 1.0, *, trend: bool = False
+) -> ModelKernel:
     """Return the kernel called `name` for a domain.
 
     Parameters
@@ -48,12 +51,18 @@ def kernel_on(domain: Domain, name: str, length_scales: ArrayLike, variance: flo
     length_scales : (d,) array
         One per axis; a single one for ``"shore-matern52"``.
     variance : float
+    trend : bool
+        Whether to add a linear trend.
 
     Raises
     ------
     InputError
         There is no such kernel, or the domain does not support it.
     """
+    if trend:
+        about = kernel_on(domain, name, length_scales, variance)
+        assert not isinstance(about, WithTrend)
+        return WithTrend(about, domain.low + 0.5 * domain.extent, 0.5 * domain.extent)
     if name == ShoreMatern52.name:
         return ShoreMatern52(domain, np.asarray(length_scales, dtype=float), variance)
     return kernel(name, length_scales, variance)
@@ -65,7 +74,7 @@ class Hyperparameters:
 
     Parameters
     ----------
-    kernel : Stationary or ShoreMatern52
+    kernel : Stationary, ShoreMatern52 or WithTrend
     scale : ValueScale
     noise_variance : float, optional
         Learned noise variance, in model units; None to use what the sensor declares.
@@ -106,13 +115,20 @@ class Hyperparameters:
             "scale": self.scale.scale,
             "noise_variance": self.noise_variance,
             "declared": self.declared,
+            **({"trend": True} if isinstance(self.kernel, WithTrend) else {}),
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], domain: Domain) -> Hyperparameters:
         """Return the hyperparameters that `to_plain` wrote, for a mission's domain."""
         return cls(
-            kernel_on(domain, plain["kernel"], plain["length_scales"], plain["variance"]),
+            kernel_on(
+                domain,
+                plain["kernel"],
+                plain["length_scales"],
+                plain["variance"],
+                trend=plain.get("trend", False),
+            ),
             ValueScale(plain["transform"], plain["shift"], plain["scale"]),
             plain["noise_variance"],
             plain["declared"],
@@ -156,8 +172,9 @@ class Model:
     Default: 0.3 of each axis' extent, or of the longest."""
     variance: PositiveFloat | None = None
     """Prior variance, in the squared unit of the (transformed) values. Default: 1 until the first fit."""
-    mean: float | None = None
-    """Prior mean, in the unit of the values. Default: the threshold, or 0 until the first fit."""
+    mean: float | Literal["linear"] | None = None
+    """Prior mean, in the unit of the values; or ``"linear"``, for a linear trend along the axes that is
+    estimated with the field. Default: the threshold, or 0 until the first fit."""
     memory_gb: Annotated[float, Field(ge=0, allow_inf_nan=True)] | None = None
     """Memory for covariances between sites. If they need more, each decision recomputes them: slower, with
     the same choices. Default: half of the free memory."""
@@ -232,7 +249,8 @@ class Model:
             )
         centre = 0.0 if has_prior_mean else self._centre(question) or 0.0
         scale = ValueScale(self.transform, centre, question.sign)
-        return Hyperparameters(kernel_on(domain, self.kernel, scales, self.variance or 1.0), scale)
+        variance, trend = self.variance or 1.0, self.mean == "linear"
+        return Hyperparameters(kernel_on(domain, self.kernel, scales, variance, trend=trend), scale)
 
     def prior(self, domain: Domain) -> LogNormalPrior:
         """Return the prior of the hyperparameters, for standardised values."""
@@ -245,7 +263,7 @@ class Model:
 
     def _centre(self, question: Question) -> float | None:
         """Return the transformed prior mean; None if neither the model nor the question has one."""
-        mean = question.centre if self.mean is None else self.mean
+        mean = question.centre if self.mean is None or self.mean == "linear" else self.mean
         if mean is None:
             return None
         try:
@@ -370,7 +388,7 @@ class Model:
 
         if self.outliers != "tested":
             return fit_to(np.ones(len(values), dtype=bool))
-        unfitted = replace(self.initial(domain, question).kernel, variance=1.0)
+        unfitted = in_other_units(self.initial(domain, question).kernel, 1.0)
         first = believable_at_first(unfitted, sites, y, v)
         return fit_believed(first, fit_to, lambda h: self.believed(h, *readings))
 
@@ -388,7 +406,8 @@ class Model:
 
         Normal ones with the declared noise stand for those that are not normal. The prior's mean is theirs.
         """
-        kernel = replace(present.kernel, variance=present.kernel.variance * present.scale.scale**2)
+        scale = present.scale.scale
+        kernel = in_other_units(present.kernel, present.kernel.variance * scale**2, abs(scale))
         h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
 
         def centre(guess: Array) -> float:
@@ -455,5 +474,5 @@ class Model:
 
 
 def _kernel_of(fitted: Fit) -> ModelKernel:
-    assert isinstance(fitted.kernel, Stationary | ShoreMatern52)
+    assert isinstance(fitted.kernel, ModelKernel)
     return fitted.kernel

@@ -345,7 +345,8 @@ class Belief:
     def _learnt_with_gradients(self, x: Array) -> Moments:
         """Return the moments at points (P, d), without the prior mean."""
         if not self.size:
-            return Moments(np.zeros(len(x)), self.kernel.diagonal(x), np.zeros_like(x), np.zeros_like(x))
+            prior_slopes = self.kernel.diagonal_slopes(x)
+            return Moments(np.zeros(len(x)), self.kernel.diagonal(x), np.zeros_like(x), prior_slopes)
         prior, slopes = self.kernel.with_slopes(x, self.sites)
         alpha = self._alpha()
         half = solve_triangular(self.factor, prior.T, lower=True, check_finite=False)
@@ -355,7 +356,7 @@ class Belief:
             prior @ alpha,
             np.maximum(self.kernel.diagonal(x) - explained, 0.0),
             slopes(np.broadcast_to(alpha, prior.shape)),
-            -2.0 * slopes(whole.T),
+            self.kernel.diagonal_slopes(x) - 2.0 * slopes(whole.T),
         )
 
     def log_marginal_likelihood(self) -> float:

@@ -43,11 +43,14 @@ class WithUnknownLevel(Kernel):
         return self.base.diagonal(a) + self._level
 
     def process_variance(self, a: Array) -> Array:
-        return self.base.diagonal(a)
+        return self.base.process_variance(a)
 
     def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
         covariance, slopes = self.base.with_slopes(a, b)
         return covariance + self._level, slopes
+
+    def diagonal_slopes(self, a: Array) -> Array:
+        return self.base.diagonal_slopes(a)
 
     @property
     def theta(self) -> Array:

@@ -28,6 +28,7 @@ from fieldbo.belief.hyperparameter_posterior import weighted_thetas
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
 from fieldbo.belief.model import Hyperparameters, Model, kernel_on
+from fieldbo.belief.trend import WithTrend
 from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
@@ -75,9 +76,14 @@ class WeightedHyperparameters:
         cls, plain: Mapping[str, Any], fitted: Hyperparameters, domain: Domain
     ) -> WeightedHyperparameters:
         """Return the set that `to_plain` wrote; `fitted` has what its members share."""
+        trend = isinstance(fitted.kernel, WithTrend)
         noises = plain["noise_variances"] or [None] * len(plain["weights"])
         members = (
-            replace(fitted, kernel=kernel_on(domain, fitted.kernel.name, *numbers), noise_variance=noise)
+            replace(
+                fitted,
+                kernel=kernel_on(domain, fitted.kernel.name, *numbers, trend=trend),
+                noise_variance=noise,
+            )
             for *numbers, noise in zip(plain["length_scales"], plain["variances"], noises, strict=True)
         )
         return cls(tuple(members), np.array(plain["weights"]), plain["level"])

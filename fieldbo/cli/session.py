@@ -177,7 +177,7 @@ def _show_trouble(console: Console, mission: Mission, observed: list[Observation
     if isinstance(event, Observation):
         observed.append(event)
         if mission.model.noise == "declared":
-            for found in contradictions(observed, mission.world.domain, event.order):
+            for found in contradictions(observed, mission.world.domain, mission.world.sensor, event.order):
                 console.print(f"  {found}", style="yellow", markup=False)
 
     if isinstance(event, Lost | Rejected):

@@ -186,6 +186,13 @@ def check_controls(mission: Mission) -> None:
     controls, transform = mission.world.domain.controls, mission.model.transform
     if controls is None:
         return
+    if mission.model.mean == "linear":
+        raise InputError(
+            'model.mean = "linear" in a domain with control sets, whose free variables are averaged over',
+            expected="a number, or no mean",
+            where="model.mean",
+            fix="leave it out",
+        )
     if mission.policy.leaves_free:
         if transform != "none":
             raise InputError(
@@ -254,9 +261,9 @@ def check_prior_mean(mission: Mission, mean: MeanFunction) -> None:
             where="prior.mean",
             fix="remove it; set mean in [model] for a mean that is the same everywhere",
         )
-    if mission.model.mean is not None:
+    if mission.model.mean not in (None, "linear"):
         raise InputError(
-            f"model.mean = {mission.model.mean:g}, and there is a prior mean",
+            f"model.mean = {mission.model.mean}, and there is a prior mean",
             expected="one of the two",
             where="model.mean",
             fix="remove it",

@@ -10,6 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Observation, order_number
 from fieldbo.results.formatting import coordinates
 
@@ -27,7 +28,7 @@ class _Reading(NamedTuple):
 
 
 def contradictions(
-    observations: Iterable[Observation], domain: Domain, order: str | None = None
+    observations: Iterable[Observation], domain: Domain, sensor: Sensor, order: str | None = None
 ) -> Iterator[str]:
     """Yield a sentence per place whose readings contradict each other beyond the declared noise.
 
@@ -37,6 +38,8 @@ def contradictions(
     ----------
     observations : iterable of Observation
     domain : Domain
+    sensor : Sensor
+        Readings at or below its limit of detection do not differ.
     order : str, optional
         Yield only contradictions with readings of this order.
     """
@@ -44,7 +47,9 @@ def contradictions(
     for event in observations:
         for site, value, variance in zip(event.sites, event.values, event.noise_variances, strict=True):
             if np.isfinite(value):
-                at[site.tobytes()].append(_Reading(site, float(value), float(variance), event.order))
+                read = float(value) if sensor.below is None else max(float(value), sensor.below)
+                noise = float(variance) + (sensor.noise_share * read) ** 2
+                at[site.tobytes()].append(_Reading(site, read, noise, event.order))
     for readings in at.values():
         counted = np.array([order is None or r.order == order for r in readings])
         if len(readings) < 2 or not counted.any():

@@ -155,7 +155,8 @@ def _contradictions(agent: Agent) -> Iterator[str]:
     """Yield readings that contradict each other beyond the declared noise, if the model trusts it."""
     if agent.mission.model.noise == "learned":
         return
-    found = list(contradictions((e for e in agent.history if isinstance(e, Observation)), agent.domain))
+    observed = (event for event in agent.history if isinstance(event, Observation))
+    found = list(contradictions(observed, agent.domain, agent.mission.world.sensor))
     yield from found[:_MOST_CONTRADICTIONS]
     if further := len(found[_MOST_CONTRADICTIONS:]):
         yield f"readings contradict each other at {counted(further, 'further place')}"
