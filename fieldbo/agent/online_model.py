@@ -18,8 +18,8 @@ from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 
-_SHARE_NEW = 10
-"""Hyperparameters are weighted anew once a tenth of the readings, at most ten, are new."""
+_SHARE_NEW = 5
+"""Hyperparameters are weighted anew once a fifth of the readings are new."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class OnlineModel:
         if not self.averages:
             return not self.fits
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
-        return n - before[-1] >= min(10, max(1, n // _SHARE_NEW))
+        return n - before[-1] >= max(1, n // _SHARE_NEW)
 
     def refit(self, event: Fitted, asks: int) -> None:
         """Adopt a fit that was made when `asks` orders had been issued; the first one to repeat, if any."""

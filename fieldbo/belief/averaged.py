@@ -97,6 +97,7 @@ class AveragedSurface:
         self.surfaces = tuple(surfaces)
         with np.errstate(divide="ignore"):
             self._before = np.log(np.asarray(weights, dtype=float)) - self._log_likelihoods()
+        self._weights: Array | None = None
         self._moments: tuple[Array, Array] | None = None
 
     def _log_likelihoods(self) -> Array:
@@ -105,7 +106,9 @@ class AveragedSurface:
     @property
     def weights(self) -> Array:
         """Weight of each surface, (K,)."""
-        return np.asarray(softmax(self._before + self._log_likelihoods()))
+        if self._weights is None:
+            self._weights = np.asarray(softmax(self._before + self._log_likelihoods()))
+        return self._weights
 
     @property
     def belief(self) -> AveragedBelief:
@@ -168,7 +171,7 @@ class AveragedSurface:
         """
         for surface, noises in zip(self.surfaces, np.asarray(noise_variances), strict=True):
             surface.append(sites, values, noises)
-        self._moments = None
+        self._weights = self._moments = None
 
     def over(self, candidates: ArrayLike) -> AveragedSurface:
         """Return the same belief over other candidates (M, d)."""

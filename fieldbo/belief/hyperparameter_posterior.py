@@ -25,8 +25,10 @@ from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
 POINTS = 128
 """Points that are weighted; a power of 2, as they are quasi-random."""
 
-KEPT = 16
-"""Points that are kept at most."""
+KEPT, KEPT_LATER = 16, 8
+"""Points that are kept at most: while readings are few, and later, when the points are much alike."""
+
+_MANY = 50  # readings from which on they are
 
 _FREEDOM = 4.0  # of the t distribution: its tails are heavier than those of a posterior
 _WIDER = 1.3  # and it is wider than the curvature says
@@ -71,7 +73,8 @@ def weighted_thetas(
     if not np.isfinite(log_weights).any():
         return (middle if peak is None else peak)[None], np.ones(1)
     weights = np.exp(log_weights - log_weights.max())
-    return _kept(thetas, z, weights / weights.sum(), rng)
+    kept = KEPT if len(likelihood.values) < _MANY else KEPT_LATER
+    return _kept(thetas, z, weights / weights.sum(), kept, rng)
 
 
 def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Array:
@@ -121,12 +124,14 @@ class _Around:
         return np.asarray(constant - np.log(self.scales).sum() - 0.5 * (v + p) * np.log1p(squares / v))
 
 
-def _kept(thetas: Array, z: Array, weights: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return at most `KEPT` of the points, and their weights: a systematic sample along their main spread."""
+def _kept(
+    thetas: Array, z: Array, weights: Array, kept: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return at most `kept` of the points, and their weights: a systematic sample along their main spread."""
     centred = z - weights @ z
     _, directions = eigh((weights[:, None] * centred).T @ centred)
     order = np.argsort(centred @ directions[:, -1], kind="stable")
-    marks = (np.arange(KEPT) + rng.random()) / KEPT
+    marks = (np.arange(kept) + rng.random()) / kept
     drawn = np.searchsorted(np.cumsum(weights[order]), marks)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
-    return thetas[chosen], times / KEPT
+    return thetas[chosen], times / kept
