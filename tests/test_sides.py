@@ -303,9 +303,11 @@ def test_maps_name_the_probability_and_the_class_after_what_they_are(below):
     assert (maps.attrs["side"], maps.attrs["threshold"]) == ("below", 0.8)
     assert maps["non_exceedance"].attrs["long_name"] == "probability of oxygen <= 0.8"
     assert maps["class"].attrs["long_name"] == "oxygen > 0.8"
-    assert maps["class"].attrs["flag_meanings"] == "below above"
+    assert maps["class"].attrs["flag_meanings"] == "below above unknown"
     at = maps["class"].values.ravel()[domain.grid_index]
-    np.testing.assert_array_equal(at == 0, below.answer.inside)
+    unknown = below.answer.unknown
+    np.testing.assert_array_equal(at == 2, unknown)
+    np.testing.assert_array_equal(at[~unknown] == 0, below.answer.inside[~unknown])
     chance = maps["non_exceedance"].values.ravel()[domain.grid_index]
     np.testing.assert_array_equal(chance >= 0.5, below.answer.inside)
     above = fieldbo.run(mission(LevelSet(0.8))).maps()
@@ -321,10 +323,12 @@ def test_pictures_show_the_set_below_in_the_warm_colour(below):
     panels = plot.map_picture(below).axes
     assert panels[2].get_title() == "probability of being at or below the threshold"
     drawn = np.asarray(panels[3].collections[0].get_array()).T.ravel()
-    np.testing.assert_array_equal(drawn[below.mission.world.domain.grid_index] >= 2, below.answer.inside)
+    drawn, known = drawn[below.mission.world.domain.grid_index], ~below.answer.unknown
+    np.testing.assert_array_equal(drawn[known] >= 2, below.answer.inside[known])
+    assert (drawn[~known] == 4).all()
     (bar,) = panels[3].child_axes
     labels = [label.get_text() for label in bar.get_yticklabels()]
-    assert labels == ["above", "likely\nabove", "likely\nbelow", "below"]
+    assert labels == ["above", "likely\nabove", "likely\nbelow", "below", "unknown"]
     assert f"{below.answer.wrong.mean():.1%} of sites misclassified" in panels[3].get_title()
 
 

@@ -155,10 +155,10 @@ def plugins(mission: Mission, vehicles: Sequence[Mapping[str, Any]] = ()) -> lis
         (POLICIES, mission.settings.get("policy")),
         (COSTS, world.get("cost")),
         (FIELDS, world.get("field")),
-        *((VEHICLES, vehicle) for vehicle in vehicles if "kind" in vehicle),
+        *((VEHICLES, vehicle) for vehicle in vehicles),
         *((LINKS, vehicle.get("link")) for vehicle in vehicles),
     ]
-    sources = [registry.source(table["kind"]) for registry, table in tables if table is not None]
+    sources = [registry.source(table["kind"]) for registry, table in tables if table and "kind" in table]
     return [source for source in sources if source is not None]
 
 
