@@ -518,13 +518,14 @@ def test_readings_that_are_not_finite_are_left_out_of_the_model_and_kept_in_the_
     assert ledger(agent).spent == 4.0
 
 
-def test_readings_not_above_zero_are_left_out_of_a_model_of_logs():
+@pytest.mark.parametrize(("noise", "counts"), [(0.0, (1, 0)), (0.01, (0, 1))])
+def test_readings_not_above_zero_need_noise_to_count_in_a_model_of_logs(noise, counts):
     one = mission(3.0)
     agent = Agent(replace(one, model=replace(one.model, transform="log")))
 
-    agent.tell(seen(agent.ask(), value=0.0))
+    agent.tell(agent.ask().observed(0.0, noise_variance=noise))
 
-    assert (agent.left_out, agent.readings) == (1, 0)
+    assert (agent.left_out, agent.readings) == counts
 
 
 def test_the_belief_is_that_of_all_readings_whatever_their_order():

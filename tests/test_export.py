@@ -544,7 +544,8 @@ def test_each_belief_equals_that_of_the_agent_at_the_time(log, recorded):
             agent.tell(message)
             read = isinstance(message, Observation) and message.last and len(message.values)
             if read and len(agent.history) > before:
-                believed.append(agent.hyperparameters.scale.to_user(agent.surface.mean))
+                surface, scale = agent.stated
+                believed.append(scale.to_user(surface.mean))
 
     grids = log.messages["/belief"]
     assert len(grids) in (len(believed), len(believed) + 1)
