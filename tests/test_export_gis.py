@@ -286,7 +286,7 @@ def test_the_classes_of_a_geotiff_are_those_of_the_maps_and_have_colours(square,
     with rasterio.open(tmp_path / "class.tif") as file:
         image, colours = file.read(1), file.colormap(1)
         assert (file.dtypes, file.nodata, file.colorinterp[0].name) == (("uint8",), 255.0, "palette")
-        assert file.tags(1)["flag_meanings"] == "below above"
+        assert file.tags(1)["flag_meanings"] == "below above unknown"
     classes = recorded.result.maps()["class"].values[::-1].astype(int)
     np.testing.assert_array_equal(image, np.where(classes < 0, 255, classes))
     assert len({colours[value] for value in (0, 1, 255)}) == 3

@@ -173,7 +173,8 @@ def test_a_correction_keeps_the_earlier_readings():
 
 def test_what_a_log_can_t_take_of_the_earlier_readings_is_left_out():
     model = Model(transform="log", learn=False, length_scales=(2.0, 2.0))
-    agent = Agent(replace(small_mission(), model=model, prior=replace(prior_of(3), values=[1.0, -1.0, 2.0])))
+    prior = replace(prior_of(3), values=[1.0, -1.0, 2.0], noise_sds=[0.1, 0.0, 0.1])
+    agent = Agent(replace(small_mission(), model=model, prior=prior))
     assert (agent.readings, agent.left_out) == (2, 1)
 
 
@@ -373,7 +374,7 @@ def test_a_run_resumes_anywhere_without_the_original_file(tmp_path):
         Path("gone.csv").rename("yesterday.csv")
         names = json.dumps(log_of(whole)), json.dumps(log_of(moved))
         assert names[0].replace("whole/", "") == names[1].replace(f"{folder.name}/", "")
-        assert np.array_equal(result.surface.mean, load_run(whole).agent.surface.mean)
+        assert np.array_equal(result.surface.mean, load_run(whole).agent.stated.surface.mean)
         assert any("8 earlier readings" in note for note in result.notes)
 
 
@@ -459,7 +460,7 @@ def test_a_mission_made_in_python_can_be_recorded_with_its_prior():
         run(mine, record=record)
         again = mission_of(record)
     assert np.array_equal(again.prior.noise_variances, mine.prior.noise_variances)
-    assert np.array_equal(load_run(folder).agent.surface.mean, resume(folder).surface.mean)
+    assert np.array_equal(load_run(folder).agent.stated.surface.mean, resume(folder).surface.mean)
     without, record = begin(replace(mission, prior=None), Path("without"))
     record.close()
     assert not (without / "prior.csv").exists()

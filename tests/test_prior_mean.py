@@ -474,7 +474,7 @@ def test_a_run_with_a_prior_mean_resumes_without_the_original_file(lake, said, t
     shutil.move(half, tmp_path / "moved")
     again = resume(tmp_path / "moved")
     assert np.array_equal(again.surface.mean, result.surface.mean)
-    assert np.array_equal(load_run(whole).agent.surface.mean, result.surface.mean)
+    assert np.array_equal(load_run(whole).agent.stated.surface.mean, result.surface.mean)
     (whole / "prior-mean.tif").write_bytes(b"")
     with pytest.raises(InputError, match=r"changed since the run began: prior-mean\.tif"):
         load_run(whole)
