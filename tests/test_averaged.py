@@ -107,6 +107,7 @@ def test_mean_variance_and_probability_are_those_of_the_mixture():
     assert surface.variance == pytest.approx(w @ (variances + means**2) - mean**2, abs=1e-9)
     assert surface.exceedance(0.2) == pytest.approx(w @ ndtr((means - 0.2) / np.sqrt(variances)), abs=1e-9)
     assert surface.belief.mean(LINE) == pytest.approx(mean, abs=1e-9)
+    assert surface.belief.variance(LINE) == pytest.approx(surface.variance, abs=1e-9)
     assert surface.over(LINE[:7]).variance == pytest.approx(surface.variance[:7], abs=1e-9)
 
 

@@ -56,6 +56,12 @@ class AveragedBelief:
         """Return the mean (P,) at `points` (P, d)."""
         return np.asarray(self.weights @ np.array([belief.mean(points) for belief in self.beliefs]))
 
+    def variance(self, points: ArrayLike) -> Array:
+        """Return the variance (P,) of the function, without noise, at `points` (P, d)."""
+        means = np.array([belief.mean(points) for belief in self.beliefs])
+        within = np.array([belief.variance(points) for belief in self.beliefs])
+        return np.asarray(self.weights @ (within + (means - self.weights @ means) ** 2))
+
     def mean_at_sites(self) -> Array:
         """Return the mean (n,) at the sites that were read."""
         return np.asarray(self.weights @ np.array([belief.mean_at_sites() for belief in self.beliefs]))

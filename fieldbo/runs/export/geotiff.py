@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.results.plot.figures import CLASS
+from fieldbo.results.plot.figures import CLASS_OR_UNKNOWN
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.placement import Placement
 from fieldbo.runs.export.raster import MapRaster
@@ -49,8 +49,9 @@ def files(run: Recorded) -> dict[str, bytes]:
     if "class" in raster.layers:
         values, attributes = raster.layers["class"]
         image = layout.north_up(values.astype(np.uint8), _NO_CLASS)[None]
-        cold, *_, warm = CLASS["cmap"].colors
-        colours = {0: warm, 1: cold} if tags["side"] == "below" else {0: cold, 1: warm}
+        cold, *_, warm, unknown = CLASS_OR_UNKNOWN["cmap"].colors
+        below, above = (warm, cold) if tags["side"] == "below" else (cold, warm)
+        colours = {0: below, 1: above, 2: unknown}
         out["class.tif"] = layout.encoded(image, _NO_CLASS, {"class": attributes}, tags, colours)
     return out
 
