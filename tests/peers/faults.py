@@ -286,7 +286,7 @@ class FaultTable(ABC):
         ran = trial.run()
 
         trial.check(ran)
-        planned = simulate(load_mission(str(trial.mission)))
+        planned = simulate(load_mission(str(trial.mission)).as_found())
         assert [one.site.tolist() for one in ran.of(Query)] == [q.site.tolist() for q in planned.queries]
         assert ran.summary["end_reason"] == planned.end_reason
         assert ran.summary["home"]

@@ -625,7 +625,7 @@ def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubl
     assert np.abs(gaps).max() < 6 * LAKE_NOISE_SD
     if troubles:  # where the next target is late, the robot samples on the way, and draws other noise
         return
-    planned = simulate(mission)
+    planned = simulate(mission.as_found())
     assert [query.site.tolist() for query in queries] == [query.site.tolist() for query in planned.queries]
     values = [visit.values[-1] for visit in visits]
     assert values == pytest.approx([visit.values[-1] for visit in planned.observations], abs=1e-6)

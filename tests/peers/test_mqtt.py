@@ -353,7 +353,7 @@ def test_a_mission_over_mqtt_visits_the_sites_of_a_simulation(tmp_path, boat, mi
         with run:
             assert run.wait(200) == 0, run.output
 
-    alone = simulate(load_mission(mission, {"agent": {"battery": 6}} if smaller else None))
+    alone = simulate(load_mission(mission, {"agent": {"battery": 6}} if smaller else None).as_found())
     with Record(tmp_path / "run" / "run.sqlite") as record:
         rows = record.rows()
         assert record.end_reason == alone.end_reason
@@ -601,7 +601,7 @@ def test_messages_that_cannot_be_understood_do_not_change_a_mission(tmp_path, br
         assert_each_is_reported_once(run.lines)
         assert len(set(goals)) > 8, goals
 
-    alone = simulate(load_mission(str(mission)))
+    alone = simulate(load_mission(str(mission)).as_found())
     with Record(tmp_path / "run" / "run.sqlite") as record:
         told = [row.message for row in record.rows() if row.kind not in ("stop", "end")]
     seen = [one for one in told if isinstance(one, Observation) and len(one.values)]

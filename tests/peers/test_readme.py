@@ -32,6 +32,10 @@ MAVLINK = [
 ]
 
 
+TESTED = ["--set", "model.outliers=tested"]
+"""How readings of a robot are treated by default."""
+
+
 def test_the_readmes_have_examples_for_each_link():
     assert len(MQTT) == 3
     assert len(MAVLINK) == 1
@@ -46,7 +50,7 @@ def test_the_commands_for_two_terminals_visit_the_sites_of_the_simulation(robot,
         boat.wait_for("ready")
         with (
             fieldbo(*told, cwd=ROOT) as run,
-            fieldbo(*alone, *short, "--out", tmp_path / "alone") as simulation,
+            fieldbo(*alone, *short, *TESTED, "--out", tmp_path / "alone") as simulation,
         ):
             assert (run.wait(120), simulation.wait(120)) == (0, 0), run.output + simulation.output
     visited = [(tmp_path / name / "path.csv").read_text() for name in ("real", "alone")]

@@ -371,7 +371,7 @@ def test_a_mission_over_ros_visits_the_sites_of_a_simulation(kind, tmp_path):
         with fieldbo("run", "lake-level-set", "--vehicle", file, "--out", out, "--battery", battery) as run:
             assert run.wait(180.0) == 0, run.output
 
-    planned = simulate(load_mission("lake-level-set", {"agent": {"battery": battery}}))
+    planned = simulate(load_mission("lake-level-set", {"agent": {"battery": battery}}).as_found())
     ran = Ran(0, "", out)
     assert [one.site.tolist() for one in ran.of(Query)] == [one.site.tolist() for one in planned.queries]
     assert [one.sites.tolist() for one in ran.visits] == [one.sites.tolist() for one in planned.observations]
