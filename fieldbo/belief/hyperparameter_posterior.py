@@ -108,7 +108,8 @@ class _Around:
             _, ahead = likelihood(peak + step)
             _, behind = likelihood(peak - step)
             curvature[j] -= (ahead - behind) * prior.sds / (2 * _STEP)
-        values, self.directions = eigh(0.5 * (curvature + curvature.T))
+        values, directions = eigh(0.5 * (curvature + curvature.T))
+        self.directions = _signed(directions)
         self.scales = _WIDER / np.sqrt(np.maximum(values, _LEAST_CURVATURE))
 
     def points(self, normal: Array, uniform: Array) -> Array:
@@ -124,13 +125,19 @@ class _Around:
         return np.asarray(constant - np.log(self.scales).sum() - 0.5 * (v + p) * np.log1p(squares / v))
 
 
+def _signed(directions: Array) -> Array:
+    """Return eigenvectors, the columns, with a positive largest entry: else rounding chooses their signs."""
+    largest = np.argmax(np.abs(directions), axis=0)
+    return np.asarray(directions * np.sign(directions[largest, np.arange(len(largest))]))
+
+
 def _kept(
     thetas: Array, z: Array, weights: Array, kept: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return at most `kept` of the points, and their weights: a systematic sample along their main spread."""
     centred = z - weights @ z
     _, directions = eigh((weights[:, None] * centred).T @ centred)
-    order = np.argsort(centred @ directions[:, -1], kind="stable")
+    order = np.argsort(centred @ _signed(directions)[:, -1], kind="stable")
     marks = (np.arange(kept) + rng.random()) / kept
     drawn = np.searchsorted(np.cumsum(weights[order]), marks)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)

@@ -263,7 +263,7 @@ def check_prior_mean(mission: Mission, mean: MeanFunction) -> None:
         )
     if mission.model.mean not in (None, "linear"):
         raise InputError(
-            f"model.mean = {mission.model.mean}, and there is a prior mean",
+            f"model.mean = {mission.model.mean:g}, and there is a prior mean",
             expected="one of the two",
             where="model.mean",
             fix="remove it",
