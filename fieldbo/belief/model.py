@@ -228,7 +228,7 @@ class Model:
             The number of length scales differs from that of the axes, one is out of range, or the mean has no
             log.
         """
-        reach = self._reach(domain)
+        reach = self.reach(domain)
         scales = tuple(0.3 * reach) if self.length_scales is None else self.length_scales
         if self.kernel != ShoreMatern52.name:
             domain.check_length_scales(scales, "model.length_scales")
@@ -254,9 +254,9 @@ class Model:
 
     def prior(self, domain: Domain) -> LogNormalPrior:
         """Return the prior of the hyperparameters, for standardised values."""
-        return LogNormalPrior.standard(self._reach(domain), with_noise=self.noise == "learned")
+        return LogNormalPrior.standard(self.reach(domain), with_noise=self.noise == "learned")
 
-    def _reach(self, domain: Domain) -> Array:
+    def reach(self, domain: Domain) -> Array:
         """Return the lengths that length scales are compared with: one for each of them."""
         longest = domain.extent.max(keepdims=True)
         return longest if self.kernel == ShoreMatern52.name else domain.extent

@@ -5,14 +5,16 @@ The prior of hyperparameters, for standardised values:
 ======================  ==================================================  =============
 hyperparameter          median                                              sd of the log
 ======================  ==================================================  =============
-length scales           0.3 of the axis                                     1
-variance                1                                                   1.5
+length scales           0.2 of the axis                                     1
+variance                2                                                   1.5
 noise variance, if any  as declared; 0.01 if the declared noise is 0        1
 level                   0, normal with the variance of the process
 ======================  ==================================================  =============
 
 It is wider than the one that fits maximise: few readings in one corner of a field say little about its spread
-elsewhere. The level is the mean of the process, which readings in one corner do not tell, either.
+elsewhere. Values are standardised by the readings' own spread, and readings near each other differ less than
+the whole field does: the median of the variance is above 1. The level is the mean of the process, which
+readings in one corner do not tell, either.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from fieldbo.domain.sensor import Sensor
 LEVEL = 1.0
 """Prior variance of the level, as a share of that of the process."""
 
-_LENGTH_SD, _VARIANCE_SD, _NOISE_SD = 1.0, 1.5, 1.0
+_LENGTH, _LENGTH_SD = 0.2, 1.0
+_VARIANCE, _VARIANCE_SD = 2.0, 1.5
+_NOISE_SD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +98,8 @@ def _prior(model: Model, domain: Domain, declared: Array) -> LogNormalPrior:
     narrow = model.prior(domain)
     axes = len(narrow.medians) - (2 if model.noise == "learned" else 1)
     medians, sds = narrow.medians.copy(), narrow.sds.copy()
-    sds[:axes], sds[axes] = _LENGTH_SD, _VARIANCE_SD
+    medians[:axes], sds[:axes] = _LENGTH * model.reach(domain), _LENGTH_SD
+    medians[axes], sds[axes] = _VARIANCE, _VARIANCE_SD
     if model.noise == "learned":
         known = declared[declared > 0]
         if len(known):
