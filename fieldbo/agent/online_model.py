@@ -18,8 +18,8 @@ from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 
-_SHARE_NEW = 5
-"""Hyperparameters are weighted anew once a fifth of the readings are new."""
+_SHARE_NEW = 3
+"""Hyperparameters are weighted anew once a third of the readings are new."""
 
 
 @dataclass(frozen=True, eq=False)

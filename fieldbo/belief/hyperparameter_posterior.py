@@ -25,10 +25,10 @@ from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
 POINTS = 128
 """Points that are weighted; a power of 2, as they are quasi-random."""
 
-KEPT, KEPT_LATER = 16, 8
+KEPT, KEPT_LATER = 10, 5
 """Points that are kept at most: while readings are few, and later, when the points are much alike."""
 
-_MANY = 50  # readings from which on they are
+_MANY = 30  # readings from which on they are
 
 _FREEDOM = 4.0  # of the t distribution: its tails are heavier than those of a posterior
 _WIDER = 1.3  # and it is wider than the curvature says

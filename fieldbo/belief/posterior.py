@@ -230,7 +230,8 @@ class Belief:
     ) -> tuple[Array, Array, Array]:
         x = points_of(sites, self.kernel, "site")
         y = np.atleast_1d(np.asarray(values, dtype=float))
-        v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
+        v = np.asarray(noise_variances, dtype=float)
+        v = v if v.shape == y.shape else np.broadcast_to(v, y.shape)
         if len(x) != len(y):
             raise InputError(f"{len(x)} sites and {len(y)} values", expected="one value per site")
         if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(v).all() and (v >= 0).all()):
@@ -264,7 +265,7 @@ class Belief:
         n = self.size
         triangle = self._triangle or _Triangle(self.factor)
         row = solved(triangle.rows, self.kernel(self.sites, x)[:, 0]) if n else np.empty(0)
-        pivot2 = float(self.kernel.diagonal(x)[0] + v[0] - row @ row)
+        pivot2 = self.kernel.diagonal(x).item() + v.item() - float(row @ row)
         if not pivot2 > 0:
             raise _not_positive_definite(n + 1)
         pivot = float(np.sqrt(pivot2))
@@ -272,11 +273,11 @@ class Belief:
         belief = Belief(
             self.kernel,
             np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
-            np.append(self.values, y),
-            np.append(self.noise_variances, v),
+            np.concatenate([self.values, y]),
+            np.concatenate([self.noise_variances, v]),
             self.scatter,
             triangle.rows[: n + 1, : n + 1],
-            np.append(self.weights, (self._residuals(x, y)[0] - row @ self.weights) / pivot),
+            np.concatenate([self.weights, (self._residuals(x, y) - row @ self.weights) / pivot]),
             triangle,
             self.prior_mean,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -32,12 +33,14 @@ class WithUnknownLevel(Kernel):
     base: Kernel
     share: float
 
-    @property
+    @cached_property
     def _level(self) -> float:
         return self.share * float(np.exp(self.base.theta[-1]))
 
     def __call__(self, a: Array, b: Array) -> Array:
-        return self.base(a, b) + self._level
+        covariance = self.base(a, b)
+        covariance += self._level
+        return covariance
 
     def diagonal(self, a: Array) -> Array:
         return self.base.diagonal(a) + self._level
