@@ -22,6 +22,7 @@ from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
@@ -68,11 +69,10 @@ def taken(trial: Trial, noise_at: str, *, learn: bool) -> tuple[Hyperparameters,
     model, sensor = Model(**how) if learn else known, Sensor()
     h = model.initial(DOMAIN, QUESTION)
     good = model.observation_model(sensor).usable(h.scale, trial.values, trial.noise_variances)
-    readings = trial.sites[good], trial.values[good], trial.noise_variances[good]
+    data = Data(trial.sites, trial.values, trial.noise_variances, sensor=sensor).only(good)
     if learn:
-        h = model.fitted(h, DOMAIN, QUESTION, *readings, np.random.default_rng(0), sensor=sensor)
-    y, v = model.normal_readings(h, *readings, sensor=sensor)
-    return h, Belief(h.kernel).condition_on(readings[0], y, v)
+        h = model.fitted(h, DOMAIN, QUESTION, data, np.random.default_rng(0))
+    return h, Belief(h.kernel).condition_on(data.sites, *model.normal_readings(h, data))
 
 
 def score(trial: Trial, h: Hyperparameters, belief: Belief) -> list[float]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
@@ -96,9 +97,8 @@ class Learned(Known):
     def _fit_to(self, values: Array, kept: Mask) -> Hyperparameters:
         t, model = self.trial, Model()
         first, rng = model.initial(DOMAIN, QUESTION), np.random.default_rng(0)
-        return model.fitted(
-            first, DOMAIN, QUESTION, t.sites[kept], values[kept], t.noise_variances[kept], rng
-        )
+        data = Data(t.sites, values, t.noise_variances).only(kept)
+        return model.fitted(first, DOMAIN, QUESTION, data, rng)
 
     def plain(self, values: Array) -> tuple[Hyperparameters, Mask]:
         """Return a fit to all readings."""

@@ -25,6 +25,7 @@ import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
@@ -91,7 +92,8 @@ def error(lake: Lake, kernel: str, n: int, seed: int) -> float:
     values, noise = lake.truth[at] + NOISE * rng.standard_normal(n), np.full(n, NOISE**2)
     model = Model(kernel=kernel)
     first = model.initial(domain, QUESTION)
-    found = model.fitted(first, domain, QUESTION, domain.sites[at], values, noise, np.random.default_rng(0))
+    data = Data(domain.sites[at], values, noise)
+    found = model.fitted(first, domain, QUESTION, data, np.random.default_rng(0))
     scale = found.scale
     belief = Belief(found.kernel).condition_on(
         domain.sites[at], scale.to_model(values), scale.noise_to_model(noise, values)

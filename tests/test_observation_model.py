@@ -8,6 +8,7 @@ from scipy.stats import truncnorm
 
 import fieldbo
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.data import Data
 from fieldbo.belief.expectation_propagation import tilted_by_exponential, tilted_by_limit
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Model
@@ -73,7 +74,7 @@ def test_two_noisy_readings_under_a_log_give_nearly_the_exact_posterior():
     weights = np.exp(-0.5 * exponent)
     exact = np.array([np.average(g[..., k], weights=weights) for k in range(2)])
 
-    y, v = LOG.normal_readings(h, sites, values, noise)
+    y, v = LOG.normal_readings(h, Data(sites, values, noise))
 
     belief = Belief(h.kernel).condition_on(sites, y, v)
     np.testing.assert_allclose(belief.mean(sites), exact, atol=0.02)
@@ -91,7 +92,7 @@ def errors_of_the_log(noise_at, sd=0.4, fields=10, n=30):
         field = np.linalg.cholesky(covariance) @ rng.standard_normal(len(both))
         values = np.exp(field[41:]) + sd * rng.standard_normal(n)
         good = model.observation_model(Sensor()).usable(h.scale, values, np.full(n, sd**2))
-        y, v = model.normal_readings(h, sites[good], values[good], np.full(good.sum(), sd**2))
+        y, v = model.normal_readings(h, Data(sites, values, np.full(n, sd**2)).only(good))
         errors.append(np.mean(Belief(h.kernel).condition_on(sites[good], y, v).mean(LINE.sites) - field[:41]))
     return np.array(errors)
 
@@ -179,9 +180,7 @@ def test_a_fit_to_noisy_readings_under_a_log_does_not_inflate_the_field():
         model.initial(LINE, Optimum()),
         LINE,
         Optimum(),
-        sites,
-        values,
-        np.full(60, 0.16),
+        Data(sites, values, np.full(60, 0.16)),
         np.random.default_rng(0),
     )
 
@@ -200,9 +199,7 @@ def test_learned_noise_under_a_log_is_a_factor_on_the_declared_noise():
         model.initial(LINE, Optimum()),
         LINE,
         Optimum(),
-        sites,
-        values,
-        np.full(80, 0.1**2),
+        Data(sites, values, np.full(80, 0.1**2)),
         np.random.default_rng(0),
     )
 
@@ -227,8 +224,9 @@ def test_a_reading_below_the_limit_gives_the_belief_of_a_truncated_normal():
     model = Model(learn=False, length_scales=(0.3,), variance=4.0, mean=1.0)
     for goal, question in (("maximise", Optimum()), ("minimise", Optimum("minimise"))):
         h = model.initial(LINE, question)
+        sensor = Sensor(below=0.2)
         y, v = model.normal_readings(
-            h, np.array([[0.5]]), np.array([0.2]), np.array([0.0]), sensor=Sensor(below=0.2)
+            h, Data(np.array([[0.5]]), np.array([0.2]), np.array([0.0]), sensor=sensor)
         )
         belief = Belief(h.kernel).condition_on([[0.5]], y, v)
         mean, sd = h.scale.moments(belief.mean([[0.5]]), belief.variance([[0.5]]))
@@ -332,7 +330,7 @@ def test_noise_in_proportion_is_that_of_the_predicted_value(transform):
     sites = np.full((10, 1), 0.5)
     values = np.array([10.0, 10.4, 9.7, 10.2, 9.9, 10.1, 9.8, 10.3, 9.6, 6.0])
 
-    _, v = model.normal_readings(h, sites, values, np.zeros(10), sensor=sensor)
+    _, v = model.normal_readings(h, Data(sites, values, np.zeros(10), sensor=sensor))
 
     sd = np.sqrt(v[-1]) * (1.0 if transform == "none" else 10.0)
     assert sd == pytest.approx(0.2 * np.mean(values), rel=0.12)  # not 0.2 * 6

@@ -7,6 +7,7 @@ import pytest
 
 import fieldbo
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.data import Data
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
 from fieldbo.messages import Query
@@ -135,9 +136,7 @@ def test_readings_that_differ_by_rounding_alone_have_no_spread(value, n):
         model.initial(domain, Optimum()),
         domain,
         Optimum(),
-        domain.sites,
-        values,
-        np.full(n, 1e-4),
+        Data(domain.sites, values, np.full(n, 1e-4)),
         np.random.default_rng(0),
     ).scale
     assert scale.scale == 1.0
@@ -147,7 +146,7 @@ def test_readings_that_differ_by_rounding_alone_have_no_spread(value, n):
 def test_readings_that_differ_by_little_are_standardised():
     values = 5.0 + 1e-9 * np.arange(6)
     domain, model = small_world((6,)).domain, Model()
-    noise = np.full(6, 1e-22)
+    data = Data(domain.sites, values, np.full(6, 1e-22))
     initial = model.initial(domain, Optimum())
-    found = model.fitted(initial, domain, Optimum(), domain.sites, values, noise, np.random.default_rng(0))
+    found = model.fitted(initial, domain, Optimum(), data, np.random.default_rng(0))
     assert found.scale.scale == pytest.approx(values.std(), rel=1e-6)

@@ -16,6 +16,7 @@ from working_folder import edit, write
 
 import fieldbo
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.mean_functions import Gridded, MeanFunction, PriorMean, Scattered
 from fieldbo.belief.model import Model
@@ -157,16 +158,18 @@ def test_a_fit_standardises_what_readings_differ_from_the_prior_mean():
     model, question = Model(), LevelSet(4.0)
     present = model.initial(domain, question, has_prior_mean=True)
     fitted = model.fitted(
-        present, domain, question, sites, means + residuals, noise, np.random.default_rng(0), means=means
+        present,
+        domain,
+        question,
+        Data(sites, means + residuals, noise, means),
+        np.random.default_rng(0),
     )
     assert fitted.scale.shift == pytest.approx(residuals.sum() / (domain.size + 5))
     plain = model.fitted(
         model.initial(domain, Optimum()),
         domain,
         LevelSet(0.0),
-        sites,
-        residuals,
-        noise,
+        Data(sites, residuals, noise),
         np.random.default_rng(0),
     )
     np.testing.assert_allclose(fitted.kernel.theta, plain.kernel.theta, atol=1e-5)

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import fieldbo
+from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
@@ -73,23 +74,15 @@ def test_covariances_of_pairs_are_those_of_the_kernel():
 def test_a_trend_continues_beyond_the_readings_and_survives_the_record():
     sites, values = readings(30)
     near = sites[:, 0] < 5.0
+    data = Data(sites, values, np.full(30, 0.01)).only(near)
     errors = []
     for mean in ("linear", None):
         model = Model(mean=mean)
-        h = model.fitted(
-            model.initial(GRID, Optimum()),
-            GRID,
-            Optimum(),
-            sites[near],
-            values[near],
-            np.full(near.sum(), 0.01),
-            np.random.default_rng(0),
-        )
+        first = model.initial(GRID, Optimum())
+        h = model.fitted(first, GRID, Optimum(), data, np.random.default_rng(0))
         again = Hyperparameters.from_plain(h.to_plain(), GRID)
         assert isinstance(again.kernel, WithTrend) == (mean == "linear")
-        belief = Belief(again.kernel).condition_on(
-            sites[near], *model.normal_readings(again, sites[near], values[near], np.full(near.sum(), 0.01))
-        )
+        belief = Belief(again.kernel).condition_on(data.sites, *model.normal_readings(again, data))
         error = again.scale.to_user(belief.mean(sites[~near])) - values[~near]
         errors.append(np.sqrt(np.mean(error**2)))
     assert errors[0] < 0.6 * errors[1]

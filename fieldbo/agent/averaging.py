@@ -11,6 +11,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.data import Data
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
@@ -83,39 +84,27 @@ class Averaging:
         model, mission = self._model, self._model.mission
         if self._average is not None and np.array_equal(self._average.believed, model.believed):
             return self._average.weighted
-        sites, values, noises = (array[model.believed] for array in model.arrays())
-        means = model.means_at(sites)
-        sensor, readings = mission.world.sensor, (sites, values, noises)
-        expected = mission.model.transformed(
-            model.hyperparameters, mission.question, *readings, means, sensor
-        ).expected
-        scale = mission.model.standardised(expected, mission.question, has_prior_mean=means is not None)
+        data = model.data(model.believed)
+        expected = mission.model.transformed(model.hyperparameters, mission.question, data).expected
+        has_prior_mean = data.means is not None
+        scale = mission.model.standardised(expected, mission.question, has_prior_mean=has_prior_mean)
         start = replace(model.hyperparameters, scale=scale)
         rng = stream(mission.seed, "score", model.readings)
-        return weighted_around(
-            start,
-            mission.model,
-            mission.world.domain,
-            *readings,
-            rng,
-            means=means,
-            sensor=sensor,
-            at_peak=False,
-        )
+        return weighted_around(start, mission.model, mission.world.domain, data, rng, at_peak=False)
 
     def _begun(self, weighted: WeightedHyperparameters, n: int) -> _Average:
         """Return the average after the first n readings, to which the set's weights refer."""
         model, mission = self._model, self._model.mission
         believed = model.believed[:n].copy()
-        sites, values, noises = (array[:n][believed] for array in model.arrays())
+        data = model.data(np.flatnonzero(believed))
         beliefs = [
             Belief(kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
             for kernel, h in zip(weighted.kernels(), weighted.members, strict=True)
         ]
-        if len(values):
-            y, by_member = self._taken(weighted, beliefs, sites, values, noises)
+        if believed.any():
+            y, by_member = self._taken(weighted, beliefs, data)
             pairs = zip(beliefs, by_member, strict=True)
-            beliefs = [belief.condition_on(sites, y, v) for belief, v in pairs]
+            beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
         surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
         averaged = AveragedSurface(surfaces, weighted.weights)
         return _Average(weighted, believed, averaged)
@@ -125,27 +114,22 @@ class Averaging:
         model = self._model
         new = np.flatnonzero(model.believed[len(average.believed) :]) + len(average.believed)
         if len(new):
-            sites, values, noises = (array[new] for array in model.arrays())
+            data = model.data(new)
             beliefs = [surface.belief for surface in average.surface.surfaces]
-            y, by_member = self._taken(average.weighted, beliefs, sites, values, noises)
-            average.surface.append(sites, y, by_member)
+            y, by_member = self._taken(average.weighted, beliefs, data)
+            average.surface.append(data.sites, y, by_member)
         average.believed = model.believed.copy()
 
     def _taken(
-        self,
-        weighted: WeightedHyperparameters,
-        beliefs: Sequence[Belief],
-        sites: Array,
-        values: Array,
-        noises: Array,
+        self, weighted: WeightedHyperparameters, beliefs: Sequence[Belief], data: Data
     ) -> tuple[Array, list[Array]]:
         """Return readings in model units: values (k,), and noise variances (k,) as each member takes them.
 
         Readings that are not normal are taken as they are given the heaviest member's belief: likelihoods can
         only be compared if all members have the same readings.
         """
-        mission = self._model.mission
-        observed = mission.model.observation_model(mission.world.sensor)
+        sites, values, noises = data.sites, data.values, data.noise_variances
+        observed = self._model.mission.model.observation_model(data.sensor)
         heaviest = int(np.argmax(weighted.weights))
         h, belief = weighted.members[heaviest], beliefs[heaviest]
         y, v = observed.in_model_units(

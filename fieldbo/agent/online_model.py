@@ -9,6 +9,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.averaging import Averaging, Stated
+from fieldbo.belief.data import Data
+from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.posterior import Belief
@@ -117,7 +119,7 @@ class OnlineModel:
     @property
     def believed_values(self) -> Array:
         """The readings that the model believes, (n,), in the user's unit."""
-        return self.arrays()[1][self.believed]
+        return np.array(self._values)[self.believed]
 
     @property
     def earlier(self) -> int:
@@ -149,32 +151,19 @@ class OnlineModel:
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""
         n = self.readings_of(self.to_repeat[0].after) if self.to_repeat else self.readings
-        sites, values, noises = self.arrays()
-        model, domain = self.mission.model, self.mission.world.domain
-        readings, means = (sites[:n], values[:n], noises[:n]), self.means_at(sites[:n])
+        model, domain, data = self.mission.model, self.mission.world.domain, self.data(slice(n))
         fitted = model.fitted(
             self.hyperparameters,
             domain,
             self.mission.question,
-            *readings,
+            data,
             rng,
-            noise_varies=self.mission.world.sensor.varies or bool(len(self._earlier.values)),
-            means=means,
-            sensor=self.mission.world.sensor,
+            noise_varies=data.sensor.varies or bool(len(self._earlier.values)),
         )
         if not self._weights_are_due(n):
             return Fitted(fitted.to_plain())
-        sensor = self.mission.world.sensor
-        believed = model.believed(fitted, *readings, means, sensor)
-        weighted = weighted_around(
-            fitted,
-            model,
-            domain,
-            *(sites[:n][believed], values[:n][believed], noises[:n][believed]),
-            rng,
-            means=None if means is None else means[believed],
-            sensor=sensor,
-        )
+        believed = data.only(model.believed(fitted, data))
+        weighted = weighted_around(fitted, model, domain, believed, rng)
         return Fitted(fitted.to_plain(), weighted.to_plain())
 
     def _weights_are_due(self, n: int) -> bool:
@@ -265,8 +254,10 @@ class OnlineModel:
             self._build(self.hyperparameters)  # the new readings changed which old ones are believed
             return True
         new = self.believed[len(before) :]
-        h, readings = self.hyperparameters, self.arrays()[1:]
-        if self.readings >= _REVISED * self._built_with and not self._observed.normal(h, *readings).all():
+        h = self.hyperparameters
+        all_values, all_noises = np.array(self._values), np.array(self._noises)
+        many = self.readings >= _REVISED * self._built_with
+        if many and not self._observed.normal(h, all_values, all_noises).all():
             self._build(h)  # what the new readings say about the old ones
             return True
         sites, belief = taken.sites[new], self.surface.belief
@@ -307,27 +298,21 @@ class OnlineModel:
         mean = None if self.mean is None else PriorMean(self.mean, hyperparameters.scale)
         belief = Belief(hyperparameters.kernel, prior_mean=mean)
         if self.believed.any():
-            sites, values, noises = (a[self.believed] for a in self.arrays())
-            y, v = self.mission.model.normal_readings(
-                hyperparameters, sites, values, noises, self.means_at(sites), self.mission.world.sensor
-            )
-            belief = belief.condition_on(sites, y, v)
+            data = self.data(self.believed)
+            y, v = self.mission.model.normal_readings(hyperparameters, data)
+            belief = belief.condition_on(data.sites, y, v)
         self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
     def _believed_now(self) -> Mask:
         if self.mission.model.outliers != "tested":
             return np.ones(self.readings, dtype=bool)
-        sites, values, noises = self.arrays()
-        means = self.means_at(sites)
-        sensor = self.mission.world.sensor
-        return self.mission.model.believed(self.hyperparameters, sites, values, noises, means, sensor)
+        return self.mission.model.believed(self.hyperparameters, self.data())
 
-    def means_at(self, sites: Array) -> Array | None:
-        """Return the prior mean (n,) at sites (n, d), in the user's unit; None without one."""
-        if self.mean is None:
-            return None
-        return self.mean.values(sites) if len(sites) else np.empty(0)
-
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Return sites (n, d), values and noise variances (n,) of all readings, in the user's units."""
-        return np.array(self._sites), np.array(self._values), np.array(self._noises)
+    def data(self, which: Mask | Indices | slice = slice(None)) -> Data:
+        """Return all readings, or those at some positions, with their prior means."""
+        sites = np.array(self._sites)[which]
+        values, noises = np.array(self._values)[which], np.array(self._noises)[which]
+        means = None
+        if self.mean is not None:
+            means = self.mean.values(sites) if len(sites) else np.empty(0)
+        return Data(sites, values, noises, means, self.mission.world.sensor)

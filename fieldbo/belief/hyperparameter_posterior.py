@@ -64,7 +64,7 @@ def weighted_thetas(
     log_proposal = [_log_normal(z)]
     if peak is not None:
         around = _Around(likelihood, prior, peak)
-        near = np.arange(POINTS) < POINTS // 2  # either half of the sequence covers the cube; odd points do not
+        near = np.arange(POINTS) < POINTS // 2  # either half covers the cube; odd points do not
         z[near] = around.points(z[near], unit[near, p])
         log_proposal = [_log_normal(z), around.log_density(z)]
     log_proposed = logsumexp(log_proposal, axis=0) - np.log(len(log_proposal))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Stationary, kernel
 from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel
 from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationModel
@@ -32,8 +33,6 @@ PRIOR_READINGS = 5
 """Weight of the prior mean and variance, in readings, when values are standardised."""
 
 _SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
-
-_PLAIN = Sensor()
 
 
 ModelKernel = Stationary | ShoreMatern52 | WithTrend
@@ -296,59 +295,40 @@ class Model:
         """Return how the readings of a sensor follow from the field."""
         return ObservationModel(self.noise_at, sensor.noise_share, sensor.below)
 
-    def believed(
-        self,
-        hyperparameters: Hyperparameters,
-        sites: Array,
-        values: Array,
-        noise_variances: Array,
-        means: Array | None = None,
-        sensor: Sensor = _PLAIN,
-    ) -> Mask:
-        """Return which readings (n,) the model believes; arguments as for `fitted`."""
-        if self.outliers != "tested" or not len(values):
-            return np.ones(len(values), dtype=bool)
-        h = hyperparameters
-        y, v = self.normal_readings(h, sites, values, noise_variances, means, sensor)
-        return believable(h.kernel, sites, y if means is None else y - h.scale.unshifted(means), v)
+    def believed(self, h: Hyperparameters, data: Data) -> Mask:
+        """Return which readings (n,) the model believes."""
+        if self.outliers != "tested" or not len(data.values):
+            return np.ones(len(data.values), dtype=bool)
+        y, v = self.normal_readings(h, data)
+        residuals = y if data.means is None else y - h.scale.unshifted(data.means)
+        return believable(h.kernel, data.sites, residuals, v)
 
-    def normal_readings(
-        self,
-        hyperparameters: Hyperparameters,
-        sites: Array,
-        values: Array,
-        noise_variances: Array,
-        means: Array | None = None,
-        sensor: Sensor = _PLAIN,
-    ) -> tuple[Array, Array]:
-        """Return the normal readings that stand for readings; arguments as for `fitted`.
+    def normal_readings(self, h: Hyperparameters, data: Data) -> tuple[Array, Array]:
+        """Return the normal readings that stand for readings.
 
         Returns
         -------
         values, variances : (n,) arrays
             In model units, as a `Belief` takes them.
         """
-        h = hyperparameters
 
         def prior(_: Array) -> tuple[Array, Array]:
-            expected = np.zeros(len(values)) if means is None else h.scale.unshifted(means)
-            return expected, h.kernel(sites, sites)
+            unknown = np.zeros(len(data.values))
+            expected = unknown if data.means is None else h.scale.unshifted(data.means)
+            return expected, h.kernel(data.sites, data.sites)
 
-        return self.observation_model(sensor).in_model_units(h, values, noise_variances, prior)
+        observed = self.observation_model(data.sensor)
+        return observed.in_model_units(h, data.values, data.noise_variances, prior)
 
     def fitted(
         self,
         present: Hyperparameters,
         domain: Domain,
         question: Question,
-        sites: Array,
-        values: Array,
-        noise_variances: Array,
+        data: Data,
         rng: np.random.Generator,
         *,
         noise_varies: bool = False,
-        means: Array | None = None,
-        sensor: Sensor = _PLAIN,
     ) -> Hyperparameters:
         """Return the hyperparameters fitted to the readings that the model believes.
 
@@ -358,51 +338,35 @@ class Model:
             A further start of the search; readings that are not normal are taken as they are given these.
         domain : Domain
         question : Question
-        sites : (n, d) array
-        values, noise_variances : (n,) arrays
-            In the user's units.
+        data : Data
         rng : numpy.random.Generator
             Scrambles the starts; all fits of one test for outliers use the same ones.
         noise_varies : bool
             Whether the readings' declared noise differs.
-        means : (n,) array, optional
-            The prior mean at the sites, in the user's units.
-        sensor : Sensor, optional
-            What was read with; by default one without a limit of detection, and noise only as declared.
         """
-        readings = sites, values, noise_variances, means, sensor
-        y, v, expected = self.transformed(present, question, *readings)
-        observed = self.observation_model(sensor)
-        censored = observed.censored(values)
+        y, v, expected = self.transformed(present, question, data)
+        observed = self.observation_model(data.sensor)
+        censored = observed.censored(data.values)
         by_prediction = observed.noise_at == "prediction" and self.transform == "log"
 
         def fit_to(kept: Mask) -> Hyperparameters:
             return self._fitted_to(
                 present,
-                self.standardised(expected[kept], question, has_prior_mean=means is not None),
+                self.standardised(expected[kept], question, has_prior_mean=data.means is not None),
                 self.prior(domain),
-                *(sites[kept], y[kept], v[kept], censored[kept]),
+                *(data.sites[kept], y[kept], v[kept], censored[kept]),
                 deepcopy(rng),
                 noise_varies or by_prediction,
             )
 
         if self.outliers != "tested":
-            return fit_to(np.ones(len(values), dtype=bool))
+            return fit_to(np.ones(len(y), dtype=bool))
         unfitted = in_other_units(self.initial(domain, question).kernel, 1.0)
-        first = believable_at_first(unfitted, sites, y, v)
-        return fit_believed(first, fit_to, lambda h: self.believed(h, *readings))
+        first = believable_at_first(unfitted, data.sites, y, v)
+        return fit_believed(first, fit_to, lambda h: self.believed(h, data))
 
-    def transformed(
-        self,
-        present: Hyperparameters,
-        question: Question,
-        sites: Array,
-        values: Array,
-        noise_variances: Array,
-        means: Array | None = None,
-        sensor: Sensor = _PLAIN,
-    ) -> Linearised:
-        """Return readings (n,) on the transform's scale, less their prior means; arguments as for `fitted`.
+    def transformed(self, present: Hyperparameters, question: Question, data: Data) -> Linearised:
+        """Return readings (n,) on the transform's scale, less their prior means.
 
         Normal ones with the declared noise stand for those that are not normal. The prior's mean is theirs.
         """
@@ -411,36 +375,30 @@ class Model:
         h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
 
         def centre(guess: Array) -> float:
-            return self.standardised(guess, question, has_prior_mean=means is not None).shift
+            return self.standardised(guess, question, has_prior_mean=data.means is not None).shift
 
-        return self.linearised(h, sites, values, noise_variances, means, sensor, centre)
+        return self.linearised(h, data, centre)
 
     def linearised(
-        self,
-        h: Hyperparameters,
-        sites: Array,
-        values: Array,
-        noise_variances: Array,
-        means: Array | None = None,
-        sensor: Sensor = _PLAIN,
-        centre: Callable[[Array], float] = lambda guess: 0.0,
+        self, h: Hyperparameters, data: Data, centre: Callable[[Array], float] = lambda guess: 0.0
     ) -> Linearised:
         """Return readings (n,) to fit hyperparameters to, less their prior means, with the declared noise.
 
         In the model units of `h`. The field is expected to lie, on average, `centre` of first guesses of the
-        values (n,) above the prior means; other arguments are as for `fitted`.
+        values (n,) above the prior means.
         """
         factor = h.noise_factor
         learned = None if factor is None or h.noise_variance is None else factor
         declared = replace(h, noise_variance=learned, declared=None if learned is None else 1.0)
-        prior_means = 0.0 if means is None else h.scale.unshifted(means)
+        means = 0.0 if data.means is None else h.scale.unshifted(data.means)
 
         def prior(guess: Array) -> tuple[Array, Array]:
-            expected = prior_means + centre(guess - prior_means)
-            return np.broadcast_to(expected, guess.shape), h.kernel(sites, sites)
+            expected = means + centre(guess - means)
+            return np.broadcast_to(expected, guess.shape), h.kernel(data.sites, data.sites)
 
-        y, v, expected = self.observation_model(sensor).linearised(declared, values, noise_variances, prior)
-        return Linearised(y - prior_means, v if learned is None else v / learned, expected - prior_means)
+        observed = self.observation_model(data.sensor)
+        y, v, expected = observed.linearised(declared, data.values, data.noise_variances, prior)
+        return Linearised(y - means, v if learned is None else v / learned, expected - means)
 
     def _fitted_to(
         self,

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.data import Data
 from fieldbo.belief.hyperparameter_posterior import weighted_thetas
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
@@ -33,7 +34,6 @@ from fieldbo.belief.model import Hyperparameters, Model, kernel_on
 from fieldbo.belief.trend import WithTrend
 from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.sensor import Sensor
 
 LEVEL = 1.0
 """Prior variance of the level, as a share of that of the process."""
@@ -112,13 +112,9 @@ def weighted_around(
     fitted: Hyperparameters,
     model: Model,
     domain: Domain,
-    sites: Array,
-    values: Array,
-    noise_variances: Array,
+    data: Data,
     rng: np.random.Generator,
     *,
-    means: Array | None = None,
-    sensor: Sensor | None = None,
     at_peak: bool = True,
 ) -> WeightedHyperparameters:
     """Return hyperparameters that stand for their posterior, given readings; see `weighted_thetas`.
@@ -129,26 +125,20 @@ def weighted_around(
         The fit to these readings. Its scale holds for all members.
     model : Model
     domain : Domain
-    sites : (n, d) array
-    values, noise_variances : (n,) arrays
-        In the user's units.
+    data : Data
     rng : numpy.random.Generator
-    means : (n,) array, optional
-        The prior mean at the sites, in the user's units.
-    sensor : Sensor, optional
-        What was read with; as for `Model.fitted`.
     at_peak : bool
         Whether `fitted` maximises the posterior; otherwise only its scale and kind of kernel are used.
     """
-    sensor = Sensor() if sensor is None else sensor
-    y, declared, _ = model.linearised(fitted, sites, values, noise_variances, means, sensor)
+    y, declared, _ = model.linearised(fitted, data)
     learns = model.noise == "learned"
     relative = declared / fitted.declared if learns and fitted.declared is not None else None
-    if learns and relative is None and (censored := model.observation_model(sensor).censored(values)).any():
-        relative = np.where(censored, declared / (fitted.noise_variance or 1.0), 1.0)
-    likelihood = Likelihood(
-        WithUnknownLevel(fitted.kernel, LEVEL), sites, y, None if learns else declared, relative
-    )
+    if learns and relative is None:
+        censored = model.observation_model(data.sensor).censored(data.values)
+        if censored.any():
+            relative = np.where(censored, declared / (fitted.noise_variance or 1.0), 1.0)
+    level_unknown = WithUnknownLevel(fitted.kernel, LEVEL)
+    likelihood = Likelihood(level_unknown, data.sites, y, None if learns else declared, relative)
     peak = fitted.kernel.theta
     if learns and fitted.noise_variance is not None:
         peak = np.append(peak, np.log(fitted.noise_variance))

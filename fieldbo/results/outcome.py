@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.confidence import Confidence, OptimumConfidence, Stated
+from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.thinning import thinned
 from fieldbo.belief.value_scale import ValueScale
@@ -167,9 +168,8 @@ class Outcome:
         )
         means = None if earlier.mean is None else earlier.mean.values(sites)
         with one_blas_thread():
-            used = self.mission.model.believed(
-                self.hyperparameters, sites, values, noises, means, self.mission.world.sensor
-            )
+            data = Data(sites, values, noises, means, self.mission.world.sensor)
+            used = self.mission.model.believed(self.hyperparameters, data)
         used = used[np.count_nonzero(known) :]
         ends = np.cumsum([len(t.values) for t in taken])[:-1]
         parts = zip(np.split(used, ends), taken, strict=True)
