@@ -19,7 +19,9 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 
 if TYPE_CHECKING:
-    from fieldbo.agent.online_model import OnlineModel
+    from fieldbo.agent.online_model import Fit, OnlineModel
+
+_SHARE_NEW = 4
 
 
 class Stated(NamedTuple):
@@ -29,24 +31,55 @@ class Stated(NamedTuple):
     scale: ValueScale
 
 
+def drawn_at(first: int, n: int) -> int:
+    """Return after how many of n readings hyperparameters were last drawn, if they were after the `first`.
+
+    They are drawn anew once a quarter of the readings are new: weights of a few that are multiplied by many
+    densities gather on one of them.
+
+    Examples
+    --------
+    >>> drawn_at(5, 7), drawn_at(40, 49), drawn_at(40, 50)
+    (7, 40, 50)
+    """
+    while (later := first + max(1, first // _SHARE_NEW)) <= n:
+        first = later
+    return first
+
+
 @dataclass
 class _Average:
-    """An averaged belief, the set that it averages over, and which of its readings it believes."""
+    """An averaged belief.
 
+    Attributes
+    ----------
+    fit : Fit or None
+        The fit around which its hyperparameters were drawn.
+    drawn_at : int
+        Number of readings at which they were.
+    weighted : WeightedHyperparameters
+    believed : (n,) bool array
+        Which of its readings it believes.
+    surface : AveragedSurface
+    """
+
+    fit: Fit | None
+    drawn_at: int
     weighted: WeightedHyperparameters
     believed: Mask
     surface: AveragedSurface
 
-    def lacks_only_new(self, weighted: WeightedHyperparameters, believed: Mask) -> bool:
-        """Return True if it averages over the same set, and only lacks new readings."""
-        n = len(self.believed)
-        return self.weighted is weighted and np.array_equal(believed[:n], self.believed)
+    def lacks_only_new(self, fit: Fit | None, n: int, believed: Mask) -> bool:
+        """Return True if it only lacks new readings, though its hyperparameters were drawn after the n-th."""
+        same = self.fit is fit and self.drawn_at == n
+        return same and np.array_equal(believed[: len(self.believed)], self.believed)
 
 
 class Averaging:
-    """Averages the belief of an online model over the weighted hyperparameters of its latest fit.
+    """Averages the belief of an online model over weighted hyperparameters.
 
-    Each reading is added when the average is next asked for, and changes the weights.
+    Each reading is added when the average is next asked for, and changes the weights. Hyperparameters are
+    recorded with fits; those that are drawn between fits follow from the readings and the seed.
 
     Parameters
     ----------
@@ -61,40 +94,42 @@ class Averaging:
         """Return the belief from which results are stated.
 
         Known hyperparameters are not averaged; nor are those of runs whose fits were recorded without
-        weights. Before the first fit, they are drawn from their prior and weighted by the readings.
+        weights. Before the first fit, they are drawn from their prior.
         """
         model = self._model
-        fits = [fit for fit in model.fits if fit.weighted is not None]
-        if fits:
-            weighted, n = fits[-1].weighted, model.readings_of(fits[-1].after)
-        elif model.provisional and model.believed.any():
-            weighted, n = self._from_the_prior(), model.readings
-        else:
-            weighted, n = None, 0
-        if weighted is None:
+        if not (model.averages or model.provisional) or not model.believed.any():
             return Stated(model.surface, model.hyperparameters.scale)
+        recorded = [model.readings_of(fit.after) for fit in model.fits if fit.weighted is not None]
+        n = drawn_at(recorded[-1] if recorded else 0, model.readings)
+        if not model.believed[:n].any():
+            n = model.readings
+        fits = [fit for fit in model.fits if model.readings_of(fit.after) <= n]
+        fit = fits[-1] if fits else None
         average = self._average
-        if average is None or not average.lacks_only_new(weighted, model.believed):
-            average = self._average = self._begun(weighted, n)
+        if average is None or not average.lacks_only_new(fit, n, model.believed):
+            average = self._average = self._begun(fit, n)
         self._catch_up(average)
-        return Stated(average.surface, weighted.members[0].scale)
+        return Stated(average.surface, average.weighted.members[0].scale)
 
-    def _from_the_prior(self) -> WeightedHyperparameters:
-        """Return hyperparameters drawn from their prior, weighted by all readings."""
+    def _drawn(self, fit: Fit | None, n: int) -> WeightedHyperparameters:
+        """Return the set recorded with a fit to n readings, or draw one around the fit or from the prior."""
         model, mission = self._model, self._model.mission
-        if self._average is not None and np.array_equal(self._average.believed, model.believed):
-            return self._average.weighted
-        data = model.data(model.believed)
-        expected = mission.model.transformed(model.hyperparameters, mission.question, data).expected
-        has_prior_mean = data.means is not None
-        scale = mission.model.standardised(expected, mission.question, has_prior_mean=has_prior_mean)
-        start = replace(model.hyperparameters, scale=scale)
-        rng = stream(mission.seed, "score", model.readings)
-        return weighted_around(start, mission.model, mission.world.domain, data, rng, at_peak=False)
+        if fit is not None and fit.weighted is not None and model.readings_of(fit.after) == n:
+            return fit.weighted
+        data, present = model.data(np.flatnonzero(model.believed[:n])), model.hyperparameters
+        if fit is None:
+            expected = mission.model.transformed(present, mission.question, data).expected
+            has_prior_mean = data.means is not None
+            scale = mission.model.standardised(expected, mission.question, has_prior_mean=has_prior_mean)
+            present = replace(present, scale=scale)
+        else:
+            present = fit.hyperparameters
+        rng, domain = stream(mission.seed, "score", n), mission.world.domain
+        return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
-    def _begun(self, weighted: WeightedHyperparameters, n: int) -> _Average:
-        """Return the average after the first n readings, to which the set's weights refer."""
-        model, mission = self._model, self._model.mission
+    def _begun(self, fit: Fit | None, n: int) -> _Average:
+        """Return the average after the first n readings, at which its hyperparameters are drawn."""
+        model, mission, weighted = self._model, self._model.mission, self._drawn(fit, n)
         believed = model.believed[:n].copy()
         data = model.data(np.flatnonzero(believed))
         beliefs = [
@@ -107,7 +142,7 @@ class Averaging:
             beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
         surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
         averaged = AveragedSurface(surfaces, weighted.weights)
-        return _Average(weighted, believed, averaged)
+        return _Average(fit, n, weighted, believed, averaged)
 
     def _catch_up(self, average: _Average) -> None:
         """Add the readings that an average lacks."""

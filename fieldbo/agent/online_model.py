@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.agent.averaging import Averaging, Stated
+from fieldbo.agent.averaging import Averaging, Stated, drawn_at
 from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
@@ -19,9 +19,6 @@ from fieldbo.belief.thinning import places, thinned
 from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
-
-_SHARE_NEW = 3
-"""Hyperparameters are weighted anew once a third of the readings are new."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +171,7 @@ class OnlineModel:
         if not self.averages:
             return not self.fits
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
-        return n - before[-1] >= max(1, n // _SHARE_NEW)
+        return drawn_at(before[-1], n) > before[-1]
 
     def refit(self, event: Fitted, asks: int) -> None:
         """Adopt a fit that was made when `asks` orders had been issued; the first one to repeat, if any."""

@@ -23,6 +23,7 @@ class Data(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
     >>> data = Data(np.array([[0.0], [1.0]]), np.array([2.0, 3.0]), np.array([0.1, 0.1]))
     >>> data.only(np.array([False, True])).values
     array([3.])
