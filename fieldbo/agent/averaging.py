@@ -12,6 +12,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.data import Data
+from fieldbo.belief.hyperparameter_posterior import MANY
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
@@ -20,8 +21,6 @@ from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 
 if TYPE_CHECKING:
     from fieldbo.agent.online_model import Fit, OnlineModel
-
-_SHARE_NEW = 4
 
 
 class Stated(NamedTuple):
@@ -34,15 +33,15 @@ class Stated(NamedTuple):
 def drawn_at(first: int, n: int) -> int:
     """Return after how many of n readings hyperparameters were last drawn, if they were after the `first`.
 
-    They are drawn anew once a quarter of the readings are new: weights of a few that are multiplied by many
-    densities gather on one of them.
+    They are drawn anew when the readings have grown by a quarter, later by a half: weights of a few sets that
+    are multiplied by many densities gather on one of them.
 
     Examples
     --------
-    >>> drawn_at(5, 7), drawn_at(40, 49), drawn_at(40, 50)
-    (7, 40, 50)
+    >>> drawn_at(5, 7), drawn_at(40, 59), drawn_at(40, 60)
+    (7, 40, 60)
     """
-    while (later := first + max(1, first // _SHARE_NEW)) <= n:
+    while (later := first + max(1, first // (4 if first < MANY else 2))) <= n:
         first = later
     return first
 

@@ -26,9 +26,10 @@ POINTS = 128
 """Points that are weighted; a power of 2, as they are quasi-random."""
 
 KEPT, KEPT_LATER = 10, 5
-"""Points that are kept at most: while readings are few, and later, when the points are much alike."""
+"""Points that are kept at most, with fewer than `MANY` readings and with more."""
 
-_MANY = 30  # readings from which on they are
+MANY = 30
+"""Readings from which on points are much alike."""
 
 _FREEDOM = 4.0  # of the t distribution: its tails are heavier than those of a posterior
 _WIDER = 1.3  # and it is wider than the curvature says
@@ -73,7 +74,7 @@ def weighted_thetas(
     if not np.isfinite(log_weights).any():
         return (middle if peak is None else peak)[None], np.ones(1)
     weights = np.exp(log_weights - log_weights.max())
-    kept = KEPT if len(likelihood.values) < _MANY else KEPT_LATER
+    kept = KEPT if len(likelihood.values) < MANY else KEPT_LATER
     return _kept(thetas, z, weights / weights.sum(), kept, rng)
 
 
