@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
 from fieldbo.belief.confidence import Stated, best_by_mean, drawn_regrets, drawn_scores, expected_f1
-from fieldbo.belief.question import Optimum, ShareOfMaximum
+from fieldbo.belief.question import Optimum, threshold_if
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
+from fieldbo.policies.acquisition import straddle
 from fieldbo.policies.contract import Decision, State
 
 if TYPE_CHECKING:
@@ -117,10 +117,10 @@ def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generat
     question, (surface, scale) = agent.mission.question, agent.stated
     threshold = question.level(float(surface.mean.max()), scale)
     likely = expected_f1(surface.mean >= threshold, surface.exceedance(threshold))
-    if likely < goal * wanted - _SLACK:  # the mean of something below 1 is at least goal * wanted
+    if likely < goal * wanted - _SLACK:  # with a chance of `wanted` to reach it, the mean would be higher
         return 0.0
-    threshold_if = partial(question.level, scale=scale) if isinstance(question, ShareOfMaximum) else None
-    return float(np.mean(drawn_scores(surface, threshold, rng, threshold_if).f1 >= goal))
+    drawn = drawn_scores(surface, threshold, rng, threshold_if(question, scale))
+    return float(np.mean(drawn.f1 >= goal))
 
 
 def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:
@@ -152,9 +152,7 @@ def most_doubtful(surface: Stated, threshold: float, choosable: Mask) -> int | N
     For a level set by the straddle score, for an optimum (threshold NaN) by the upper end of the 95%
     interval, among sites where a reading still teaches something.
     """
-    spread = _WIDE * surface.sd
-    scores: Array = (
-        surface.mean + spread if np.isnan(threshold) else spread - np.abs(surface.mean - threshold)
-    )
+    mean, sd = surface.mean, surface.sd
+    scores = mean + _WIDE * sd if np.isnan(threshold) else straddle(mean, sd, threshold, _WIDE)
     open_ = choosable & (surface.variance > _KNOWN * surface.process_variance)
     return int(np.argmax(np.where(open_, scores, -np.inf))) if open_.any() else None

@@ -11,7 +11,6 @@ In model units a level set always lies above its threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy.optimize import brentq
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.question import ThresholdIf
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.domain import Domain
@@ -35,10 +35,6 @@ _DEEP = 40.0  # standard deviations within which any quantile lies
 
 Stated = Surface | AveragedSurface
 """A belief from which results are stated."""
-
-ThresholdIf = Callable[[float], float]
-"""From the maximum of a field to its threshold, both in model units."""
-
 
 UNKNOWN = 0.9
 """Share of the process's variance from which on a site is unknown: readings say next to nothing about it."""
@@ -116,7 +112,7 @@ def drawn_scores(
         In model units.
     rng : numpy.random.Generator
     threshold_if : Callable, optional
-        ``threshold_if(maximum) -> float``, the threshold of a field with that maximum, if it depends on it.
+        How the threshold follows from the field's maximum, if it does: `question.threshold_if`.
     """
     inside = surface.mean >= threshold
     if threshold_if is None:

@@ -56,6 +56,11 @@ class Kernel(ABC):
         The derivatives come as a function that sums them over `b`, which avoids an n x m x d array.
         """
 
+    @property
+    def dimension(self) -> int | None:
+        """Number of coordinates of a point, d; None for any number."""
+        return None
+
     def process_variance(self, a: Array) -> Array:
         """Return the variances (n,) at points `a` (n, d) about the process's level, if that is unknown."""
         return self.diagonal(a)
@@ -129,6 +134,10 @@ class Stationary(Kernel):
     @abstractmethod
     def _shape(self, r2: Array) -> tuple[Array, Array]:
         """Return the correlation at squared distance `r2`, and -2 times its derivative by r^2."""
+
+    @property
+    def dimension(self) -> int:
+        return len(self.length_scales)
 
     def _correlation(self, r2: Array) -> Array:
         """Return the correlation at squared distance `r2`, which may be overwritten."""
@@ -239,6 +248,10 @@ class Sum(Kernel):
 
     first: Kernel
     second: Kernel
+
+    @property
+    def dimension(self) -> int | None:
+        return self.first.dimension or self.second.dimension
 
     def __call__(self, a: Array, b: Array) -> Array:
         return self.first(a, b) + self.second(a, b)

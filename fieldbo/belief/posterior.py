@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.kernels import Kernel, Stationary, Sum
+from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.kernels import kernel as kernel_named
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.pooling import NOISE_FLOOR, pool
@@ -395,7 +395,7 @@ def points_of(given: ArrayLike, kernel: Kernel, what: str = "point") -> Array:
         They have more or fewer coordinates than the kernel's points.
     """
     points = np.atleast_2d(np.asarray(given, dtype=float))
-    d = _dimension(kernel)
+    d = kernel.dimension
     if d is not None and points.shape[1:] != (d,) and len(points):
         column = d == 1 and np.ndim(given) == 1
         raise InputError(
@@ -404,16 +404,6 @@ def points_of(given: ArrayLike, kernel: Kernel, what: str = "point") -> Array:
             fix="pass them as a column, for example x[:, None]" if column else None,
         )
     return points
-
-
-def _dimension(kernel: Kernel) -> int | None:
-    """Return the number of coordinates of a kernel's points; None if it does not show."""
-    if isinstance(kernel, Stationary):
-        return len(kernel.length_scales)
-    if isinstance(kernel, Sum):
-        return _dimension(kernel.first) or _dimension(kernel.second)
-    domain = getattr(kernel, "domain", None)
-    return None if domain is None else int(domain.dimension)
 
 
 def _not_positive_definite(n: int) -> ModelError:

@@ -6,7 +6,9 @@ has ``sign = -1``, which the model's value scale absorbs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -132,3 +134,11 @@ class Optimum:
 
 
 Question = LevelSet | ShareOfMaximum | Optimum
+
+ThresholdIf = Callable[[float], float]
+"""From the maximum of a field to its threshold, both in model units."""
+
+
+def threshold_if(question: Question, scale: ValueScale) -> ThresholdIf | None:
+    """Return how the threshold follows from the field's maximum; None if it does not depend on it."""
+    return partial(question.level, scale=scale) if isinstance(question, ShareOfMaximum) else None

@@ -84,6 +84,10 @@ class ShoreMatern52(Kernel):
         self.graph  # noqa: B018  (checks the domain)
 
     @property
+    def dimension(self) -> int:
+        return self.domain.dimension
+
+    @property
     def graph(self) -> SiteGraph:
         """The graph of the domain's sites."""
         return site_graph(self.domain)

@@ -54,6 +54,10 @@ class WithTrend(Kernel):
         """Variance about the trend."""
         return self.residual.variance
 
+    @property
+    def dimension(self) -> int:
+        return len(self.middle)
+
     def _regressors(self, a: Array) -> Array:
         """Return ``s h(x)`` of points (n, d), (n, d + 1)."""
         return self.sd * np.column_stack([np.ones(len(a)), (a - self.middle) / self.half])

@@ -33,6 +33,10 @@ class WithUnknownLevel(Kernel):
     base: Kernel
     share: float
 
+    @property
+    def dimension(self) -> int | None:
+        return self.base.dimension
+
     @cached_property
     def _level(self) -> float:
         return self.share * float(np.exp(self.base.theta[-1]))

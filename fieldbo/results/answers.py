@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from fieldbo.belief.confidence import (
     unknown,
 )
 from fieldbo.belief.outliers import dwarfing
-from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side
+from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import around, climbed
@@ -155,10 +155,8 @@ class LevelSetAnswer(_Answer):
             unknown = Interval(_NAN, 0.0, 1.0)
             return Confidence(unknown, unknown)
         question, rng = self.mission.question, stream(self.mission.seed, "score")
-        relative = isinstance(question, ShareOfMaximum)
-        threshold_if = partial(question.level, scale=self.scale) if relative else None
         with one_blas_thread():
-            return confidence(self.surface, self.threshold, rng, threshold_if)
+            return confidence(self.surface, self.threshold, rng, threshold_if(question, self.scale))
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``.
