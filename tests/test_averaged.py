@@ -10,14 +10,21 @@ import pytest
 from scipy.special import ndtr
 
 import fieldbo
+from fieldbo.agent.averaging import drawn_at
 from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.data import Data
 from fieldbo.belief.hyperparameter_posterior import KEPT, weighted_thetas
 from fieldbo.belief.joint_draws import joint_draws
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
-from fieldbo.belief.model import Model
+from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.belief.weighted import weighted_around
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.messages import Fitted, from_plain, to_plain
 
 LINE = np.linspace(0.0, 1.0, 40)[:, None]
@@ -206,6 +213,55 @@ def test_before_the_first_fit_hyperparameters_come_from_their_prior():
     scales = [s.belief.kernel.base.length_scales[0] for s in surface.surfaces]
     assert max(scales) > 2 * min(scales)
     assert agent.stated.surface is surface  # until there is another reading
+
+
+@pytest.mark.parametrize("changes", [{}, {"transform": "log", "mean": 1.0}], ids=["normal", "log"])
+def test_what_is_stated_does_not_depend_on_how_often_it_was_asked_for(changes):
+    often, once = fieldbo.Agent(learning(**changes)), fieldbo.Agent(learning(**changes))
+    rng = np.random.default_rng(0)
+    for _ in range(19):
+        order = often.ask()
+        value = np.exp(often.mission.world.truth(order.site[None])) + 0.3 * rng.standard_normal(1)
+        for agent in (often, once):
+            given = agent.issue(replace(order, id=None)) if agent is once else order
+            agent.tell(given.observed(value, noise_variance=0.09))
+            while (fitted := agent.refit()) is not None:
+                agent.tell(fitted)
+        assert np.isfinite(often.stated.surface.mean).all()
+    assert np.array_equal(once.stated.surface.mean, often.stated.surface.mean)
+    assert np.array_equal(once.stated.surface.weights, often.stated.surface.weights)
+
+
+def test_hyperparameters_are_drawn_anew_while_each_reading_is_much_of_what_is_known():
+    drawn = [drawn_at(5, n) for n in range(5, 13)]
+    assert drawn == [5, 6, 7, 8, 8, 10, 10, 12]
+    assert drawn_at(0, 4) == 4
+    assert drawn_at(40, 59) == 40
+
+
+def test_the_prior_of_length_scales_is_at_least_the_spacing_of_sites():
+    fine, coarse = (Domain.grid([Axis("x", "m", 0, 10)], [count]) for count in (51, 3))
+    medians = []
+    for domain in (fine, coarse):
+        fit = Hyperparameters(Matern52([3.0]), ValueScale())
+        data = Data(np.empty((0, 1)), np.empty(0), np.empty(0))
+        rngs = [np.random.default_rng(seed) for seed in range(20)]
+        sets = [weighted_around(fit, Model(), domain, data, rng, at_peak=False) for rng in rngs]
+        lengths = [np.log(h.kernel.length_scales[0]) for s in sets for h in s.members]
+        medians.append(np.exp(np.median(lengths)))
+    assert medians == pytest.approx([2.0, 5.0], rel=0.15)
+
+
+def test_the_declared_noise_is_the_prior_of_a_learned_one():
+    sites, values, _ = readings(5)
+    domain, model = Domain.grid([Axis("x", "m", 0, 1)], [11]), Model(noise="learned")
+    learnt = []
+    for declared in (1e-4, 0.1):
+        data = Data(sites, values, np.full(5, declared))
+        first = model.initial(domain, Optimum())
+        h = model.fitted(first, domain, Optimum(), data, np.random.default_rng(0))
+        learnt.append(h.noise_variance * h.scale.scale**2)
+    assert learnt[0] < 0.01 < learnt[1]
 
 
 def test_the_average_after_a_correction_is_that_of_the_right_reading():

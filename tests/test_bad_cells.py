@@ -37,6 +37,8 @@ representers = 64
 [field]
 kind = "gp-draw"
 length_scales = [0.5, 0.5, 0.5]
+[sensor]
+noise_sd = 0
 [cost]
 kind = "subset"
 costs = [1, 0.1, 0.01]
@@ -57,6 +59,8 @@ representers = 64
 [field]
 kind = "gp-draw"
 length_scales = [0.5, 0.5]
+[sensor]
+noise_sd = 0
 [cost]
 kind = "modular"
 modules = {MODULES}

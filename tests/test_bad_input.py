@@ -22,6 +22,8 @@ from working_folder import edit, everything, write
 
 import fieldbo
 from fieldbo.errors import FieldboError, InputError
+from fieldbo.mission.load import read_mission
+from fieldbo.runs.folder import begin
 
 TINY = """format = 1
 version = "1"
@@ -616,6 +618,28 @@ def test_a_separate_process_ends_with_2_and_without_a_traceback(args, part):
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert everything() == before
+
+
+def test_a_mission_is_asked_for_its_noise(command, expect_rejected):
+    edit(TINY_FILE, "noise_sd = 0.1", "")
+    parts = ["where: tiny/world.toml: sensor", "add [sensor] with noise_sd", 'noise = "learned"']
+    checked = expect_rejected("check", "m.toml", parts=parts)
+    assert expect_rejected("run", "m.toml", compare=False) == checked
+    assert fieldbo.load_world("tiny").domain.size > 1
+    learning = ("--set", "model.learn=true", "--set", "model.noise=learned")
+    assert command("run", "m.toml", *learning)[0] == 0
+    edit(TINY_FILE, "[sensor]", "[sensor]\nnoise_sd = 0")
+    assert command("run", "m.toml")[0] == 0
+
+
+def test_an_old_run_without_a_declared_noise_can_be_continued(command):
+    edit(TINY_FILE, "noise_sd = 0.1", "")
+    mission = read_mission("m.toml", {"agent": {"max_steps": 3}})
+    folder, record = begin(mission, Path("runs") / "old")
+    with record:
+        fieldbo.run(mission, record=record)
+    assert fieldbo.load_run(folder).result().cost > 0
+    assert command("resume", "old")[0] == 0
 
 
 def test_a_mission_of_a_run_folder_is_named_after_the_folder_and_never_after_its_title(command):

@@ -26,6 +26,8 @@ kind = "{kind}"
 axes = [{axes}]
 obstacles = [{obstacles}]
 {more}
+[sensor]
+noise_sd = 0
 [cost]
 kind = "euclidean"
 sampling = 1

@@ -22,6 +22,8 @@ axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 5 },
 [field]
 kind = "gp-draw"
 length_scales = [3, 3]
+[sensor]
+noise_sd = 0
 [cost]
 kind = "euclidean"
 sampling = 1

@@ -24,6 +24,8 @@ axes = [{ name = "strength", unit = "", low = 0, high = 1 },
         { name = "window", unit = "px", low = 0, high = 40 },
         { name = "area", unit = "px2", low = 0, high = 200 }]
 representers = 64
+[sensor]
+noise_sd = 0
 [cost]
 kind = "modular"
 modules = [{ name = "denoise", axes = ["strength", "patch"], cost = 40 },
@@ -40,6 +42,8 @@ axes = [{ name = "x1", unit = "", low = -5, high = 10, free = { kind = "uniform"
         { name = "x3", unit = "K", low = 0, high = 4, free = { kind = "uniform" } }]
 control_sets = [["x1", "x3"], ["x3"], ["x1", "x2", "x3"]]
 representers = 64
+[sensor]
+noise_sd = 0
 [cost]
 kind = "subset"
 """

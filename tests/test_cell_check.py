@@ -37,6 +37,8 @@ free = { kind = "uniform" }
 [field]
 kind = "gp-draw"
 length_scales = [5, 5, 2]
+[sensor]
+noise_sd = 0
 [cost]
 kind = "subset"
 costs = [0.5, 0.25, 2]
@@ -55,6 +57,8 @@ representers = 64
 [field]
 kind = "function"
 name = "branin"
+[sensor]
+noise_sd = 0
 [cost]
 kind = "modular"
 modules = [{ name = "bake", axes = ["x1"], cost = 10 }, { name = "cool", axes = ["x2"], cost = 1.5 }]

@@ -144,14 +144,14 @@ class Averaging:
         return _Average(fit, n, weighted, believed, averaged)
 
     def _catch_up(self, average: _Average) -> None:
-        """Add the readings that an average lacks."""
+        """Add the readings that an average lacks, one by one: how often it is asked for must not matter."""
         model = self._model
-        new = np.flatnonzero(model.believed[len(average.believed) :]) + len(average.believed)
-        if len(new):
-            data = model.data(new)
-            beliefs = [surface.belief for surface in average.surface.surfaces]
-            y, by_member = self._taken(average.weighted, beliefs, data)
-            average.surface.append(data.sites, y, by_member)
+        for k in range(len(average.believed), model.readings):
+            if model.believed[k]:
+                data = model.data(slice(k, k + 1))
+                beliefs = [surface.belief for surface in average.surface.surfaces]
+                y, by_member = self._taken(average.weighted, beliefs, data)
+                average.surface.append(data.sites, y, by_member)
         average.believed = model.believed.copy()
 
     def _taken(

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dtfttr
@@ -61,6 +61,13 @@ class LogNormalPrior:
             np.concatenate([0.3 * np.asarray(extent, dtype=float), [1.0], noise[0]]),
             np.concatenate([np.full(len(extent) + 1, 0.75), noise[1]]),
         )
+
+    def with_noise(self, declared: Array) -> LogNormalPrior:
+        """Return the prior whose median noise variance is the geometric mean of those above 0 of (n,)."""
+        known = declared[declared > 0]
+        if not len(known):
+            return self
+        return replace(self, medians=np.append(self.medians[:-1], np.exp(np.log(known).mean())))
 
     def log_density(self, theta: Array) -> tuple[float, Array]:
         """Return the log density at `theta` (p,), up to a constant, and its gradient (p,)."""

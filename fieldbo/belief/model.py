@@ -421,8 +421,9 @@ class Model:
         if not learns:
             fitted = fit_kernel(present.kernel, sites, y, declared, prior, rng, present=theta)
             return replace(present, kernel=_kernel_of(fitted), scale=scale)
+        prior = prior.with_noise(declared[~censored])
         known, typical = present.noise_variance, None
-        theta = np.append(theta, np.log(0.01) if known is None else np.log(known) + rescale)
+        theta = np.append(theta, np.log(prior.medians[-1]) if known is None else np.log(known) + rescale)
         relative = None if not censored.any() else np.where(censored, declared / np.exp(theta[-1]), 1.0)
         if noise_varies and np.all(declared > 0):
             typical = float(np.exp(np.log(declared[~censored] if not censored.all() else declared).mean()))

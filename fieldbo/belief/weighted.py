@@ -5,7 +5,7 @@ The prior of hyperparameters, for standardised values:
 ======================  ==================================================  =============
 hyperparameter          median                                              sd of the log
 ======================  ==================================================  =============
-length scales           0.2 of the axis                                     1
+length scales           0.2 of the axis, at least the spacing of its sites  1
 variance                2                                                   1.5
 noise variance, if any  as declared; 0.01 if the declared noise is 0        1
 level                   0, normal with the variance of the process
@@ -95,15 +95,15 @@ class WeightedHyperparameters:
 
 def _prior(model: Model, domain: Domain, declared: Array) -> LogNormalPrior:
     """Return the prior, given the declared noise variances (n,) of the readings in model units."""
-    narrow = model.prior(domain)
-    axes = len(narrow.medians) - (2 if model.noise == "learned" else 1)
+    learns = model.noise == "learned"
+    narrow = model.prior(domain).with_noise(declared) if learns else model.prior(domain)
+    axes = len(narrow.medians) - (2 if learns else 1)
     medians, sds = narrow.medians.copy(), narrow.sds.copy()
-    medians[:axes], sds[:axes] = _LENGTH * model.reach(domain), _LENGTH_SD
+    spacing = np.where(np.isfinite(domain.spacing), domain.spacing, 0.0)
+    shortest = spacing if len(spacing) == axes else spacing.min()
+    medians[:axes], sds[:axes] = np.maximum(_LENGTH * model.reach(domain), shortest), _LENGTH_SD
     medians[axes], sds[axes] = _VARIANCE, _VARIANCE_SD
-    if model.noise == "learned":
-        known = declared[declared > 0]
-        if len(known):
-            medians[-1] = np.exp(np.log(known).mean())
+    if learns:
         sds[-1] = _NOISE_SD
     return LogNormalPrior(medians, sds)
 

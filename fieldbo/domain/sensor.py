@@ -33,8 +33,9 @@ class Sensor:
     array([0.05, 0.05])
     """
 
-    noise_sd: NonNegativeFloat = 0.0
-    """Standard deviation of a reading's noise, in the unit of the values."""
+    noise_sd: NonNegativeFloat | None = None
+    """Standard deviation of a reading's noise, in the unit of the values; 0 if readings are exact. Default:
+    not known, which only a model that learns the noise accepts."""
     slope: tuple[float, ...] = ()
     """Growth of the standard deviation per unit of each axis, from its coordinate 0. Default: none."""
     levels: tuple[Level, ...] = ()
@@ -55,6 +56,11 @@ class Sensor:
                 where="sensor",
                 fix="delete noise_sd: each level has its own variance",
             )
+
+    @property
+    def declares_noise(self) -> bool:
+        """Whether the noise is known, if only as 0."""
+        return self.noise_sd is not None or bool(self.levels) or self.noise_share > 0
 
     @property
     def settings(self) -> int:
@@ -96,7 +102,7 @@ class Sensor:
                 expected=f"0 to {self.settings - 1}",
                 where="sensor.levels",
             )
-        sd = np.sqrt(self.levels[level].variance) if self.levels else self.noise_sd
+        sd = np.sqrt(self.levels[level].variance) if self.levels else self.noise_sd or 0.0
         return np.asarray(np.square(sd + (sites @ self.slope if self.slope else np.zeros(len(sites)))))
 
     def read(self, value: Array, noise_variance: Array, rng: np.random.Generator) -> Array:
@@ -127,7 +133,8 @@ class Sensor:
                 expected=f"{domain.dimension}, for {', '.join(a.name for a in domain.axes)}",
                 where="sensor.slope",
             )
-        least = min(np.sqrt(level.variance) for level in self.levels) if self.levels else self.noise_sd
+        own = self.noise_sd or 0.0
+        least = min(np.sqrt(level.variance) for level in self.levels) if self.levels else own
         lowest = float((least + domain.sites @ self.slope).min())
         if lowest < 0:
             raise InputError(

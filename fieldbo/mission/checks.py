@@ -46,6 +46,19 @@ def check_mission(mission: Mission) -> None:
             check_prior_mean(mission, mission.prior.mean)
 
 
+def check_noise(mission: Mission) -> None:
+    """Check that the sensor declares its noise, if the model takes it from there."""
+    world = mission.world
+    if mission.model.noise == "declared" and not world.sensor.declares_noise:
+        raise InputError(
+            f"world {world.name} does not say how noisy its readings are",
+            expected="the standard deviation of repeated readings at one site, or a model that learns it",
+            where=f"{world.name}/world.toml: sensor",
+            fix=f"add [sensor] with noise_sd, in {world.quantity.unit or 'the unit of the values'} (0 if "
+            'readings are exact); or add noise = "learned" to [model] of the mission',
+        )
+
+
 def check_limit(mission: Mission) -> None:
     """Check that a model of the logarithm can use the sensor's limit of detection."""
     below = mission.world.sensor.below

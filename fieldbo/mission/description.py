@@ -204,7 +204,8 @@ def _sensor(world: World) -> str:
     grows += f", and {sensor.noise_share:.3g} of the value" if sensor.noise_share else ""
     grows += f"; limit of detection {quantity.amount(sensor.below)}" if sensor.below is not None else ""
     if not sensor.levels:
-        return f"noise sd {quantity.amount(sensor.noise_sd)}{grows}"
+        known = quantity.amount(sensor.noise_sd or 0.0) if sensor.declares_noise else "not declared"
+        return f"noise sd {known}{grows}"
     levels = (
         f"{quantity.amount(level.variance**0.5)} for {level.cost:g} {world.cost_unit}"
         for level in sensor.levels

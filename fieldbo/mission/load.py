@@ -18,6 +18,7 @@ from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
+from fieldbo.mission.checks import check_noise
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import load_prior, plain_prior
@@ -71,6 +72,17 @@ def load_mission(
     >>> load_mission("lake-level-set", {"question": {"threshold": 2.0}}).question
     LevelSet(threshold=2.0, side='above')
     """
+    mission = read_mission(name_or_path, overrides, full_battery)
+    check_noise(mission)
+    return mission
+
+
+def read_mission(
+    name_or_path: str | Path,
+    overrides: Mapping[str, Any] | None = None,
+    full_battery: float | str | None = None,
+) -> Mission:
+    """Load a mission as `load_mission` does, even if nothing says how noisy readings are, as in old runs."""
     if is_path(name_or_path):
         file = Path(name_or_path)
     else:

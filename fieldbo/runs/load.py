@@ -13,7 +13,7 @@ from typing import Any
 from fieldbo.belief.model import Model
 from fieldbo.errors import InputError, nearest
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
-from fieldbo.mission.load import load_mission
+from fieldbo.mission.load import read_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.runs.folder import MISSION, RECORD, as_carried_out, digests, is_hashed, versions
 from fieldbo.runs.record.record import Record
@@ -114,7 +114,7 @@ def mission_of(record: Record) -> Mission:
     if prior:
         gone = [name for name in prior if not (folder / name).exists()]
         raise _changed(gone or prior, folder, file, "missing" if gone else _CHANGED)
-    mission = load_mission(file)
+    mission = read_mission(file)
     assert mission.folder is not None
     now = digests(mission.folder)
     then = {name: digest for name, digest in description.get("files", {}).items() if is_hashed(name)}
