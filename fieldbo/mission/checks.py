@@ -54,8 +54,8 @@ def check_noise(mission: Mission) -> None:
             f"world {world.name} does not say how noisy its readings are",
             expected="the standard deviation of repeated readings at one site, or a model that learns it",
             where=f"{world.name}/world.toml: sensor",
-            fix=f"add [sensor] with noise_sd, in {world.quantity.unit or 'the unit of the values'} (0 if "
-            'readings are exact); or add noise = "learned" to [model] of the mission',
+            fix="add [sensor] with noise_sd, in the unit of the values (0 if readings are exact); "
+            'or add noise = "learned" to [model] of the mission',
         )
 
 
