@@ -58,6 +58,7 @@ class Result(Outcome):
         reason : EndReason, optional
             Why the run ended.
         """
+        stated = agent.stated
         result = cls(
             mission=agent.mission,
             run=agent.run,
@@ -66,8 +67,8 @@ class Result(Outcome):
             queries=tuple(i.order for i in agent.issued.values() if isinstance(i.order, Query)),
             observations=tuple(e for e in agent.history if isinstance(e, Observation)),
             rejections=tuple(e for e in agent.history if isinstance(e, Rejected)),
-            surface=agent.stated.surface,
-            scale=agent.stated.scale,
+            surface=stated.surface,
+            scale=stated.scale,
             hyperparameters=agent.hyperparameters,
             cost=agent.spent,
             notes=tuple(notes_of(agent, reason)),
@@ -77,7 +78,7 @@ class Result(Outcome):
             return result
         state = replace(agent.seen(), draw=partial(stream, agent.mission.seed, "score"))
         with one_blas_thread():
-            return replace(result, best_plays=best_plays(state, result.answer.reported.point, agent.stated))
+            return replace(result, best_plays=best_plays(state, result.answer.reported.point, stated))
 
     def report(self) -> Report:
         """Return the closing report: the answer, its scores, the cost, and notes."""
