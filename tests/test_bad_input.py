@@ -785,7 +785,7 @@ def test_any_world_either_loads_or_raises_a_fieldbo_error(text):
         write(file, text)
         world, error = loaded(fieldbo.load_world, file)
         assert world is not None or str(file) in error
-        assert world is None or (world.domain.size >= 1 and world.sensor.noise_sd >= 0)
+        assert world is None or (world.domain.size >= 1 and (world.sensor.noise_sd or 0.0) >= 0)
 
 
 @pytest.mark.parametrize("name", ["lake-level-set", "lake-transect"])

@@ -116,7 +116,8 @@ def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generat
     """Return the probability that F1 is at least `goal`; 0 if it is plainly below `wanted`."""
     question, (surface, scale) = agent.mission.question, agent.stated
     threshold = question.level(float(surface.mean.max()), scale)
-    likely = expected_f1(surface.mean >= threshold, surface.exceedance(threshold))
+    p = surface.exceedance(threshold)
+    likely = expected_f1(p >= 0.5, p)
     if likely < goal * wanted - _SLACK:  # with a chance of `wanted` to reach it, the mean would be higher
         return 0.0
     drawn = drawn_scores(surface, threshold, rng, threshold_if(question, scale))

@@ -103,7 +103,7 @@ class DrawnScores:
 def drawn_scores(
     surface: Stated, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None = None
 ) -> DrawnScores:
-    """Return scores of the sites with a mean of at least the threshold, from 256 joint draws of the field.
+    """Return scores of the sites as classified, the likelier way each, from 256 joint draws of the field.
 
     Parameters
     ----------
@@ -114,9 +114,10 @@ def drawn_scores(
     threshold_if : Callable, optional
         How the threshold follows from the field's maximum, if it does: `question.threshold_if`.
     """
-    inside = surface.mean >= threshold
+    p = surface.exceedance(threshold)
+    inside = p >= 0.5
     if threshold_if is None:
-        truths = _sets_drawn(surface, threshold, rng)
+        truths = _sets_drawn(surface, threshold, p, rng)
     else:
         draws = surface.draws(_DRAWS, rng)
         truths = draws >= np.array([threshold_if(float(maximum)) for maximum in draws.max(axis=0)])
@@ -125,9 +126,8 @@ def drawn_scores(
     return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), truths.mean(axis=0))
 
 
-def _sets_drawn(surface: Stated, threshold: float, rng: np.random.Generator) -> Mask:
+def _sets_drawn(surface: Stated, threshold: float, p: Array, rng: np.random.Generator) -> Mask:
     """Return draws (N, 256) of the level set; only sites whose side is in doubt differ between them."""
-    p = surface.exceedance(threshold)
     doubtful = np.flatnonzero((p > _SURELY) & (p < 1.0 - _SURELY))
     drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
     if len(doubtful):
@@ -146,7 +146,7 @@ def confidence(
     f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
     if threshold_if is None:
         p = surface.exceedance(threshold)
-        f1, share = expected_f1(surface.mean >= threshold, p), float(p.mean())
+        f1, share = expected_f1(p >= 0.5, p), float(p.mean())
     return Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
 
 

@@ -110,12 +110,12 @@ class LevelSetAnswer(_Answer):
 
     @cached_property
     def inside(self) -> Mask:
-        """Sites classified as in the level set, (N,) bool: at or above the threshold, or at or below it."""
-        return np.asarray(self.surface.mean >= self.threshold)  # in model units, the set is always above
+        """Sites classified as in the level set, (N,) bool: those at least as likely in it as not."""
+        return self.probability >= 0.5
 
     @property
     def above(self) -> Mask:
-        """Sites classified as above the threshold, (N,) bool; those at the threshold are `inside`."""
+        """Sites classified as above the threshold, (N,) bool."""
         return self.inside if self.side == "above" else ~self.inside
 
     @cached_property

@@ -157,12 +157,13 @@ def _moments(outcome: Outcome, surface: Stated) -> Layers:
 def _classes(answer: LevelSetAnswer, surface: Stated) -> Layers:
     name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
     within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
-    inside = surface.mean >= answer.threshold
+    probability = surface.exceedance(answer.threshold)
+    inside = probability >= 0.5
     above = inside if answer.side == "above" else ~inside
     flags = {"flag_values": np.array([0, 1, 2], dtype=np.int8), "flag_meanings": "below above unknown"}
     return {
         PROBABILITY[answer.side]: (
-            surface.exceedance(answer.threshold),
+            probability,
             {"long_name": f"probability of {name} {within} {threshold}", "units": "1"},
         ),
         "class": (
