@@ -98,8 +98,7 @@ class Kernel(ABC):
 
 def check_hyperparameters(length_scales: Array, variance: float) -> None:
     """Raise an `InputError` unless length scales and variance are finite numbers above 0."""
-    numbers = np.append(length_scales, variance)
-    if not np.all(np.isfinite(numbers) & (numbers > 0)):
+    if not (0 < variance < np.inf and length_scales.min() > 0 and length_scales.max() < np.inf):
         raise InputError(
             f"a length scale or variance is not above 0: {length_scales.tolist()}, {variance}",
             expected="finite numbers above 0",
@@ -174,19 +173,20 @@ class Stationary(Kernel):
 
     def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
         squares = np.stack([(x[rows] - x[columns]) ** 2 for x in sites.T])
-        return lambda theta: self.with_theta(theta)._of_gaps(squares)
 
-    def _of_gaps(self, squares: Array) -> tuple[Array, Pullback]:
-        """Return the covariances of m pairs with squared differences (d, m) along each axis."""
-        precisions = self.length_scales**-2
-        correlation, slope = self._shape(precisions @ squares)
+        def of(theta: Array) -> tuple[Array, Pullback]:
+            scales = np.exp(theta)
+            precisions, variance = scales[:-1] ** -2, float(scales[-1])
+            correlation, slope = self._shape(precisions @ squares)
 
-        def pullback(weights: Array) -> Array:
-            # dk/dlog l_j = v slope(r^2) (a_j - b_j)^2 / l_j^2
-            by_scale = precisions * (squares @ (weights * slope))
-            return self.variance * np.append(by_scale, weights @ correlation)
+            def pullback(weights: Array) -> Array:
+                # dk/dlog l_j = v slope(r^2) (a_j - b_j)^2 / l_j^2
+                by_scale = precisions * (squares @ (weights * slope))
+                return variance * np.append(by_scale, weights @ correlation)
 
-        return self.variance * correlation, pullback
+            return variance * correlation, pullback
+
+        return of
 
 
 class SquaredExponential(Stationary):

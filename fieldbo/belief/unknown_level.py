@@ -78,6 +78,7 @@ class WithUnknownLevel(Kernel):
                 gradient[-1] += level * weights.sum()
                 return gradient
 
-            return covariance + level, pullback
+            covariance += level
+            return covariance, pullback
 
         return of
