@@ -25,9 +25,7 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.belief.weighted import weighted_around
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
 from fieldbo.messages import Fitted, from_plain, to_plain
-from fieldbo.policies.level_set.rivals import Straddle
 
 LINE = np.linspace(0.0, 1.0, 40)[:, None]
 PRIOR = LogNormalPrior(np.array([0.3, 1.0]), np.array([0.75, 0.75]))
@@ -282,78 +280,6 @@ def test_the_average_after_a_correction_is_that_of_the_right_reading():
     while (fitted := wrong.refit()) is not None:
         wrong.tell(fitted)
     assert wrong.stated.surface.mean == pytest.approx(right.stated.surface.mean, abs=1e-9)
-
-
-# -- decisions on the averaged belief ------------------------------------------------------------------------
-
-
-def mixture(agent, pending=()):
-    """Return mean and sd of the averaged belief in the user's unit, with pending sites read."""
-    surface, scale = agent.stated
-    parts = list(surface.surfaces)
-    for query in pending:
-        noise = float(agent.mission.world.sensor.variance(query.site[None])[0]) / scale.scale**2
-        parts = [part.believing(query.site[None], noise) for part in parts]
-    means = np.array([part.mean for part in parts]) * scale.scale + scale.shift
-    variances = np.array([part.variance for part in parts]) * scale.scale**2
-    mean = surface.weights @ means
-    return mean, np.sqrt(surface.weights @ (variances + (means - mean) ** 2))
-
-
-def deciding(**changes):
-    keys = {"agent": {"battery": 1e6}}
-    return replace(fieldbo.load_mission("gp-lake-straddle-per-cost-averaged", keys), **changes)
-
-
-def test_decisions_follow_the_averaged_belief_if_they_are_to():
-    agent, differs = fieldbo.Agent(deciding()), 0
-    world, h = agent.mission.world, agent.mission.question.level(np.nan)
-    for _ in range(13):
-        order = agent.ask()
-        if agent.readings:
-            mean, sd = mixture(agent)
-            costs = world.cost.to(agent.vehicles[0].position, world.domain.sites)
-            scores = (1.96 * sd - np.abs(mean - h)) / costs
-            assert world.domain.nearest(order.site) == np.argmax(scores)
-            scale, surface = agent.hyperparameters.scale, agent.surface
-            fitted = 1.96 * surface.sd - np.abs(surface.mean - scale.to_model(h))
-            differs += np.argmax(fitted / costs) != np.argmax(scores)
-        agent.tell(order.observed(float(world.truth(order.site[None])[0]), noise_variance=1e-6))
-        while (fit := agent.refit()) is not None:
-            agent.tell(fit)
-    assert differs > 3
-
-
-def test_pending_queries_count_as_read_by_the_averaged_belief():
-    mission = deciding(policy=Straddle())
-    agent = fieldbo.Agent(replace(mission, vehicles=2 * mission.vehicles))
-    domain, h = agent.mission.world.domain, agent.mission.question.level(np.nan)
-    for _ in range(9):
-        order = agent.ask()
-        agent.tell(order.observed(float(agent.mission.world.truth(order.site[None])[0]), noise_variance=1e-6))
-    agent.ask(0)
-    mean, sd = mixture(agent, agent.pending)
-    assert domain.nearest(agent.ask(1).site) == np.argmax(1.96 * sd - np.abs(mean - h))
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem", "fix"),
-    [
-        ({"model": {"learn": False}}, "needs a model that learns", "leave hyperparameters out"),
-        ({"policy": {"kind": "truvar"}}, "policy truvar cannot decide on a belief averaged", "leave"),
-        ({"policy": {"kind": "gchk", "intersect": True}}, "policy gchk cannot decide", "leave"),
-    ],
-    ids=["known", "covariances", "intersected"],
-)
-def test_only_policies_that_need_no_covariances_decide_on_the_averaged_belief(changes, problem, fix):
-    with pytest.raises(InputError) as caught:
-        fieldbo.load_mission("gp-lake-straddle-per-cost-averaged", changes)
-    assert problem in str(caught.value)
-    assert fix in str(caught.value)
-    assert "model.hyperparameters" in str(caught.value)
-
-
-# -- how often intervals hold -------------------------------------------------------------------------------
 
 
 def test_averaged_intervals_hold_far_more_often_than_those_of_fits(tmp_path):

@@ -128,10 +128,6 @@ MISSIONS = {
     "fleet in batches with refits": lambda: replace(
         learning(fleet(small_mission(TruVaR(), battery=40.0, initial=3))), batch=3
     ),
-    "decisions on the average": lambda: replace(
-        fleet(small_mission(Straddle(per_cost=True), battery=40.0, initial=3)),
-        model=Model(learn={"every": 4}, hyperparameters="averaged"),
-    ),
     "a goal": lambda: replace(
         learning(small_mission(Straddle(), battery=90.0, initial=3)), stop=StopRule(expected_f1=0.8)
     ),

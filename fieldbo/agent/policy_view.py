@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.surface import Surface
-from fieldbo.messages import Query
 from fieldbo.policies.contract import State
 
 if TYPE_CHECKING:
@@ -20,44 +19,29 @@ if TYPE_CHECKING:
 def view_at_event(agent: Agent, vehicle: int) -> State:
     """Return what a policy sees when it learns of an event: the belief as it is."""
     key = len(agent.history)
-    return _view(agent, vehicle, (), lambda: stream(agent.mission.seed, "observe", key))
+    return _view(agent, vehicle, agent.surface, lambda: stream(agent.mission.seed, "observe", key))
 
 
 def view_when_asked(agent: Agent, vehicle: int) -> State:
     """Return what a policy sees when it is asked: pending queries already reduce the variances."""
+    surface, pending = agent.surface, agent.pending
+    if pending:
+        sites = np.stack([agent.domain.expected(q.site) for q in pending])
+        noise = [
+            agent.online_model.noise(q.level)[agent.domain.nearest(site)]
+            for q, site in zip(pending, sites, strict=True)
+        ]
+        surface = surface.believing(sites, noise)
     asks = agent.asks
-    return _view(agent, vehicle, agent.pending, lambda: stream(agent.mission.seed, "policy", asks))
+    return _view(agent, vehicle, surface, lambda: stream(agent.mission.seed, "policy", asks))
 
 
-def _surface(agent: Agent, pending: Sequence[Query]) -> Surface:
-    """Return the belief on which decisions are based; pending queries count as read."""
-    surface = agent.surface
-    sites = np.array([agent.domain.expected(q.site) for q in pending])
-    at = [agent.domain.nearest(site) for site in sites]
-    noises = np.array([agent.online_model.noise(q.level)[i] for q, i in zip(pending, at, strict=True)])
-    if pending:
-        surface = surface.believing(sites, noises)
-    if agent.mission.model.hyperparameters == "fitted":
-        return surface
-    averaged, scale = agent.stated
-    if isinstance(averaged, Surface):  # there is no reading yet
-        return surface
-    present = agent.hyperparameters.scale
-    ratio = scale.scale / present.scale
-    if pending:
-        averaged = averaged.believing(sites, noises / ratio**2)
-    return surface.with_moments(present.converted(averaged.mean, scale), averaged.variance * ratio**2)
-
-
-def _view(
-    agent: Agent, vehicle: int, pending: Sequence[Query], draw: Callable[[], np.random.Generator]
-) -> State:
+def _view(agent: Agent, vehicle: int, surface: Surface, draw: Callable[[], np.random.Generator]) -> State:
     mission, state, model = agent.mission, agent.vehicles[vehicle], agent.online_model
-    surface = _surface(agent, pending)
     return State(
         domain=agent.domain,
         question=mission.question,
-        threshold=agent.threshold_if(float(surface.mean.max())),
+        threshold=agent.threshold,
         surface=surface,
         history=tuple(agent.history),
         steps=agent.steps,

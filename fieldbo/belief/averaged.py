@@ -179,14 +179,6 @@ class AveragedSurface:
             surface.append(sites, values, noises)
         self._weights = self._moments = None
 
-    def believing(self, sites: ArrayLike, noise_variances: ArrayLike) -> AveragedSurface:
-        """Return a copy in which `sites` count as read, with the values that each surface expects.
-
-        Parameters are those of `Surface.believing`.
-        """
-        read = [surface.believing(sites, noise_variances) for surface in self.surfaces]
-        return AveragedSurface(read, self.weights)
-
     def over(self, candidates: ArrayLike) -> AveragedSurface:
         """Return the same belief over other candidates (M, d)."""
         return AveragedSurface([surface.over(candidates) for surface in self.surfaces], self.weights)

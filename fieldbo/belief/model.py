@@ -163,10 +163,6 @@ class Model:
     noise_at: NoiseAt = "prediction"
     """Where noise is converted to a log scale: at the model's ``"prediction"``, or at the ``"reading"``, as
     in runs of earlier versions. The latter overestimates the field, the more the noisier the readings."""
-    hyperparameters: Literal["fitted", "averaged"] = "fitted"
-    """Whether decisions follow the latest fit or, like all that is stated, the belief averaged over
-    hyperparameters. The latter is possible for ``straddle``, ``maximum-variance``, and ``gchk`` without
-    ``intersect``, which look only at mean and standard deviation of each site."""
     outliers: Literal["kept", "tested"] | None = None
     """Whether to trust every reading (``"kept"``), or to leave out those that contradict the others
     (``"tested"``). Default: kept in simulation, tested by hand and with a robot."""
@@ -196,13 +192,6 @@ class Model:
                 expected='noise = "declared", or a model that learns',
                 where="model.noise",
                 fix='set learn = true, or noise = "declared"',
-            )
-        if self.hyperparameters == "averaged" and not self.learn:
-            raise InputError(
-                'hyperparameters = "averaged" needs a model that learns, but learn = false',
-                expected='hyperparameters = "fitted", or a model that learns',
-                where="model.hyperparameters",
-                fix="set learn = true, or leave hyperparameters out",
             )
 
     @property

@@ -7,7 +7,6 @@ all of them.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -288,12 +287,6 @@ class Surface:
         v = np.broadcast_to(np.asarray(noise_variances, dtype=float), (len(x),))
         for site, noise in zip(x, v, strict=True):
             other._append_one(site, float(other.belief.mean(site[None])[0]), float(noise))
-        return other
-
-    def with_moments(self, mean: Array, variance: Array) -> Surface:
-        """Return a surface of the same belief with another mean (N,) and variance (N,), to be read only."""
-        other = copy(self)
-        other.mean, other.variance = mean, variance
         return other
 
     def exceedance(self, threshold: float) -> Array:

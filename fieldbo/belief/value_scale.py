@@ -62,11 +62,6 @@ class ValueScale:
             y = np.log(y)
         return np.asarray((y - self.shift) / self.scale)
 
-    def converted(self, values: ArrayLike, scale: ValueScale) -> Array:
-        """Return values (n,) in model units, given those in the model units of another `scale`."""
-        y = np.asarray(values, dtype=float) * scale.scale + scale.shift
-        return np.asarray((y - self.shift) / self.scale)
-
     def unshifted(self, values: ArrayLike) -> Array:
         """Return the model units (n,) of a part of the values, such as a prior mean: without the shift.
 

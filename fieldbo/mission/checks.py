@@ -37,7 +37,6 @@ def check_mission(mission: Mission) -> None:
     check_costs(mission)
     check_controls(mission)
     check_policy(mission)
-    check_averaged(mission)
     check_end(mission)
     mission.model.initial(mission.world.domain, mission.question)
     mission.stop.check(mission.question, mission.world.domain)
@@ -57,17 +56,6 @@ def check_noise(mission: Mission) -> None:
             where=f"{world.name}/world.toml: sensor",
             fix="add [sensor] with noise_sd, in the unit of the values (0 if readings are exact); "
             'or add noise = "learned" to [model] of the mission',
-        )
-
-
-def check_averaged(mission: Mission) -> None:
-    """Check that the policy can decide on the averaged belief, if it is to."""
-    if mission.model.hyperparameters == "averaged" and not mission.policy.by_moments:
-        raise InputError(
-            f"policy {policy_name(mission)} cannot decide on a belief averaged over hyperparameters",
-            expected="straddle, maximum-variance, or gchk without intersect",
-            where="model.hyperparameters",
-            fix="leave hyperparameters out: what the run states is averaged anyway",
         )
 
 

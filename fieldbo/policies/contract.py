@@ -266,15 +266,6 @@ class Policy(ABC):
     costs: ClassVar[tuple[str, ...]] = ("declared", "unknown")
     leaves_free: ClassVar[bool] = False
 
-    @property
-    def by_moments(self) -> bool:
-        """Whether all that it asks of the belief is each site's mean and standard deviation.
-
-        Only such a policy can decide on the averaged belief (`hyperparameters = "averaged"`), which has no
-        covariances.
-        """
-        return False
-
     def start(self, state: State) -> Memory:
         """Return the memory before the first reading."""
         return None

@@ -23,11 +23,6 @@ from fieldbo.validation import settings
 class MaximumVariance(PerCost):
     """Sample where the posterior variance is largest, whatever the question."""
 
-    @property
-    def by_moments(self) -> bool:
-        """True."""
-        return True
-
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest posterior variance (per unit of cost)."""
         return self.best(state, state.surface.variance, memory)
@@ -41,11 +36,6 @@ class Straddle(PerCost):
 
     kappa: PositiveFloat = 1.96
     """Multiplier of the standard deviation."""
-
-    @property
-    def by_moments(self) -> bool:
-        """True."""
-        return True
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest straddle score (per unit of cost)."""
@@ -67,11 +57,6 @@ class GCHK(PerCost):
     """Half width of the confidence bounds in standard deviations, the paper's ``sqrt(beta)``."""
     intersect: bool = False
     """Whether to intersect the bounds with earlier ones, so that they only tighten."""
-
-    @property
-    def by_moments(self) -> bool:
-        """True unless it intersects: weights change with every reading, and bounds may widen."""
-        return not self.intersect
 
     def observe(self, state: State, memory: Memory, event: Event) -> Memory:
         """Tighten the remembered bounds; start again if the belief was rebuilt."""
