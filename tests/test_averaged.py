@@ -1,7 +1,9 @@
 """The belief averaged over hyperparameters, and the intervals that are stated from it."""
 
+import gc
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -213,6 +215,18 @@ def test_before_the_first_fit_hyperparameters_come_from_their_prior():
     scales = [s.belief.kernel.base.length_scales[0] for s in surface.surfaces]
     assert max(scales) > 2 * min(scales)
     assert agent.stated.surface is surface  # until there is another reading
+
+
+def test_the_memory_of_a_finished_run_is_freed_at_once():
+    agent = fieldbo.Agent(learning())
+    agent.tell(agent.ask().observed(0.3, noise_variance=1e-6))
+    surfaces = [weakref.ref(surface) for surface in agent.stated.surface.surfaces]
+    gc.disable()
+    try:
+        del agent
+        assert not any(surface() for surface in surfaces)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("changes", [{}, {"transform": "log", "mean": 1.0}], ids=["normal", "log"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import proxy
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class Averaging:
     """
 
     def __init__(self, model: OnlineModel) -> None:
-        self._model = model
+        self._model = proxy(model)  # no cycle: the memory of a finished run is freed at once
         self._average: _Average | None = None
 
     def stated(self) -> Stated:
