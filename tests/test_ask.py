@@ -14,14 +14,19 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.errors import RecordError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import best_affordable, leading
 from fieldbo.policies.contract import State
+from fieldbo.results.curve import Scorer
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.folder import begin
+from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
+from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 
@@ -335,6 +340,37 @@ def test_a_policy_without_scores_can_be_explained(said):
     assert explanation.best[0]["value"] is None
     assert len(explanation.best) == 1
     assert "next" in said("ask", folder)
+
+
+def test_the_expected_value_is_that_of_the_averaged_belief(said):
+    folder = interrupted(7, model={"learn": True})
+
+    explanation = explain(folder)
+
+    with Record(folder / "run.sqlite") as record:
+        state = RunState(mission_of(record), record.name)
+        state.replay(record.rows())
+    surface, scale = state.agent.stated
+    assert isinstance(surface, AveragedSurface)
+    there = surface.over(explanation.order.site[None])
+    means, sds = (np.array([getattr(s, name)[0] for s in there.surfaces]) for name in ("mean", "sd"))
+    rng = np.random.default_rng(0)
+    which = rng.choice(len(means), 200_000, p=there.weights)
+    drawn = scale.to_user(means[which] + sds[which] * rng.standard_normal(len(which)))
+    expected = re.search(r"expected +(\S+) .*interval (\S+) to (\S+)\)", explanation.text).groups()
+    middle, low, high = np.quantile(drawn, [0.5, 0.05, 0.95])
+    assert [float(x) for x in expected] == pytest.approx([middle, low, high], abs=0.03 * (high - low))
+
+
+def test_an_explanation_computes_no_score(monkeypatch):
+    folder = interrupted(5)
+
+    def step(*_):
+        raise AssertionError("a step was scored")
+
+    monkeypatch.setattr(Scorer, "step", step)
+
+    assert explain(folder).order.id.endswith("/5")
 
 
 # -- the record is only read -----------------------------------------------------------------------------

@@ -236,13 +236,20 @@ def optimum_confidence(
     drawn = drawn_regrets(surface, reported, scale, rng)
     return OptimumConfidence(
         regret=_interval(float(drawn.regret.mean()), drawn.regret),
-        value=_value(surface.over(reported[None]), scale),
+        value=value_at(surface.over(reported[None]), scale),
         optimum=_interval(float(drawn.optimum.mean()), drawn.optimum),
     )
 
 
-def _value(there: Stated, scale: ValueScale) -> Interval:
-    """Return median and central 90% of the value at a single point, in the user's unit."""
+def value_at(there: Stated, scale: ValueScale) -> Interval:
+    """Return median and central 90% of the value at a single point, in the user's unit.
+
+    Parameters
+    ----------
+    there : Surface or AveragedSurface
+        Over that point alone.
+    scale : ValueScale
+    """
     mean, reach = float(there.mean[0]), _DEEP * float(there.sd[0])
 
     def quantile(p: float) -> float:

@@ -118,7 +118,7 @@ def _spent_by_ledger(record: Record, rows: Sequence[Row]) -> float | None:
     from fieldbo.runs.state import RunState
 
     try:
-        state = RunState(mission_of(record), record.name)
+        state = RunState(mission_of(record), record.name, scored=False)
         with when_compiling(says_compiling(console())):
             state.replay(rows)
     except FieldboError:

@@ -27,6 +27,8 @@ class RunState:
     mission : Mission
     name : str
         Name of the run; the ids of its orders begin with it.
+    scored : bool
+        Whether to score each step, which may take longer than the replay; without, the curve stays empty.
 
     Attributes
     ----------
@@ -47,7 +49,7 @@ class RunState:
         Whether a reading was corrected after the question had been answered.
     """
 
-    def __init__(self, mission: Mission, name: str) -> None:
+    def __init__(self, mission: Mission, name: str, *, scored: bool = True) -> None:
         self.mission = mission
         self.agent = Agent(mission, name)
         self.curve: list[Step] = []
@@ -56,7 +58,7 @@ class RunState:
         self.news_pending = False
         self.end_reason: EndReason | None = None
         self.corrected = False
-        self._scorer = Scorer(mission)
+        self._scorer = Scorer(mission) if scored else None
 
     @property
     def idle(self) -> list[int]:
@@ -108,7 +110,7 @@ class RunState:
             ended = [vehicle.ended for vehicle in self.agent.vehicles]
             self.corrected |= EndReason.QUESTION_ANSWERED in ended
         if corrects and isinstance(event, Correction | Fitted):
-            if self.curve:
+            if self._scorer is not None and self.curve:
                 self.curve[-1] = self._scorer.again(self.curve[-1], self.agent)
             return False
         self.news_pending = not isinstance(event, Fitted)
@@ -116,7 +118,8 @@ class RunState:
         if order not in self.outstanding or not settles(event):
             return False
         del self.outstanding[order]
-        self.curve.append(self._scorer.step(self.agent))
+        if self._scorer is not None:
+            self.curve.append(self._scorer.step(self.agent))
         return True
 
     @on_one_blas_thread

@@ -77,7 +77,7 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     file = record_file(run)
     with Record(file) as record:
         rows, end, name = record.rows(), record.end_reason, record.name
-        state = RunState(mission_of(record), name)
+        state = RunState(mission_of(record), name, scored=False)
     row_of = {order_number(row.order): k for k, row in enumerate(rows) if row.kind in ORDERS}
     queries = [number for number, k in row_of.items() if rows[k].kind == "query"]
     count = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.agent import Agent
-from fieldbo.belief.confidence import MIDDLE90
+from fieldbo.belief.confidence import value_at
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
@@ -269,16 +270,14 @@ def _estimated_cost(agent: Agent, query: Query, estimate: float | None) -> str:
 
 def _expected(agent: Agent, query: Query) -> str:
     """Return the reading that the model expects, averaged over free variables, with a 90% interval."""
-    belief, scale = agent.surface.belief, agent.hyperparameters.scale
     quantity, free = agent.mission.world.quantity, np.isnan(query.site)
     if free.any():
         low, middle, high = _over_chance(agent, query.site)
         names = ", ".join(a.name for a, is_free in zip(agent.domain.axes, free, strict=True) if is_free)
         over = f" on average over {names}"
     else:
-        mean, half = belief.mean(query.site[None]), MIDDLE90 * belief.variance(query.site[None]) ** 0.5
-        low, middle, high = (float(scale.to_user(mean + k * half)[0]) for k in (-1, 0, 1))
-        low, high = sorted((low, high))
+        surface, scale = agent.stated
+        middle, low, high = astuple(value_at(surface.over(query.site[None]), scale))
         over = ""
     return f"{quantity.amount(middle)}{over} (90% interval {low:.4g} to {high:.4g})"
 
@@ -287,13 +286,13 @@ def _over_chance(agent: Agent, site: Array) -> tuple[float, float, float]:
     """Return 5% quantile, mean and 95% quantile of a reading over the free variables; user's unit."""
     from scipy.special import ndtri
 
-    domain, scale = agent.domain, agent.hyperparameters.scale
+    domain, (surface, scale) = agent.domain, agent.stated
     points = np.repeat(site[None], _DRAWS, axis=0)
     for j, (law, u) in enumerate(zip(domain.distributions, halton(_DRAWS, domain.dimension).T, strict=True)):
         if np.isnan(site[j]):
             assert law is not None
             points[:, j] = law.quantile(u)
-    mean, sd = agent.surface.belief.mean(points), agent.surface.belief.variance(points) ** 0.5
+    mean, sd = surface.belief.mean(points), surface.belief.variance(points) ** 0.5
     steps = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
     low, high = np.quantile(scale.to_user((mean[:, None] + sd[:, None] * steps).ravel()), [0.05, 0.95])
     return float(low), float(scale.to_user(np.array([mean.mean()]))[0]), float(high)

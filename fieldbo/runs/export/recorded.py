@@ -58,7 +58,7 @@ class Recorded:
 
     def steps(self) -> Iterator[tuple[Row, Agent]]:
         """Replay the log, and yield each row with the agent as it is after that row."""
-        state = RunState(self.mission, self.name)
+        state = RunState(self.mission, self.name, scored=False)
         for row in self.rows:
             state.replay([row])
             yield row, state.agent
