@@ -11,13 +11,15 @@ import pytest
 
 import fieldbo
 from fieldbo.belief.model import Model
+from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
-from fieldbo.messages import EndReason, Observation, Query, Rejected
+from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
@@ -408,6 +410,51 @@ def test_readings_of_one_site_that_contradict_each_other_are_named(values, varia
 def test_a_model_that_learns_the_noise_has_no_contradictions():
     result = repeated([3.0, 4.0, 3.1], 1e-4, model=Model(noise="learned"))
     assert not any("contradict" in note for note in result.notes)
+
+
+KNOWN = Model(length_scales=(1.2, 1.2), learn=False, mean=2.0)
+BLIND = {
+    "six that are equal": ([1.0] * 6 + [1e30], Model()),
+    "six that are equal, known": ([1.0] * 6 + [1e30], KNOWN),
+    "two of nine": ([1.0, 1.2, 1e30, 1.4, 1.1, 1.7, 1e30, 1.3, 0.9], Model()),
+    "after a fit": ([1.0, 1.3, 0.8, 1.9, 1.2, 1.6, 0.7, 1e30, *np.linspace(0.8, 1.7, 14)], Model()),
+    "the fourth, known": ([1.0, 1.2, 0.7, 1e30], KNOWN),
+    "the first, known": ([1e30], KNOWN),
+}
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_a_reading_of_1e30_never_leads_to_an_expected_f1_of_one(name):
+    values, model = BLIND[name]
+    goal = StopRule(expected_f1=0.5, least_readings=1)
+    asked = replace(mission(LevelSet(2.0)), model=model, stop=goal)
+    agent = fieldbo.Agent(asked)
+    for k, value in enumerate(values):
+        query = agent.issue(Query(agent.domain.sites[17 * k % 160]))
+        agent.tell(query.observed(value, noise_variance=1e-4, cost=1.0))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+    assert not isinstance(agent.ask(), Stop)
+    assert np.isnan(Scorer(asked).step(agent).expected_f1)
+    assert Result.of(agent).summary()["expected_f1"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "beside", "skewed", "far"),
+    [
+        ([], [], False, []),
+        ([3.0], [], False, []),
+        ([3.0], [1.0], False, []),
+        ([0.0] * 5 + [5.0], [1.0], False, []),
+        ([0.0] * 5 + [-5e3], [1.0], False, [5]),
+        ([1e-3, 2e-3] * 5 + [10.0] * 4, [5.0], False, []),
+        ([0.1, 0.11, 0.12, 0.1, 0.13, 50.0], [], True, []),
+        ([0.1, 0.11, 0.12, 0.1, 0.13, 50.0], [], False, [5]),
+        ([1.0, 2.0, 1e308, -1e308, 1.5, 1.7], [], False, []),
+    ],
+)
+def test_values_dwarf_others_only_if_nothing_lies_between(values, beside, skewed, far):
+    assert dwarfing(values, beside, skewed=skewed).tolist() == far
 
 
 @pytest.mark.parametrize("absurd", [1e30, -1e30, 1e6])

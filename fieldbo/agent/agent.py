@@ -139,6 +139,11 @@ class Agent:
         return self.online_model.stated
 
     @property
+    def blinded(self) -> bool:
+        """Whether some readings dwarf all others: the belief is then sure of other sites for no reason."""
+        return bool(len(self.online_model.dwarfing))
+
+    @property
     def hyperparameters(self) -> Hyperparameters:
         """The model's present hyperparameters."""
         return self.online_model.hyperparameters

@@ -13,6 +13,7 @@ from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
+from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.thinning import places, thinned
@@ -117,6 +118,16 @@ class OnlineModel:
     def believed_values(self) -> Array:
         """The readings that the model believes, (n,), in the user's unit."""
         return np.array(self._values)[self.believed]
+
+    @property
+    def dwarfing(self) -> Indices:
+        """Indices of believed readings that dwarf all others; the belief can't tell the others apart."""
+        question, h = self.mission.question, self.hyperparameters
+        beside = [] if question.centre is None else [question.centre]
+        if self.mission.model.every is None and self.mission.prior is None:
+            sd = float(np.sqrt(h.kernel.diagonal(self.mission.world.domain.sites[:1])[0]))
+            beside += h.scale.to_user([-sd, sd]).tolist()
+        return dwarfing(self.believed_values, beside, skewed=h.scale.transform == "log")
 
     @property
     def earlier(self) -> int:

@@ -106,7 +106,7 @@ def verdict(agent: Agent) -> Verdict:
     own = rule.regret if optimum else rule.expected_f1
     goal = (CONFIRMED_REGRET if optimum else CONFIRMED_F1) if own is None else own
     learns = mission.model.every is not None
-    if model.readings < (rule.least_readings if learns else 1):
+    if agent.blinded or model.readings < (rule.least_readings if learns else 1):
         return Verdict(goal, 0.0, rule.probability)
     reached = _reaches_regret if optimum else _reaches_f1
     return Verdict(goal, reached(agent, goal, rule.probability, rng), rule.probability)

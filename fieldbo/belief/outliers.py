@@ -27,7 +27,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import ndtri
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.kernels import Kernel
+from fieldbo.belief.kernels import Indices, Kernel
 from fieldbo.errors import InputError, ModelError
 
 CUTOFF = 4.0
@@ -49,7 +49,7 @@ _FLOOR = 1e-6  # least noise variance, relative to the prior's: smaller errors d
 _MAD_TO_SD = 1.4826  # for a normal distribution
 _ABSURD = 1e6  # spreads from the median; a sum with such a value has no digits left for the others
 _DWARFED = 1000.0
-"""A reading this many times further from the others than they are from each other dwarfs them."""
+"""Readings this many times further from the others than those are from each other dwarf them."""
 
 Fitted = TypeVar("Fitted")
 
@@ -126,31 +126,42 @@ def _not_absurd(kernel: Kernel, sites: Array, values: Array) -> Mask:
     return np.asarray(away <= _ABSURD * spread)
 
 
-def dwarfing(values: ArrayLike) -> int | None:
-    """Return the index of a value that dwarfs all others, or None.
+def dwarfing(values: ArrayLike, beside: Sequence[float] = (), *, skewed: bool = False) -> Indices:
+    """Return the indices of values that dwarf all others, at most a third of them; usually none.
 
-    It is 1,000 times further from the others than they are from each other. A model that believes it can't
-    tell the others apart.
+    They are further from the others than 1,000 times what those are from each other; 1,000,000 times if there
+    are fewer than five, or if values are skewed. A model that believes them can't tell the others apart.
 
     Parameters
     ----------
     values : (n,) array
         Finite.
+    beside : sequence of float
+        What else counts as another value, such as the threshold.
+    skewed : bool
 
     Examples
     --------
-    >>> dwarfing([1.0, 3.0, 2.0, 1e30, 1.5]), dwarfing([1.0, 3.0, 2.0, 90.0, 1.5])
-    (3, None)
+    >>> dwarfing([1.0, 3.0, 2.0, 1e30, 1.5]).tolist(), dwarfing([1.0, 3.0, 2.0, 90.0, 1.5]).tolist()
+    ([3], [])
+    >>> dwarfing([0.0, 0.0, 1e30, 0.0]).tolist(), dwarfing([0.0, 0.0, 1e30, 0.0], beside=[1.0]).tolist()
+    ([], [2])
     """
     y = np.asarray(values, dtype=float)
-    if len(y) < LEAST_READINGS:
-        return None
-    order = np.argsort(y, kind="stable")
-    for end, rest in ((order[-1], order[:-1]), (order[0], order[1:])):
-        low, high = float(y[rest[0]]), float(y[rest[-1]])
-        if max(y[end] - high, low - y[end]) > _DWARFED * (high - low) > 0:
-            return int(end)
-    return None
+    factor = _DWARFED**2 if skewed or len(y) < LEAST_READINGS else _DWARFED
+    for sign in (1.0, -1.0):  # far above the others, or far below
+        order = np.argsort(sign * y, kind="stable")
+        z, others = sign * y[order], sign * np.asarray(beside, dtype=float)
+        most = max(len(y) // 3, 1)
+        first = np.arange(len(y) - 1, len(y) - 1 - most, -1)  # of those that may be far
+        first = first[first >= (0 if len(others) else 1)]
+        top = np.maximum(np.append(z, -np.inf)[first - 1], np.max(others, initial=-np.inf))
+        bottom = np.min(others, initial=np.min(z, initial=np.inf))
+        with np.errstate(over="ignore"):
+            far = (z[first] - top > factor * (top - bottom)) & (top > bottom)
+        if far.any():
+            return np.sort(order[first[np.argmax(far)] :])
+    return np.empty(0, dtype=np.intp)
 
 
 class _Readings:

@@ -24,7 +24,6 @@ from fieldbo.belief.confidence import (
     optimum_confidence,
     unknown,
 )
-from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
@@ -54,11 +53,14 @@ class _Answer:
         The belief over the sites, in model units.
     scale : ValueScale
         Transforms model units to the user's unit.
+    blinded : bool
+        Whether some readings dwarf all others: the belief is then sure of the other sites for no reason.
     """
 
     mission: Mission
     surface: Stated
     scale: ValueScale
+    blinded: bool = False
 
     @property
     def truth(self) -> Truth | None:
@@ -77,7 +79,7 @@ class _Answer:
 
 @dataclass(frozen=True, eq=False)
 class LevelSetAnswer(_Answer):
-    """The sites on the asked side of the threshold, by the posterior mean."""
+    """The sites that are more likely than not on the asked side of the threshold."""
 
     kind: ClassVar[str] = "level-set"
     score: ClassVar[Score] = F1
@@ -132,11 +134,6 @@ class LevelSetAnswer(_Answer):
     def wrong(self) -> Mask | None:
         """Misclassified sites, (N,) bool; None in a live world."""
         return None if self.truth is None else np.asarray(self.inside != self.truth.inside)
-
-    @property
-    def blinded(self) -> bool:
-        """True if one reading dwarfs all others: the belief is then sure of the other sites for no reason."""
-        return dwarfing(self.surface.belief.values) is not None
 
     def scores(self) -> dict[str, float]:
         """Return the scores of a `Step`, in O(N)."""
@@ -369,7 +366,7 @@ ANSWERS: dict[type, type[LevelSetAnswer] | type[OptimumAnswer]] = {
 """The type of answer to each type of question."""
 
 
-def answer_of(mission: Mission, surface: Stated, scale: ValueScale) -> Answer:
+def answer_of(mission: Mission, surface: Stated, scale: ValueScale, *, blinded: bool = False) -> Answer:
     """Return the answer of a belief to a mission's question.
 
     Examples
@@ -379,7 +376,7 @@ def answer_of(mission: Mission, surface: Stated, scale: ValueScale) -> Answer:
     >>> int(answer_of(agent.mission, agent.surface, agent.hyperparameters.scale).inside.sum())
     2500
     """
-    return ANSWERS[type(mission.question)](mission, surface, scale)
+    return ANSWERS[type(mission.question)](mission, surface, scale, blinded)
 
 
 def ends(interval: Interval) -> list[float]:

@@ -129,7 +129,7 @@ class Scorer:
             remaining=sum(v.ledger.available for v in agent.vehicles),
             time_s=max(v.time_s for v in agent.vehicles),
             readings=agent.readings,
-            **answer_of(agent.mission, *agent.stated).scores(),
+            **answer_of(agent.mission, *agent.stated, blinded=agent.blinded).scores(),
             **self.cell_runs.scores(),
         )
 

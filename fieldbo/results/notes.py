@@ -46,7 +46,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
         yield f"corrections of readings: {number}; the record keeps what was reported first"
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([mission.earlier.values, *readings])
-    yield from answer_of(mission, *agent.stated).notes(values, reason)
+    yield from answer_of(mission, *agent.stated, blinded=agent.blinded).notes(values, reason)
     if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
         yield (
             "no play is recommended: the model is of the logarithm of the values, and expected values over "
@@ -134,17 +134,20 @@ def _doubts(agent: Agent) -> Iterator[str]:
 
 
 def _far_off(agent: Agent) -> Iterator[str]:
-    """Yield a reading that is very far from all the others, unless the model already left out outliers."""
+    """Yield readings that are very far from all the others, unless the model already left out outliers."""
     if agent.disbelieved:
         return
-    readings = [(v, e.order) for e in agent.history if isinstance(e, Observation) for v in e.values.tolist()]
-    readings = [reading for reading in readings if math.isfinite(reading[0])]
-    if (far := dwarfing([value for value, _ in readings])) is None:
+    read = [(v, e.order) for e in agent.history if isinstance(e, Observation) for v in e.values.tolist()]
+    read = [reading for reading in read if math.isfinite(reading[0])]
+    centre, skewed = agent.mission.question.centre, agent.mission.model.transform == "log"
+    far = dwarfing([value for value, _ in read], [] if centre is None else [centre], skewed=skewed)
+    others = [value for k, (value, _) in enumerate(read) if k not in far]
+    if not len(far) or not others:
         return
-    value, order = readings.pop(far)
-    others = [other for other, _ in readings]
+    several = f"; {counted(len(far) - 1, 'other reading')} like it" if len(far) > 1 else ""
+    value, order = read[far[0]]
     yield (
-        f"the reading of {order} is {value:.4g}, all others lie between {min(others):.4g} and "
+        f"the reading of {order} is {value:.4g}{several}, all others lie between {min(others):.4g} and "
         f"{max(others):.4g}: beside it the model can't tell them apart. If it is impossible, correct it with "
         "fieldbo correct, set low and high under [reports] in the vehicle file, or "
         'outliers = "tested" in [model]'

@@ -48,6 +48,8 @@ class Outcome:
         Those of the latest fit, on which decisions are based.
     cost : float
         Total cost, in the world's cost unit.
+    blinded : bool
+        Whether some readings dwarf all others: the belief is then sure of the other sites for no reason.
     notes : tuple of str
         Warnings, and readings that were left out.
     accounts : tuple of Account
@@ -67,6 +69,7 @@ class Outcome:
     scale: ValueScale
     hyperparameters: Hyperparameters
     cost: float
+    blinded: bool = False
     notes: tuple[str, ...] = ()
     accounts: tuple[Account, ...] = ()
     best_plays: tuple[BestPlay, ...] = ()
@@ -76,7 +79,7 @@ class Outcome:
     @cached_property
     def answer(self) -> Answer:
         """The final belief's answer to the question: the classified sites, or the optimum."""
-        answer = answer_of(self.mission, self.surface, self.scale)
+        answer = answer_of(self.mission, self.surface, self.scale, blinded=self.blinded)
         return answer.polished(self.sites) if isinstance(answer, OptimumAnswer) else answer
 
     @property

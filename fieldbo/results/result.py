@@ -71,6 +71,7 @@ class Result(Outcome):
             scale=stated.scale,
             hyperparameters=agent.hyperparameters,
             cost=agent.spent,
+            blinded=agent.blinded,
             notes=tuple(notes_of(agent, reason)),
             accounts=tuple(Account.of(agent, k) for k in range(len(agent.vehicles))),
         )
