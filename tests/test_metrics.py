@@ -81,6 +81,11 @@ def test_expected_f1_is_the_ratio_of_expectations():
     assert expected_f1(np.zeros(4, dtype=bool), np.zeros(4)) == 1.0
 
 
+def test_expected_f1_of_an_empty_set_is_the_probability_that_it_is_empty():
+    p = np.array([0.1, 0.2, 0.0])
+    assert expected_f1(p >= 0.5, p) == pytest.approx(0.9 * 0.8)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_confidence_intervals_contain_the_expected_value(seed):
     s = surface(seed)

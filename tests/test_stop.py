@@ -12,7 +12,8 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.policies.contract import Decision, Policy
-from fieldbo.policies.level_set.rivals import Straddle
+from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.testing import small_mission, small_world
 
@@ -99,6 +100,28 @@ def test_a_mission_that_doubts_an_answer_ends_with_its_battery():
     agent, end = run_of(made)
     assert end.reason is EndReason.BATTERY_SPENT
     assert agent.spent <= 40.0
+
+
+@pytest.mark.parametrize("stop", [None, StopRule(expected_f1=0.95)], ids=["claim", "goal"])
+@pytest.mark.parametrize("policy", [TruVaR(), GCHK()], ids=["truvar", "gchk"])
+def test_a_set_that_is_surely_empty_is_an_answer(policy, stop):
+    made = mission(policy, question=LevelSet(50.0), stop=stop, initial=5)
+    agent, end = run_of(made)
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert agent.readings == 10
+    assert fieldbo.Result.of(agent).summary()["expected_f1"] == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize(("policy", "question"), [(EI(), Optimum()), (TruVaR(), None), (GCHK(), None)])
+def test_a_claim_counts_once_every_site_is_known(policy, question):
+    made = mission(policy, question=question)
+    made = replace(made, world=small_world((3, 2), noise_sd=0.0))
+    made = replace(made, vehicles=(replace(made.vehicles[0], start=made.world.domain.sites[0]),))
+    agent = fieldbo.Agent(made)
+    while not isinstance(order := agent.ask(), Stop):
+        agent.tell(order.observed(made.world.truth(order.site[None]), noise_variance=0.0))
+    assert order.reason is EndReason.QUESTION_ANSWERED
+    assert agent.readings <= 6
 
 
 def test_doubtful_sites_of_a_batch_differ():

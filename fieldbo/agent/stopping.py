@@ -51,7 +51,10 @@ def decided(agent: Agent, state: State) -> Decision:
     choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
     site = most_doubtful(surface, threshold, choosable)
     if site is None:
-        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why=why)
+        all_known = not _open(surface).any()
+        return replace(
+            decision, choice=decision.choice if all_known else Stop(EndReason.BATTERY_SPENT), why=why
+        )
     return Decision(Query(agent.domain.sites[site], level=level), decision.memory, {**why, "site": site})
 
 
@@ -117,8 +120,9 @@ def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generat
     question, (surface, scale) = agent.mission.question, agent.stated
     threshold = question.level(float(surface.mean.max()), scale)
     p = surface.exceedance(threshold)
-    likely = expected_f1(p >= 0.5, p)
-    if likely < goal * wanted - _SLACK:  # with a chance of `wanted` to reach it, the mean would be higher
+    inside = p >= 0.5
+    # With a chance of `wanted` to reach the goal, the mean would be higher.
+    if inside.any() and expected_f1(inside, p) < goal * wanted - _SLACK:
         return 0.0
     drawn = drawn_scores(surface, threshold, rng, threshold_if(question, scale))
     return float(np.mean(drawn.f1 >= goal))
@@ -155,5 +159,10 @@ def most_doubtful(surface: Stated, threshold: float, choosable: Mask) -> int | N
     """
     mean, sd = surface.mean, surface.sd
     scores = mean + _WIDE * sd if np.isnan(threshold) else straddle(mean, sd, threshold, _WIDE)
-    open_ = choosable & (surface.variance > _KNOWN * surface.process_variance)
-    return int(np.argmax(np.where(open_, scores, -np.inf))) if open_.any() else None
+    worth = choosable & _open(surface)
+    return int(np.argmax(np.where(worth, scores, -np.inf))) if worth.any() else None
+
+
+def _open(surface: Stated) -> Mask:
+    """Return the sites (N,) about which a reading still teaches something, as bool."""
+    return np.asarray(surface.variance > _KNOWN * surface.process_variance)

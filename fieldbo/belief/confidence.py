@@ -2,7 +2,7 @@
 
 ===========  =====================================================================
 ``p``        probability of being in the level set, (N,)
-``inside``   sites classified as in the set: posterior mean at least the threshold
+``inside``   sites classified as in the set, (N,): ``p`` is at least 0.5
 regret       true optimum less the true value at the reported point
 ===========  =====================================================================
 
@@ -48,13 +48,17 @@ def unknown(surface: Stated) -> Mask:
 def expected_f1(inside: Mask, p: Array) -> float:
     """Return the ratio of expectations ``2 sum_inside p / (|inside| + sum p)``, O(N).
 
+    If no site is classified as inside, F1 is 1 or 0: return the probability that none is, for independent
+    sites. For sites that are alike it is larger.
+
     Parameters
     ----------
     inside : (N,) bool array
     p : (N,) array
     """
-    total = float(inside.sum() + p.sum())
-    return 1.0 if total == 0 else float(2.0 * p[inside].sum() / total)
+    if not inside.any():
+        return float(np.prod(1.0 - p))
+    return float(2.0 * p[inside].sum() / (inside.sum() + p.sum()))
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,9 @@ def confidence(
     f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
     if threshold_if is None:
         p = surface.exceedance(threshold)
-        f1, share = expected_f1(p >= 0.5, p), float(p.mean())
+        share = float(p.mean())
+        if (p >= 0.5).any():
+            f1 = expected_f1(p >= 0.5, p)
     return Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
 
 
