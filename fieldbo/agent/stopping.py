@@ -51,10 +51,9 @@ def decided(agent: Agent, state: State) -> Decision:
     choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
     site = most_doubtful(surface, threshold, choosable)
     if site is None:
-        all_known = not _open(surface).any()
-        return replace(
-            decision, choice=decision.choice if all_known else Stop(EndReason.BATTERY_SPENT), why=why
-        )
+        if not _open(surface).any():  # every site is known: the claim is right
+            return replace(decision, why=why)
+        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why=why)
     return Decision(Query(agent.domain.sites[site], level=level), decision.memory, {**why, "site": site})
 
 
