@@ -118,9 +118,10 @@ class Averaging:
             return fit.weighted
         data, present = model.data(np.flatnonzero(model.believed[:n])), model.hyperparameters
         if fit is None:
-            expected = mission.model.transformed(present, mission.question, data).expected
-            has_prior_mean = data.means is not None
-            scale = mission.model.standardised(expected, mission.question, has_prior_mean=has_prior_mean)
+            _, _, expected, uncertainty = mission.model.transformed(present, mission.question, data)
+            scale = mission.model.standardised(
+                expected, mission.question, uncertainty=uncertainty, has_prior_mean=data.means is not None
+            )
             present = replace(present, scale=scale)
         else:
             present = fit.hyperparameters

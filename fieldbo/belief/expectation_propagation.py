@@ -42,7 +42,7 @@ _HALVINGS = 40
 
 
 @on_one_blas_thread
-def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, Array, Array]:
+def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, Array, Array, Array]:
     """Find the normal readings that stand for the real ones; O(n^3) per sweep.
 
     Parameters
@@ -59,8 +59,8 @@ def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, A
     -------
     values, variances : (n,) arrays
         Of the normal readings.
-    posterior : (n,) array
-        The posterior mean of the field where it was read.
+    mean, variance : (n,) arrays
+        Of the field where it was read, given them.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, A
         weight = 1.0 / v + _STEP * (1.0 / new_v - 1.0 / v)
         shift = y / v + _STEP * (new_y / new_v - y / v)
         y, v = np.where(same, y, shift / weight), np.where(same, v, 1.0 / weight)
-    return y, v, now
+    return y, v, now, np.maximum(v - np.square(v) * precisions, 0.0)
 
 
 def normal_between(cavity: Moments, tilted: Moments) -> Moments:
@@ -142,8 +142,10 @@ def tilted_by_exponential(cavity: Moments, values: Array, variances: Array) -> M
     m, s2 = cavity
     positive = values > 0
     logs = np.log(np.where(positive, values, 1.0))
-    steepest = _exp(m) * (np.abs(values) + _exp(m)) / variances
-    low = np.where(positive, np.minimum(m, logs), m - s2 * steepest)
+    # Below `balance` a value of 0 or less pulls the mode down by less than 1.
+    size, c = np.abs(values), variances / s2
+    balance = np.log(2.0 * c / (size + np.sqrt(values**2 + 4.0 * c)))
+    low = np.where(positive, np.minimum(m, logs), np.minimum(m, balance) - 1.0)
     high = np.where(positive, np.maximum(m, logs), m)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)

@@ -63,11 +63,9 @@ class LogNormalPrior:
         )
 
     def with_noise(self, declared: Array) -> LogNormalPrior:
-        """Return the prior whose median noise variance is the geometric mean of those above 0 of (n,)."""
-        known = declared[declared > 0]
-        if not len(known):
-            return self
-        return replace(self, medians=np.append(self.medians[:-1], np.exp(np.log(known).mean())))
+        """Return the prior whose median noise variance is the typical one of those declared, (n,), if any."""
+        typical = typical_noise(declared)
+        return self if typical is None else replace(self, medians=np.append(self.medians[:-1], typical))
 
     def log_density(self, theta: Array) -> tuple[float, Array]:
         """Return the log density at `theta` (p,), up to a constant, and its gradient (p,)."""
@@ -85,6 +83,12 @@ class LogNormalPrior:
         return np.asarray(np.log(self.medians) + z * self.sds)
 
 
+def typical_noise(declared: Array) -> float | None:
+    """Return the geometric mean of the noise variances above 0 of (n,); None if there are none."""
+    known = declared[declared > 0]
+    return float(np.exp(np.log(known).mean())) if len(known) else None
+
+
 class Likelihood:
     """The log marginal likelihood of readings as a function of theta, with its gradient.
 
@@ -99,6 +103,8 @@ class Likelihood:
         By default one noise variance is learned, the last entry of theta.
     relative : (n,) array, optional
         Noise variance of each reading relative to the learned one; by default 1.
+    fixed : (n,) array, optional
+        Variances that are added to the learned noise; by default 0. Repeated readings are then not pooled.
 
     Notes
     -----
@@ -113,9 +119,15 @@ class Likelihood:
         values: Array,
         noise_variances: Array | None = None,
         relative: Array | None = None,
+        fixed: Array | None = None,
     ) -> None:
         self.learns_noise = noise_variances is None
-        if noise_variances is None:
+        self._fixed: Array | float = 0.0
+        if fixed is not None:
+            pooled, self.values, self._fixed = sites, values, fixed
+            self.relative = np.ones(len(values)) if relative is None else relative
+            self._extra, self.scatter = (0, 0.0, 0.0), 0.0
+        elif noise_variances is None:
             times = np.ones(len(values)) if relative is None else relative
             pooled, self.values, self.relative, _ = pool(sites, values, times)
             extra = len(values) - len(self.values)
@@ -147,7 +159,8 @@ class Likelihood:
         gradient = pullback(W)
         if self.learns_noise:
             extra, squares, _ = self._extra
-            by_noise = W[self._diagonal] @ v - 0.5 * (extra - squares / float(np.exp(theta[-1])))
+            pooled = 0.5 * (extra - squares / float(np.exp(theta[-1])))
+            by_noise = W[self._diagonal] @ (v - self._fixed) - pooled
             gradient = np.append(gradient, by_noise)
         return value, gradient
 
@@ -163,7 +176,8 @@ class Likelihood:
             return self.noise_variances, self.scatter
         noise = float(np.exp(theta[-1]))
         extra, squares, logs = self._extra
-        return noise * self.relative, -0.5 * (extra * np.log(2 * np.pi * noise) - logs + squares / noise)
+        pooled = -0.5 * (extra * np.log(2 * np.pi * noise) - logs + squares / noise)
+        return noise * self.relative + self._fixed, pooled
 
     def _factored(self, K: Array, v: Array, scatter: float) -> tuple[float, Array | None, Array]:
         """Return the log marginal likelihood, the factor of ``K + diag(v)`` (packed), and alpha (n,).
@@ -275,6 +289,7 @@ def fit_kernel(
     penalised: bool = True,
     present: Array | None = None,
     relative: Array | None = None,
+    fixed: Array | None = None,
 ) -> Fit:
     """Find the hyperparameters of highest (penalised) marginal likelihood.
 
@@ -300,6 +315,8 @@ def fit_kernel(
         A further start, as theta; by default the prior's medians.
     relative : (n,) array, optional
         Noise variance of each reading relative to the learned one; by default 1.
+    fixed : (n,) array, optional
+        Variances that are added to the learned noise; by default 0.
 
     Raises
     ------
@@ -310,7 +327,7 @@ def fit_kernel(
     """
     if len(values) < 2:
         raise InputError(f"a fit to {len(values)} readings", expected="at least two readings")
-    likelihood = Likelihood(kernel, sites, values, noise_variances, relative)
+    likelihood = Likelihood(kernel, sites, values, noise_variances, relative, fixed)
 
     def objective(theta: Array) -> tuple[float, Array]:
         value, gradient = likelihood(theta)

@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Stationary, kernel
-from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel
+from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel, typical_noise
 from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationModel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
@@ -32,6 +32,12 @@ LEAST_READINGS = 5
 PRIOR_READINGS = 5
 """Weight of the prior mean and variance, in readings, when values are standardised."""
 
+_ROUNDS = 5
+"""Most rounds in which the scale of a field with censored readings is sought."""
+
+_SETTLED = 0.05  # change of that scale, relative to it
+
+_LEAST_RELATIVE = 1e-6  # noise variance of a reading that is declared exact, relative to the learned one
 _SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
 
 
@@ -270,10 +276,13 @@ class Model:
         except InputError as error:
             raise error.at("model.mean") from None
 
-    def standardised(self, y: Array, question: Question, *, has_prior_mean: bool) -> ValueScale:
+    def standardised(
+        self, y: Array, question: Question, *, uncertainty: Array | float = 0.0, has_prior_mean: bool
+    ) -> ValueScale:
         """Return the scale that standardises the transformed values `y` (n,) and the prior together.
 
-        With a prior mean, `y` are the residuals, and their own prior mean is 0.
+        With a prior mean, `y` are the residuals, and their own prior mean is 0. Values that are themselves
+        uncertain, with variances `uncertainty` (n,), are spread wider than their means.
 
         The prior mean (and variance, if set) counts as much as five readings. Otherwise a few readings far
         from a threshold would convince the model that no site comes near it.
@@ -285,6 +294,7 @@ class Model:
         else:
             shift = (float(y.sum()) + PRIOR_READINGS * centre) / (n + PRIOR_READINGS)
             squares = float(np.sum((y - shift) ** 2)) + PRIOR_READINGS * (centre - shift) ** 2
+        squares += float(np.sum(uncertainty))
         if self.variance is not None:
             n, squares = n + PRIOR_READINGS, squares + PRIOR_READINGS * self.variance
         spread = float(np.sqrt(squares / n))
@@ -344,7 +354,7 @@ class Model:
         noise_varies : bool
             Whether the readings' declared noise differs.
         """
-        y, v, expected = self.transformed(present, question, data)
+        y, v, expected, uncertainty = self.transformed(present, question, data)
         observed = self.observation_model(data.sensor)
         censored = observed.censored(data.values)
         by_prediction = observed.noise_at == "prediction" and self.transform == "log"
@@ -352,7 +362,12 @@ class Model:
         def fit_to(kept: Mask) -> Hyperparameters:
             return self._fitted_to(
                 present,
-                self.standardised(expected[kept], question, has_prior_mean=data.means is not None),
+                self.standardised(
+                    expected[kept],
+                    question,
+                    uncertainty=uncertainty[kept],
+                    has_prior_mean=data.means is not None,
+                ),
                 self.prior(domain),
                 *(data.sites[kept], y[kept], v[kept], censored[kept]),
                 deepcopy(rng),
@@ -370,22 +385,54 @@ class Model:
 
         Normal ones with the declared noise stand for those that are not normal. The prior's mean is theirs.
         """
-        scale = present.scale.scale
-        kernel = in_other_units(present.kernel, present.kernel.variance * scale**2, abs(scale))
-        h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
+        has_prior_mean = data.means is not None
 
         def centre(guess: Array) -> float:
-            return self.standardised(guess, question, has_prior_mean=data.means is not None).shift
+            return self.standardised(guess, question, has_prior_mean=has_prior_mean).shift
 
+        if not self.observation_model(data.sensor).censored(data.values).any():
+            return self._given(present, present.kernel.variance * present.scale.scale**2, data, centre)
+        # What lies below the limit depends on level and spread of the field, and they on it.
+        scale = self._at_the_limit(question, data)
+        for _ in range(_ROUNDS):
+            before = scale
+            taken = self._given(present, scale.scale**2, data, _always(before.shift))
+            scale = self.standardised(
+                taken.expected, question, uncertainty=taken.uncertainty, has_prior_mean=has_prior_mean
+            )
+            changed = abs(scale.scale - before.scale) + abs(scale.shift - before.shift)
+            if changed < _SETTLED * abs(scale.scale):
+                break
+        return taken
+
+    def _given(
+        self, present: Hyperparameters, variance: float, data: Data, centre: Callable[[Array], float]
+    ) -> Linearised:
+        """Return readings linearised on the transform's scale, given the variance of the field there."""
+        kernel = in_other_units(present.kernel, variance, abs(present.scale.scale))
+        h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
         return self.linearised(h, data, centre)
+
+    def _at_the_limit(self, question: Question, data: Data) -> ValueScale:
+        """Return the scale if censored readings were at their limit."""
+        below = data.sensor.below
+        assert below is not None
+        plain = ValueScale(self.transform)
+        y = plain.to_model(np.maximum(data.values, below))
+        if data.means is not None:
+            y = y - plain.unshifted(data.means)
+        scale = self.standardised(y, question, has_prior_mean=data.means is not None)
+        if np.ptp(np.append(y, scale.shift)) > 0:
+            return scale
+        return replace(scale, scale=question.sign * (abs(below) or 1.0) if self.transform == "none" else 1.0)
 
     def linearised(
         self, h: Hyperparameters, data: Data, centre: Callable[[Array], float] = lambda guess: 0.0
     ) -> Linearised:
         """Return readings (n,) to fit hyperparameters to, less their prior means, with the declared noise.
 
-        In the model units of `h`. The field is expected to lie, on average, `centre` of first guesses of the
-        values (n,) above the prior means.
+        Those that stand for censored ones have variances of their own. In the model units of `h`. The field
+        is expected to lie, on average, `centre` of first guesses of the values (n,) above the prior means.
         """
         factor = h.noise_factor
         learned = None if factor is None or h.noise_variance is None else factor
@@ -397,8 +444,10 @@ class Model:
             return np.broadcast_to(expected, guess.shape), h.kernel(data.sites, data.sites)
 
         observed = self.observation_model(data.sensor)
-        y, v, expected = observed.linearised(declared, data.values, data.noise_variances, prior)
-        return Linearised(y - means, v if learned is None else v / learned, expected - means)
+        y, v, expected, uncertainty = observed.linearised(declared, data.values, data.noise_variances, prior)
+        if learned is not None:
+            v = np.where(observed.censored(data.values), v, v / learned)
+        return Linearised(y - means, v, expected - means, uncertainty)
 
     def _fitted_to(
         self,
@@ -424,12 +473,38 @@ class Model:
         prior = prior.with_noise(declared[~censored])
         known, typical = present.noise_variance, None
         theta = np.append(theta, np.log(prior.medians[-1]) if known is None else np.log(known) + rescale)
-        relative = None if not censored.any() else np.where(censored, declared / np.exp(theta[-1]), 1.0)
-        if noise_varies and np.all(declared > 0):
-            typical = float(np.exp(np.log(declared[~censored] if not censored.all() else declared).mean()))
-            relative = declared / typical
-        fitted = fit_kernel(present.kernel, sites, y, None, prior, rng, present=theta, relative=relative)
+        if noise_varies:
+            typical = typical_noise(declared[~censored])
+        relative, fixed = relative_noise(declared, censored, typical)
+        fitted = fit_kernel(
+            present.kernel, sites, y, None, prior, rng, present=theta, relative=relative, fixed=fixed
+        )
         return Hyperparameters(_kernel_of(fitted), scale, fitted.noise_variance, typical)
+
+
+def _always(value: float) -> Callable[[Array], float]:
+    return lambda guess: value
+
+
+def relative_noise(
+    declared: Array, censored: Mask, typical: float | None
+) -> tuple[Array | None, Array | None]:
+    """Return what a fit that learns the noise takes as `relative` and `fixed` variances.
+
+    The normal readings that stand for censored ones have the variances that they have, whatever the noise.
+
+    Parameters
+    ----------
+    declared : (n,) array
+        Noise variances, or the variances of the normal readings that stand for censored ones.
+    censored : (n,) bool array
+    typical : float or None
+        The declared noise variance to which the learned one corresponds; None if all readings have the same.
+    """
+    times = np.ones(len(declared)) if typical is None else np.maximum(declared / typical, _LEAST_RELATIVE)
+    if not censored.any():
+        return (None if typical is None else times), None
+    return np.where(censored, 0.0, times), np.where(censored, declared, 0.0)
 
 
 def _kernel_of(fitted: Fit) -> ModelKernel:

@@ -45,13 +45,14 @@ class Linearised(NamedTuple):
     Attributes
     ----------
     values, variances : (n,) arrays
-    expected : (n,) array
-        What to standardise: the value of a normal reading, or what the model expects there.
+    expected, uncertainty : (n,) arrays
+        What to standardise: the value of a normal reading, or mean and variance of the field there.
     """
 
     values: Array
     variances: Array
     expected: Array
+    uncertainty: Array
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class ObservationModel:
         y, v, normal = readings.y, readings.v, readings.normal
         if normal.all():
             return y, v
-        new_y, new_v, _ = propagated(prior(y), readings.start, readings.revised)
+        new_y, new_v, _, _ = propagated(prior(y), readings.start, readings.revised)
         return np.where(normal, y, new_y), np.where(normal, v, new_v)
 
     def linearised(
@@ -138,8 +139,8 @@ class ObservationModel:
         readings = _Readings(self, h, values, noise_variances)
         y, v, normal = readings.y, readings.v, readings.normal
         if normal.all():
-            return Linearised(y, v, y)
-        new_y, new_v, expected = propagated(prior(y), readings.start, readings.revised)
+            return Linearised(y, v, y, np.zeros(len(y)))
+        new_y, new_v, expected, uncertainty = propagated(prior(y), readings.start, readings.revised)
         some = readings.additive
         if some.any():
             at, declared = h.scale.to_user(expected)[some], noise_variances[some]
@@ -147,7 +148,10 @@ class ObservationModel:
             new_y[some] = h.scale.to_model(at) + (values[some] / at - 1.0) / h.scale.scale
             new_v[some] = h.noise_to_model(self.variances(declared, at), at)
         return Linearised(
-            np.where(normal, y, new_y), np.where(normal, v, new_v), np.where(normal, y, expected)
+            np.where(normal, y, new_y),
+            np.where(normal, v, new_v),
+            np.where(normal, y, expected),
+            np.where(normal, 0.0, uncertainty),
         )
 
 
@@ -172,9 +176,10 @@ class _Readings:
         at = values if observed.below is None else np.where(self.censored, observed.below, values)
         self.additive: Mask = np.zeros(len(values), dtype=bool)
         predicted, factor = observed.noise_at == "prediction", h.noise_factor
-        if predicted and factor is not None and h.scale.transform == "log":
-            noise = factor * observed.variances(noise_variances, at)
-            self.additive = ~self.censored & ((at <= 0) | (noise > _PRECISE * np.square(at)))
+        if predicted and h.scale.transform == "log":
+            noise = (1.0 if factor is None else factor) * observed.variances(noise_variances, at)
+            wide = (factor is not None) & (noise > _PRECISE * np.square(at))
+            self.additive = ~self.censored & ((at <= 0) | wide)
             at = np.where(self.additive, np.maximum(at, np.sqrt(noise)), at)
         in_proportion = predicted and factor is not None and observed.share > 0
         self.proportional: Mask = ~(self.censored | self.additive) & in_proportion
@@ -195,10 +200,12 @@ class _Readings:
     def revised(self, cavity: Moments, posterior: Array) -> Moments:
         """Return normal readings given what the others predict of each, and the posterior mean (n,)."""
         y, v = (a.copy() for a in self.start)
-        expected = self.h.scale.to_user(posterior) if self.observed.share else posterior
-        noise = self.observed.variances(self.noise_variances, expected)
-        some = self.proportional
-        v[some] = np.maximum(self.h.noise_to_model(noise, expected), _FLOOR * self.h.kernel.variance)[some]
+        noise = self.noise_variances
+        if self.observed.share:
+            expected, some = self.h.scale.to_user(posterior), self.proportional
+            noise = self.observed.variances(noise, expected)
+            floor = _FLOOR * self.h.kernel.variance
+            v[some] = np.maximum(self.h.noise_to_model(noise[some], expected[some]), floor)
         for some, tilted in ((self.additive, self._by_value), (self.censored, self._by_limit)):
             if some.any():
                 others = cavity[0][some], cavity[1][some]
@@ -208,9 +215,8 @@ class _Readings:
     def _by_value(self, cavity: Moments, some: Mask, noise: Array) -> Moments:
         shift, scale = self.h.scale.shift, self.h.scale.scale
         logs = cavity[0] * scale + shift, cavity[1] * scale**2
-        mean, variance = tilted_by_exponential(
-            logs, self.values[some], (self.h.noise_factor or 0.0) * noise[some]
-        )
+        factor = 1.0 if self.h.noise_factor is None else self.h.noise_factor
+        mean, variance = tilted_by_exponential(logs, self.values[some], factor * noise[some])
         return (mean - shift) / scale, variance / scale**2
 
     def _by_limit(self, cavity: Moments, some: Mask, noise: Array) -> Moments:

@@ -30,7 +30,7 @@ from fieldbo.belief.data import Data
 from fieldbo.belief.hyperparameter_posterior import weighted_thetas
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
-from fieldbo.belief.model import Hyperparameters, Model, kernel_on
+from fieldbo.belief.model import Hyperparameters, Model, kernel_on, relative_noise
 from fieldbo.belief.trend import WithTrend
 from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.domain.domain import Domain
@@ -130,19 +130,19 @@ def weighted_around(
     at_peak : bool
         Whether `fitted` maximises the posterior; otherwise only its scale and kind of kernel are used.
     """
-    y, declared, _ = model.linearised(fitted, data)
+    y, declared, _, _ = model.linearised(fitted, data)
     learns = model.noise == "learned"
-    relative = declared / fitted.declared if learns and fitted.declared is not None else None
-    if learns and relative is None:
-        censored = model.observation_model(data.sensor).censored(data.values)
-        if censored.any():
-            relative = np.where(censored, declared / (fitted.noise_variance or 1.0), 1.0)
+    censored = model.observation_model(data.sensor).censored(data.values)
     level_unknown = WithUnknownLevel(fitted.kernel, LEVEL)
-    likelihood = Likelihood(level_unknown, data.sites, y, None if learns else declared, relative)
+    if learns:
+        relative, fixed = relative_noise(declared, censored, fitted.declared)
+        likelihood = Likelihood(level_unknown, data.sites, y, relative=relative, fixed=fixed)
+    else:
+        likelihood = Likelihood(level_unknown, data.sites, y, declared)
     peak = fitted.kernel.theta
     if learns and fitted.noise_variance is not None:
         peak = np.append(peak, np.log(fitted.noise_variance))
-    prior = _prior(model, domain, declared)
+    prior = _prior(model, domain, declared[~censored])
     thetas, weights = weighted_thetas(likelihood, prior, peak if at_peak else None, rng)
     split = len(fitted.kernel.theta)
     members = (
