@@ -27,7 +27,7 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.belief.weighted import weighted_around
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.messages import Fitted, from_plain, to_plain
+from fieldbo.messages import Fitted, Query, from_plain, to_plain
 
 LINE = np.linspace(0.0, 1.0, 40)[:, None]
 PRIOR = LogNormalPrior(np.array([0.3, 1.0]), np.array([0.75, 0.75]))
@@ -276,6 +276,33 @@ def test_the_declared_noise_is_the_prior_of_a_learned_one():
         h = model.fitted(first, domain, Optimum(), data, np.random.default_rng(0))
         learnt.append(h.noise_variance * h.scale.scale**2)
     assert learnt[0] < 0.01 < learnt[1]
+
+
+def test_a_run_recorded_without_weights_goes_on_without_after_a_correction():
+    agent = fieldbo.Agent(learning())
+    for _ in range(8):
+        order = agent.ask()
+        value = float(agent.mission.world.truth(order.site[None])[0])
+        agent.tell(order.observed(value, noise_variance=1e-6))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(replace(fitted, weighted=None))
+    assert agent.stated.surface is agent.surface
+    agent.tell(agent.correction(2, 0.5))
+    while (fitted := agent.refit()) is not None:
+        agent.tell(fitted)
+    assert agent.stated.surface is agent.surface
+
+
+def test_an_exact_reading_that_is_repeated_leaves_the_weights_as_they_are():
+    agent = fieldbo.Agent(learning())
+    sites, weights = agent.domain.sites[::223], []
+    for k in (*range(10), 9):  # the next sets are drawn after 12 readings
+        query = agent.issue(Query(sites[k]))
+        agent.tell(query.observed(np.sin(k), noise_variance=0.0))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+        weights.append(agent.stated.surface.weights)
+    np.testing.assert_allclose(weights[-1], weights[-2], atol=1e-3)
 
 
 def test_the_average_after_a_correction_is_that_of_the_right_reading():

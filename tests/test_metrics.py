@@ -17,10 +17,10 @@ from fieldbo.results.metrics import (
     REGRET,
     cost_to_target,
     coverage,
+    doubtful,
     f1_score,
     match,
     score_at_costs,
-    unclassified,
 )
 
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12)), axis=-1).reshape(-1, 2)
@@ -130,10 +130,10 @@ def test_unclassified_counts_sites_whose_threshold_is_within_1_96_standard_devia
     s.mean[:] = 0.0
     s.mean[: len(GRID) // 4] = 5.0
     s.variance[:] = 1.0
-    assert unclassified(s, 0.0) == 0.75
-    assert unclassified(s, 1.959) == 0.75
-    assert unclassified(s, 1.961) == 0.0
-    assert unclassified(s, -5.0) == 0.0
+    assert np.mean(doubtful(s.exceedance(0.0))) == 0.75
+    assert np.mean(doubtful(s.exceedance(1.959))) == 0.75
+    assert np.mean(doubtful(s.exceedance(1.961))) == 0.0
+    assert np.mean(doubtful(s.exceedance(-5.0))) == 0.0
 
 
 @property_test

@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import truncnorm
+from scipy.stats import multivariate_normal, truncnorm
 
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.data import Data
 from fieldbo.belief.expectation_propagation import tilted_by_exponential, tilted_by_limit
 from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.marginal_likelihood import Likelihood
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
-from fieldbo.belief.question import Optimum
+from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
@@ -48,6 +49,19 @@ def test_moments_given_a_noisy_exponential_are_those_of_a_fine_sum(m, s2, value,
 
     assert moments[0][0] == pytest.approx(mean, abs=1e-4 * np.sqrt(spread))
     assert moments[1][0] == pytest.approx(spread, rel=1e-3)
+
+
+def test_moments_of_a_value_far_below_its_prediction_are_those_of_a_fine_sum():
+    m, variance = np.log(1e5), 1e-6
+    g = np.linspace(m - 40.0, m + 5.0, 2_000_001)
+    log_density = -0.5 * ((g - m) ** 2 + np.exp(2 * g) / variance)
+    weights = np.exp(log_density - log_density.max())
+    mean = np.average(g, weights=weights)
+
+    found, spread = tilted_by_exponential((np.array([m]), np.ones(1)), np.zeros(1), np.array([variance]))
+
+    assert found[0] == pytest.approx(mean, abs=1e-3)
+    assert spread[0] == pytest.approx(np.average((g - mean) ** 2, weights=weights), rel=1e-2)
 
 
 def test_moments_below_a_limit_are_those_of_a_truncated_normal():
@@ -264,6 +278,81 @@ def test_readings_at_the_limit_do_not_pull_the_map_to_the_limit():
     assert censored.left_out == 0
 
 
+def hidden(below, unit=1.0, question=None, **model):
+    """Return an agent with 35 readings of a field of which only what exceeds a limit can be seen."""
+    made = small_mission(Random(), world=small_world((12, 10)), battery=1e4, home=False)
+    sensor = Sensor(noise_sd=0.05 * unit, below=below * unit)
+    world = replace(made.world, sensor=sensor)
+    asked = LevelSet(unit) if question is None else question
+    agent = Agent(replace(made, world=world, question=asked, model=Model(**model)))
+    rng, sites = np.random.default_rng(0), world.domain.sites
+    for k in rng.permutation(len(sites))[:35]:
+        value = 1.2 + np.sin(sites[k, 0] / 2) + 0.05 * rng.standard_normal()
+        query = agent.issue(Query(sites[k]))
+        agent.tell(query.observed(unit * max(value, below), noise_variance=(0.05 * unit) ** 2))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+    return agent
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_a_belief_from_censored_readings_does_not_depend_on_their_unit(unit):
+    (one, one_scale), (other, other_scale) = hidden(0.9).stated, hidden(0.9, unit).stated
+    np.testing.assert_allclose(
+        other_scale.to_user(other.mean) / unit, one_scale.to_user(one.mean), rtol=0, atol=2e-3
+    )
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+@pytest.mark.parametrize("goal", ["maximise", "minimise"])
+def test_readings_that_are_all_below_the_limit_do_not_make_the_belief_sure(transform, goal):
+    agent = hidden(4.0, question=Optimum(goal), transform=transform)
+    value = fieldbo.Result.of(agent).confidence.value
+    assert value.high - value.low > 1.0
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_the_side_of_a_threshold_below_the_limit_stays_open(transform):
+    agent = hidden(4.0, transform=transform)
+    share = fieldbo.Result.of(agent).confidence.share
+    assert share.high - share.low > 0.4
+    assert any("lies below the sensor's limit of detection" in warning for warning in agent.warnings)
+
+
+def test_censored_readings_do_not_pull_a_learned_noise():
+    agent = hidden(1.0, noise="learned")
+    h = agent.hyperparameters
+    assert 0.2 < h.noise_variance * h.scale.scale**2 / 0.05**2 < 5.0
+
+
+def test_the_gradient_with_fixed_variances_is_that_of_differences():
+    rng = np.random.default_rng(0)
+    sites, values = rng.random((9, 1)), rng.standard_normal(9)
+    relative, fixed = np.where(np.arange(9) < 4, 0.0, 1.5), np.where(np.arange(9) < 4, 0.7, 0.0)
+    likelihood = Likelihood(Matern52([0.3]), sites, values, relative=relative, fixed=fixed)
+    theta = np.log([0.2, 1.3, 0.1])
+    value, gradient = likelihood(theta)
+    C = Matern52([0.2], 1.3)(sites, sites) + np.diag(0.1 * relative + fixed)
+    assert value == pytest.approx(multivariate_normal(np.zeros(9), C).logpdf(values))
+    steps = 1e-5 * np.eye(3)
+    differences = [(likelihood.value(theta + s) - likelihood.value(theta - s)) / 2e-5 for s in steps]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6)
+
+
+def test_a_learned_noise_under_a_log_survives_an_exact_reading_before_one_below_zero():
+    made = small_mission(Random(), world=small_world((12, 10)), battery=1e4, home=False)
+    model = Model(transform="log", noise="learned")
+    agent = Agent(replace(made, model=model, question=LevelSet(0.3)))
+    values, variances = [0.2, 0.25, 0.1, 0.3, 0.15, 0.22, -0.05], [0.0] + [0.01] * 6
+    for k, (value, variance) in enumerate(zip(values, variances, strict=True)):
+        query = agent.issue(Query(agent.domain.sites[7 * k]))
+        agent.tell(query.observed(value, noise_variance=variance))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+    assert agent.readings == 7
+    assert np.isfinite(agent.stated.surface.mean).all()
+
+
 def test_the_table_says_which_readings_are_censored():
     result = fieldbo.Result.of(seen(limited_mission(), 8))
     lines = result.tables()["observations.csv"].decode().splitlines()
@@ -278,7 +367,7 @@ def test_the_table_says_which_readings_are_censored():
 def test_a_limit_above_all_readings_is_said():
     warnings = seen(limited_mission(below=9.0), 4).warnings
     assert any("no reading exceeds the limit of detection, 9 m" in text for text in warnings)
-    assert not any("limit of detection" in text for text in seen(limited_mission(), 8).warnings)
+    assert not any("no reading exceeds" in text for text in seen(limited_mission(), 8).warnings)
 
 
 def test_a_limit_without_a_logarithm_is_rejected():

@@ -15,6 +15,7 @@ from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.data import Data
 from fieldbo.belief.hyperparameter_posterior import MANY
 from fieldbo.belief.mean_functions import PriorMean
+from fieldbo.belief.pooling import NOISE_FLOOR
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
@@ -174,6 +175,8 @@ class Averaging:
         normal = observed.normal(h, values, noises)
         normal_noise, normal_values = observed.variances(noises, values)[normal], values[normal]
         by_member = [v.copy() for _ in weighted.members]
+        # Repeated exact readings are taken to differ by the least noise: it must not depend on the member.
+        least = NOISE_FLOOR * max(float(b.kernel.diagonal(sites).max()) for b in beliefs)
         for other, variances in zip(weighted.members, by_member, strict=True):
-            variances[normal] = other.noise_to_model(normal_noise, normal_values)
+            variances[normal] = np.maximum(other.noise_to_model(normal_noise, normal_values), least)
         return y, by_member

@@ -180,7 +180,7 @@ class OnlineModel:
         A run whose fits were recorded without weights goes on as it began.
         """
         if not self.averages:
-            return not self.fits
+            return all(fit.weighted is not None for fit in (*self.fits, *self.to_repeat))
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
         return drawn_at(before[-1], n) > before[-1]
 

@@ -19,12 +19,26 @@ from fieldbo.world.world import World
 def of_mission(mission: Mission) -> tuple[str, ...]:
     """Return the warnings that are known before a mission starts, except its policy's own."""
     warnings = (
+        _undetectable(mission),
         _unreachable(mission),
         _earlier_outside(mission),
         _expensive_batches(mission),
         _thin_margin(mission),
     )
     return tuple(warning for warning in warnings if warning is not None)
+
+
+def _undetectable(mission: Mission) -> str | None:
+    """Return a warning if readings can't tell on which side of the threshold a low value lies."""
+    below, threshold = mission.world.sensor.below, mission.question.centre
+    if below is None or threshold is None or threshold >= below:
+        return None
+    limit, level = (mission.world.quantity.amount(value) for value in (below, threshold))
+    return (
+        f"the threshold, {level}, lies below the sensor's limit of detection, {limit}: a reading below the "
+        "limit says next to nothing about the side of the threshold. Raise threshold in [question], or check "
+        "below in [sensor]"
+    )
 
 
 def of_readings(world: World, history: Sequence[Event]) -> tuple[str, ...]:

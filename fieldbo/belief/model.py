@@ -424,7 +424,8 @@ class Model:
         scale = self.standardised(y, question, has_prior_mean=data.means is not None)
         if np.ptp(np.append(y, scale.shift)) > 0:
             return scale
-        return replace(scale, scale=question.sign * (abs(below) or 1.0) if self.transform == "none" else 1.0)
+        natural = abs(below) or 1.0 if self.transform == "none" else 1.0
+        return replace(scale, scale=question.sign * natural)
 
     def linearised(
         self, h: Hyperparameters, data: Data, centre: Callable[[Array], float] = lambda guess: 0.0

@@ -30,7 +30,7 @@ from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import around, climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
-from fieldbo.results.metrics import F1, REGRET, Score, coverage, match, unclassified
+from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
 from fieldbo.results.truth import Place, Truth, truth_of
 
 _TARGETS = (0.9, 0.95)
@@ -141,7 +141,7 @@ class LevelSetAnswer(_Answer):
         return {
             **known,
             "expected_f1": _NAN if self.blinded else expected_f1(self.inside, self.probability),
-            "unclassified": 1.0 if self.blinded else unclassified(self.surface, self.threshold),
+            "unclassified": 1.0 if self.blinded else float(np.mean(doubtful(self.probability))),
             "coverage90": self.coverage90,
         }
 

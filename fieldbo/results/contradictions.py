@@ -17,6 +17,8 @@ from fieldbo.results.formatting import coordinates
 _BEYOND = 6.0
 """Standard deviations of a difference beyond which two readings contradict each other."""
 
+_COMPARED = 100  # readings of a place that are compared at most, of each kind
+
 _ROUNDING = 1e-9  # relative difference of equal readings
 
 
@@ -50,7 +52,7 @@ def contradictions(
                 read = float(value) if sensor.below is None else max(float(value), sensor.below)
                 noise = float(variance) + (sensor.noise_share * read) ** 2
                 at[site.tobytes()].append(_Reading(site, read, noise, event.order))
-    for readings in at.values():
+    for readings in map(_extremes, at.values()):
         counted = np.array([order is None or r.order == order for r in readings])
         if len(readings) < 2 or not counted.any():
             continue
@@ -58,11 +60,23 @@ def contradictions(
         apart = np.abs(values[counted, None] - values)
         sd = np.sqrt(variances[counted, None] + variances)
         rounding = _ROUNDING * np.abs(values).max()
-        excess = np.where(apart > rounding, apart / np.maximum(sd, rounding), 0.0)
+        beyond = apart > rounding
+        excess = np.divide(apart, np.maximum(sd, rounding), out=np.zeros_like(apart), where=beyond)
         row, column = np.unravel_index(int(np.argmax(excess)), excess.shape)
         if excess[row, column] > _BEYOND:
             first, second = sorted((int(np.flatnonzero(counted)[row]), int(column)))
             yield _sentence(readings[first], readings[second], domain)
+
+
+def _extremes(readings: list[_Reading]) -> list[_Reading]:
+    """Return the readings of a place that may contradict others: surely low ones, high ones, and new ones."""
+    if len(readings) <= 3 * _COMPARED:
+        return readings
+    values, variances = np.array([(r.value, r.variance) for r in readings]).T
+    reach = _BEYOND * np.sqrt(0.5 * variances)
+    lowest, highest = np.argsort(values + reach)[:_COMPARED], np.argsort(reach - values)[:_COMPARED]
+    newest = range(len(readings) - _COMPARED, len(readings))
+    return [readings[k] for k in sorted({*lowest.tolist(), *highest.tolist(), *newest})]
 
 
 def _sentence(first: _Reading, second: _Reading, domain: Domain) -> str:

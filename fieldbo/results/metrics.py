@@ -7,12 +7,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
 
-from fieldbo._numerics.arrays import Array
-from fieldbo.belief.confidence import Stated
+from fieldbo._numerics.arrays import Array, Mask
 
 SURE = 1.96
-"""A site counts as unclassified if its threshold lies within this many standard deviations of its mean."""
+"""Standard deviations from the threshold, or the like in probability, from which on a site is classified."""
+
+_FAR = 8.0  # standard deviations; beyond, probabilities are 0 or 1 to rounding
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,14 @@ def coverage(truth: Array, one_end: Array, other_end: Array) -> float:
     return float(np.count_nonzero((truth - one_end) * (truth - other_end) <= 0)) / len(truth)
 
 
-def unclassified(surface: Stated, threshold: float) -> float:
-    """Return the fraction of sites whose threshold lies within 1.96 standard deviations of their mean."""
-    return float(np.mean(np.abs(surface.mean - threshold) <= SURE * surface.sd))
+def probit(p: Array) -> Array:
+    """Return the standard normal quantiles of probabilities, at most 8 from 0."""
+    return np.clip(ndtri(p), -_FAR, _FAR)
+
+
+def doubtful(p: Array) -> Mask:
+    """Return which sites (N,) are in the level set with a probability between 2.5% and 97.5%, as bool."""
+    return np.asarray(np.abs(p - 0.5) <= float(ndtr(SURE)) - 0.5)
 
 
 def score_at_costs(costs: ArrayLike, scores: ArrayLike, at: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
-from fieldbo.results.metrics import SURE
+from fieldbo.results.metrics import SURE, doubtful, probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import (
     BLUE,
@@ -110,11 +110,11 @@ def _moment_maps(panels: list[Axes], outcome: Outcome) -> None:
 
 
 def _class_maps(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) -> None:
-    domain, surface, wrong = outcome.mission.world.domain, outcome.surface, answer.wrong
-    edge(panels[0], domain, surface.mean - answer.threshold)
+    domain, wrong = outcome.mission.world.domain, answer.wrong
+    edge(panels[0], domain, probit(answer.probability))
     field(panels[2], domain, answer.probability, "probability", CHANCE)
-    edge(panels[2], domain, answer.probability - 0.5, color="black")
-    likely = np.abs(surface.mean - answer.threshold) <= SURE * surface.sd
+    edge(panels[2], domain, probit(answer.probability), color="black")
+    likely = doubtful(answer.probability)
     classes = np.where(answer.unknown, 4, np.where(answer.inside, 3 - likely, 0 + likely))
     outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
     some_unknown = bool(answer.unknown.any())

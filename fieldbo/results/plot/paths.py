@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fieldbo.results.answers import OptimumAnswer
+from fieldbo.results.metrics import probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_path import settings_picture
 from fieldbo.results.plot.figures import RED, VALUE, finish, headline, new_figure, opened
@@ -84,5 +85,5 @@ def _backdrop(ax: Axes, outcome: Outcome) -> None:
     elif domain.dimension == 2:
         if truth is not None:
             edge(ax, domain, truth.values - truth.threshold, f"true level {truth.threshold:.4g}")
-        excess = outcome.surface.mean - answer.threshold
-        edge(ax, domain, excess, f"estimated level {answer.user_threshold:.4g}", color=RED, style="--")
+        label = f"estimated level {answer.user_threshold:.4g}"
+        edge(ax, domain, probit(answer.probability), label, color=RED, style="--")

@@ -26,7 +26,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.formatting import extreme
 from fieldbo.results.maps import layers as map_layers
-from fieldbo.results.metrics import SURE
+from fieldbo.results.metrics import SURE, probit
 from fieldbo.runs.export.features import Feature, Layers, Place
 from fieldbo.runs.export.raster import steps
 from fieldbo.runs.export.recorded import Recorded
@@ -65,7 +65,9 @@ class _FineSurface:
     Attributes
     ----------
     x, y : (n,) and (m,) arrays
-    mean, sd : (m, n) arrays
+    mean : (m, n) array
+    excess : (m, n) array
+        The `probit` of the probability of being in the level set.
     doubt : (m, n) array
         How far the variance exceeds that from which on a place is unknown.
     region : shapely.Polygon or shapely.MultiPolygon
@@ -78,12 +80,13 @@ class _FineSurface:
     x: Array
     y: Array
     mean: Array
-    sd: Array
+    excess: Array
     doubt: Array
 
     @classmethod
     def of(cls, run: Recorded) -> _FineSurface:
-        domain, surface = run.mission.world.domain, run.result.surface
+        domain, surface, answer = run.mission.world.domain, run.result.surface, run.result.answer
+        threshold = answer.threshold if isinstance(answer, LevelSetAnswer) else 0.0
         step = steps(domain)
         cells = domain.extent / step
         finer = int(np.clip(math.sqrt(_NODES / np.prod(cells + 1.0)), 1, _FINEST))
@@ -97,8 +100,9 @@ class _FineSurface:
             parts = [surface.over(nodes[k : k + _CHUNK]) for k in range(0, len(nodes), _CHUNK)]
             mean = np.concatenate([part.mean for part in parts])
             variance = np.concatenate([part.variance for part in parts])
+            p = np.concatenate([part.exceedance(threshold) for part in parts])
             process = np.concatenate([part.process_variance for part in parts])
-        layers = mean, np.sqrt(variance), variance - UNKNOWN * process
+        layers = mean, probit(p), variance - UNKNOWN * process
         return cls(domain, x, y, *(layer.reshape(len(y), len(x)) for layer in layers))
 
     @cached_property
@@ -206,11 +210,11 @@ def class_names(run: Recorded) -> list[str]:
 
 def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> list[Feature]:
     """Return one feature per class that has an area; together they cover the region."""
-    excess, doubt = surface.mean - answer.threshold, SURE * surface.sd
-    # Strictly positive areas: a site whose mean equals the threshold belongs to the level set.
+    excess = surface.excess
+    # Strictly positive areas: a site with a probability of one half belongs to the level set.
     unknown, known = surface.cut(surface.region, surface.positive(surface.doubt))
-    outside, rest = surface.cut(known, surface.positive(-excess - doubt))
-    inside, rest = surface.cut(rest, surface.positive(excess - doubt))
+    outside, rest = surface.cut(known, surface.positive(-excess - SURE))
+    inside, rest = surface.cut(rest, surface.positive(excess - SURE))
     likely_outside, likely_inside = surface.cut(rest, surface.positive(-excess))
     threshold = run.mission.world.quantity.amount(answer.user_threshold)
     _, attributes = map_layers(run.result, run.result.surface)[PROBABILITY[answer.side]]
