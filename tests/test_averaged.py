@@ -14,6 +14,7 @@ from scipy.special import ndtr
 import fieldbo
 from fieldbo.agent.averaging import drawn_at
 from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.confidence import moments
 from fieldbo.belief.data import Data
 from fieldbo.belief.hyperparameter_posterior import KEPT, weighted_thetas
 from fieldbo.belief.joint_draws import joint_draws
@@ -120,6 +121,15 @@ def test_mean_variance_and_probability_are_those_of_the_mixture():
     assert surface.belief.mean(LINE) == pytest.approx(mean, abs=1e-9)
     assert surface.belief.variance(LINE) == pytest.approx(surface.variance, abs=1e-9)
     assert surface.over(LINE[:7]).variance == pytest.approx(surface.variance[:7], abs=1e-9)
+
+
+def test_mean_and_sd_under_a_log_are_those_of_the_mixture():
+    surface, _, _ = averaged()
+    scale = ValueScale("log", 0.5, 0.7)
+    mean, sd = moments(surface, scale)
+    drawn = scale.to_user(surface.draws(40_000, np.random.default_rng(0)))
+    np.testing.assert_allclose(mean, drawn.mean(axis=1), rtol=0.03)
+    np.testing.assert_allclose(sd, drawn.std(axis=1), rtol=0.1)
 
 
 def test_gradients_are_those_of_the_mixture():

@@ -45,6 +45,15 @@ def unknown(surface: Stated) -> Mask:
     return np.asarray(surface.variance >= UNKNOWN * surface.process_variance)
 
 
+def moments(surface: Stated, scale: ValueScale) -> tuple[Array, Array]:
+    """Return mean and standard deviation (N,) of the belief in the user's unit."""
+    if isinstance(surface, Surface):
+        return scale.moments(surface.mean, surface.variance)
+    means, sds = np.transpose([scale.moments(s.mean, s.variance) for s in surface.surfaces], (1, 0, 2))
+    mean = surface.weights @ means
+    return mean, np.sqrt(surface.weights @ (np.square(sds) + np.square(means - mean)))
+
+
 def expected_f1(inside: Mask, p: Array) -> float:
     """Return the ratio of expectations ``2 sum_inside p / (|inside| + sum p)``, O(N).
 

@@ -3,12 +3,12 @@
 The variables are ``mean`` and ``sd``. For a level set above its threshold, ``exceedance`` is the probability
 of being at or above it; for one below, ``non_exceedance`` is the probability of being at or below it. In both
 cases ``class`` is 1 above the threshold and 0 below it; a site at the threshold belongs to the level set. It
-is 2, unknown, where the readings say hardly more than the prior. For
-an optimum, ``exceedance`` is the probability of being better than the reported value.
+is 2, unknown, where the readings say hardly more than the prior. For an optimum, ``exceedance`` is the
+probability of being better than the reported value.
 
 They lie on the grid if the domain has one (NaN and -1 outside its region), else along ``site``. An axis whose
 name CF does not allow gets a valid one, and its own as ``long_name``. For a log model ``mean`` and ``sd`` are
-those of the log-normal, and the class uses the median.
+those of the log-normal.
 
 Where the domain has a CRS, ``crs`` describes it as CF's grid mapping, ``latitude`` and ``longitude`` give the
 sites in degrees, and rows run along northings, columns along eastings.
@@ -26,7 +26,7 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.belief.confidence import Stated, unknown
+from fieldbo.belief.confidence import Stated, moments, unknown
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
@@ -138,7 +138,7 @@ def grid_mapping(crs: str) -> dict[str, Any]:
 def _moments(outcome: Outcome, surface: Stated) -> Layers:
     """Return values (N,) and attributes of posterior mean and standard deviation."""
     quantity = outcome.mission.world.quantity
-    mean, sd = outcome.scale.moments(surface.mean, surface.variance)
+    mean, sd = moments(surface, outcome.scale)
     standard_name, unit = quantity.standard_name, {"units": quantity.unit}
     return {
         "mean": (

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief import confidence
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import SURE
 from fieldbo.results.outcome import Outcome
@@ -17,7 +18,7 @@ from fieldbo.results.plot.marks import mark
 
 def moments(outcome: Outcome) -> tuple[Array, Array]:
     """Return posterior mean and standard deviation (N,), in the quantity's unit."""
-    return outcome.scale.moments(outcome.surface.mean, outcome.surface.variance)
+    return confidence.moments(outcome.surface, outcome.scale)
 
 
 def interval95(outcome: Outcome) -> tuple[Array, Array]:

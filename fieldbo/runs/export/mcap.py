@@ -17,6 +17,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.confidence import moments
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.ground import ground_of
 from fieldbo.messages import GoHome, Observation, Query, Telemetry
@@ -208,7 +209,7 @@ class _Story:
         if self.places is None:
             return
         surface, scale = agent.stated
-        mean, sd = scale.moments(surface.mean, surface.variance)
+        mean, sd = moments(surface, scale)
         layers = {"mean": mean, "sd": sd}
         question = agent.mission.question
         if not isinstance(question, Optimum):
