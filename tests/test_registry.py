@@ -36,12 +36,12 @@ def installed(tmp_path, monkeypatch):
     """Make an installed package with the given entry points, as lines, and the code of its module."""
     before = set(sys.modules)
 
-    def install(*lines, code=None, package="plume", version="1"):
+    def install(*lines, code=None, package="plume", version="1", group="policies"):
         site = tmp_path / f"site-{package}"
         info = site / f"{package}-{version}.dist-info"
         info.mkdir(parents=True, exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {package}\nVersion: {version}\n")
-        (info / "entry_points.txt").write_text("[fieldbo.policies]\n" + "\n".join(lines) + "\n")
+        (info / "entry_points.txt").write_text(f"[fieldbo.{group}]\n" + "\n".join(lines) + "\n")
         monkeypatch.syspath_prepend(site)
         if code is not None:
             write(code, package)
@@ -146,6 +146,15 @@ def test_a_built_in_name_stays_built_in_and_the_package_is_reported(installed, c
     assert "not the policy 'truvar' of the package plume" in warning
     _, checked, _ = command("check", "gp-lake-truvar")
     assert "not the policy 'truvar' of the package plume" in " ".join(checked.split())
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [("fields", "gp-draw"), ("costs", "euclidean"), ("links", "mqtt")]
+)
+def test_a_built_in_name_of_any_kind_stays_and_is_reported(installed, command, group, name):
+    installed(f"{name} = plume:North", code=NORTH, group=group)
+    _, checked, _ = command("check", "gp-lake-truvar")
+    assert f"'{name}' of the package plume" in " ".join(checked.split())
 
 
 def test_a_name_of_two_packages_is_an_error_when_it_is_used(installed, said):

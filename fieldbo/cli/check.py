@@ -95,13 +95,14 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.cli.settings import overrides
     from fieldbo.mission.description import describe_mission, describe_world
-    from fieldbo.mission.kinds import POLICIES
+    from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
     from fieldbo.vehicles.checks import check_vehicle
     from fieldbo.vehicles.description import describe_vehicle
     from fieldbo.vehicles.file import LoadedVehicleFile
+    from fieldbo.vehicles.kinds import LINKS
     from fieldbo.vehicles.load import full_battery
     from fieldbo.vehicles.place import describe_place
 
@@ -114,7 +115,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
-    warnings += [w for name, w in POLICIES.warnings().items() if name == mission.policy_kind]
+    warnings += [w for kinds in (POLICIES, FIELDS, COSTS, LINKS) for w in kinds.warnings().values()]
     lines = [*describe_mission(mission, question), *describe_world(mission.world)]
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)

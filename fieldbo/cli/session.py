@@ -184,7 +184,8 @@ def _show_trouble(console: Console, mission: Mission, observed: list[Observation
         problem = "lost" if isinstance(event, Lost) else "rejected"
         console.print(f"  {event.order} {problem}: {event.reason}", style="yellow", markup=False)
     elif isinstance(event, Observation) and not event.complete:
-        console.print(f"  {event.order} was cut short", style="yellow", markup=False)
+        ended = "was cut short" if len(event.values) else "ended without a reading"
+        console.print(f"  {event.order} {ended}", style="yellow", markup=False)
     elif isinstance(event, Correction):
         values = ", ".join("failed" if isnan(x) else f"{x:g}" for x in event.values.tolist())
         console.print(f"  {event.order} corrected: {values}", style="yellow", markup=False)
