@@ -37,12 +37,26 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
         lines.append(f"  limits    {', '.join(limits)}")
     if mission.costs == "unknown":
         lines.append("  costs     unknown to the agent: it learns them from each completed order")
+    trend = ["linear trend"] if mission.model.mean == "linear" else []
+    noise = ["noise learned"] if mission.model.noise == "learned" else []
+    model = ", ".join([mission.model.kernel, f"{transform} transform", *trend, *noise, learning])
     return [
         *lines,
-        f"  model     {mission.model.kernel}, {transform} transform, {learning}",
+        f"  model     {model}",
+        *_goal(mission),
         *_prior(mission),
         f"  seed      {mission.seed}",
     ]
+
+
+def _goal(mission: Mission) -> list[str]:
+    """Return a line on when the mission stops early; none without a goal."""
+    stop = mission.stop
+    if not stop.is_set:
+        return []
+    regret = f"the regret is at most {100 * (stop.regret or 0.0):g}% of the range of the readings"
+    goal = regret if stop.expected_f1 is None else f"F1 is at least {stop.expected_f1:g}"
+    return [f"  stop      once {goal}, with a probability of {stop.probability:g}"]
 
 
 def _prior(mission: Mission) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.logs.text import LEAST_READINGS, read_text
+from fieldbo.world.logs.text import LEAST_READINGS, fix_of_limit, read_text
 from fieldbo.world.logs.units import Row
 
 
@@ -172,7 +172,7 @@ def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps
             f"{cell!r} is not a finite number" if cell else "the cell is empty",
             expected="a finite number",
             where=f"{path}, line {line}, column {name}",
-            fix="correct the cell, or delete the line",
+            fix=fix_of_limit(cell) or "correct the cell, or delete the line",
         )
     return number
 

@@ -14,7 +14,7 @@ from fieldbo.world.logs.coordinates import Bounds, degrees_of, swapped, unwrappe
 from fieldbo.world.logs.log import Log
 from fieldbo.world.logs.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.world.logs.sentinels import check_limits, sentinel_doubts
-from fieldbo.world.logs.text import LEAST_READINGS
+from fieldbo.world.logs.text import LEAST_READINGS, fix_of_limit
 from fieldbo.world.logs.times import IN_UTC, Times, times_in
 
 _MANY = 0.05
@@ -200,6 +200,7 @@ def _numbers(log: Log, name: str) -> Array:
             f"{log.cells[name][wrong[0]]!r} is not a number",
             expected="a column of numbers",
             where=log.place(wrong[0], name),
+            fix=fix_of_limit(log.cells[name][wrong[0]]),
         )
     return numbers
 

@@ -259,3 +259,18 @@ def _has_decimal_commas(path: Path, rows: list[Row], *, certain: bool) -> bool:
 
 def _with_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+
+
+def fix_of_limit(cell: str) -> str | None:
+    """Return what to do about a reading below a limit of detection; None if the cell holds something else.
+
+    Examples
+    --------
+    >>> fix_of_limit("< 0.8")
+    'write 0.8, and set below = 0.8 in [sensor]; without such readings, a map is too high'
+    """
+    found = re.fullmatch(r"\s*<\s*(\d*\.?\d+)\s*", cell)
+    if found is None:
+        return None
+    limit = found[1]
+    return f"write {limit}, and set below = {limit} in [sensor]; without such readings, a map is too high"
