@@ -367,6 +367,15 @@ def test_check_prints_limits_and_how_often_the_model_learns(said):
     assert "refitted every reading seed" in text
 
 
+def test_check_prints_a_trend_a_learned_noise_and_a_goal(said):
+    sets = ("--set", "model.mean=linear", "--set", "model.noise=learned", "--set", "stop.expected_f1=0.8")
+    text = said("check", "lake-level-set", *sets)
+    assert "matern52, no transform, linear trend, noise learned, refitted" in text
+    assert "stop once F1 is at least 0.8, with a probability of 0.9" in text
+    text = said("check", "branin-ei", "--set", "stop.regret=0.02")
+    assert "stop once the regret is at most 2% of the range of the readings" in text
+
+
 def test_check_of_a_world_rejects_settings(command):
     code, _, err = command("check", "tiny", "--set", "agent.battery=1")
     assert code != 0

@@ -505,6 +505,13 @@ def test_the_command_prints_the_cost_to_targets_and_the_calibration(said, questi
     assert line.rstrip().endswith(" 2")
 
 
+def test_the_command_says_beyond_which_cost_scores_stay_the_same(command):
+    _, out, _ = command(
+        "compare", MISSIONS[0], "--starts", 1, "--jobs", 1, "--out", "t.csv", "--at", 5, "--at", 1e6
+    )
+    assert "the smallest battery, missions keep their last score" in " ".join(out.split())
+
+
 @pytest.mark.parametrize("target", ["0", "-1", "1.5", "nan"])
 def test_a_target_outside_the_range_of_f1_is_an_error(command, target):
     code, _, err = command("compare", "random.toml", "--out", "t.csv", "--target", target)
@@ -525,6 +532,7 @@ def test_the_command_prints_and_draws_scores_at_the_given_costs(command):
         assert printed == pytest.approx(scores[mission].mean, abs=5e-4)
         assert line[-1] == "2"
     assert "5 s" in out
+    assert "keep their last score" not in out
     assert "table: t.csv, picture: t.png" in out
     assert Path("t.png").read_bytes().startswith(b"\x89PNG")
 

@@ -121,9 +121,7 @@ def compare(
     smallest, unit = min(float(r["battery"]) for r in runs), runs[0]["cost_unit"]
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]
     if max(costs) > smallest:
-        out_to.print(
-            f"The smallest battery is {smallest:g} {unit}: beyond it, a mission keeps its last score."
-        )
+        out_to.print(f"Beyond {smallest:g} {unit}, the smallest battery, missions keep their last score.")
     better = "" if score.better == "larger" else " (smaller is better)"
     by_target = {t: targets(rows, t, score) for t in target or []}
     scores = scores_at(rows, costs, score)
