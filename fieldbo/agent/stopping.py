@@ -133,7 +133,8 @@ def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Gen
     values = agent.online_model.believed_values
     values = values[scale.usable(values)]
     allowed = goal * float(np.ptp(values)) if len(values) else 0.0
-    if not allowed > 0 or _may_be_beaten(agent, goal * float(np.ptp(scale.to_model(values))), wanted):
+    by_the_fit = goal * float(np.ptp(agent.hyperparameters.scale.to_model(values))) if len(values) else 0.0
+    if not allowed > 0 or _may_be_beaten(agent, by_the_fit, wanted):
         return 0.0
     point, _, _ = best_by_mean(surface, agent.domain)
     return float(np.mean(drawn_regrets(surface, point, scale, rng).regret <= allowed))
