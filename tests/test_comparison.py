@@ -296,7 +296,7 @@ def test_a_stopped_comparison_ends_its_workers_and_keeps_finished_runs(comparing
     if number != signal.SIGKILL:
         assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
         who = "you" if number == signal.SIGINT else "SIGTERM"
-        assert f"Stopped by {who}. Repeat the command to run what is missing in t.csv." in out
+        assert f"Stopped by {who}. Repeat the command to finish the comparison in t.csv." in out
     assert finished("t.csv") == ["random"], "although the run before it was not finished"
 
 
@@ -398,7 +398,7 @@ def test_several_draws_of_a_world_with_one_field_are_an_error():
         WORLD.replace('kind = "gp-draw"\nlength_scales = [3, 3]', 'kind = "function"\nname = "branin"')
     )
     assert compare(["random.toml"], 1, 1, Path("t.csv"))
-    with pytest.raises(InputError, match="2 draws of the world tiny, which has one field"):
+    with pytest.raises(InputError, match="--draws 2, but the world tiny has only one field"):
         compare(["random.toml"], 1, 2, Path("t.csv"))
 
 
@@ -481,7 +481,7 @@ def numba_threads():
         (
             "level-set",
             [
-                "mean F1 at equal cost, ± one standard error over 2 starts in one field: not an",
+                "mean F1 at equal cost, ± one standard error over 2 starts in one field; it says",
                 "to 0.5 (s)",
                 "coverage90",
             ],

@@ -535,6 +535,7 @@ def test_limits_of_detection_are_rejected():
     with pytest.raises(InputError, match="limit of detection, in 2 rows") as caught:
         points_of(log_of(*track(10, lambda i: "<0.5" if i in (3, 4) else f"{i}")))
     assert "line 5, column v" in str(caught.value)
+    assert "write 0.5, and set below = 0.5 in [sensor]" in str(caught.value)
 
 
 def test_too_few_rows_are_rejected_with_the_reason():

@@ -140,12 +140,12 @@ def test_a_built_in_name_stays_built_in_and_the_package_is_reported(installed, c
     assert POLICIES.get("truvar").__module__ == "fieldbo.policies.level_set.truvar"
     assert POLICIES.source("truvar") is None
     _, listed, _ = command("policies")
-    assert "not the policy 'truvar' of the package plume" in " ".join(listed.split())
+    assert "the policy 'truvar' of the package plume is ignored" in " ".join(listed.split())
     code, _, warning = command("policies", "truvar")
     assert code == 0
-    assert "not the policy 'truvar' of the package plume" in warning
+    assert "the policy 'truvar' of the package plume is ignored" in warning
     _, checked, _ = command("check", "gp-lake-truvar")
-    assert "not the policy 'truvar' of the package plume" in " ".join(checked.split())
+    assert "the policy 'truvar' of the package plume is ignored" in " ".join(checked.split())
 
 
 @pytest.mark.parametrize(

@@ -389,7 +389,7 @@ def repeated(values, noise_variance, model=None):
     ("values", "variance", "apart"),
     [
         ([3.0, 4.0, 3.1], 0.01, "7.1 standard deviations apart"),
-        ([3.0, 4.0, 3.1], 0.0, "although the declared noise is 0"),
+        ([3.0, 4.0, 3.1], 0.0, "because the declared noise is 0"),
         ([3.0, 3.7], 0.01, None),
         ([3.0, 3.0, 3.0], 0.0, None),
         ([0.1 + 0.2, 0.3], 0.0, None),
@@ -473,7 +473,7 @@ def test_a_reading_that_dwarfs_all_others_leaves_the_score_unknown(absurd):
     assert told["area_above"] is None
     assert "model expects unknown (0.000 to 1.000)" in str(result)
     assert any(
-        f"the reading of run/3 is {absurd:.4g}, all others lie between 1 and 3.1" in n for n in told["notes"]
+        f"the reading of run/3 is {absurd:.4g}; all others lie between 1 and 3.1" in n for n in told["notes"]
     )
     json.dumps(told, allow_nan=False)
     assert result.pictures().keys() == {"path.png", "map.png", "curve.png"}

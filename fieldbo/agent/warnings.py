@@ -36,8 +36,8 @@ def _undetectable(mission: Mission) -> str | None:
     limit, level = (mission.world.quantity.amount(value) for value in (below, threshold))
     return (
         f"the threshold, {level}, lies below the sensor's limit of detection, {limit}: a reading below the "
-        "limit says next to nothing about the side of the threshold. Raise threshold in [question], or check "
-        "below in [sensor]"
+        "limit hardly says on which side of the threshold the value lies. Raise question.threshold, or check "
+        "sensor.below"
     )
 
 
@@ -58,7 +58,7 @@ def _undetected(world: World, history: Sequence[Event]) -> tuple[str, ...]:
     limit, largest = world.quantity.amount(below), world.quantity.amount(float(values.max()))
     return (
         f"no reading exceeds the limit of detection, {limit}; the largest of {len(values)} is {largest}: "
-        "check below in [sensor]",
+        "check sensor.below",
     )
 
 

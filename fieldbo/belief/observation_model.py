@@ -62,7 +62,7 @@ class ObservationModel:
     Parameters
     ----------
     noise_at : {"prediction", "reading"}
-        Where noise is converted to a log scale: at the reading, the logs of low readings weigh too much.
+        Where noise is converted to a log scale: at the reading, the logs of low readings weigh too little.
     share : float
         Standard deviation of noise in proportion to the value, as a fraction of it.
     below : float, optional

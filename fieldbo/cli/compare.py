@@ -112,7 +112,7 @@ def compare(
         except KeyboardInterrupt:
             by = signals[0].name if signals else "you"
             out_to.print(
-                f"Stopped by {by}. Repeat the command to run what is missing in {out}.",
+                f"Stopped by {by}. Repeat the command to finish the comparison in {out}.",
                 soft_wrap=True,
                 markup=False,
             )
@@ -126,7 +126,7 @@ def compare(
     by_target = {t: targets(rows, t, score) for t in target or []}
     scores = scores_at(rows, costs, score)
     over = _over(starts, draws)
-    only = "" if draws > 1 else ": not an error over fields"
+    only = "" if draws > 1 else "; it says nothing about other fields"
     out_to.print(
         f"mean {score.name} at equal cost{better}, ± one standard error {over}{only}", soft_wrap=True
     )

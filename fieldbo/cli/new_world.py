@@ -69,8 +69,9 @@ FittedModel = Annotated[
     bool,
     typer.Option(
         "--fitted-model",
-        help="Begin the mission with the model fitted to the table, for a live mission. A rehearsal in "
-        "simulation is then flattered: its truth is that fit.  [default: learn from the mission's readings]",
+        help="Begin the mission with the model fitted to the table. Use it for live missions: in simulation, "
+        "scores would be too good, because the truth is that same fit.  "
+        "[default: learn from the mission's readings]",
         rich_help_panel=_MISSION,
     ),
 ]

@@ -35,15 +35,15 @@ class Sensor:
 
     noise_sd: NonNegativeFloat | None = None
     """Standard deviation of a reading's noise, in the unit of the values; 0 if readings are exact. Default:
-    not known, which only a model that learns the noise accepts."""
+    unknown; the model must then learn the noise."""
     slope: tuple[float, ...] = ()
     """Growth of the standard deviation per unit of each axis, from its coordinate 0. Default: none."""
     levels: tuple[Level, ...] = ()
     """The settings to choose from, each with its variance and cost, instead of `noise_sd`."""
 
     noise_share: NonNegativeFloat = 0.0
-    """Standard deviation of a part of the noise in proportion to the value, as a fraction of it: 0.05 for
-    5%. The variances add up."""
+    """Standard deviation of noise that grows with the value, as a fraction of the value: 0.05 for 5%. Its
+    variance is added to that of the other noise."""
     below: FiniteFloat | None = None
     """Limit of detection, in the unit of the values: a reading at or below it says only that the value is
     low. Default: none."""

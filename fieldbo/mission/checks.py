@@ -64,10 +64,11 @@ def check_limit(mission: Mission) -> None:
     below = mission.world.sensor.below
     if mission.model.transform == "log" and below is not None and below <= 0:
         raise InputError(
-            f"the sensor's limit of detection is {below:g}, and the model is of the logarithm of the values",
+            f"the sensor's limit of detection is {below:g}, but the model uses the logarithm of the values",
             expected="a limit above 0, or none",
             where="sensor.below",
-            fix='leave it out, as with noise a reading at or below 0 is a low one; or set transform = "none"',
+            fix="leave it out: if the sensor has noise, readings at or below 0 count as low anyway; "
+            'or set transform = "none"',
         )
 
 
@@ -201,7 +202,7 @@ def check_controls(mission: Mission) -> None:
         return
     if mission.model.mean == "linear":
         raise InputError(
-            'model.mean = "linear" in a domain with control sets, whose free variables are averaged over',
+            'model.mean = "linear" does not work with control sets: the model averages over free variables',
             expected="a number, or no mean",
             where="model.mean",
             fix="leave it out",

@@ -53,7 +53,7 @@ class Registry:
     def warnings(self) -> dict[str, str]:
         """Return a warning by built-in name that packages provide, too, to no effect."""
         return {
-            name: f"not the {self.what} {name!r} of the package {_package(entries[0])}: "
+            name: f"the {self.what} {name!r} of the package {_package(entries[0])} is ignored: "
             "built-in names can't be replaced"
             for name, entries in self._installed().items()
             if name in self._builtin
@@ -115,7 +115,7 @@ class Registry:
                 f"{self.what} {name!r} is provided by several packages: {packages}",
                 expected="one package per name",
                 where=where,
-                fix="uninstall all of them but one",
+                fix="uninstall all but one of them",
             )
         return first
 

@@ -36,11 +36,12 @@ class StopRule:
     expected_f1: _Share | None = None
     """Stop once F1 is at least this, for a level set."""
     regret: _Share | None = None
-    """Stop once the regret is at most this share of the range of all readings, for an optimum."""
+    """Stop once the regret is at most this share of the range of the readings, for an optimum."""
     probability: _Share = 0.9
     """With this probability, given all readings."""
     least_readings: Annotated[int, Field(ge=1)] = 10
-    """Readings before which the question never counts as answered, unless the hyperparameters are known."""
+    """Least number of readings before the question can count as answered. Ignored if the hyperparameters are
+    known."""
 
     def check(self, question: Question, domain: Domain) -> None:
         """Raise an `InputError` if the rule does not fit the question or the domain."""

@@ -82,7 +82,7 @@ def _extremes(readings: list[_Reading]) -> list[_Reading]:
 def _sentence(first: _Reading, second: _Reading, domain: Domain) -> str:
     sd = float(np.sqrt(first.variance + second.variance))
     difference = abs(first.value - second.value)
-    apart = f"{difference / sd:.2g} standard deviations apart" if sd else "although the declared noise is 0"
+    apart = f"{difference / sd:.2g} standard deviations apart" if sd else "because the declared noise is 0"
     orders = f"orders {order_number(first.order)} and {order_number(second.order)}"
     if first.order == second.order:
         orders = f"both of order {order_number(first.order)}"

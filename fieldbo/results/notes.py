@@ -147,9 +147,9 @@ def _far_off(agent: Agent) -> Iterator[str]:
     several = f"; {counted(len(far) - 1, 'other reading')} like it" if len(far) > 1 else ""
     value, order = read[far[0]]
     yield (
-        f"the reading of {order} is {value:.4g}{several}, all others lie between {min(others):.4g} and "
-        f"{max(others):.4g}: beside it the model can't tell them apart. If it is impossible, correct it with "
-        "fieldbo correct, set low and high under [reports] in the vehicle file, or "
+        f"the reading of {order} is {value:.4g}{several}; all others lie between {min(others):.4g} and "
+        f"{max(others):.4g}. It is so far away that the model can't tell them apart. If it is impossible, "
+        "correct it with fieldbo correct, set low and high under [reports] in the vehicle file, or set "
         'outliers = "tested" in [model]'
     )
 

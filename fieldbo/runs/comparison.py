@@ -198,7 +198,7 @@ def _check_draws(mission: str, draws: int, overrides: Mapping[str, Any]) -> None
     first, other = (prepared(Case(mission, draw, 0), overrides).world for draw in (0, 1))
     if np.array_equal(first.truth(first.domain.sites), other.truth(other.domain.sites)):
         raise InputError(
-            f"{draws} draws of the world {first.name}, which has one field",
+            f"--draws {draws}, but the world {first.name} has only one field",
             expected="a world with random fields, or one draw",
             where=f"{label(mission)}: --draws",
             fix="leave out --draws, and vary the starts",

@@ -316,7 +316,7 @@ class ByHand(Vehicle):
         if below is None:
             raise InputError(
                 f"{text} was typed, but the sensor has no limit of detection",
-                fix="type the number that it shows, or stop and set below in [sensor]",
+                fix="type the number that the sensor shows, or stop and set sensor.below",
             )
         if number > below:
             raise InputError(

@@ -31,8 +31,8 @@ from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
 _FIT_COMMENT = """
-# What the fit to the table found. For a live mission, you may begin with it: remove the # below.
-# A rehearsal in simulation must not know it, because its truth is this fit.
+# Hyperparameters fitted to the table. To begin a live mission with them, remove the # below.
+# Do not use them in a simulation: its truth is this fit, so its scores would be too good.
 """
 
 

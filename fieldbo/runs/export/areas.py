@@ -224,7 +224,7 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
         f"{doubtful} to 50%",
         f"50% to {sure}",
         f"above {sure}",
-        "as before any reading",
+        "hardly changed by readings",
     )
     areas = outside, likely_outside, likely_inside, inside, unknown
     features = []
@@ -248,7 +248,7 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
 def _meaning(run: Recorded, name: str, threshold: str) -> str:
     quantity = run.mission.world.quantity.name
     if name == CLASSES[-1]:
-        return f"no reading says whether {quantity} is above or below {threshold} here"
+        return f"the readings hardly say whether {quantity} is above or below {threshold} here"
     return f"{quantity} is {name} {threshold} here"
 
 

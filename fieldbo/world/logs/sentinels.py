@@ -10,6 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
 from fieldbo.world.logs.log import Log
+from fieldbo.world.logs.text import fix_of_limit
 
 _NINES = re.compile(r"-?9{2,}(\.9+)?|-?9\.9{2,}")
 _OTHERS = frozenset({-32768.0, 32767.0, 65535.0, 1e30, -1e30, 1e32, 1e34, 1e35, 1e36, 1e37, -8888.0, -7777.0})
@@ -70,5 +71,5 @@ def check_limits(log: Log, name: str) -> None:
             f"{log.cells[name][rows[0]]!r} is a limit of detection, in {counted(len(rows), 'row')}",
             expected="a number",
             where=log.place(rows[0], name),
-            fix="write a number instead, for example half the limit",
+            fix=fix_of_limit(log.cells[name][rows[0]]) or "write a number instead",
         )

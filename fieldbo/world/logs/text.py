@@ -267,10 +267,10 @@ def fix_of_limit(cell: str) -> str | None:
     Examples
     --------
     >>> fix_of_limit("< 0.8")
-    'write 0.8, and set below = 0.8 in [sensor]; without such readings, a map is too high'
+    'write 0.8, and set below = 0.8 in [sensor]; leaving such readings out makes the map too high'
     """
     found = re.fullmatch(r"\s*<\s*(\d*\.?\d+)\s*", cell)
     if found is None:
         return None
-    limit = found[1]
-    return f"write {limit}, and set below = {limit} in [sensor]; without such readings, a map is too high"
+    advice = f"write {found[1]}, and set below = {found[1]} in [sensor]"
+    return f"{advice}; leaving such readings out makes the map too high"
