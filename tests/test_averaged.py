@@ -1,6 +1,8 @@
 """The belief averaged over hyperparameters, and the intervals that are stated from it."""
 
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 import weakref
@@ -123,13 +125,21 @@ def test_mean_variance_and_probability_are_those_of_the_mixture():
     assert surface.over(LINE[:7]).variance == pytest.approx(surface.variance[:7], abs=1e-9)
 
 
-def test_mean_and_sd_under_a_log_are_those_of_the_mixture():
-    surface, _, _ = averaged()
+def test_mean_and_sd_under_a_log_are_medians_over_hyperparameters():
     scale = ValueScale("log", 0.5, 0.7)
-    mean, sd = moments(surface, scale)
-    drawn = scale.to_user(surface.draws(40_000, np.random.default_rng(0)))
-    np.testing.assert_allclose(mean, drawn.mean(axis=1), rtol=0.03)
-    np.testing.assert_allclose(sd, drawn.std(axis=1), rtol=0.1)
+    surfaces = [Surface(Belief(Matern52([0.3], variance)), LINE) for variance in (0.5, 1.0, 2.0, 900.0)]
+    mean, sd = moments(AveragedSurface(surfaces, [0.2, 0.2, 0.3, 0.3]), scale)
+    of_third = scale.moments(surfaces[2].mean, surfaces[2].variance)
+    np.testing.assert_allclose((mean, sd), of_third)
+
+
+def test_maps_of_few_readings_under_a_log_are_finite_and_near_the_readings():
+    agent = fieldbo.Agent(learning(transform="log"))
+    for value in (1.2, 3.0, 2.0):
+        agent.tell(agent.ask().observed(value, noise_variance=0.01))
+    mean, sd = moments(*agent.stated)
+    assert mean.max() < 30.0
+    assert np.isfinite(sd).all()
 
 
 def test_gradients_are_those_of_the_mixture():
@@ -200,15 +210,40 @@ def test_a_fit_records_a_weighted_set_that_a_record_gives_back():
     assert from_plain(to_plain(fits[-1])) == fits[-1]
 
 
-def test_a_fit_of_an_old_record_has_no_weighted_set_and_is_stated_as_it_is():
-    agent = fieldbo.Agent(learning())
-    while agent.online_model.fitted_at == 0:
+def played(agent, readings):
+    """Let an agent take readings, and fit when a fit is due."""
+    for _ in range(readings):
         order = agent.ask()
         value = float(agent.mission.world.truth(order.site[None])[0])
         agent.tell(order.observed(value, noise_variance=1e-6))
-        if (fitted := agent.refit()) is not None:
-            agent.tell(from_plain({"kind": "fitted", "hyperparameters": dict(fitted.hyperparameters)}))
+        refitted(agent)
+
+
+def refitted(agent):
+    while (fitted := agent.refit()) is not None:
+        agent.tell(fitted)
+
+
+def test_results_of_a_run_that_began_without_averaging_are_stated_from_the_fit():
+    agent = fieldbo.Agent(learning(average=False))
+    played(agent, 6)
+    assert agent.online_model.fits[0].weighted is None
     assert agent.stated.surface is agent.surface
+    played(agent, 2)
+    agent.tell(agent.correction(2, 0.5))
+    refitted(agent)
+    assert agent.stated.surface is agent.surface
+
+
+def test_a_copy_of_an_agent_states_the_same():
+    agent = fieldbo.Agent(learning())
+    played(agent, 7)
+    copies = copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))
+    for other in copies:
+        assert (other.stated.surface.mean == agent.stated.surface.mean).all()
+        played(other, 1)
+    played(agent, 1)
+    assert all((other.stated.surface.mean == agent.stated.surface.mean).all() for other in copies)
 
 
 def test_known_hyperparameters_are_not_averaged():
@@ -288,21 +323,6 @@ def test_the_declared_noise_is_the_prior_of_a_learned_one():
     assert learnt[0] < 0.01 < learnt[1]
 
 
-def test_a_run_recorded_without_weights_goes_on_without_after_a_correction():
-    agent = fieldbo.Agent(learning())
-    for _ in range(8):
-        order = agent.ask()
-        value = float(agent.mission.world.truth(order.site[None])[0])
-        agent.tell(order.observed(value, noise_variance=1e-6))
-        while (fitted := agent.refit()) is not None:
-            agent.tell(replace(fitted, weighted=None))
-    assert agent.stated.surface is agent.surface
-    agent.tell(agent.correction(2, 0.5))
-    while (fitted := agent.refit()) is not None:
-        agent.tell(fitted)
-    assert agent.stated.surface is agent.surface
-
-
 def test_an_exact_reading_that_is_repeated_leaves_the_weights_as_they_are():
     agent = fieldbo.Agent(learning())
     sites, weights = agent.domain.sites[::223], []
@@ -315,21 +335,23 @@ def test_an_exact_reading_that_is_repeated_leaves_the_weights_as_they_are():
     np.testing.assert_allclose(weights[-1], weights[-2], atol=1e-3)
 
 
-def test_the_average_after_a_correction_is_that_of_the_right_reading():
+@pytest.mark.parametrize(("readings", "corrected"), [(13, 7), (46, 2)])
+def test_the_average_after_a_correction_is_that_of_the_right_reading(readings, corrected):
     right, wrong = fieldbo.Agent(learning()), fieldbo.Agent(learning())
-    for k in range(13):
+    for k in range(readings):
         order = right.ask()
         value = float(right.mission.world.truth(order.site[None])[0])
         right.tell(order.observed(value, noise_variance=1e-6))
         other = wrong.issue(replace(order, id=None))
-        wrong.tell(other.observed(99.0 if k == 7 else value, noise_variance=1e-6))
-        for agent in (right, wrong):
-            while (fitted := agent.refit()) is not None:
-                agent.tell(fitted)
-            assert np.isfinite(agent.stated.surface.mean).all()
-    wrong.correct(7, float(right.mission.world.truth(right.issued["run/7"].order.site[None])[0]))
-    while (fitted := wrong.refit()) is not None:
-        wrong.tell(fitted)
+        wrong.tell(other.observed(9.0 if k == corrected else value, noise_variance=1e-6))
+        refitted(right)
+        refitted(wrong)
+        assert np.isfinite(wrong.stated.surface.mean).all()
+    place = right.issued[f"run/{corrected}"].order.site
+    wrong.correct(corrected, float(right.mission.world.truth(place[None])[0]))
+    refitted(wrong)
+    weighted = [[fit.weighted is not None for fit in a.online_model.fits] for a in (right, wrong)]
+    assert weighted[0] == weighted[1]
     assert wrong.stated.surface.mean == pytest.approx(right.stated.surface.mean, abs=1e-9)
 
 

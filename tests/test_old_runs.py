@@ -135,6 +135,8 @@ def test_an_old_run_resumes_to_the_end_that_its_own_version_would_have_reached(o
         result = fieldbo.resume(mission_of(record), record)
         after = record.rows()
         assert [row.body for row in after[: len(before)]] == before
+        weighted = [row.body.get("message", {}).get("weighted") for row in after]
+        assert not any(weighted), "it goes on as it began: not averaged"
         assert_alike(orders_of(record), expected["orders"])
     assert result.end_reason == expected["summary"]["end_reason"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import proxy
 
 import numpy as np
 
@@ -81,24 +80,17 @@ class Averaging:
 
     Each reading is added when the average is next asked for, and changes the weights. Hyperparameters are
     recorded with fits; those that are drawn between fits follow from the readings and the seed.
-
-    Parameters
-    ----------
-    model : OnlineModel
     """
 
-    def __init__(self, model: OnlineModel) -> None:
-        self._model = proxy(model)  # no cycle: the memory of a finished run is freed at once
+    def __init__(self) -> None:
         self._average: _Average | None = None
 
-    def stated(self) -> Stated:
-        """Return the belief from which results are stated.
+    def stated(self, model: OnlineModel) -> Stated:
+        """Return the belief from which a model's results are stated.
 
-        Known hyperparameters are not averaged; nor are those of runs whose fits were recorded without
-        weights. Before the first fit, they are drawn from their prior.
+        Known hyperparameters are not averaged. Before the first fit, they are drawn from their prior.
         """
-        model = self._model
-        if not (model.averages or model.provisional) or not model.believed.any():
+        if not model.averages or not model.believed.any():
             return Stated(model.surface, model.hyperparameters.scale)
         recorded = [model.readings_of(fit.after) for fit in model.fits if fit.weighted is not None]
         n = drawn_at(recorded[-1] if recorded else 0, model.readings)
@@ -108,75 +100,78 @@ class Averaging:
         fit = fits[-1] if fits else None
         average = self._average
         if average is None or not average.lacks_only_new(fit, n, model.believed):
-            average = self._average = self._begun(fit, n)
-        self._catch_up(average)
+            average = self._average = _begun(model, fit, n)
+        _catch_up(model, average)
         return Stated(average.surface, average.weighted.members[0].scale)
 
-    def _drawn(self, fit: Fit | None, n: int) -> WeightedHyperparameters:
-        """Return the set recorded with a fit to n readings, or draw one around the fit or from the prior."""
-        model, mission = self._model, self._model.mission
-        if fit is not None and fit.weighted is not None and model.readings_of(fit.after) == n:
-            return fit.weighted
-        data, present = model.data(np.flatnonzero(model.believed[:n])), model.hyperparameters
-        if fit is None:
-            _, _, expected, uncertainty = mission.model.transformed(present, mission.question, data)
-            scale = mission.model.standardised(
-                expected, mission.question, uncertainty=uncertainty, has_prior_mean=data.means is not None
-            )
-            present = replace(present, scale=scale)
-        else:
-            present = fit.hyperparameters
-        rng, domain = stream(mission.seed, "score", n), mission.world.domain
-        return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
-    def _begun(self, fit: Fit | None, n: int) -> _Average:
-        """Return the average after the first n readings, at which its hyperparameters are drawn."""
-        model, mission, weighted = self._model, self._model.mission, self._drawn(fit, n)
-        believed = model.believed[:n].copy()
-        data = model.data(np.flatnonzero(believed))
-        beliefs = [
-            Belief(kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
-            for kernel, h in zip(weighted.kernels(), weighted.members, strict=True)
-        ]
-        if believed.any():
-            y, by_member = self._taken(weighted, beliefs, data)
-            pairs = zip(beliefs, by_member, strict=True)
-            beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
-        surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
-        averaged = AveragedSurface(surfaces, weighted.weights)
-        return _Average(fit, n, weighted, believed, averaged)
-
-    def _catch_up(self, average: _Average) -> None:
-        """Add the readings that an average lacks, one by one: how often it is asked for must not matter."""
-        model = self._model
-        for k in range(len(average.believed), model.readings):
-            if model.believed[k]:
-                data = model.data(slice(k, k + 1))
-                beliefs = [surface.belief for surface in average.surface.surfaces]
-                y, by_member = self._taken(average.weighted, beliefs, data)
-                average.surface.append(data.sites, y, by_member)
-        average.believed = model.believed.copy()
-
-    def _taken(
-        self, weighted: WeightedHyperparameters, beliefs: Sequence[Belief], data: Data
-    ) -> tuple[Array, list[Array]]:
-        """Return readings in model units: values (k,), and noise variances (k,) as each member takes them.
-
-        Readings that are not normal are taken as they are given the heaviest member's belief: likelihoods can
-        only be compared if all members have the same readings.
-        """
-        sites, values, noises = data.sites, data.values, data.noise_variances
-        observed = self._model.mission.model.observation_model(data.sensor)
-        heaviest = int(np.argmax(weighted.weights))
-        h, belief = weighted.members[heaviest], beliefs[heaviest]
-        y, v = observed.in_model_units(
-            h, values, noises, lambda _: (belief.mean(sites), belief.covariance(sites, sites))
+def _drawn(model: OnlineModel, fit: Fit | None, n: int) -> WeightedHyperparameters:
+    """Return the set recorded with a fit to n readings, or draw one around the fit or from the prior."""
+    mission = model.mission
+    if fit is not None and fit.weighted is not None and model.readings_of(fit.after) == n:
+        return fit.weighted
+    data, present = model.data(np.flatnonzero(model.believed[:n])), model.hyperparameters
+    if fit is None:
+        _, _, expected, uncertainty = mission.model.transformed(present, mission.question, data)
+        scale = mission.model.standardised(
+            expected, mission.question, uncertainty=uncertainty, has_prior_mean=data.means is not None
         )
-        normal = observed.normal(h, values, noises)
-        normal_noise, normal_values = observed.variances(noises, values)[normal], values[normal]
-        by_member = [v.copy() for _ in weighted.members]
-        # Repeated exact readings are taken to differ by the least noise: it must not depend on the member.
-        least = NOISE_FLOOR * max(float(b.kernel.diagonal(sites).max()) for b in beliefs)
-        for other, variances in zip(weighted.members, by_member, strict=True):
-            variances[normal] = np.maximum(other.noise_to_model(normal_noise, normal_values), least)
-        return y, by_member
+        present = replace(present, scale=scale)
+    else:
+        present = fit.hyperparameters
+    rng, domain = stream(mission.seed, "score", n), mission.world.domain
+    return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
+
+
+def _begun(model: OnlineModel, fit: Fit | None, n: int) -> _Average:
+    """Return the average after the first n readings, at which its hyperparameters are drawn."""
+    mission, weighted = model.mission, _drawn(model, fit, n)
+    believed = model.believed[:n].copy()
+    data = model.data(np.flatnonzero(believed))
+    beliefs = [
+        Belief(kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
+        for kernel, h in zip(weighted.kernels(), weighted.members, strict=True)
+    ]
+    if believed.any():
+        y, by_member = _taken(model, weighted, beliefs, data)
+        pairs = zip(beliefs, by_member, strict=True)
+        beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
+    surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
+    averaged = AveragedSurface(surfaces, weighted.weights)
+    return _Average(fit, n, weighted, believed, averaged)
+
+
+def _catch_up(model: OnlineModel, average: _Average) -> None:
+    """Add the readings that an average lacks, one by one: how often it is asked for must not matter."""
+    for k in range(len(average.believed), model.readings):
+        if model.believed[k]:
+            data = model.data(slice(k, k + 1))
+            beliefs = [surface.belief for surface in average.surface.surfaces]
+            y, by_member = _taken(model, average.weighted, beliefs, data)
+            average.surface.append(data.sites, y, by_member)
+    average.believed = model.believed.copy()
+
+
+def _taken(
+    model: OnlineModel, weighted: WeightedHyperparameters, beliefs: Sequence[Belief], data: Data
+) -> tuple[Array, list[Array]]:
+    """Return readings in model units: values (k,), and noise variances (k,) as each member takes them.
+
+    Readings that are not normal are taken as they are given the heaviest member's belief: likelihoods can
+    only be compared if all members have the same readings.
+    """
+    sites, values, noises = data.sites, data.values, data.noise_variances
+    observed = model.mission.model.observation_model(data.sensor)
+    heaviest = int(np.argmax(weighted.weights))
+    h, belief = weighted.members[heaviest], beliefs[heaviest]
+    y, v = observed.in_model_units(
+        h, values, noises, lambda _: (belief.mean(sites), belief.covariance(sites, sites))
+    )
+    normal = observed.normal(h, values, noises)
+    normal_noise, normal_values = observed.variances(noises, values)[normal], values[normal]
+    by_member = [v.copy() for _ in weighted.members]
+    # Repeated exact readings are taken to differ by the least noise: it must not depend on the member.
+    least = NOISE_FLOOR * max(float(b.kernel.diagonal(sites).max()) for b in beliefs)
+    for other, variances in zip(weighted.members, by_member, strict=True):
+        variances[normal] = np.maximum(other.noise_to_model(normal_noise, normal_values), least)
+    return y, by_member

@@ -106,7 +106,7 @@ class OnlineModel:
         self.fits: list[Fit] = []
         self.to_repeat: list[Fit] = []
         self._observations: list[_Taken] = []
-        self._averaging = Averaging(self)
+        self._averaging = Averaging()
         self._learn_again()
 
     @property
@@ -141,8 +141,8 @@ class OnlineModel:
 
     @property
     def averages(self) -> bool:
-        """Whether results are averaged over the weighted hyperparameters of a fit."""
-        return any(fit.weighted is not None for fit in self.fits)
+        """Whether results are averaged over hyperparameters."""
+        return self.mission.model.average and self.mission.model.every is not None
 
     @property
     def fit_is_due(self) -> bool:
@@ -175,14 +175,9 @@ class OnlineModel:
         return Fitted(fitted.to_plain(), weighted.to_plain())
 
     def _weights_are_due(self, n: int) -> bool:
-        """Return True if a fit to n readings is to weight hyperparameters anew: not if few are new.
-
-        A run whose fits were recorded without weights goes on as it began.
-        """
-        if not self.averages:
-            return all(fit.weighted is not None for fit in (*self.fits, *self.to_repeat))
+        """Return True if a fit to n readings is to weight hyperparameters, too: not if few are new."""
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
-        return drawn_at(before[-1], n) > before[-1]
+        return self.averages and (not before or drawn_at(before[-1], n) > before[-1])
 
     def refit(self, event: Fitted, asks: int) -> None:
         """Adopt a fit that was made when `asks` orders had been issued; the first one to repeat, if any."""
@@ -203,7 +198,7 @@ class OnlineModel:
         parts = [(taken.order, taken.part) for taken in self._observations]
         corrected = parts.index((event.order, event.part))
         self._observations[corrected] = self._taken(event)
-        self._averaging = Averaging(self)
+        self._averaging = Averaging()
         seen_by = [fit for fit in self.fits if fit.after > corrected]
         self.fits = [fit for fit in self.fits if fit.after <= corrected]
         self._learn_again()
@@ -281,7 +276,7 @@ class OnlineModel:
     @property
     def stated(self) -> Stated:
         """The belief from which results are stated: averaged over hyperparameters, unless they are known."""
-        return self._averaging.stated()
+        return self._averaging.stated(self)
 
     def _usable(self, values: Array, noise_variances: Array) -> Mask:
         """Return which readings (n,) the model can use."""

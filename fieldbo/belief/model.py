@@ -169,6 +169,9 @@ class Model:
     noise_at: NoiseAt = "prediction"
     """Where noise is converted to a log scale: at the model's ``"prediction"``, or at the ``"reading"``, as
     in runs of earlier versions. The latter overestimates the field, the more the noisier the readings."""
+    average: bool = True
+    """Whether results of a model that learns are averaged over all hyperparameters that explain the readings,
+    or, as in runs of earlier versions, stated from the fit alone. The latter is too sure of itself."""
     outliers: Literal["kept", "tested"] | None = None
     """Whether to trust every reading (``"kept"``), or to leave out those that contradict the others
     (``"tested"``). Default: kept in simulation, tested by hand and with a robot."""

@@ -130,7 +130,12 @@ def mission_of(record: Record) -> Mission:
 def _as_begun(model: Model, description: Mapping[str, Any]) -> Model:
     """Return a model with the rules with which its run began, by the version of that time."""
     begun = description["model"]
-    return replace(model, noise_at=begun.get("noise_at", "reading"), outliers=begun.get("outliers"))
+    return replace(
+        model,
+        noise_at=begun.get("noise_at", "reading"),
+        average=begun.get("average", False),
+        outliers=begun.get("outliers"),
+    )
 
 
 def _digest(file: Path) -> str | None:
