@@ -278,6 +278,36 @@ def test_readings_at_the_limit_do_not_pull_the_map_to_the_limit():
     assert censored.left_out == 0
 
 
+@pytest.mark.parametrize("outliers", ["kept", "tested"])
+@pytest.mark.parametrize("typo", [1e8, 1e16, 1e30])
+def test_an_absurd_reading_beside_censored_ones_can_be_modelled_and_corrected(typo, outliers):
+    agent = Agent(replace(limited_mission(), model=Model(outliers=outliers)))
+    for value in (0.9, 0.3, 0.5, typo, 1.1, 0.2, 0.7):
+        agent.tell(agent.ask().observed(value, noise_variance=0.0025))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+        assert np.isfinite(agent.stated.surface.mean).all()
+    agent.tell(agent.correction(3, 0.8))
+    assert np.abs(agent.surface.mean).max() < 5.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+@pytest.mark.parametrize("model", [Model(), Model(learn=False, length_scales=(2.0, 2.0), mean=0.0)])
+def test_exact_readings_at_a_limit_may_repeat_and_contradict_others(model, noise):
+    world = small_world((6, 5), noise_sd=noise)
+    world = replace(world, sensor=Sensor(noise, below=0.1))
+    agent = Agent(replace(small_mission(Random(), world=world, battery=1e6), model=model))
+    rng, sites = np.random.default_rng(0), world.domain.sites
+    read = [(k, 0.2 + abs(rng.standard_normal())) for k in rng.permutation(len(sites))[:10]]
+    again = [(read[0][0], 0.1), (read[1][0], 0.1), (read[0][0], 0.1), read[0], *3 * [(read[2][0], 0.1)]]
+    for k, value in read + again:
+        query = agent.issue(Query(sites[k]))
+        agent.tell(query.observed(value, noise_variance=noise**2))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+        assert np.isfinite(agent.stated.surface.mean).all()
+
+
 def hidden(below, unit=1.0, question=None, **model):
     """Return an agent with 35 readings of a field of which only what exceeds a limit can be seen."""
     made = small_mission(Random(), world=small_world((12, 10)), battery=1e4, home=False)
@@ -396,7 +426,7 @@ def test_by_hand_a_reading_below_the_limit_is_typed_as_such():
 def test_by_hand_a_reading_below_a_limit_needs_one():
     event, printed = typed(small_mission(), "", "<0.5", "0.4", "")
     assert event.values.tolist() == [0.4]
-    assert any("no limit of detection" in line and "below in [sensor]" in line for line in printed)
+    assert any("no limit of detection" in line and "set sensor.below" in line for line in printed)
 
 
 # -- noise in proportion to the value --------------------------------------------------------------------

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import log_ndtr
+from scipy.special import erfcx
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
@@ -36,7 +36,9 @@ _SETTLED = 1e-5  # of the prior's standard deviation
 _LEAST_PRECISION = 1e-3  # of a reading, relative to its cavity's: one that tells next to nothing
 _LEAST_CAVITY = 1e-6  # variance, relative to the prior's
 _LEAST_TILTED = 1e-12  # variance, relative to the cavity's
+_LEAST_VARIANCE = 1e-8  # of a normal reading, relative to the prior's: two at one place remain compatible
 _NODES = np.linspace(-1.0, 1.0, 81)
+_FAR = 1e4  # standard deviations above a limit; farther ones count as this far
 _REACH = 8.0  # standard deviations that an integral covers on either side
 _HALVINGS = 40
 
@@ -86,7 +88,8 @@ def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, A
         same = (new_y == y) & (new_v == v)
         weight = 1.0 / v + _STEP * (1.0 / new_v - 1.0 / v)
         shift = y / v + _STEP * (new_y / new_v - y / v)
-        y, v = np.where(same, y, shift / weight), np.where(same, v, 1.0 / weight)
+        moved, settled = shift / weight, np.maximum(1.0 / weight, _LEAST_VARIANCE * scale**2)
+        y, v = np.where(same, y, moved), np.where(same, v, settled)
     return y, v, now, np.maximum(v - np.square(v) * precisions, 0.0)
 
 
@@ -117,8 +120,9 @@ def tilted_by_limit(cavity: Moments, limits: Array, variances: Array) -> Moments
     """
     m, s2 = cavity
     sd = np.sqrt(s2 + variances)
+    m = np.minimum(m, limits + _FAR * sd)
     z = (limits - m) / sd
-    slope = np.exp(-0.5 * z**2 - log_ndtr(z)) / np.sqrt(2.0 * np.pi)
+    slope = np.sqrt(2.0 / np.pi) / erfcx(-z / np.sqrt(2.0))
     return m - s2 * slope / sd, s2 - s2**2 * slope * (z + slope) / (s2 + variances)
 
 
