@@ -76,12 +76,12 @@ def ending(name: str, run: int) -> Ending:
     keys: dict[str, Any] = {"agent": {"battery": 1e9}, "draw": run, "seed": run}
     if rule.share is not None:
         keys["question"] = {"threshold": {"quantile": 1.0 - rule.share}}
-    mission = learned(load_mission(rule.mission, keys))
+    mission = learned(load_mission(rule.mission, keys), average=rule.checked)
     agent, rng = Agent(replace(mission, stop=rule.goal)), stream(run, "sensor")
     world, answered = mission.world, False
     while agent.readings < READINGS:
         while (fitted := agent.refit()) is not None:
-            agent.tell(fitted if rule.checked else replace(fitted, weighted=None))
+            agent.tell(fitted)
         order = agent.ask()
         if isinstance(order, Stop):
             answered = order.reason is EndReason.QUESTION_ANSWERED

@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score as reference_f1
 from sklearn.metrics import precision_score, recall_score
 
-from fieldbo.belief.confidence import confidence, expected_f1, optimum_confidence
+from fieldbo.belief.confidence import (
+    chance_of_none,
+    confidence,
+    drawn_scores,
+    expected_f1,
+    optimum_confidence,
+    value_at,
+)
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
@@ -72,18 +79,23 @@ def test_f1_of_empty_equal_and_disjoint_sets(predicted, true, expected):
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_expected_f1_of_a_certain_belief_is_its_f1(pairs):
     predicted, true = np.array(pairs).T
+    assume(predicted.any())
     assert expected_f1(predicted, true.astype(float)) == pytest.approx(f1_score(predicted, true))
 
 
 def test_expected_f1_is_the_ratio_of_expectations():
     p = np.array([0.9, 0.6, 0.3, 0.0])
     assert expected_f1(p >= 0.5, p) == pytest.approx(2 * 1.5 / (2 + 1.8))
-    assert expected_f1(np.zeros(4, dtype=bool), np.zeros(4)) == 1.0
 
 
-def test_expected_f1_of_an_empty_set_is_the_probability_that_it_is_empty():
-    p = np.array([0.1, 0.2, 0.0])
-    assert expected_f1(p >= 0.5, p) == pytest.approx(0.9 * 0.8)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_chance_of_an_empty_set_is_that_of_the_whole_field(seed):
+    s = surface(seed)
+    threshold = float(s.mean.max() + s.sd.max())
+    drawn = drawn_scores(s, threshold, np.random.default_rng(seed))
+    chance = chance_of_none(s, threshold, np.random.default_rng(seed))
+    assert chance == pytest.approx(np.mean(drawn.share == 0.0), abs=0.15)
+    assert chance_of_none(s, float(s.mean.max() + 20.0), np.random.default_rng(seed)) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -249,3 +261,9 @@ def test_of_many_sites_the_reported_one_is_drawn_even_if_others_may_be_better():
     found = optimum_confidence(Surface(belief, sites), sites[0], ValueScale(), np.random.default_rng(0))
     assert found.value.value == pytest.approx(0.1, abs=1e-3)
     assert found.regret.value == pytest.approx(found.optimum.value - 0.1, abs=1e-3)
+
+
+def test_a_value_whose_deviation_is_lost_in_rounding_is_certain():
+    belief = Belief(Matern52([0.3, 0.3])).condition_on(np.zeros((1, 2)), [1e20], 0.01)
+    there = value_at(Surface(belief, np.zeros((1, 2))), ValueScale())
+    assert there.low == there.value == there.high

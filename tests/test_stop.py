@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 import fieldbo
+from fieldbo.agent.stopping import verdict
+from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import InputError
@@ -102,14 +105,65 @@ def test_a_mission_that_doubts_an_answer_ends_with_its_battery():
     assert agent.spent <= 40.0
 
 
+def test_a_claim_before_the_first_fit_does_not_count():
+    agent, _ = run_of(mission(Eager(), initial=3))
+    assert agent.readings >= 10
+
+
 @pytest.mark.parametrize("stop", [None, StopRule(expected_f1=0.95)], ids=["claim", "goal"])
 @pytest.mark.parametrize("policy", [TruVaR(), GCHK()], ids=["truvar", "gchk"])
-def test_a_set_that_is_surely_empty_is_an_answer(policy, stop):
+def test_a_set_that_is_surely_empty_is_an_answer_once_readings_leave_no_gaps(policy, stop):
     made = mission(policy, question=LevelSet(50.0), stop=stop, initial=5)
     agent, end = run_of(made)
     assert end.reason is EndReason.QUESTION_ANSWERED
-    assert agent.readings == 10
+    assert 10 < agent.readings < 100
     assert fieldbo.Result.of(agent).summary()["expected_f1"] == pytest.approx(1.0, abs=0.05)
+    extent = agent.domain.extent
+    distance, _ = cKDTree(agent.online_model.data().sites / extent).query(agent.domain.sites / extent)
+    assert distance.max() <= 0.1 + 1e-9
+
+
+def test_a_patch_between_the_readings_is_found_before_the_set_counts_as_empty():
+    made = mission(TruVaR(), question=LevelSet(50.0), initial=8)
+    agent = fieldbo.Agent(made)
+    patch = agent.domain.sites[agent.domain.nearest(agent.domain.low + 0.77 * agent.domain.extent)]
+    reach = 0.15 * agent.domain.extent
+    while not isinstance(order := agent.ask(), Stop):
+        near = np.linalg.norm((order.site - patch) / reach) < 1.0
+        agent.tell(order.observed(80.0 if near else 1.0 + 0.01 * order.site[0], noise_variance=1e-4))
+    assert fieldbo.Result.of(agent).answer.inside.any()
+
+
+def test_a_small_regret_under_a_log_counts_where_the_minimum_is_sought():
+    made = mission(EI(), Model(transform="log"), StopRule(regret=0.01), Optimum("minimise"), initial=8)
+    agent = fieldbo.Agent(made)
+    while not isinstance(order := agent.ask(), Stop):
+        x, y = order.site
+        value = 0.02 + np.exp(1.5 + 4.0 * np.sin(x / 3.0) * np.cos(y / 4.0))
+        agent.tell(order.observed([value], noise_variance=0.01))
+    assert order.reason is EndReason.QUESTION_ANSWERED
+    assert agent.readings < 40
+
+
+def test_the_regret_in_a_box_is_judged_between_its_sites_too():
+    agent = fieldbo.Agent(fieldbo.load_mission("hartmann-ei", {"stop": {"regret": 0.05}}))
+    while agent.readings < 30:
+        order = agent.ask()
+        if isinstance(order, Stop):
+            break
+        agent.tell(order.observed(agent.mission.world.truth(order.site[None]), noise_variance=0.0))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+    surface, domain = agent.stated.surface, agent.domain
+    point, _, _ = best_by_mean(surface, domain)
+    rng = np.random.default_rng
+    allowed = 0.05 * np.ptp(agent.online_model.believed_values)
+    of_sites, of_both = (
+        np.mean(drawn_regrets(s, point, agent.stated.scale, rng(1)).regret <= allowed)
+        for s in (surface, rivals_of(surface, domain, point, rng(0)))
+    )
+    assert of_both < of_sites
+    assert verdict(agent).probability <= of_both + 0.1
 
 
 @pytest.mark.parametrize(("policy", "question"), [(EI(), Optimum()), (TruVaR(), None), (GCHK(), None)])

@@ -289,7 +289,7 @@ class Agent:
         """
         self._fit_if_due()
         state = self.vehicles[vehicle]
-        if state.ended is not None or state.out_of_touch or self._at_limit or goal_reached(self) is not None:
+        if state.ended is not None or state.out_of_touch or self._at_limit or goal_reached(self):
             return []
         if self.mission.max_steps is not None:
             k = min(k, self.mission.max_steps - self.asks)

@@ -6,13 +6,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from fieldbo._numerics.arrays import Mask
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
-from fieldbo.belief.confidence import Stated, best_by_mean, drawn_regrets, drawn_scores, expected_f1
+from fieldbo.belief.confidence import (
+    Stated,
+    best_by_mean,
+    drawn_regrets,
+    drawn_scores,
+    expected_f1,
+    rivals_of,
+)
 from fieldbo.belief.question import Optimum, threshold_if
+from fieldbo.belief.weighted import typical_lengths
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.policies.acquisition import straddle
@@ -31,16 +40,18 @@ def decided(agent: Agent, state: State) -> Decision:
 
     If the mission sets a goal, it stops once the goal is reached. A policy that learns its model may claim to
     have the answer because a fit is too sure: its claim counts only if the belief, averaged over
-    hyperparameters, agrees. Otherwise the mission goes on at the most doubtful site.
+    hyperparameters, agrees. Otherwise the mission goes on at the most doubtful site; or, if readings of one
+    side of the threshold leave gaps, in the widest of them.
     """
     mission, memory = agent.mission, agent.memory
-    if (reached := goal_reached(agent)) is not None:
-        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, reached.why)
+    found = verdict(agent) if mission.stop.is_set and not agent.initial_left else None
+    if found is not None and found.answered:
+        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, found.why)
     decision = suggested(mission, state, memory)
-    checked = mission.stop.is_set or (agent.online_model.averages and not agent.domain.control_sets)
-    if not _claims(decision) or not checked:
+    averages = agent.online_model.averages and not agent.domain.control_sets
+    if not _claims(decision) or not (mission.stop.is_set or averages):
         return decision
-    found = verdict(agent)
+    found = verdict(agent) if found is None else found
     why = {**decision.why, **found.why}
     if found.answered:
         return replace(decision, why=why)
@@ -49,7 +60,9 @@ def decided(agent: Agent, state: State) -> Decision:
     threshold = mission.question.level(float(surface.mean.max()), scale)
     choosable = state.choosable(level)
     choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
-    site = most_doubtful(surface, threshold, choosable)
+    site = widest_gap(agent, choosable) if found.unseen and found.probability >= found.wanted else None
+    if site is None:
+        site = most_doubtful(surface, threshold, choosable)
     if site is None:
         if not _open(surface).any():  # every site is known: the claim is right
             return replace(decision, why=why)
@@ -57,12 +70,9 @@ def decided(agent: Agent, state: State) -> Decision:
     return Decision(Query(agent.domain.sites[site], level=level), decision.memory, {**why, "site": site})
 
 
-def goal_reached(agent: Agent) -> Verdict | None:
-    """Return the verdict if the mission sets a goal and has reached it; otherwise None."""
-    if not agent.mission.stop.is_set or agent.initial_left:
-        return None
-    found = verdict(agent)
-    return found if found.answered else None
+def goal_reached(agent: Agent) -> bool:
+    """Return True if the mission sets a goal and has reached it."""
+    return agent.mission.stop.is_set and not agent.initial_left and verdict(agent).answered
 
 
 def _claims(decision: Decision) -> bool:
@@ -83,16 +93,20 @@ class Verdict:
         That the answer reaches the goal; 0 if it is far from it.
     wanted : float
         The probability at which the question counts as answered.
+    unseen : bool
+        Whether all sites are on one side of the threshold, and readings leave gaps in which some that are not
+        could hide. No probability then counts: it comes from a model that has only seen one side.
     """
 
     goal: float
     probability: float
     wanted: float
+    unseen: bool = False
 
     @property
     def answered(self) -> bool:
         """Whether the question counts as answered."""
-        return self.probability >= self.wanted
+        return self.probability >= self.wanted and not self.unseen
 
     @property
     def why(self) -> dict[str, Any]:
@@ -110,8 +124,35 @@ def verdict(agent: Agent) -> Verdict:
     learns = mission.model.every is not None
     if agent.blinded or model.readings < (rule.least_readings if learns else 1):
         return Verdict(goal, 0.0, rule.probability)
-    reached = _reaches_regret if optimum else _reaches_f1
-    return Verdict(goal, reached(agent, goal, rule.probability, rng), rule.probability)
+    if optimum:
+        return Verdict(goal, _reaches_regret(agent, goal, rule.probability, rng), rule.probability)
+    unseen = learns and _one_sided(agent) and bool((_gaps(agent) > 1.0).any())
+    return Verdict(goal, _reaches_f1(agent, goal, rule.probability, rng), rule.probability, unseen)
+
+
+def _one_sided(agent: Agent) -> bool:
+    """Return True if all sites are classified as on the same side of the threshold."""
+    surface, scale = agent.stated
+    inside = surface.exceedance(agent.mission.question.level(float(surface.mean.max()), scale)) >= 0.5
+    return bool(inside.all() or not inside.any())
+
+
+def _gaps(agent: Agent) -> Array:
+    """Return the distance (N,) of each site from the nearest reading.
+
+    In halves of the length scale that is expected before any reading: readings of one side only do not tell
+    how small a patch of the other side may be.
+    """
+    model = agent.online_model
+    reach = 0.5 * typical_lengths(agent.mission.model, agent.domain)
+    read = model.data(np.flatnonzero(model.believed)).sites
+    return np.asarray(cKDTree(read / reach).query(agent.domain.sites / reach)[0])
+
+
+def widest_gap(agent: Agent, choosable: Mask) -> int | None:
+    """Return the choosable site that is farthest from all readings, if it lies in a gap; else None."""
+    gaps = np.where(choosable, _gaps(agent), 0.0)
+    return int(np.argmax(gaps)) if gaps.max() > 1.0 else None
 
 
 def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:
@@ -133,18 +174,21 @@ def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Gen
     values = agent.online_model.believed_values
     values = values[scale.usable(values)]
     allowed = goal * float(np.ptp(values)) if len(values) else 0.0
-    by_the_fit = goal * float(np.ptp(agent.hyperparameters.scale.to_model(values))) if len(values) else 0.0
-    if not allowed > 0 or _may_be_beaten(agent, by_the_fit, wanted):
+    if not allowed > 0 or _may_be_beaten(agent, allowed, wanted):
         return 0.0
     point, _, _ = best_by_mean(surface, agent.domain)
-    return float(np.mean(drawn_regrets(surface, point, scale, rng).regret <= allowed))
+    rivals = rivals_of(surface, agent.domain, point, rng)
+    return float(np.mean(drawn_regrets(rivals, point, scale, rng).regret <= allowed))
 
 
 def _may_be_beaten(agent: Agent, allowed: float, wanted: float) -> bool:
-    """Return True if by the fit alone some site beats the best one by more than `allowed` (model units)."""
-    surface = agent.surface
+    """Return True if by the fit alone some site beats the best one by more than `allowed` (user's unit)."""
+    surface, scale = agent.surface, agent.hyperparameters.scale
     best = int(np.argmax(surface.mean))
-    gap = surface.mean[best] - surface.mean + allowed
+    better = scale.to_user(surface.mean[best]) + np.copysign(allowed, scale.scale)
+    if not scale.usable(better):  # under a log, no value is so small
+        return False
+    gap = float(scale.to_model(better)) - surface.mean
     variance = surface.variance + surface.variance[best] - 2.0 * surface.covariance(best)[0]
     with np.errstate(divide="ignore", invalid="ignore"):
         sure = ndtr(gap / np.sqrt(np.maximum(variance, 0.0)))

@@ -93,15 +93,21 @@ class WeightedHyperparameters:
         return cls(tuple(members), np.array(plain["weights"]), plain["level"])
 
 
+def typical_lengths(model: Model, domain: Domain) -> Array:
+    """Return the prior medians of the length scales, in the units of the axes: one for each length scale."""
+    reach = model.reach(domain)
+    spacing = np.where(np.isfinite(domain.spacing), domain.spacing, 0.0)
+    shortest = spacing if len(spacing) == len(reach) else spacing.min()
+    return np.asarray(np.maximum(_LENGTH * reach, shortest))
+
+
 def _prior(model: Model, domain: Domain, declared: Array) -> LogNormalPrior:
     """Return the prior, given the declared noise variances (n,) of the readings in model units."""
     learns = model.noise == "learned"
     narrow = model.prior(domain).with_noise(declared) if learns else model.prior(domain)
     axes = len(narrow.medians) - (2 if learns else 1)
     medians, sds = narrow.medians.copy(), narrow.sds.copy()
-    spacing = np.where(np.isfinite(domain.spacing), domain.spacing, 0.0)
-    shortest = spacing if len(spacing) == axes else spacing.min()
-    medians[:axes], sds[:axes] = np.maximum(_LENGTH * model.reach(domain), shortest), _LENGTH_SD
+    medians[:axes], sds[:axes] = typical_lengths(model, domain), _LENGTH_SD
     medians[axes], sds[axes] = _VARIANCE, _VARIANCE_SD
     if learns:
         sds[-1] = _NOISE_SD

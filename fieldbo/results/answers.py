@@ -19,23 +19,23 @@ from fieldbo.belief.confidence import (
     OptimumConfidence,
     Stated,
     best_by_mean,
+    chance_of_none,
     confidence,
     expected_f1,
     optimum_confidence,
+    rivals_of,
     unknown,
 )
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
-from fieldbo.domain.search import around, climbed
+from fieldbo.domain.search import climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
 from fieldbo.results.truth import Place, Truth, truth_of
 
 _TARGETS = (0.9, 0.95)
-_GOOD = 8  # best readings of a box, around which to look for better points
-_RIVALS = 1500  # points of a box to compare with the reported one
 _NAN = float("nan")
 
 PROBABILITY: dict[Side, str] = {"above": "exceedance", "below": "non_exceedance"}
@@ -136,14 +136,23 @@ class LevelSetAnswer(_Answer):
         return None if self.truth is None else np.asarray(self.inside != self.truth.inside)
 
     def scores(self) -> dict[str, float]:
-        """Return the scores of a `Step`, in O(N)."""
+        """Return the scores of a `Step`, in O(N) unless no site is classified as inside."""
         known = {} if self.truth is None else vars(match(self.inside, self.truth.inside))
         return {
             **known,
-            "expected_f1": _NAN if self.blinded else expected_f1(self.inside, self.probability),
+            "expected_f1": self._expected_f1(),
             "unclassified": 1.0 if self.blinded else float(np.mean(doubtful(self.probability))),
             "coverage90": self.coverage90,
         }
+
+    def _expected_f1(self) -> float:
+        """Return the expected F1 without drawing the whole field; NaN if unknown."""
+        if self.blinded:
+            return _NAN
+        if self.inside.any():
+            return expected_f1(self.inside, self.probability)
+        with one_blas_thread():
+            return chance_of_none(self.surface, self.threshold, stream(self.mission.seed, "score"))
 
     @cached_property
     def confidence(self) -> Confidence:
@@ -307,20 +316,8 @@ class OptimumAnswer(_Answer):
         """Expected regret, reported value and optimum, with 90% intervals."""
         rng = stream(self.mission.seed, "score")
         with one_blas_thread():
-            return optimum_confidence(self._rivals(rng), self.reported.point, self.scale, rng)
-
-    def _rivals(self, rng: np.random.Generator) -> Stated:
-        """Return the belief over points that may be better than the reported one.
-
-        In a continuous domain these lie mostly near it and near other good readings, where in many dimensions
-        there is no site.
-        """
-        domain, belief = self.mission.world.domain, self.surface.belief
-        if not domain.continuous or not belief.size:
-            return self.surface
-        good = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
-        places = np.unique(np.concatenate([self.reported.point[None], good]), axis=0)
-        return self.surface.over(around(domain, rng, _RIVALS, places))
+            rivals = rivals_of(self.surface, self.mission.world.domain, self.reported.point, rng)
+            return optimum_confidence(rivals, self.reported.point, self.scale, rng)
 
     def summary(self, costs: Sequence[float], regrets: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``."""
