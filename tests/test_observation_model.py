@@ -481,4 +481,4 @@ def test_readings_of_one_place_contradict_each_other_beyond_the_noise_of_their_v
         Query([5.0], id=f"m/{k}", expected_cost=1.0).observed(value, noise_variance=sensor.noise_sd**2)
         for k, value in enumerate(values)
     ]
-    assert bool(list(contradictions(read, LINE, sensor))) == contradict
+    assert bool(contradictions(read, LINE, sensor)) == contradict

@@ -1,5 +1,6 @@
 """A covariance along the water: limits, walls, spits, points between sites, fits, missions and refusals."""
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.site_graph import SiteGraph, site_graph
 from fieldbo.belief.site_placement import Placements
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.trend import WithTrend
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
@@ -189,6 +191,32 @@ def test_covariances_do_not_depend_on_what_else_is_asked_for():
     alone = np.array([[k(a[None], b[None])[0, 0] for b in x] for a in x])
     np.testing.assert_allclose(k(x, x), alone, rtol=1e-13, atol=1e-15)
     np.testing.assert_array_equal(k(SPIT.sites[3:5], SPIT.sites)[:, 7:9], k(SPIT.sites[3:5], SPIT.sites[7:9]))
+
+
+def test_beliefs_with_many_length_scales_keep_no_matrix_over_all_sites():
+    lake = square(31, [Obstacle("spit", (14.4, -0.5), (15.6, 22.5))])
+    kernels = [ShoreMatern52(lake, [length]) for length in np.linspace(3.0, 9.0, 8)]
+    kernels[0](lake.sites[:1], lake.sites)  # the eigenvectors, which all share
+    tracemalloc.start()
+    surfaces = [Surface(Belief(k), lake.sites) for k in kernels]
+    for surface in surfaces:
+        surface.append(lake.sites[::97], np.ones(len(lake.sites[::97])), 0.01)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.5 * 8 * lake.size**2
+
+
+@pytest.mark.parametrize("domain", [SPIT, CUT], ids=["spit", "cut"])
+def test_covariances_between_candidates_are_those_of_the_points(domain):
+    shore = ShoreMatern52(domain, [5.0], 2.0)
+    trend = WithTrend(shore, np.array([10.0, 10.0]), np.array([10.0, 10.0]))
+    rows, everywhere = np.array([3, 50, 3]), np.arange(domain.size)
+    for k in (shore, trend):
+        for candidates in (domain.sites, domain.sites[::2]):
+            for columns in (everywhere[: len(candidates)], np.array([7, 0])):
+                expected = k(candidates[rows], candidates[columns])
+                found = k.between(candidates, rows, columns)
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_of_a_large_part_the_smoothest_eigenvectors_are_enough(monkeypatch):

@@ -61,6 +61,13 @@ class Kernel(ABC):
         """Number of coordinates of a point, d; None for any number."""
         return None
 
+    def between(self, candidates: Array, rows: Indices, columns: Indices) -> Array:
+        """Return the covariances (R, C) between the candidates (N, d) in `rows` (R,) and in `columns` (C,).
+
+        Decisions ask for them, again and again: a kernel may keep those between all candidates.
+        """
+        return self(candidates[rows], candidates[columns])
+
     def process_variance(self, a: Array) -> Array:
         """Return the variances (n,) at points `a` (n, d) about the process's level, if that is unknown."""
         return self.diagonal(a)

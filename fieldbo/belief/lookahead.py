@@ -54,7 +54,7 @@ def posterior_covariance(kernel: Kernel, candidates: Array, V: Array, rows: Whol
     rows, columns : int arrays
         Indices of candidates.
     """
-    prior = kernel(candidates[rows], candidates[columns])
+    prior = kernel.between(candidates, rows, columns)
     if not len(V):
         return prior
     if 4 * len(columns) < len(candidates):
@@ -242,7 +242,8 @@ class Lookahead:
     def _rows(self, members: Whole) -> Single:
         """Return the posterior covariances (R, N) of members with all candidates, for any kernel."""
         V = self._V[: self._n]
-        prior = self.kernel(self.candidates[members], self.candidates) / self._unit
+        everywhere = np.arange(len(self.candidates))
+        prior = self.kernel.between(self.candidates, members, everywhere) / self._unit
         return np.ascontiguousarray(prior - V[:, members].T @ V, np.float32)
 
     def copy(self) -> Lookahead:

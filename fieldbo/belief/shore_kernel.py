@@ -11,13 +11,16 @@ f is the spectral density of a Matern kernel, so that k is Matern-5/2 in open wa
 Rue and Lindstrom 2011; Borovitskiy et al. 2021, "Matern Gaussian processes on graphs"). Reflecting shores
 alone would make the field flat across every shore. In the sum with absorbing shores the two mirror images
 cancel: along a straight shore, k is what it is offshore. Between sites, eigenvectors are interpolated.
+
+Covariances between P and Q points cost O(P Q m), with m eigenvectors. The matrix over all sites is computed,
+and kept, only for decisions, which may need most of it (`ShoreMatern52.between`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +40,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 
 _NU = 2.5
+_ROWS = 64  # of eigenvectors, weighted at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +96,35 @@ class ShoreMatern52(Kernel):
         """The graph of the domain's sites."""
         return site_graph(self.domain)
 
+    @on_one_blas_thread
     def __call__(self, a: Array, b: Array) -> Array:
-        between = _between_sites(self.graph, float(self.length_scales[0]))
+        if len(a) > len(b):
+            return self(b, a).T  # the fewer points are copied
+        graph, length = self.graph, float(self.length_scales[0])
         places = placements(self.domain)
         at_a, at_b = (places.placed(np.asarray(x, dtype=float)) for x in (a, b))
-        k = _at(between.normalised(at_a), between.correlations, axis=0)
-        if at_b is not places.everywhere:
-            k = _at(between.normalised(at_b), k, axis=1)
+        part_a, part_b = (graph.label[at.nodes[:, 0]] for at in (at_a, at_b))
+        k = np.zeros((len(a), len(b)))
+        for number in np.unique(part_a):
+            part, rows = graph.parts[number], np.flatnonzero(part_a == number)
+            columns = np.flatnonzero(part_b == number)
+            f = _density(part.eigenvalues, length, _power(graph))
+            weighted, sd = _weighted(_interpolated(graph, part, at_a, rows), f)
+            whole = at_b is places.everywhere
+            vectors = part.vectors if whole else _interpolated(graph, part, at_b, columns)
+            at_sites = at_b.nodes.shape[1] == 1
+            sd_b = _roots(graph, length)[at_b.nodes[columns, 0]] if at_sites else _weighted(vectors, f)[1]
+            k[np.ix_(rows, columns)] = weighted @ vectors.T / sd[:, None] / sd_b
+        k *= self.variance
+        return k
+
+    def between(self, candidates: Array, rows: Indices, columns: Indices) -> Array:
+        places = placements(self.domain)
+        if places.placed(candidates) is not places.everywhere:
+            return super().between(candidates, rows, columns)
+        k = _between_sites(self.graph, float(self.length_scales[0])).take(rows, 0)
+        if not np.array_equal(columns, np.arange(len(candidates))):
+            k = k.take(columns, 1)
         k *= self.variance
         return k
 
@@ -159,6 +185,8 @@ def _interpolated(graph: SiteGraph, part: Part, at: Placement, here: Indices) ->
     """Return the eigenvectors (len(here), m) of a part at the placed points `here`, which lie in it."""
     row_of = np.empty(graph.size, dtype=np.intp)
     row_of[part.nodes] = np.arange(len(part.nodes))
+    if at.nodes.shape[1] == 1:
+        return np.asarray(part.vectors[row_of[at.nodes[here, 0]]])
     vectors = np.zeros((len(here), len(part.eigenvalues)))
     for nodes, weights in zip(at.nodes[here].T, at.weights[here].T, strict=True):
         vectors += weights[:, None] * part.vectors[row_of[nodes]]
@@ -183,44 +211,34 @@ def _with_slope(eigenvalues: Array, vectors: Array, length: float, power: float)
     return correlation, correlation * (half[:, None] + half) - t
 
 
-class _BetweenSites(NamedTuple):
-    """Correlations (N, N) between sites, and the roots (N,) of ``s(x, x)``."""
+def _weighted(vectors: Array, f: Array) -> tuple[Array, Array]:
+    """Return eigenvectors (n, m) at points times f (m,), and the roots (n,) of ``s(x, x)``."""
+    weighted = vectors * f
+    return weighted, np.sqrt(np.einsum("nm,nm->n", weighted, vectors))
 
-    correlations: Array
-    sd: Array
 
-    def normalised(self, at: Placement) -> Placement:
-        """Return a placement whose weights apply to correlations, such that every point has variance 1."""
-        if at.nodes.shape[1] == 1:
-            return at
-        weights, squares = at.weights * self.sd[at.nodes], np.zeros(len(at.nodes))
-        for i, w in zip(at.nodes.T, weights.T, strict=True):
-            for j, u in zip(at.nodes.T, weights.T, strict=True):
-                squares += w * u * self.correlations[i, j]
-        return Placement(at.nodes, weights / np.sqrt(squares)[:, None])
+@lru_cache(maxsize=64)
+def _roots(graph: SiteGraph, length_scale: float) -> Array:
+    """Return the roots (N,) of ``s(x, x)`` at all sites."""
+    roots = np.empty(graph.size)
+    for part in graph.parts:
+        f = _density(part.eigenvalues, length_scale, _power(graph))
+        for start in range(0, len(part.nodes), _ROWS):
+            some = slice(start, start + _ROWS)
+            roots[part.nodes[some]] = _weighted(part.vectors[some], f)[1]
+    roots.setflags(write=False)
+    return roots
 
 
 @lru_cache(maxsize=1)
 @on_one_blas_thread
-def _between_sites(graph: SiteGraph, length_scale: float) -> _BetweenSites:
-    """Return the correlations between sites; the latest are kept, as they fill the most memory."""
-    correlations, sd = np.zeros((graph.size, graph.size)), np.empty(graph.size)
+def _between_sites(graph: SiteGraph, length_scale: float) -> Array:
+    """Return the correlations (N, N) between all sites; the latest are kept, as they fill the most memory."""
+    correlations = np.zeros((graph.size, graph.size))
     for part in graph.parts:
         scaled = part.vectors * np.sqrt(_density(part.eigenvalues, length_scale, _power(graph)))
-        sd[part.nodes] = np.sqrt(np.einsum("nm,nm->n", scaled, scaled))
-        scaled /= sd[part.nodes, None]
+        scaled /= np.sqrt(np.einsum("nm,nm->n", scaled, scaled))[:, None]
         correlations[np.ix_(part.nodes, part.nodes)] = scaled @ scaled.T
     np.fill_diagonal(correlations, 1.0)
     correlations.setflags(write=False)
-    return _BetweenSites(correlations, sd)
-
-
-def _at(placement: Placement, values: Array, axis: int) -> Array:
-    """Return values of all sites at placed points, a new array: along one axis, N becomes P."""
-    (first, *others), weights = placement.nodes.T, placement.weights.T
-    total = values.take(first, axis)
-    if others:
-        total *= np.expand_dims(weights[0], 1 - axis)
-    for nodes, weight in zip(others, weights[1:], strict=True):
-        total += np.expand_dims(weight, 1 - axis) * values.take(nodes, axis)
-    return np.asarray(total)
+    return correlations

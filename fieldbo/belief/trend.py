@@ -65,6 +65,10 @@ class WithTrend(Kernel):
     def __call__(self, a: Array, b: Array) -> Array:
         return np.asarray(self.residual(a, b) + self._regressors(a) @ self._regressors(b).T)
 
+    def between(self, candidates: Array, rows: Indices, columns: Indices) -> Array:
+        h = self._regressors(candidates)
+        return np.asarray(self.residual.between(candidates, rows, columns) + h[rows] @ h[columns].T)
+
     def diagonal(self, a: Array) -> Array:
         return np.asarray(self.residual.diagonal(a) + np.square(self._regressors(a)).sum(axis=1))
 

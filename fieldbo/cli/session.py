@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from fieldbo.messages import Event, Observation
+    from fieldbo.messages import Event
     from fieldbo.mission.mission import Mission
+    from fieldbo.results.contradictions import Contradictions
     from fieldbo.results.curve import Step
     from fieldbo.results.result import Result
     from fieldbo.vehicles.base import Vehicle
@@ -157,28 +158,28 @@ def _with_vehicles(
     """Run with real vehicles, or with a person as the vehicle, with one line after each order."""
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import says_compiling
+    from fieldbo.results.contradictions import Contradictions
 
+    trusts = mission.model.noise == "declared"
+    read = Contradictions(mission.world.domain, mission.world.sensor) if trusts else None
     with when_compiling(says_compiling(console)):
         return go(
             vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_progress(step, mission)}", style="dim"),
-            on_event=partial(_show_trouble, console, mission, []),
+            on_event=partial(_show_trouble, console, read),
         )
 
 
-def _show_trouble(console: Console, mission: Mission, observed: list[Observation], event: Event) -> None:
+def _show_trouble(console: Console, read: Contradictions | None, event: Event) -> None:
     """Print rejected, lost and incomplete orders, corrections, and reports that are not believed.
 
-    Also print readings that contradict those `observed` by this process, to which the event is added.
+    Also print readings that contradict those that this process has `read`, to which the event is added.
     """
     from fieldbo.messages import Correction, Lost, Observation, Rejected
-    from fieldbo.results.contradictions import contradictions
 
-    if isinstance(event, Observation):
-        observed.append(event)
-        if mission.model.noise == "declared":
-            for found in contradictions(observed, mission.world.domain, mission.world.sensor, event.order):
-                console.print(f"  {found}", style="yellow", markup=False)
+    if read is not None and isinstance(event, Observation | Correction):
+        for found in read.add(event):
+            console.print(f"  {found}", style="yellow", markup=False)
 
     if isinstance(event, Lost | Rejected):
         problem = "lost" if isinstance(event, Lost) else "rejected"

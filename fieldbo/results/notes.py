@@ -159,7 +159,7 @@ def _contradictions(agent: Agent) -> Iterator[str]:
     if agent.mission.model.noise == "learned":
         return
     observed = (event for event in agent.history if isinstance(event, Observation))
-    found = list(contradictions(observed, agent.domain, agent.mission.world.sensor))
+    found = contradictions(observed, agent.domain, agent.mission.world.sensor)
     yield from found[:_MOST_CONTRADICTIONS]
     if further := len(found[_MOST_CONTRADICTIONS:]):
         yield f"readings contradict each other at {counted(further, 'further place')}"
