@@ -193,6 +193,16 @@ def test_the_command_explains_the_next_query(said):
     assert re.search(r"cost      \S+ s: travel \S+, sampling 1; trip home from there \S+", out)
 
 
+@pytest.mark.parametrize("policy", ["truvar", "gchk"])
+def test_the_number_of_unclassified_sites_is_that_of_the_policy(said, policy):
+    folder = interrupted(question={"kind": "level-set", "threshold": 0.5}, policy={"kind": policy})
+
+    count = explain(folder).why["unclassified"]
+
+    line = next(line for line in said("ask", folder).splitlines() if "unclassified" in line)
+    assert " ".join(line.split()) == f"unclassified {count} of 30 sites, by the policy's bounds"
+
+
 def test_an_ended_run_is_explained_by_its_last_query(said):
     folder, result = finished()
 

@@ -320,6 +320,19 @@ def test_check_warns_if_the_threshold_is_outside_the_true_values(said, threshold
     assert f"threshold {threshold} lies {side} all readings" in note
 
 
+def test_check_prints_noise_in_proportion_to_the_value_in_percent(said):
+    Path("worlds/tiny/world.toml").write_text(WORLD.replace("noise_sd = 0.1", "noise_share = 0.1"))
+    assert "noise sd 0 mg m-3, plus 10% of the value" in said("check", "worlds/tiny")
+
+
+def test_a_share_of_noise_in_percent_is_an_error_with_a_fix(command):
+    Path("worlds/tiny/world.toml").write_text(WORLD.replace("noise_sd = 0.1", "noise_share = 10"))
+    code, _, error = command("check", "worlds/tiny")
+    assert code == 2
+    assert "where:    worlds/tiny/world.toml: sensor.noise_share" in error
+    assert "write 0.1 for 10%" in error
+
+
 def test_check_prints_sensor_levels_and_a_box(said):
     levels = "[sensor]\nlevels = [{ variance = 0.0001, cost = 5 }, { variance = 0.04, cost = 1 }]"
     world = WORLD.replace("[sensor]\nnoise_sd = 0.1", levels).replace('kind = "grid"', 'kind = "box"')

@@ -21,7 +21,7 @@ from fieldbo.results.metrics import F1, REGRET
 from fieldbo.runs import comparison
 from fieldbo.runs.comparison import Case, compare, prepared
 from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
-from fieldbo.runs.comparison_table import COLUMNS
+from fieldbo.runs.comparison_table import COLUMNS, held
 from fieldbo.runs.runner import run
 
 WORLD = """format = 1
@@ -279,7 +279,18 @@ def test_a_second_process_on_the_same_table_loses_no_rows(comparing):
     first.communicate()
     compare(["truvar.toml"], 1, 1, Path("t.csv"))
     assert finished("t.csv") == ["random", "truvar"]
-    assert not Path("t.lock").exists()
+    assert not list(Path().glob(".*lock"))
+
+
+def test_tables_of_one_stem_have_their_own_locks_and_leave_other_lock_files_alone():
+    Path("poetry.lock").write_text("of Poetry")
+    Path(".b.csv.lock").write_text("of another program")
+    with held(Path("poetry.csv")), held(Path("poetry.txt")), held(Path("b.csv")):
+        assert Path(".poetry.csv.lock").exists()
+        with pytest.raises(InputError, match="another process"), held(Path("poetry.csv")):
+            pass
+    locks = {file.name: file.read_text() for file in Path().glob("*lock")}
+    assert locks == {"poetry.lock": "of Poetry", ".b.csv.lock": "of another program"}
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds workers in /proc")

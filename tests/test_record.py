@@ -656,6 +656,14 @@ def test_a_closed_record_is_not_writable_and_not_locked(file):
         another.claim()
 
 
+def test_a_file_of_another_program_in_place_of_the_lock_file_is_kept(file):
+    other = file.with_suffix(".lock")
+    other.write_text("of another program")
+    with Record(file) as record:
+        record.claim()
+    assert other.read_text() == "of another program"
+
+
 @pytest.mark.parametrize("what", [{"part": 2**70}, {"order": "run/\udcff"}], ids=["number", "text"])
 def test_a_value_that_sqlite_can_not_store_is_rejected_and_the_record_stays_usable(file, what):
     with Record(file) as record:

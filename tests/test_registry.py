@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import sys
 from pathlib import Path
 
@@ -51,7 +52,12 @@ def installed(tmp_path, monkeypatch):
         (tmp_path / f"site-{package}" / f"{package}.py").write_text(code)
         sys.modules.pop(package, None)
 
-    install.write = write
+    def remove(package="plume"):
+        """Uninstall a package, as before the next process."""
+        shutil.rmtree(tmp_path / f"site-{package}")
+        sys.modules.pop(package, None)
+
+    install.write, install.remove = write, remove
     yield install
     for name in set(sys.modules) - before:
         if name in ("plume", "fume"):
@@ -216,3 +222,19 @@ def test_a_record_names_plug_ins_versions_and_platform(installed, here):
     _, record = begin(fieldbo.load_mission("lake-level-set"))
     with record:
         assert "plugins" not in record.description
+
+
+@pytest.mark.parametrize("now", ["no longer installed", "now unusable"])
+def test_a_run_goes_on_without_a_plug_in_that_it_no_longer_needs(installed, here, command, now):
+    installed("drone = plume:Drone", code="class Drone: ...", version="1.2", group="vehicles")
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}})
+    _, record = begin(mission, vehicles=[{"kind": "drone"}])
+    record.close()
+    installed.remove() if now == "no longer installed" else installed.write("raise ImportError")
+    code, _, error = command("resume", "lake-level-set-1")
+    assert code == 2
+    assert "'drone'" in error
+    code, printed, _ = command("resume", "lake-level-set-1", "--vehicle", "simulated")
+    assert code == 0
+    assert f"the run began with plume 1.2 ({now})" in " ".join(printed.split())
+    assert "Battery spent" in printed

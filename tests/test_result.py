@@ -17,6 +17,7 @@ from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
+from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.stop_rule import StopRule
@@ -211,6 +212,16 @@ def test_two_questions_have_different_truths():
     assert one.above.sum() > two.above.sum()
     assert truth_of(world, LevelSet(2.0)) is one
     assert truth_of(replace(world, field=None), LevelSet(2.0)) is None
+
+
+def test_the_reason_of_a_result_is_an_end_reason_or_its_value():
+    agent = fieldbo.Agent(mission(LevelSet(2.0)))
+    assert Result.of(agent, reason="step limit").end_reason is EndReason.STEP_LIMIT
+    assert Result.of(agent, reason=EndReason.STEP_LIMIT).end_reason is EndReason.STEP_LIMIT
+    assert Result.of(agent).end_reason is None
+    with pytest.raises(InputError, match="unknown end reason 'done'") as caught:
+        Result.of(agent, reason="done")
+    assert "battery spent, question answered, step limit" in caught.value.expected
 
 
 # -- summary, notes and tables ---------------------------------------------------------------------------

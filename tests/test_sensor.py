@@ -42,6 +42,8 @@ def test_a_slope_adds_to_each_level():
     [
         (lambda: Sensor(-0.1), "noise_sd = -0.1"),
         (lambda: Sensor(0.1, levels=LEVELS), "conflicts with levels"),
+        (lambda: Sensor(noise_share=10), r"noise_share = 10(.|\n)*write 0.1 for 10%"),
+        (lambda: Sensor(noise_share=1.5), r"noise_share = 1.5(.|\n)*write 0.015 for 1.5%"),
         (lambda: Level(-1.0, 1.0), "variance = -1.0"),
         (lambda: Level(1.0, -1.0), "cost = -1.0"),
         (lambda: Level(1.0, np.inf), "cost = "),

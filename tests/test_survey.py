@@ -50,6 +50,23 @@ def transect(delimiter=",", bom=False, extra=(), noise=True):
 CHL = ("--csv", "s.csv", "--x", "along", "--y", "depth", "--value", "chl", "--unit", "mg m-3")
 
 
+@pytest.mark.parametrize(("battery", "seconds"), [("4000", 4000.0), ("1.5 h", 5400.0)])
+def test_a_battery_is_that_of_the_mission_of_a_world_in_metres(said, battery, seconds):
+    transect()
+    text = said("new", "world", "lake", *CHL, "--threshold", "2", "--battery", battery)
+    assert f"truvar, battery {seconds:g} s" in text
+    assert ("--battery 4000 is in s" in text) == (battery == "4000")
+    assert fieldbo.load_mission("lake").vehicles[0].battery == seconds
+
+
+def test_an_impossible_battery_of_a_world_in_metres_is_an_error(command):
+    transect()
+    code, _, error = command("new", "world", "lake", *CHL, "--battery", "5 Wh")
+    assert code == 2
+    assert "where:    --battery" in error
+    assert not Path("worlds").exists()
+
+
 def test_the_meuse_survey_becomes_a_world_whose_mission_runs(said):
     meuse = Path(str(files("skgstat"))) / "data" / "samples" / "meuse.txt"
     columns = ("--x", "x", "--y", "y", "--value", "zinc", "--unit", "mg/kg")

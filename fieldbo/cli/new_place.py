@@ -6,6 +6,7 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,7 +25,6 @@ _LEAST, _MOST = 1e-6, 1e9
 def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Make a place on the Earth."""
     from fieldbo.errors import InputError, counted
-    from fieldbo.mission.amounts import amount, names_unit
     from fieldbo.mission.catalogue import name_of
     from fieldbo.mission.new.mission import LevelSetMission
     from fieldbo.mission.new.place import Extent
@@ -32,22 +32,7 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
     from fieldbo.results import plot
 
     assumed: list[str] = []
-
-    def measure(option: str, unit: str, what: str, *, zero: bool = False) -> float | None:
-        text = given[option]
-        if text is None:
-            return None
-        number = amount(text, unit, f"--{option}", what=what, zero=zero)
-        if not (_LEAST <= number <= _MOST or number == 0):
-            raise InputError(
-                f'--{option} "{text}"',
-                expected=f"an amount from {_LEAST:g} to {_MOST:g} {unit}",
-                where=f"--{option}",
-            )
-        if not names_unit(text):
-            assumed.append(f"--{option} {text} is in {unit}")
-        return number
-
+    measure = partial(measured, given, assumed=assumed)
     picture = Path(f"{name_of('world', name)}-place.png")
     if picture.exists() and not picture.is_file():
         raise InputError(
@@ -110,6 +95,34 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
         f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
         following,
     ]
+
+
+def measured(
+    given: Mapping[str, Any], option: str, unit: str, what: str, assumed: list[str], *, zero: bool = False
+) -> float | None:
+    """Return an option in a unit, None if it was not given; add a note to `assumed` if it names no unit.
+
+    Raises
+    ------
+    InputError
+        It is not an amount in that unit, or out of range.
+    """
+    from fieldbo.errors import InputError
+    from fieldbo.mission.amounts import amount, names_unit
+
+    text = given[option]
+    if text is None:
+        return None
+    number = amount(text, unit, f"--{option}", what=what, zero=zero)
+    if not (_LEAST <= number <= _MOST or number == 0):
+        raise InputError(
+            f'--{option} "{text}"',
+            expected=f"an amount from {_LEAST:g} to {_MOST:g} {unit}",
+            where=f"--{option}",
+        )
+    if not names_unit(text):
+        assumed.append(f"--{option} {text} is in {unit}")
+    return number
 
 
 def _shore(domain: Domain) -> str:

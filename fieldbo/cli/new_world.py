@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldbo.cli.new_place import list_columns, make_place, recognised
+from fieldbo.cli.new_place import list_columns, make_place, measured, recognised
 from fieldbo.cli.new_report import report
 
 if TYPE_CHECKING:
@@ -295,9 +295,10 @@ def world(
     if value is None:
         list_columns(csv)
     of_mission: dict[str, Any] = {"threshold": threshold, "quantile": quantile, "side": side}
+    of_mission["battery"] = battery
     of_place: dict[str, Any] = {"lat": lat, "lon": lon, "outline": outline, "avoid": avoid, "start": start}
     of_place |= {"speed": speed, "stop": stop, "spacing": spacing, "pattern": pattern}
-    of_place |= {"clearance": clearance, "crs": crs, "battery": battery, "time": time, "missing": missing}
+    of_place |= {"clearance": clearance, "crs": crs, "time": time, "missing": missing}
     of_place |= {"bathymetry": bathymetry, "least-depth": least_depth, "depths": depths, "depth": depth}
     of_cell: dict[str, Any] = {"axis": axis, "module": module, "control-set": control_set}
     of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
@@ -374,6 +375,8 @@ def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[
             where="--x",
             fix="name them, or add --cell if the table holds settings and their outcomes",
         )
+    assumed: list[str] = []
+    measured(given, "battery", "s", "the unit of costs", assumed)
     side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
-    survey = Survey(**table, quantile=given["quantile"], threshold=given["threshold"], side=side)
-    return report(make_world(name, survey), "readings")
+    asked = {option: given[option] for option in ("quantile", "threshold", "battery")}
+    return report(make_world(name, Survey(**table, **asked, side=side)), "readings", assumed)

@@ -42,8 +42,8 @@ class Sensor:
     """The settings to choose from, each with its variance and cost, instead of `noise_sd`."""
 
     noise_share: NonNegativeFloat = 0.0
-    """Standard deviation of noise that grows with the value, as a fraction of the value: 0.05 for 5%. Its
-    variance is added to that of the other noise."""
+    """Standard deviation of noise that grows with the value, as a fraction of the value, at most 1: 0.05 for
+    5%. Its variance is added to that of the other noise."""
     below: FiniteFloat | None = None
     """Limit of detection, in the unit of the values: a reading at or below it says only that the value is
     low. Default: none."""
@@ -55,6 +55,13 @@ class Sensor:
                 expected="one of them",
                 where="sensor",
                 fix="delete noise_sd: each level has its own variance",
+            )
+        if self.noise_share > 1:
+            raise InputError(
+                f"noise_share = {self.noise_share:g}",
+                expected="a fraction of the value, at most 1",
+                where="sensor.noise_share",
+                fix=f"write {self.noise_share / 100:g} for {self.noise_share:g}%",
             )
 
     @property

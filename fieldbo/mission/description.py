@@ -215,7 +215,7 @@ def _sensor(world: World) -> str:
     """Return the sensor's noise, and the cost of each level."""
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""
-    grows += f", and {sensor.noise_share:.3g} of the value" if sensor.noise_share else ""
+    grows += f", plus {100 * sensor.noise_share:.3g}% of the value" if sensor.noise_share else ""
     grows += f"; limit of detection {quantity.amount(sensor.below)}" if sensor.below is not None else ""
     if not sensor.levels:
         known = quantity.amount(sensor.noise_sd or 0.0) if sensor.declares_noise else "not declared"

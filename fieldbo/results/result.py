@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
+from fieldbo.errors import UnknownNameError
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.files import write_whole
 from fieldbo.results import tables
@@ -47,7 +48,7 @@ class Result(Outcome):
     """
 
     @classmethod
-    def of(cls, agent: Agent, curve: Sequence[Step] = (), reason: EndReason | None = None) -> Result:
+    def of(cls, agent: Agent, curve: Sequence[Step] = (), reason: EndReason | str | None = None) -> Result:
         """Return the result of an agent's run so far, for example at the end of your own loop.
 
         Parameters
@@ -55,14 +56,19 @@ class Result(Outcome):
         agent : Agent
         curve : sequence of Step
             One per settled order, as `Scorer.step` returns them.
-        reason : EndReason, optional
-            Why the run ended.
+        reason : EndReason or str, optional
+            Why the run ended: an `EndReason`, or its value, such as ``"step limit"``.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such reason.
         """
-        stated = agent.stated
+        ended, stated = _end_reason(reason), agent.stated
         result = cls(
             mission=agent.mission,
             run=agent.run,
-            end_reason=reason,
+            end_reason=ended,
             curve=tuple(curve),
             queries=tuple(i.order for i in agent.issued.values() if isinstance(i.order, Query)),
             observations=tuple(e for e in agent.history if isinstance(e, Observation)),
@@ -72,7 +78,7 @@ class Result(Outcome):
             hyperparameters=agent.hyperparameters,
             cost=agent.spent,
             blinded=agent.blinded,
-            notes=tuple(notes_of(agent, reason)),
+            notes=tuple(notes_of(agent, ended)),
             accounts=tuple(Account.of(agent, k) for k in range(len(agent.vehicles))),
         )
         if not agent.domain.control_sets or not isinstance(result.answer, OptimumAnswer):
@@ -158,3 +164,11 @@ class Result(Outcome):
         write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
         for name, picture in self.pictures(format, width).items():
             write_whole(folder / name, picture)
+
+
+def _end_reason(reason: str | None) -> EndReason | None:
+    """Return the reason of that value."""
+    try:
+        return None if reason is None else EndReason(reason)
+    except ValueError:
+        raise UnknownNameError.of("end reason", reason, EndReason, where="reason") from None

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fieldbo.belief.model import Model
-from fieldbo.errors import InputError, nearest
-from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
+from fieldbo.errors import InputError, UnknownNameError, nearest
+from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.load import read_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.runs.folder import MISSION, RECORD, as_carried_out, digests, is_hashed, versions
@@ -181,9 +181,20 @@ def _other_plugins(record: Record) -> list[str]:
     registries = {registry.group: registry for registry in (POLICIES, COSTS, FIELDS, VEHICLES, LINKS)}
     other = []
     for then in record.description.get("plugins", []):
-        now = registries[then["group"]].source(then["kind"])
-        if now != then:
-            same = now is not None and now["version"] == then["version"]
-            present = "other code of that version" if same else "built in" if now is None else now["version"]
-            other.append(f"{then['distribution']} {then['version']} (now {present})")
+        if present := _present(registries[then["group"]], then):
+            other.append(f"{then['distribution']} {then['version']} ({present})")
     return other
+
+
+def _present(registry: Registry, then: Mapping[str, str]) -> str | None:
+    """Return what has become of a plug-in since; None if it is unchanged."""
+    try:
+        now = registry.source(then["kind"])
+    except UnknownNameError:
+        return "no longer installed"
+    except InputError:  # the run may not need it any more; whatever needs it says what is wrong
+        return "now unusable"
+    if now == then:
+        return None
+    same = now is not None and now["version"] == then["version"]
+    return f"now {'other code of that version' if same else 'built in' if now is None else now['version']}"

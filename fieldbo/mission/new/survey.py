@@ -61,6 +61,8 @@ class Survey(Source):
         The threshold itself, instead.
     side : {"above", "below"}
         The side of the threshold that the mission maps.
+    battery : str or float, optional
+        Battery of the mission, in seconds or with a unit; by default, enough for about 40 stops.
     fitted_model : bool
         Whether the mission's model begins with the fit to the table.
     """
@@ -76,6 +78,7 @@ class Survey(Source):
     quantile: float | None = None
     threshold: float | None = None
     side: Side = "above"
+    battery: str | float | None = None
     fitted_model: bool = False
 
     @property
@@ -86,7 +89,7 @@ class Survey(Source):
     @property
     def mission(self) -> LevelSetMission:
         """What the first mission asks."""
-        return LevelSetMission(self.threshold, self.side, self.quantile)
+        return LevelSetMission(self.threshold, self.side, self.quantile, self.battery)
 
     def read(self) -> Readings:
         """Return the readings.

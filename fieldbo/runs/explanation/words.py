@@ -191,6 +191,8 @@ def _other(
         for key, value in rest.items():
             if isinstance(value, list) and len(value) <= len(sets):
                 rest[key] = "; ".join(sets[x].name if key in _LISTS_OF_SETS else number(x) for x in value)
+    if isinstance(count := rest.get("unclassified"), int):  # the report counts by probability instead
+        rest["unclassified"] = f"{count} of {agent.domain.size} sites, by the policy's bounds"
     lines = {key.replace("_", " "): value for key, value in rest.items() if _is_long(value)}
     short = _listed({k: v for k, v in rest.items() if not _is_long(v)})
     return {**lines, **({"also": short} if short else {})}

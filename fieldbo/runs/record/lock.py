@@ -82,12 +82,14 @@ def locked(file: Path) -> Iterator[BaseFileLock]:
 
 
 def unlock(file: Path, lock: BaseFileLock) -> None:
-    """Release the right to write, and remove the lock file."""
+    """Release the right to write, and remove the lock file, unless it is another program's."""
     # A process that waits for the lock notices that the file is gone, and makes a new one.
     with suppress(OSError):  # some systems can't remove an open file
-        _lock_file(file).unlink()
+        if _lock_file(file).stat().st_size == 0:  # a lock file is empty
+            _lock_file(file).unlink()
     lock.release()
 
 
 def _lock_file(file: Path) -> Path:
-    return file.with_suffix(".lock")
+    """Return ``run.lock`` for a record, and a hidden file with its whole name for any other file."""
+    return file.with_suffix(".lock") if file.suffix == ".sqlite" else file.with_name(f".{file.name}.lock")
