@@ -13,6 +13,39 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.world.world import Quantity
 
 
+def on_one_class(above: bool, threshold: float, values: Array, limit: float | None) -> str:
+    """Return the note that every site is classified as above, or as below, the threshold.
+
+    Parameters
+    ----------
+    above : bool
+    threshold : float
+    values : (n,) array
+        The readings, in the unit of the threshold.
+    limit : float, optional
+        Limit of detection.
+
+    Examples
+    --------
+    >>> print(on_one_class(False, 5.0, np.array([1.0, 6.0]), None))
+    every site is classified as below the threshold, although 1 of 2 readings reaches it
+    """
+    most = _at_most(values, limit)
+    censored = np.zeros(len(most), dtype=bool) if limit is None else most <= limit
+    beyond = most < threshold if above else (most >= threshold) & ~censored
+    text = f"every site is classified as {'above' if above else 'below'} the threshold"
+    if count := np.count_nonzero(beyond):
+        verb = (
+            ("lies below" if count == 1 else "lie below") if above else "reaches" if count == 1 else "reach"
+        )
+        return f"{text}, although {count} of {len(most)} readings {verb} it"
+    if count := np.count_nonzero(censored & (most >= threshold)):
+        which = f"{count} of {len(most)} readings {'is' if count == 1 else 'are'}"
+        return f"{text}, but {which} at or below the limit of detection, which does not tell the side"
+    reached = "fallen below" if above else "reached"
+    return f"{text}. No reading has {reached} it, so a patch between the readings may have been missed"
+
+
 def on_one_side(threshold: float, values: Array, limit: float | None, quantity: Quantity) -> Iterator[str]:
     """Yield a note if the threshold lies above all readings (n,), or below all; none otherwise."""
     most = _at_most(values, limit)
