@@ -320,6 +320,14 @@ def test_check_warns_if_the_threshold_is_outside_the_true_values(said, threshold
     assert f"threshold {threshold} lies {side} all readings" in note
 
 
+@pytest.mark.parametrize("world", [WORLD, LIVE], ids=["simulated", "live"])
+def test_check_warns_if_the_threshold_is_below_the_limit_of_detection(said, world):
+    Path("worlds/tiny/world.toml").write_text(world.replace("noise_sd = 0.1", "noise_sd = 0.1\nbelow = 20"))
+    Path("m.toml").write_text(MISSION.replace("threshold = 0.2", "threshold = 5"))
+    printed = said("check", "m.toml", "--set", "policy.kind=random")
+    assert "warning: the threshold, 5 mg m-3, lies below the sensor's limit of detection, 20" in printed
+
+
 def test_check_prints_noise_in_proportion_to_the_value_in_percent(said):
     Path("worlds/tiny/world.toml").write_text(WORLD.replace("noise_sd = 0.1", "noise_share = 0.1"))
     assert "noise sd 0 mg m-3, plus 10% of the value" in said("check", "worlds/tiny")

@@ -400,6 +400,34 @@ def test_a_limit_above_all_readings_is_said():
     assert not any("no reading exceeds" in text for text in seen(limited_mission(), 8).warnings)
 
 
+@pytest.mark.parametrize(
+    ("threshold", "below", "values", "note"),
+    [
+        (5.0, 20.0, [20.0, 3.0], None),
+        (5.0, 20.0, [20.0, 30.0], None),
+        (5.0, 0.1, [0.1, 2.3, 0.0], "the threshold 5 lies above all readings, at most 0.1 to 2.3 m"),
+        (5.0, 0.1, [0.1, 0.1], "the threshold 5 lies above all readings, at most 0.1 m"),
+        (0.05, 0.1, [0.1, 0.02], None),
+        (0.05, None, [0.1, 2.3], "the threshold 0.05 lies below all readings, 0.1 to 2.3 m"),
+    ],
+)
+def test_a_reading_at_the_limit_never_lies_above_a_threshold(threshold, below, values, note):
+    the_mission = replace(limited_mission(below=below), question=LevelSet(threshold))
+    agent = Agent(the_mission)
+    for value in values:
+        agent.tell(agent.ask().observed(value, noise_variance=1e-4))
+    notes = [n for n in fieldbo.Result.of(agent).notes if "all readings" in n]
+    assert notes == ([] if note is None else [note])
+
+
+def test_the_range_of_the_other_readings_says_that_some_are_below_the_limit():
+    agent = Agent(limited_mission())
+    for value in (0.5, 0.4, 0.9, 1e4, 0.7, 0.8):
+        agent.tell(agent.ask().observed(value, noise_variance=1e-4))
+    (note,) = [n for n in fieldbo.Result.of(agent).notes if "so far away" in n]
+    assert "is 1e+04; all others are at most 0.5 to 0.9 m." in note
+
+
 def test_a_limit_without_a_logarithm_is_rejected():
     with pytest.raises(fieldbo.InputError, match=r"limit of detection is 0, .* logarithm"):
         limited_mission(below=0.0, transform="log")

@@ -468,6 +468,13 @@ def test_values_dwarf_others_only_if_nothing_lies_between(values, beside, skewed
     assert dwarfing(values, beside, skewed=skewed).tolist() == far
 
 
+def test_a_test_for_outliers_is_not_advised_if_there_is_one():
+    notes = Result.of(told_to(LevelSet(2.0), [1.0, 1.3, 1e30])).notes
+    (note,) = [n for n in notes if "so far away" in n]
+    assert "outliers" not in note
+    assert note.endswith("or set low and high under [reports] in the vehicle file")
+
+
 @pytest.mark.parametrize("absurd", [1e30, -1e30, 1e6])
 def test_a_reading_that_dwarfs_all_others_leaves_the_score_unknown(absurd):
     agent = fieldbo.Agent(mission(LevelSet(2.0)))
@@ -486,5 +493,6 @@ def test_a_reading_that_dwarfs_all_others_leaves_the_score_unknown(absurd):
     assert any(
         f"the reading of run/3 is {absurd:.4g}; all others lie between 1 and 3.1" in n for n in told["notes"]
     )
+    assert any('outliers = "tested"' in n for n in told["notes"])
     json.dumps(told, allow_nan=False)
     assert result.pictures().keys() == {"path.png", "map.png", "curve.png"}

@@ -292,15 +292,41 @@ def test_notes_say_on_which_side_of_all_readings_the_threshold_lies(threshold, s
     assert any(f"lies {side} all readings" in note for note in notes)
 
 
-@pytest.mark.parametrize(("threshold", "class_"), [(9.0, "below"), (-9.0, "above")])
-def test_notes_say_on_which_side_all_sites_were_classified(below, threshold, class_):
-    asked = replace(below.mission, question=LevelSet(threshold, "below"))
-    scale = replace(below.hyperparameters.scale, shift=0.8)
-    answer = replace(below.answer, mission=asked, scale=scale)
-    assert (
-        f"every site is classified as {class_}"
-        in answer.notes(np.array([0.8]), EndReason.QUESTION_ANSWERED)[0]
-    )
+def sure_notes(result, threshold, readings, below=None):
+    """Return the first note on readings of a belief that is sure of all sites."""
+    world = result.mission.world
+    world = replace(world, sensor=replace(world.sensor, below=below))
+    asked = replace(result.mission, question=LevelSet(threshold, "below"), world=world)
+    scale = replace(result.hyperparameters.scale, shift=0.8)
+    answer = replace(result.answer, mission=asked, scale=scale)
+    return answer.notes(np.array(readings), EndReason.QUESTION_ANSWERED)[0]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "readings", "note"),
+    [
+        (9.0, [0.8], "below the threshold. No reading has reached it, so a patch"),
+        (9.0, [0.8, 9.5], "below the threshold, although 1 of 2 readings reaches it"),
+        (9.0, [9.2, 9.5], "below the threshold, although 2 of 2 readings reach it"),
+        (-9.0, [0.8], "above the threshold. No reading has fallen below it, so a patch"),
+        (-9.0, [0.8, -9.5], "above the threshold, although 1 of 2 readings lies below it"),
+    ],
+)
+def test_notes_say_on_which_side_all_sites_and_the_readings_lie(below, threshold, readings, note):
+    assert f"every site is classified as {note}" in sure_notes(below, threshold, readings)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "limit", "note"),
+    [
+        (9.0, 9.5, "below the threshold, but 2 of 2 readings are at or below the limit of detection"),
+        (-9.0, 0.5, "above the threshold, but 1 of 2 readings is at or below the limit of detection"),
+        (9.0, 0.5, "below the threshold. No reading has reached it, so a patch"),
+        (-9.0, -9.5, "above the threshold. No reading has fallen below it, so a patch"),
+    ],
+)
+def test_readings_below_a_limit_beyond_the_threshold_say_nothing_of_its_side(below, threshold, limit, note):
+    assert f"every site is classified as {note}" in sure_notes(below, threshold, [0.4, 0.8], below=limit)
 
 
 def test_maps_name_the_probability_and_the_class_after_what_they_are(below):

@@ -223,8 +223,8 @@ def scored(grouped, kind="line", expected=0.1, coverage=0.9, inflation=1.0):
         ),
         (
             scored(0.42, expected=0.9),
-            "expect an error of about 0.9 m over the map, more than between lines: parts of it lie far from "
-            "any reading",
+            "expect an error of about 0.9 m over the map, more than between lines, because parts of the area "
+            "are far from any reading",
         ),
         (
             scored(144.4, expected=1.2),

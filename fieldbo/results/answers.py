@@ -33,6 +33,7 @@ from fieldbo.domain.search import climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
+from fieldbo.results.threshold_notes import on_one_class, on_one_side
 from fieldbo.results.truth import Place, Truth, truth_of
 
 _TARGETS = (0.9, 0.95)
@@ -198,21 +199,11 @@ class LevelSetAnswer(_Answer):
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
         """Return notes on the answer, given the readings (n,) in the user's unit."""
+        threshold, world = self.user_threshold, self.mission.world
         notes = []
         if reason is EndReason.QUESTION_ANSWERED and self.inside.all() == self.inside.any():
-            side = "above" if self.above.all() else "below"
-            notes.append(
-                f"every site is classified as {side} the threshold: the model is certain although no reading "
-                "lies on the other side; check the interval of the expected F1"
-            )
-        finite, threshold = values[np.isfinite(values)], self.user_threshold
-        if len(finite) and not finite.min() <= threshold <= finite.max():
-            side, quantity = "above" if threshold > finite.max() else "below", self.mission.world.quantity
-            notes.append(
-                f"the threshold {threshold:.4g} lies {side} all readings, "
-                f"{finite.min():.4g} to {quantity.amount(finite.max())}"
-            )
-        return notes
+            notes.append(on_one_class(bool(self.above.all()), threshold, values, world.sensor.below))
+        return [*notes, *on_one_side(threshold, values, world.sensor.below, world.quantity)]
 
 
 @dataclass(frozen=True, eq=False)

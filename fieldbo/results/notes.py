@@ -16,6 +16,7 @@ from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Re
 from fieldbo.results.answers import answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
+from fieldbo.results.threshold_notes import range_of
 
 _LIMITS = {"battery": "battery", "time": "time limit"}
 _ENOUGH = {"battery": "battery", "time": "time"}
@@ -146,11 +147,18 @@ def _far_off(agent: Agent) -> Iterator[str]:
         return
     several = f"; {counted(len(far) - 1, 'other reading')} like it" if len(far) > 1 else ""
     value, order = read[far[0]]
+    world, model = agent.mission.world, agent.mission.model
+    limit = world.sensor.below
+    if limit is not None and min(others) <= limit:
+        rest = f"are {range_of(np.array(others), limit, world.quantity)}"
+    else:
+        rest = f"lie between {min(others):.4g} and {max(others):.4g}"
+    bounds = "set low and high under [reports] in the vehicle file"
+    tested = model.outliers == "tested"
+    ways = f"or {bounds}" if tested else f'{bounds}, or set outliers = "tested" in [model]'
     yield (
-        f"the reading of {order} is {value:.4g}{several}; all others lie between {min(others):.4g} and "
-        f"{max(others):.4g}. It is so far away that the model can't tell them apart. If it is impossible, "
-        "correct it with fieldbo correct, set low and high under [reports] in the vehicle file, or set "
-        'outliers = "tested" in [model]'
+        f"the reading of {order} is {value:.4g}{several}; all others {rest}. It is so far away that the "
+        f"model can't tell them apart. If it is impossible, correct it with fieldbo correct, {ways}"
     )
 
 

@@ -129,7 +129,7 @@ class Validation:
             )
         expected = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
         if self.expected > self.grouped.rmse:
-            return f"{expected}, more than between {self.kind}s: parts of it lie far from any reading"
+            return f"{expected}, more than {gaps}, because parts of the area are far from any reading"
         if self.grouped.rmse < _ALIKE * self.single.rmse:
             return f"both errors agree; {expected}"
         return f"{expected}: smaller near readings, and up to {worst} in the widest gaps"
