@@ -361,7 +361,7 @@ def test_averaged_intervals_hold_far_more_often_than_those_of_fits(tmp_path):
     held = {}
     for flag in ((), ("--fits",)):
         command = [sys.executable, study, "--only", "level set, straddle per cost, learned", *flag]
-        command += ["--runs", "12", "--looks", "10", "--jobs", "1", "--out", tmp_path / f"{len(flag)}.csv"]
+        command += ["--runs", "8", "--looks", "10", "--jobs", "1", "--out", tmp_path / f"{len(flag)}.csv"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         held[flag] = float(done.stdout.splitlines()[-1].split("|")[4].split("%")[0])
