@@ -12,7 +12,7 @@ from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.messages import EndReason, Query, Rejected, Stop
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
@@ -178,6 +178,19 @@ def test_a_claim_counts_once_every_site_is_known(policy, question):
         agent.tell(order.observed(made.world.truth(order.site[None]), noise_variance=0.0))
     assert order.reason is EndReason.QUESTION_ANSWERED
     assert agent.readings <= 6
+
+
+def test_a_mission_whose_open_sites_are_all_rejected_is_not_said_to_lack_battery():
+    made = replace(mission(Eager()), world=small_world((4, 3), noise_sd=0.0))
+    made = replace(made, vehicles=(replace(made.vehicles[0], start=made.world.domain.sites[0]),))
+    agent, readings = fieldbo.Agent(made), 0
+    while not isinstance(order := agent.ask(), Stop):
+        if readings < 5:
+            readings += 1
+            agent.tell(order.observed(made.world.truth(order.site[None]), noise_variance=0.0))
+        else:
+            agent.tell(Rejected(order.id, "a swimmer"))
+    assert order.reason is EndReason.STOPPED_BY_POLICY
 
 
 def test_doubtful_sites_of_a_batch_differ():

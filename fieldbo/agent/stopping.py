@@ -64,9 +64,13 @@ def decided(agent: Agent, state: State) -> Decision:
     if site is None:
         site = most_doubtful(surface, threshold, choosable)
     if site is None:
-        if not _open(surface).any():  # every site is known: the claim is right
+        wanted = _open(surface)
+        if not wanted.any():  # every site is known: the claim is right
             return replace(decision, why=why)
-        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why=why)
+        if len(state.rejected):
+            wanted &= ~state.rejected
+        reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
+        return replace(decision, choice=Stop(reason), why=why)
     return Decision(Query(agent.domain.sites[site], level=level), decision.memory, {**why, "site": site})
 
 
