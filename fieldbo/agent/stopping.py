@@ -60,7 +60,7 @@ def decided(agent: Agent, state: State) -> Decision:
     threshold = mission.question.level(float(surface.mean.max()), scale)
     choosable = state.choosable(level)
     choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
-    site = widest_gap(agent, choosable) if found.unseen and found.probability >= found.wanted else None
+    site = widest_gap(agent, choosable) if found.unseen else None
     if site is None:
         site = most_doubtful(surface, threshold, choosable)
     if site is None:
@@ -98,8 +98,8 @@ class Verdict:
     wanted : float
         The probability at which the question counts as answered.
     unseen : bool
-        Whether all sites are on one side of the threshold, and readings leave gaps in which some that are not
-        could hide. No probability then counts: it comes from a model that has only seen one side.
+        Whether the probability is high enough, but does not count: all sites are on one side of the
+        threshold, and the readings leave gaps in which a patch of the other side could hide.
     """
 
     goal: float
@@ -130,8 +130,10 @@ def verdict(agent: Agent) -> Verdict:
         return Verdict(goal, 0.0, rule.probability)
     if optimum:
         return Verdict(goal, _reaches_regret(agent, goal, rule.probability, rng), rule.probability)
-    unseen = learns and _one_sided(agent) and bool((_gaps(agent) > 1.0).any())
-    return Verdict(goal, _reaches_f1(agent, goal, rule.probability, rng), rule.probability, unseen)
+    probability = _reaches_f1(agent, goal, rule.probability, rng)
+    likely = learns and probability >= rule.probability
+    unseen = likely and _one_sided(agent) and bool((_gaps(agent) > 1.0).any())
+    return Verdict(goal, probability, rule.probability, unseen)
 
 
 def _one_sided(agent: Agent) -> bool:

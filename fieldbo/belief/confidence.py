@@ -88,14 +88,7 @@ def chance_of_none(surface: Stated, threshold: float, rng: np.random.Generator) 
     """Return the probability that no site is in the level set, from joint draws at some of the sites.
 
     At 250 sites at most, chosen at random in proportion to their own probabilities. Sites between them may
-    still be in the set, so that the result is up to .06 too large; all of them would take 50 times as long.
-
-    Parameters
-    ----------
-    surface : Surface or AveragedSurface
-    threshold : float
-        In model units.
-    rng : numpy.random.Generator
+    still be in the set, which makes the result slightly too large. Parameters are those of `drawn_scores`.
     """
     p = surface.exceedance(threshold)
     sites = np.flatnonzero(p > _SURELY)
