@@ -1,5 +1,6 @@
 """Fixtures that several test files use: the command line, and snapshots of messages."""
 
+import os
 import re
 import signal
 import sys
@@ -7,6 +8,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests share the cores; also for what they start
 
 from fieldbo import cli
 

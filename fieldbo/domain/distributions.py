@@ -22,7 +22,6 @@ from fieldbo.errors import InputError
 
 _REACH = 40.0  # widths around the peak that hold all but exp(-40) of the distribution
 _WIDEST = 1000.0  # s, in extents; there the distribution is flat, or exponential, to seven digits
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(256)
 
 
 class Distribution(ABC):
@@ -257,14 +256,21 @@ def _centre(m: float, s: float) -> float:
     return float(brentq(lambda c: _moments(c, s)[0] - m, *ends, xtol=1e-15 * max(1.0, s**2)))
 
 
+@lru_cache(maxsize=1)
+def _nodes_and_weights() -> tuple[Array, Array]:
+    """Return Gauss-Legendre nodes and weights from -1 to 1, (256,) each."""
+    return np.polynomial.legendre.leggauss(256)
+
+
 def _moments(c: float, s: float) -> tuple[float, float]:
     """Return mean and variance of the normal distribution with c and s, truncated to [0, 1]."""
     peak = min(max(c, 0.0), 1.0)
     outside = abs(c - peak)
     reach = _REACH * (s if outside <= s else s**2 / outside)
     low, high = max(0.0, peak - reach), min(1.0, peak + reach)
-    x = low + (high - low) * (_NODES + 1.0) / 2.0
-    weights = _WEIGHTS * np.exp(-(x - peak) * (x + peak - 2.0 * c) / (2.0 * s**2))
+    nodes, weights = _nodes_and_weights()
+    x = low + (high - low) * (nodes + 1.0) / 2.0
+    weights = weights * np.exp(-(x - peak) * (x + peak - 2.0 * c) / (2.0 * s**2))
     weights /= weights.sum()
     mean = float(weights @ x)
     return mean, float(weights @ (x - mean) ** 2)
