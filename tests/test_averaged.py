@@ -133,6 +133,17 @@ def test_mean_and_sd_under_a_log_are_medians_over_hyperparameters():
     np.testing.assert_allclose((mean, sd), of_third)
 
 
+def test_a_tie_of_hyperparameters_is_their_middle_at_every_site():
+    """Equal weights tie often; rounding would choose the lower one here and the higher one there."""
+    scale = ValueScale("log")
+    surfaces = [Surface(Belief(Matern52([0.3], variance)), LINE) for variance in (0.5, 1.0, 2.0, 4.0)]
+    even = moments(AveragedSurface(surfaces, [0.25] * 4), scale)
+    nudged = moments(AveragedSurface(surfaces, [0.25 - 1e-15, 0.25, 0.25, 0.25 + 1e-15]), scale)
+    between = [scale.moments(s.mean, s.variance)[0] for s in surfaces[1:3]]
+    np.testing.assert_allclose(even[0], np.mean(between, axis=0))
+    np.testing.assert_allclose(nudged, even)
+
+
 def test_maps_of_few_readings_under_a_log_are_finite_and_near_the_readings():
     agent = fieldbo.Agent(learning(transform="log"))
     for value in (1.2, 3.0, 2.0):

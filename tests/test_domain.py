@@ -186,3 +186,20 @@ def test_a_clearance_that_leaves_nothing_of_the_outline_is_rejected():
 def test_an_axis_is_labelled_by_its_name_and_unit():
     assert BOX[0].label == "along (m)"
     assert Axis("ratio", "", 0, 1).label == "ratio"
+
+
+def test_the_area_of_a_set_is_the_sum_of_its_cells():
+    axes = [Axis("x", "m", 0.0, 100.0), Axis("y", "m", 0.0, 60.0)]
+    grid = Domain.grid(axes, (11, 7))
+    assert grid.cells.sum() == pytest.approx(6000.0)
+    inside = ((grid.sites > 5) & (grid.sites < [95, 55])).all(axis=1)  # the cells of nodes 10 to 90, 10 to 50
+    assert grid.cells @ inside == pytest.approx(90 * 50)
+    assert grid.restricted(inside).cells.sum() == pytest.approx(90 * 50)
+    assert Domain.box(axes, 8).cells.tolist() == [750.0] * 8
+
+
+def test_the_area_of_a_disc_is_unbiased_on_a_coarse_grid():
+    grid = Domain.grid([Axis(name, "m", 0.0, 100.0) for name in "xy"], (11, 11))
+    centres = np.random.default_rng(0).uniform(40, 60, size=(400, 2))
+    areas = [grid.cells @ (np.hypot(*(grid.sites - c).T) <= 30) for c in centres]
+    assert np.mean(areas) == pytest.approx(np.pi * 30**2, rel=0.01)

@@ -23,6 +23,11 @@ def test_a_threshold_in_model_units_is_the_same_threshold(transform):
         assert np.array_equal(above, model >= question.level(model.max(), scale))
 
 
+def test_a_share_of_a_maximum_under_a_log_has_no_least_value():
+    scale = ValueScale("log", -800.0, 2.0)  # exp(-800) is 0 in double precision
+    assert ShareOfMaximum(0.7).level(0.5, scale) == pytest.approx(0.5 + np.log(0.7) / 2.0)
+
+
 def test_an_optimum_has_no_threshold():
     assert np.isnan(Optimum().level(3.0))
 

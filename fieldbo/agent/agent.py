@@ -30,7 +30,7 @@ from fieldbo.agent.proposals import (
     expected_cost,
     initial_queries,
 )
-from fieldbo.agent.stopping import decided, goal_reached
+from fieldbo.agent.stopping import Verdict, awaits_fit, decided, goal_reached
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
@@ -83,6 +83,8 @@ class Agent:
         The policy's memory.
     endings : dict of int to mapping
         The `why` with which each vehicle was sent home or stopped.
+    judged : (tuple of int, Verdict) or None
+        The latest verdict on the answer, with the orders and events that it had seen.
     history : list of Event
         All events so far, in order; an observation has its corrected readings.
     asks, steps : int
@@ -109,6 +111,7 @@ class Agent:
         self.why: Mapping[str, Any] | None = None
         self.issued: dict[str, Issued] = {}
         self.endings: dict[int, Mapping[str, Any]] = {}
+        self.judged: tuple[tuple[int, int], Verdict] | None = None
         self.rejected: Mask = np.zeros(self.domain.size, dtype=bool)
         self._parts_seen: set[tuple[str, int]] = set()
         self._settled: dict[str, type[Observation | Rejected]] = {}
@@ -207,6 +210,7 @@ class Agent:
     def refit(self) -> Fitted | None:
         """Return a fit of the model if one is due. Pass it to `tell` to adopt it; then ask for another one.
 
+        One is due after a number of readings, and before an answer counts.
         After a correction, the fits that had seen the wrong reading are due again, one after the other.
         """
         if self.online_model.to_repeat:
@@ -215,7 +219,7 @@ class Agent:
         waiting = self.initial_left and self.mission.initial >= LEAST_READINGS
         if waiting and self.online_model.earlier >= LEAST_READINGS:
             waiting = False
-        if waiting or not self.online_model.fit_is_due:
+        if waiting or not (self.online_model.fit_is_due or awaits_fit(self)):
             return None
         return self.online_model.fitted(stream(self.mission.seed, "model", self.asks))
 

@@ -10,6 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.averaging import Averaging, Stated, drawn_at
 from fieldbo.belief.data import Data
+from fieldbo.belief.gaps import gaps
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
@@ -116,8 +117,8 @@ class OnlineModel:
 
     @property
     def believed_values(self) -> Array:
-        """The readings that the model believes, (n,), in the user's unit."""
-        return np.array(self._values)[self.believed]
+        """The readings that the model believes, (n,), in the user's unit; at least the limit of detection."""
+        return self.mission.world.sensor.at_least_the_limit(np.array(self._values)[self.believed])
 
     @property
     def dwarfing(self) -> Indices:
@@ -155,6 +156,18 @@ class OnlineModel:
         # Many readings of one order at one stop say how a sensor scatters, and nothing about the field.
         orders = len({event.order for event in self._observations})
         return max(orders, places(np.array(self._sites), self.mission.world.domain)) >= LEAST_READINGS
+
+    @property
+    def gaps(self) -> Array:
+        """How far each site (N,) lies from the readings that the model believes; above 1, it is in a gap."""
+        mission, read = self.mission, self.data(self.believed).sites
+        return gaps(read, mission.model, mission.world.domain, mission.question)
+
+    @property
+    def fit_is_stale(self) -> bool:
+        """True if readings have arrived since the latest fit, of which there will be another one."""
+        model = self.mission.model
+        return model.every is not None and 0 < self.fitted_at < self.readings <= model.until
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
 from fieldbo.belief.confidence import (
@@ -21,7 +20,6 @@ from fieldbo.belief.confidence import (
     rivals_of,
 )
 from fieldbo.belief.question import Optimum, threshold_if
-from fieldbo.belief.weighted import typical_lengths
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.policies.acquisition import straddle
@@ -40,8 +38,9 @@ def decided(agent: Agent, state: State) -> Decision:
 
     If the mission sets a goal, it stops once the goal is reached. A policy that learns its model may claim to
     have the answer because a fit is too sure: its claim counts only if the belief, averaged over
-    hyperparameters, agrees. Otherwise the mission goes on at the most doubtful site; or, if readings of one
-    side of the threshold leave gaps, in the widest of them.
+    hyperparameters, agrees. Otherwise the mission goes on at the most doubtful site.
+
+    If nothing but gaps between readings keeps an answer from counting, it goes on in the widest of them.
     """
     mission, memory = agent.mission, agent.memory
     found = verdict(agent) if mission.stop.is_set and not agent.initial_left else None
@@ -49,34 +48,67 @@ def decided(agent: Agent, state: State) -> Decision:
         return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, found.why)
     decision = suggested(mission, state, memory)
     averages = agent.online_model.averages and not agent.domain.control_sets
-    if not _claims(decision) or not (mission.stop.is_set or averages):
-        return decision
-    found = verdict(agent) if found is None else found
-    why = {**decision.why, **found.why}
+    if _claims(decision) and (mission.stop.is_set or averages):
+        return _confirmed(agent, state, decision, verdict(agent))
+    if found is not None and found.unseen:
+        site = _widest_gap(agent, _choosable(agent, state))
+        return decision if site is None else _read(agent, site, decision, found)
+    return decision
+
+
+def _confirmed(agent: Agent, state: State, claim: Decision, found: Verdict) -> Decision:
+    """Return a policy's claim to have the answer if the belief agrees; else a query of a site to read."""
+    why = {**claim.why, **found.why}
     if found.answered:
-        return replace(decision, why=why)
+        return replace(claim, why=why)
     surface, scale = agent.stated
-    level = int(getattr(mission.policy, "level", 0))
-    threshold = mission.question.level(float(surface.mean.max()), scale)
-    choosable = state.choosable(level)
+    choosable = _choosable(agent, state)
+    site = _widest_gap(agent, choosable) if found.unseen else None
+    if site is None:
+        site = most_doubtful(
+            surface, agent.mission.question.level(float(surface.mean.max()), scale), choosable
+        )
+    if site is not None:
+        return _read(agent, site, claim, found)
+    wanted = _open(surface)
+    if not wanted.any():  # every site is known: the claim is right
+        return replace(claim, why=why)
+    if len(state.rejected):
+        wanted &= ~state.rejected
+    reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
+    return replace(claim, choice=Stop(reason), why=why)
+
+
+def _level(agent: Agent) -> int:
+    return int(getattr(agent.mission.policy, "level", 0))
+
+
+def _choosable(agent: Agent, state: State) -> Mask:
+    """Return the sites (N,) that can be read next, without those of pending queries."""
+    choosable = state.choosable(_level(agent))
     choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
-    site = widest_gap(agent, choosable) if found.unseen else None
-    if site is None:
-        site = most_doubtful(surface, threshold, choosable)
-    if site is None:
-        wanted = _open(surface)
-        if not wanted.any():  # every site is known: the claim is right
-            return replace(decision, why=why)
-        if len(state.rejected):
-            wanted &= ~state.rejected
-        reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
-        return replace(decision, choice=Stop(reason), why=why)
-    return Decision(Query(agent.domain.sites[site], level=level), decision.memory, {**why, "site": site})
+    return choosable
+
+
+def _read(agent: Agent, site: int, decision: Decision, found: Verdict) -> Decision:
+    """Return a decision to read a site instead of what the policy decided."""
+    query = Query(agent.domain.sites[site], level=_level(agent))
+    return Decision(query, decision.memory, {**decision.why, **found.why, "site": site})
 
 
 def goal_reached(agent: Agent) -> bool:
     """Return True if the mission sets a goal and has reached it."""
     return agent.mission.stop.is_set and not agent.initial_left and verdict(agent).answered
+
+
+def awaits_fit(agent: Agent) -> bool:
+    """Return True if an answer would count, but for readings that the latest fit has not seen."""
+    if not agent.online_model.fit_is_stale:
+        return False
+    if agent.mission.stop.is_set:
+        return not agent.initial_left and verdict(agent).unfitted
+    latest = next(reversed(agent.issued.values()), None)  # a claim that did not count
+    return latest is not None and bool((latest.why or {}).get("stop", {}).get("unfitted"))
 
 
 def _claims(decision: Decision) -> bool:
@@ -97,29 +129,38 @@ class Verdict:
         That the answer reaches the goal; 0 if it is far from it.
     wanted : float
         The probability at which the question counts as answered.
-    unseen : bool
-        Whether the probability is high enough, but does not count: all sites are on one side of the
-        threshold, and the readings leave gaps in which a patch of the other side could hide.
+    unseen, unfitted : bool
+        Why a probability that is high enough does not count: the readings leave gaps in which an optimum, or
+        a patch of the other side of the threshold, could hide; or the latest fit has not seen all of them.
     """
 
     goal: float
     probability: float
     wanted: float
     unseen: bool = False
+    unfitted: bool = False
 
     @property
     def answered(self) -> bool:
         """Whether the question counts as answered."""
-        return self.probability >= self.wanted and not self.unseen
+        return self.probability >= self.wanted and not (self.unseen or self.unfitted)
 
     @property
     def why(self) -> dict[str, Any]:
         """The verdict, for a record."""
-        return {"stop": {"goal": self.goal, "probability": self.probability}}
+        stop = {"goal": self.goal, "probability": self.probability, "wanted": self.wanted}
+        return {"stop": stop | {k: True for k in ("unseen", "unfitted") if getattr(self, k)}}
 
 
 def verdict(agent: Agent) -> Verdict:
     """Return how sure the belief, averaged over hyperparameters, is of its answer."""
+    at = (agent.asks, len(agent.history))
+    if agent.judged is None or agent.judged[0] != at:
+        agent.judged = at, _judged(agent)
+    return agent.judged[1]
+
+
+def _judged(agent: Agent) -> Verdict:
     mission, model = agent.mission, agent.online_model
     rule, rng = mission.stop, stream(mission.seed, "stop", agent.asks)
     optimum = isinstance(mission.question, Optimum)
@@ -128,12 +169,12 @@ def verdict(agent: Agent) -> Verdict:
     learns = mission.model.every is not None
     if agent.blinded or model.readings < (rule.least_readings if learns else 1):
         return Verdict(goal, 0.0, rule.probability)
-    if optimum:
-        return Verdict(goal, _reaches_regret(agent, goal, rule.probability, rng), rule.probability)
-    probability = _reaches_f1(agent, goal, rule.probability, rng)
+    reaches = _reaches_regret if optimum else _reaches_f1
+    probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
-    unseen = likely and _one_sided(agent) and bool((_gaps(agent) > 1.0).any())
-    return Verdict(goal, probability, rule.probability, unseen)
+    unfitted = likely and model.fit_is_stale
+    unseen = likely and (optimum or _one_sided(agent)) and bool((model.gaps > 1.0).any())
+    return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
 
 def _one_sided(agent: Agent) -> bool:
@@ -143,22 +184,13 @@ def _one_sided(agent: Agent) -> bool:
     return bool(inside.all() or not inside.any())
 
 
-def _gaps(agent: Agent) -> Array:
-    """Return the distance (N,) of each site from the nearest reading.
+def _widest_gap(agent: Agent, choosable: Mask) -> int | None:
+    """Return the choosable site that is farthest from all readings, if it lies in a gap; else None.
 
-    In halves of the length scale that is expected before any reading: readings of one side only do not tell
-    how small a patch of the other side may be.
+    Where all sites count as in gaps, the farthest one is not known: None, too.
     """
-    model = agent.online_model
-    reach = 0.5 * typical_lengths(agent.mission.model, agent.domain)
-    read = model.data(np.flatnonzero(model.believed)).sites
-    return np.asarray(cKDTree(read / reach).query(agent.domain.sites / reach)[0])
-
-
-def widest_gap(agent: Agent, choosable: Mask) -> int | None:
-    """Return the choosable site that is farthest from all readings, if it lies in a gap; else None."""
-    gaps = np.where(choosable, _gaps(agent), 0.0)
-    return int(np.argmax(gaps)) if gaps.max() > 1.0 else None
+    found = np.where(choosable, agent.online_model.gaps, 0.0)
+    return int(np.argmax(found)) if 1.0 < found.max() < np.inf else None
 
 
 def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:

@@ -36,6 +36,7 @@ _RIVALS = 1500  # points of a box to compare with the reported one
 _HOPE = 4.0  # standard deviations by which a site may exceed its mean
 _TOGETHER = 1e-12  # share of the variance drawn independently: regrets are differences of neighbours
 _DEEP = 40.0  # standard deviations within which any quantile lies
+_TIED = 1e-9  # weights closer to a half than this split it
 
 Stated = Surface | AveragedSurface
 """A belief from which results are stated."""
@@ -63,11 +64,13 @@ def moments(surface: Stated, scale: ValueScale) -> tuple[Array, Array]:
 
 
 def _weighted_median(values: Array, weights: Array) -> Array:
-    """Return the median (N,) of values (K, N) with weights (K,)."""
+    """Return the median (N,) of values (K, N) with weights (K,); of two that split the weights, the mean."""
     order = np.argsort(values, axis=0, kind="stable")
-    reached = np.cumsum(weights[order], axis=0) >= 0.5 * weights.sum()
-    middle = np.take_along_axis(order, np.argmax(reached, axis=0)[None], axis=0)
-    return np.asarray(np.take_along_axis(values, middle, axis=0)[0])
+    ranked = np.take_along_axis(values, order, axis=0)
+    shares = np.cumsum(weights[order], axis=0) / weights.sum()
+    lower, upper = (np.argmax(shares > 0.5 + tied, axis=0) for tied in (-_TIED, _TIED))
+    columns = np.arange(values.shape[1])
+    return np.asarray(0.5 * (ranked[lower, columns] + ranked[upper, columns]))
 
 
 def expected_f1(inside: Mask, p: Array) -> float:
@@ -117,7 +120,7 @@ class Confidence:
     ----------
     f1 : Interval
     share : Interval
-        Fraction of sites in the level set.
+        Fraction of the domain in the level set.
     """
 
     f1: Interval
@@ -136,7 +139,7 @@ class DrawnScores:
     Attributes
     ----------
     f1, share : (n,) arrays
-        F1, and fraction of sites in the level set.
+        F1, and fraction of the domain in the level set.
     """
 
     f1: Array
@@ -144,7 +147,11 @@ class DrawnScores:
 
 
 def drawn_scores(
-    surface: Stated, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None = None
+    surface: Stated,
+    threshold: float,
+    rng: np.random.Generator,
+    threshold_if: ThresholdIf | None = None,
+    cells: Array | None = None,
 ) -> DrawnScores:
     """Return scores of the sites as classified, the likelier way each, from 256 joint draws of the field.
 
@@ -156,6 +163,8 @@ def drawn_scores(
     rng : numpy.random.Generator
     threshold_if : Callable, optional
         How the threshold follows from the field's maximum, if it does: `question.threshold_if`.
+    cells : (N,) array, optional
+        What each site represents, for the fraction of the domain: `Domain.cells`. Default: all the same.
     """
     p = surface.exceedance(threshold)
     inside = p >= 0.5
@@ -166,7 +175,8 @@ def drawn_scores(
         truths = draws >= np.array([threshold_if(float(maximum)) for maximum in draws.max(axis=0)])
     members = inside.sum() + truths.sum(axis=0)
     hits = 2.0 * np.count_nonzero(truths[inside], axis=0)
-    return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), truths.mean(axis=0))
+    share = np.average(truths, axis=0, weights=cells)
+    return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), share)
 
 
 def _sets_drawn(surface: Stated, threshold: float, p: Array, rng: np.random.Generator) -> Mask:
@@ -179,17 +189,21 @@ def _sets_drawn(surface: Stated, threshold: float, p: Array, rng: np.random.Gene
 
 
 def confidence(
-    surface: Stated, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None = None
+    surface: Stated,
+    threshold: float,
+    rng: np.random.Generator,
+    threshold_if: ThresholdIf | None = None,
+    cells: Array | None = None,
 ) -> Confidence:
-    """Return expected F1 and the fraction of sites in the level set, with 90% intervals.
+    """Return expected F1 and the fraction of the domain in the level set, with 90% intervals.
 
     Parameters are those of `drawn_scores`, from which the intervals come.
     """
-    drawn = drawn_scores(surface, threshold, rng, threshold_if)
+    drawn = drawn_scores(surface, threshold, rng, threshold_if, cells)
     f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
     if threshold_if is None:
         p = surface.exceedance(threshold)
-        share = float(p.mean())
+        share = float(np.average(p, weights=cells))
         if (p >= 0.5).any():
             f1 = expected_f1(p >= 0.5, p)
     return Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))

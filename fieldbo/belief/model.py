@@ -357,29 +357,30 @@ class Model:
         noise_varies : bool
             Whether the readings' declared noise differs.
         """
-        y, v, expected, uncertainty = self.transformed(present, question, data)
         observed = self.observation_model(data.sensor)
-        censored = observed.censored(data.values)
         by_prediction = observed.noise_at == "prediction" and self.transform == "log"
 
         def fit_to(kept: Mask) -> Hyperparameters:
+            believed = data.only(kept)  # others say nothing about the noise of their neighbours, either
+            censored = observed.censored(believed.values)
+            y, v, expected, uncertainty = self.transformed(present, question, believed)
+            if (~censored).any():  # the noise is part of the spread of normal readings, too
+                uncertainty = np.where(uncertainty > 0, uncertainty + np.median(v[~censored]), 0.0)
             return self._fitted_to(
                 present,
                 self.standardised(
-                    expected[kept],
-                    question,
-                    uncertainty=uncertainty[kept],
-                    has_prior_mean=data.means is not None,
+                    expected, question, uncertainty=uncertainty, has_prior_mean=data.means is not None
                 ),
                 self.prior(domain),
-                *(data.sites[kept], y[kept], v[kept], censored[kept]),
+                *(believed.sites, y, v, censored),
                 deepcopy(rng),
                 noise_varies or by_prediction,
             )
 
         if self.outliers != "tested":
-            return fit_to(np.ones(len(y), dtype=bool))
+            return fit_to(np.ones(len(data.values), dtype=bool))
         unfitted = in_other_units(self.initial(domain, question).kernel, 1.0)
+        y, v, _, _ = self.transformed(present, question, data)
         first = believable_at_first(unfitted, data.sites, y, v)
         return fit_believed(first, fit_to, lambda h: self.believed(h, data))
 
@@ -393,10 +394,13 @@ class Model:
         def centre(guess: Array) -> float:
             return self.standardised(guess, question, has_prior_mean=has_prior_mean).shift
 
-        if not self.observation_model(data.sensor).censored(data.values).any():
+        censored = self.observation_model(data.sensor).censored(data.values).any()
+        grows = data.sensor.noise_share > 0 and self.transform == "none"  # logs have no unit
+        if not (censored or grows):
             return self._given(present, present.kernel.variance * present.scale.scale**2, data, centre)
-        # What lies below the limit depends on level and spread of the field, and they on it.
-        scale = self._at_the_limit(question, data)
+        # What lies below the limit depends on level and spread of the field, and they on it; so does noise
+        # that grows with the value. The present spread may still be in another unit.
+        scale = self._as_read(question, data)
         for _ in range(_ROUNDS):
             before = scale
             taken = self._given(present, scale.scale**2, data, _always(before.shift))
@@ -416,18 +420,16 @@ class Model:
         h = replace(present, kernel=kernel, scale=ValueScale(self.transform))
         return self.linearised(h, data, centre)
 
-    def _at_the_limit(self, question: Question, data: Data) -> ValueScale:
-        """Return the scale if censored readings were at their limit."""
-        below = data.sensor.below
-        assert below is not None
-        plain = ValueScale(self.transform)
-        y = plain.to_model(np.maximum(data.values, below))
+    def _as_read(self, question: Question, data: Data) -> ValueScale:
+        """Return the scale if readings were the values; censored ones count as at their limit."""
+        plain, values = ValueScale(self.transform), data.sensor.at_least_the_limit(data.values)
+        y = plain.to_model(values)
         if data.means is not None:
             y = y - plain.unshifted(data.means)
         scale = self.standardised(y, question, has_prior_mean=data.means is not None)
         if np.ptp(np.append(y, scale.shift)) > 0:
             return scale
-        natural = abs(below) or 1.0 if self.transform == "none" else 1.0
+        natural = float(np.abs(values).max()) or 1.0 if self.transform == "none" else 1.0
         return replace(scale, scale=question.sign * natural)
 
     def linearised(

@@ -112,6 +112,8 @@ class ShareOfMaximum:
         """Return the threshold if the field's maximum were `maximum`; units as for a `LevelSet`."""
         if scale is None:
             return self.share * maximum
+        if scale.transform == "log":  # without leaving the log, in which no maximum is too small
+            return maximum + float(np.log(self.share)) / scale.scale
         return float(scale.to_model([self.share * float(scale.to_user([maximum])[0])])[0])
 
 

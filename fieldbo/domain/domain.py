@@ -335,7 +335,7 @@ class Domain:
 
     @cached_property
     def cell_size(self) -> float:
-        """Length, area or volume that one site represents, in the product of the axes' units.
+        """Mean length, area or volume of the domain per site, in the product of the axes' units.
 
         Examples
         --------
@@ -344,9 +344,29 @@ class Domain:
         """
         return self._space.measure / self.size
 
+    @cached_property
+    def cells(self) -> Array:
+        """Length, area or volume (N,) that each site represents, in the product of the axes' units.
+
+        The cell of a node at the edge of a grid lies half outside the domain; only the rest counts.
+
+        Examples
+        --------
+        >>> Domain.grid([Axis("x", "m", 0, 4)], (5,)).cells.tolist()
+        [0.5, 1.0, 1.0, 1.0, 0.5]
+        """
+        if self.shape is None or self.grid_index is None:
+            return frozen_array(np.full(self.size, self.cell_size))
+        cells = np.ones(self.size)
+        nodes = np.unravel_index(self.grid_index, self.shape)
+        for node, count, extent in zip(nodes, self.shape, self.extent, strict=True):
+            at_end = (node == 0) | (node == count - 1)
+            cells *= extent if count == 1 else extent / (count - 1) * np.where(at_end, 0.5, 1.0)
+        return frozen_array(cells)
+
     @property
     def cell_unit(self) -> str:
-        """Unit of `cell_size`: m, m2, or the axes' units separated by blanks."""
+        """Unit of `cells`: m, m2, or the axes' units separated by blanks."""
         units = [a.unit for a in self.axes]
         if len(set(units)) == 1:
             return units[0] + (str(len(units)) if len(units) > 1 and units[0] else "")

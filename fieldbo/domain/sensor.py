@@ -127,8 +127,11 @@ class Sensor:
         array([0.1])
         """
         sd = np.sqrt(noise_variance + np.square(self.noise_share * value))
-        reading = np.asarray(value + sd * rng.standard_normal())
-        return reading if self.below is None else np.maximum(reading, self.below)
+        return self.at_least_the_limit(np.asarray(value + sd * rng.standard_normal()))
+
+    def at_least_the_limit(self, readings: Array) -> Array:
+        """Return readings (n,), with the limit of detection in place of those that do not exceed it."""
+        return readings if self.below is None else np.maximum(readings, self.below)
 
     def check(self, domain: Domain) -> None:
         """Raise an `InputError` if this sensor does not fit the domain."""

@@ -157,13 +157,19 @@ class LevelSetAnswer(_Answer):
 
     @cached_property
     def confidence(self) -> Confidence:
-        """Expected F1 and fraction of sites in the level set, with 90% intervals; unknown if `blinded`."""
+        """Expected F1 and fraction of the domain in the set, with 90% intervals; unknown if `blinded`."""
         if self.blinded:
             unknown = Interval(_NAN, 0.0, 1.0)
             return Confidence(unknown, unknown)
         question, rng = self.mission.question, stream(self.mission.seed, "score")
         with one_blas_thread():
-            return confidence(self.surface, self.threshold, rng, threshold_if(question, self.scale))
+            return confidence(
+                self.surface,
+                self.threshold,
+                rng,
+                threshold_if(question, self.scale),
+                self.mission.world.domain.cells,
+            )
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``.
@@ -175,7 +181,7 @@ class LevelSetAnswer(_Answer):
         """
         question, expected, area = self.mission.question, self.confidence, self.confidence.share
         domain, side = self.mission.world.domain, self.side
-        whole = domain.size * domain.cell_size
+        whole = float(domain.cells.sum())
         scores = self.scores()
         share = {"threshold_of_maximum": question.share} if isinstance(question, ShareOfMaximum) else {}
         truth = self.truth
@@ -193,7 +199,7 @@ class LevelSetAnswer(_Answer):
             "coverage90": _known(scores["coverage90"]),
             f"area_{side}": _known(whole * area.value),
             f"area_{side}_interval90": [whole * end for end in ends(area)],
-            f"area_{side}_true": None if truth is None else whole * float(np.mean(truth.inside)),
+            f"area_{side}_true": None if truth is None else float(domain.cells @ truth.inside),
             "area_unit": domain.cell_unit,
         }
 

@@ -21,6 +21,7 @@ from fieldbo.results.threshold_notes import range_of
 _LIMITS = {"battery": "battery", "time": "time limit"}
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit
+_GAPS = 0.1  # share of the sites in gaps from which on a note says so
 _MOST_DOUBTS = 5  # notes of reports that were not believed
 _MOST_CONTRADICTIONS = 3  # notes of places whose readings contradict each other
 
@@ -59,6 +60,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             "several orders in a row were lost; set when_lost in [agent] to allow more of them, or to wait "
             'for the vehicle (then = "wait"); fieldbo resume continues the run once it answers'
         )
+    yield from _gaps(agent)
     yield from _doubts(agent)
     yield from _far_off(agent)
     yield from _contradictions(agent)
@@ -132,6 +134,24 @@ def _doubts(agent: Agent) -> Iterator[str]:
     yield from doubts[:_MOST_DOUBTS]
     if len(doubts) > _MOST_DOUBTS:
         yield f"{len(doubts) - _MOST_DOUBTS} further reports of costs or battery levels were not believed"
+
+
+def _gaps(agent: Agent) -> Iterator[str]:
+    """Yield that readings leave gaps in which an optimum may lie that a model that learns does not expect."""
+    mission, domain = agent.mission, agent.domain
+    learns = mission.model.every is not None and not domain.control_sets
+    if not learns or not isinstance(mission.question, Optimum) or not agent.readings:
+        return
+    found = agent.online_model.gaps
+    share = float(np.mean(found > 1.0))
+    if share < _GAPS:
+        return
+    if np.isfinite(found).all():
+        where = f"{share:.0%} of the sites lie far from all readings"
+    else:
+        where = f"the readings are few for {len(domain.axes)} axes"
+    sought = "smaller" if mission.question.sign < 0 else "larger"
+    yield f"{where}: a {sought} value may have been missed, even if the stated regret is small"
 
 
 def _far_off(agent: Agent) -> Iterator[str]:

@@ -36,7 +36,7 @@ _BECAUSE = {
     EndReason.VEHICLE_LOST: "the vehicle is lost",
 }
 
-_SHOWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent", "worst", "lcb", "had"}
+_SHOWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent", "worst", "lcb", "had", "stop"}
 """Keys of a policy's `why` that the table or a line of its own shows already."""
 
 _LISTS_OF_SETS = {"plausible", "front"}
@@ -165,6 +165,8 @@ def _reasons(
     kind = mission.policy_kind + (f" ({_listed(settings)})" if settings else "")
     summary = (type(mission.policy).__doc__ or "").strip().partition("\n")[0].replace("``", "")
     reasons = {"policy": f"{kind}: {summary}" if summary else kind, **controlled}
+    if "stop" in why:
+        reasons["instead"] = _doubt(**why["stop"])
     if len(best) > 1:
         reasons["value"] = _lead(best[0]["value"], best[1]["value"])
     if "worst" in why:
@@ -196,6 +198,26 @@ def _other(
     lines = {key.replace("_", " "): value for key, value in rest.items() if _is_long(value)}
     short = _listed({k: v for k, v in rest.items() if not _is_long(v)})
     return {**lines, **({"also": short} if short else {})}
+
+
+def _doubt(
+    goal: float, probability: float, wanted: float = 0.9, *, unseen: bool = False, unfitted: bool = False
+) -> str:
+    """Return why a query replaces the policy's decision, from what its `why` has under ``stop``.
+
+    Examples
+    --------
+    >>> _doubt(0.95, 0.62)
+    'the answer does not count yet: it reaches 0.95 with a probability of 0.62, not 0.9'
+    """
+    text = "the answer does not count yet: "
+    if unseen:
+        return f"{text}the readings leave gaps, and this site is in the widest that can be reached"
+    if unfitted:
+        return f"{text}the latest fit has not seen all readings"
+    return (
+        f"{text}it reaches {number(goal)} with a probability of {number(probability)}, not {number(wanted)}"
+    )
 
 
 def _lead(first: Any, second: Any) -> str:

@@ -1,0 +1,44 @@
+"""Gaps between readings, in which a model that learns can't know what to expect.
+
+A model learns from readings how fast a field varies. Readings in one corner do not tell how the field varies
+elsewhere, so before an answer counts, no site may lie too far from all readings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum, Question
+from fieldbo.belief.weighted import typical_lengths
+from fieldbo.domain.domain import Domain
+
+_WITHIN, _WITHIN_OPTIMUM = 0.5, 1.0  # expected length scales from the nearest reading
+_MOST_AXES = 3  # no number of readings closes the gaps between more
+_READINGS_PER_AXIS = 10
+
+
+def gaps(read: Array, model: Model, domain: Domain, question: Question) -> Array:
+    """Return how far (N,) each site lies from the nearest reading: above 1, it lies in a gap.
+
+    Distances are in the length scales that the model expects before any reading: within half of one of them
+    a reading must lie for a level set, whose patches may be small, and within one for an optimum. With more
+    than three axes, where no number of readings closes all gaps, ten readings per axis at different places
+    will do (Loeppky, Sacks and Welch 2009).
+
+    Parameters
+    ----------
+    read : (n, d) array
+        Where readings were taken.
+    model : Model
+    domain : Domain
+    question : Question
+    """
+    if domain.dimension > _MOST_AXES:
+        enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
+        return np.full(domain.size, 0.0 if enough else np.inf)
+    within = _WITHIN_OPTIMUM if isinstance(question, Optimum) else _WITHIN
+    reach = within * typical_lengths(model, domain)
+    return np.asarray(cKDTree(read / reach).query(domain.sites / reach)[0])
