@@ -89,14 +89,16 @@ class ValueScale:
         return np.asarray(v / np.square(values) if self.transform == "log" else v)
 
     def to_user(self, model_values: ArrayLike) -> Array:
-        """Return model values in the user's units; for a log, the median."""
+        """Return model values in the user's units; for a log, the median. What is too large is infinite."""
         y = np.asarray(model_values, dtype=float) * self.scale + self.shift
-        return np.asarray(np.exp(y) if self.transform == "log" else y)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(y) if self.transform == "log" else y)
 
     def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation, in the user's units, of a normal in model units."""
         mu, var = mean * self.scale + self.shift, variance * self.scale**2
         if self.transform == "log":
-            expected = np.exp(mu + 0.5 * var)
-            return expected, expected * np.sqrt(np.expm1(var))
+            with np.errstate(over="ignore"):
+                expected = np.exp(mu + 0.5 * var)
+                return expected, expected * np.sqrt(np.expm1(var))
         return mu, np.sqrt(var)

@@ -205,7 +205,7 @@ class Decision:
     memory : plain data
         Passed to the next call.
     why : mapping
-        Scores, sets and bounds that explain the choice; small, plain data, shown by ``fieldbo explain``.
+        Scores, sets and bounds that explain the choice; small, plain data, shown by ``fieldbo ask``.
     """
 
     choice: Query | Stop

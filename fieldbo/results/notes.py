@@ -65,7 +65,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     yield from _far_off(agent)
     yield from _contradictions(agent)
     if agent.disbelieved:
-        yield f"{agent.disbelieved} of {agent.readings} readings were classified as outliers and left out"
+        were = "was classified as an outlier" if agent.disbelieved == 1 else "were classified as outliers"
+        yield f"{agent.disbelieved} of {agent.readings} readings {were} and left out"
     if agent.left_out:
         count = counted(agent.left_out, "reading")
         yield f"{count} could not be modelled (not finite, or not above 0 under a log)"

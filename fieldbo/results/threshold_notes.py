@@ -66,13 +66,13 @@ def range_of(values: Array, limit: float | None, quantity: Quantity) -> str:
     >>> zinc = Quantity("zinc", "ug/L")
     >>> range_of(np.array([0.1, 2.3]), None, zinc), range_of(np.array([0.1, 2.3]), 0.1, zinc)
     ('0.1 to 2.3 ug/L', 'at most 0.1 to 2.3 ug/L')
-    >>> range_of(np.array([0.1, 0.1]), 0.1, zinc)
-    'at most 0.1 ug/L'
+    >>> range_of(np.array([0.1, 0.1]), 0.1, zinc), range_of(np.array([0.1]), None, zinc)
+    ('at most 0.1 ug/L', '0.1 ug/L')
     """
     most = _at_most(values, limit)
     low, high = float(most.min()), float(most.max())
     censored = limit is not None and low <= limit
-    least = "" if censored and high == low else f"{low:.4g} to "
+    least = "" if high == low else f"{low:.4g} to "
     return f"{'at most ' if censored else ''}{least}{quantity.amount(high)}"
 
 

@@ -163,6 +163,7 @@ class PlaceSurvey(Source):
                 "the CRS of the positions is not given",
                 expected="--crs with the projected CRS of --x and --y, for example --crs EPSG:28992",
                 where="--crs",
+                fix="add it, or leave out the options of a place on the Earth, such as --speed and --stop",
             )
         readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
         return _LogReadings(
