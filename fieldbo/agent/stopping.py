@@ -12,7 +12,7 @@ from fieldbo._numerics.arrays import Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
 from fieldbo.belief.confidence import (
-    Stated,
+    AnySurface,
     best_by_mean,
     drawn_regrets,
     drawn_scores,
@@ -199,7 +199,8 @@ def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generat
     threshold = question.level(float(surface.mean.max()), scale)
     p = surface.exceedance(threshold)
     inside = p >= 0.5
-    # With a chance of `wanted` to reach the goal, the mean would be higher.
+    # If the chance were `wanted`, the mean of F1 would be higher. Where many sites share one small doubt, the
+    # ratio of expectations can be lower all the same: the mission then goes on, although it need not.
     if inside.any() and expected_f1(inside, p) < goal * wanted - _SLACK:
         return 0.0
     drawn = drawn_scores(surface, threshold, rng, threshold_if(question, scale))
@@ -233,7 +234,7 @@ def _may_be_beaten(agent: Agent, allowed: float, wanted: float) -> bool:
     return bool(np.nanmin(sure) < wanted - _SLACK)
 
 
-def most_doubtful(surface: Stated, threshold: float, choosable: Mask) -> int | None:
+def most_doubtful(surface: AnySurface, threshold: float, choosable: Mask) -> int | None:
     """Return the choosable site about which the belief is least sure; None if there is none.
 
     For a level set by the straddle score, for an optimum (threshold NaN) by the upper end of the 95%
@@ -245,6 +246,6 @@ def most_doubtful(surface: Stated, threshold: float, choosable: Mask) -> int | N
     return int(np.argmax(np.where(worth, scores, -np.inf))) if worth.any() else None
 
 
-def _open(surface: Stated) -> Mask:
+def _open(surface: AnySurface) -> Mask:
     """Return the sites (N,) about which a reading still teaches something, as bool."""
     return np.asarray(surface.variance > _KNOWN * surface.process_variance)

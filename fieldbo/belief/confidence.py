@@ -38,19 +38,19 @@ _TOGETHER = 1e-12  # share of the variance drawn independently: regrets are diff
 _DEEP = 40.0  # standard deviations within which any quantile lies
 _TIED = 1e-9  # weights closer to a half than this split it
 
-Stated = Surface | AveragedSurface
+AnySurface = Surface | AveragedSurface
 """A belief from which results are stated."""
 
 UNKNOWN = 0.9
 """Share of the process's variance from which on a site is unknown: readings say next to nothing about it."""
 
 
-def unknown(surface: Stated) -> Mask:
+def unknown(surface: AnySurface) -> Mask:
     """Return the sites (N,) about which the readings say hardly more than the prior, as bool."""
     return np.asarray(surface.variance >= UNKNOWN * surface.process_variance)
 
 
-def moments(surface: Stated, scale: ValueScale) -> tuple[Array, Array]:
+def moments(surface: AnySurface, scale: ValueScale) -> tuple[Array, Array]:
     """Return mean and standard deviation (N,) of the belief in the user's unit.
 
     Under a log, the mean over hyperparameters need not exist: their variance is unbounded, and the mean of a
@@ -87,7 +87,7 @@ def expected_f1(inside: Mask, p: Array) -> float:
     return float(2.0 * p[inside].sum() / (inside.sum() + p.sum()))
 
 
-def chance_of_none(surface: Stated, threshold: float, rng: np.random.Generator) -> float:
+def chance_of_none(surface: AnySurface, threshold: float, rng: np.random.Generator) -> float:
     """Return the probability that no site is in the level set, from joint draws at some of the sites.
 
     At 250 sites at most, chosen at random in proportion to their own probabilities. Sites between them may
@@ -147,7 +147,7 @@ class DrawnScores:
 
 
 def drawn_scores(
-    surface: Stated,
+    surface: AnySurface,
     threshold: float,
     rng: np.random.Generator,
     threshold_if: ThresholdIf | None = None,
@@ -179,7 +179,7 @@ def drawn_scores(
     return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), share)
 
 
-def _sets_drawn(surface: Stated, threshold: float, p: Array, rng: np.random.Generator) -> Mask:
+def _sets_drawn(surface: AnySurface, threshold: float, p: Array, rng: np.random.Generator) -> Mask:
     """Return draws (N, 256) of the level set; only sites whose side is in doubt differ between them."""
     doubtful = np.flatnonzero((p > _SURELY) & (p < 1.0 - _SURELY))
     drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
@@ -189,7 +189,7 @@ def _sets_drawn(surface: Stated, threshold: float, p: Array, rng: np.random.Gene
 
 
 def confidence(
-    surface: Stated,
+    surface: AnySurface,
     threshold: float,
     rng: np.random.Generator,
     threshold_if: ThresholdIf | None = None,
@@ -228,7 +228,7 @@ class OptimumConfidence:
     optimum: Interval
 
 
-def best_by_mean(surface: Stated, domain: Domain) -> tuple[Array, float, int | None]:
+def best_by_mean(surface: AnySurface, domain: Domain) -> tuple[Array, float, int | None]:
     """Return the point of the highest mean: a site or, in a continuous domain, a site or a reading.
 
     Returns
@@ -264,7 +264,7 @@ class DrawnRegrets:
 
 
 def drawn_regrets(
-    surface: Stated, reported: Array, scale: ValueScale, rng: np.random.Generator
+    surface: AnySurface, reported: Array, scale: ValueScale, rng: np.random.Generator
 ) -> DrawnRegrets:
     """Return regrets from 256 joint draws at the reported point and the 600 sites that may exceed it most.
 
@@ -285,7 +285,7 @@ def drawn_regrets(
     return DrawnRegrets(np.abs(best - scale.to_user(draws[0])), best)
 
 
-def rivals_of(surface: Stated, domain: Domain, reported: Array, rng: np.random.Generator) -> Stated:
+def rivals_of(surface: AnySurface, domain: Domain, reported: Array, rng: np.random.Generator) -> AnySurface:
     """Return the belief over points that may be better than the reported one.
 
     In a continuous domain these are the sites and points near the reported one and near other good readings,
@@ -300,7 +300,7 @@ def rivals_of(surface: Stated, domain: Domain, reported: Array, rng: np.random.G
 
 
 def optimum_confidence(
-    surface: Stated, reported: Array, scale: ValueScale, rng: np.random.Generator
+    surface: AnySurface, reported: Array, scale: ValueScale, rng: np.random.Generator
 ) -> OptimumConfidence:
     """Return expected regret, reported value and optimum with 90% intervals.
 
@@ -314,7 +314,7 @@ def optimum_confidence(
     )
 
 
-def value_at(there: Stated, scale: ValueScale) -> Interval:
+def value_at(there: AnySurface, scale: ValueScale) -> Interval:
     """Return median and central 90% of the value at a single point, in the user's unit.
 
     Parameters

@@ -14,10 +14,10 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.confidence import (
     MIDDLE90,
+    AnySurface,
     Confidence,
     Interval,
     OptimumConfidence,
-    Stated,
     best_by_mean,
     chance_of_none,
     confidence,
@@ -59,7 +59,7 @@ class _Answer:
     """
 
     mission: Mission
-    surface: Stated
+    surface: AnySurface
     scale: ValueScale
     blinded: bool = False
 
@@ -360,7 +360,7 @@ ANSWERS: dict[type, type[LevelSetAnswer] | type[OptimumAnswer]] = {
 """The type of answer to each type of question."""
 
 
-def answer_of(mission: Mission, surface: Stated, scale: ValueScale, *, blinded: bool = False) -> Answer:
+def answer_of(mission: Mission, surface: AnySurface, scale: ValueScale, *, blinded: bool = False) -> Answer:
     """Return the answer of a belief to a mission's question.
 
     Examples

@@ -26,7 +26,7 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from fieldbo.belief.confidence import Stated, moments, unknown
+from fieldbo.belief.confidence import AnySurface, moments, unknown
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
@@ -81,7 +81,7 @@ def of(outcome: Outcome) -> xarray.Dataset:
     return maps
 
 
-def layers(outcome: Outcome, surface: Stated) -> Layers:
+def layers(outcome: Outcome, surface: AnySurface) -> Layers:
     """Return the variables of the maps over a surface, such as that of the outcome.
 
     Examples
@@ -135,7 +135,7 @@ def grid_mapping(crs: str) -> dict[str, Any]:
         return dict(crs_of(crs, "domain.crs").to_cf())
 
 
-def _moments(outcome: Outcome, surface: Stated) -> Layers:
+def _moments(outcome: Outcome, surface: AnySurface) -> Layers:
     """Return values (N,) and attributes of posterior mean and standard deviation."""
     quantity = outcome.mission.world.quantity
     mean, sd = moments(surface, outcome.scale)
@@ -154,7 +154,7 @@ def _moments(outcome: Outcome, surface: Stated) -> Layers:
     }
 
 
-def _classes(answer: LevelSetAnswer, surface: Stated) -> Layers:
+def _classes(answer: LevelSetAnswer, surface: AnySurface) -> Layers:
     name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
     within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
     probability = surface.exceedance(answer.threshold)
@@ -173,7 +173,7 @@ def _classes(answer: LevelSetAnswer, surface: Stated) -> Layers:
     }
 
 
-def _better(answer: OptimumAnswer, surface: Stated) -> Layers:
+def _better(answer: OptimumAnswer, surface: AnySurface) -> Layers:
     beyond = ">=" if answer.mission.question.sign > 0 else "<="
     what = f"{answer.mission.world.quantity.name} {beyond} {answer.reported_value:g}, the reported optimum"
     p = surface.exceedance(answer.reported.value)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.confidence import Confidence, OptimumConfidence, Stated
+from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
 from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.thinning import thinned
@@ -65,7 +65,7 @@ class Outcome:
     queries: tuple[Query, ...]
     observations: tuple[Observation, ...]
     rejections: tuple[Rejected, ...]
-    surface: Stated
+    surface: AnySurface
     scale: ValueScale
     hyperparameters: Hyperparameters
     cost: float
