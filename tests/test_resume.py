@@ -131,6 +131,12 @@ MISSIONS = {
     "a goal": lambda: replace(
         learning(small_mission(Straddle(), battery=90.0, initial=3)), stop=StopRule(expected_f1=0.8)
     ),
+    "an optimum, with gaps to close": lambda: replace(
+        learning(small_mission(EI(), battery=90.0, initial=3)), stop=StopRule(regret=0.1)
+    ),
+    "a claim that waits for a fit": lambda: learning(
+        small_mission(TruVaR(), battery=500.0, home=False, initial=3), 6
+    ),
     "steps": lambda: replace(fleet(small_mission(Random(), battery=60.0, initial=4)), max_steps=7),
 }
 

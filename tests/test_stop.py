@@ -99,6 +99,7 @@ def test_a_claim_of_a_policy_that_learns_counts_once_the_belief_agrees():
     assert agent.why["stop"]["probability"] >= 0.9
     doubted = [i for i in agent.issued.values() if i.why is not None and "site" in i.why]
     assert doubted
+    assert agent.online_model.fitted_at == agent.readings
     stops = [i.why["stop"] for i in doubted]
     assert all(stop["probability"] < 0.9 or stop.get("unfitted") for stop in stops)
     assert fieldbo.Result.of(agent).f1 > 0.9
