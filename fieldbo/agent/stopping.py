@@ -80,6 +80,7 @@ def _confirmed(agent: Agent, state: State, claim: Decision, found: Verdict) -> D
 
 
 def _level(agent: Agent) -> int:
+    """Return the sensor's level at which the policy reads."""
     return int(getattr(agent.mission.policy, "level", 0))
 
 
@@ -173,7 +174,7 @@ def _judged(agent: Agent) -> Verdict:
     probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
     unfitted = likely and model.fit_is_stale
-    unseen = likely and (optimum or _one_sided(agent)) and bool((model.gaps > 1.0).any())
+    unseen = likely and (optimum or _one_sided(agent)) and bool((model.gaps > 1.0)[~agent.rejected].any())
     return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
 
