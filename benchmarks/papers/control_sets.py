@@ -1,7 +1,8 @@
 """Simple regret at equal cost, where variables may be left to chance, after Hoang, Hoang and Tran (2025).
 
 All policies start from the same five readings with all variables set, and then spend 100. The value of a play
-is the true expectation over its free variables, by 512 quasi-random points; the full set has the best one.
+is the true expectation over its free variables, by 4,096 scrambled Sobol points: not the points that policies
+optimise over. The full set has the best value.
 
 =====================  ==================================================================================
 regret_10 ... _100     regret of the best play so far in expected value, by budget spent
@@ -25,10 +26,11 @@ from study import Cell, Line, by_rule, carried_out, differences, digest, in_digi
 
 from fieldbo import run
 from fieldbo.domain.controls import Controls
-from fieldbo.domain.distributions import TruncatedNormal, halton
+from fieldbo.domain.distributions import TruncatedNormal
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.results.expected_truth import ExpectedTruth, expected_truth_of
 from fieldbo.results.plot.figures import (
     BLUE,
     GREEN,
@@ -42,12 +44,12 @@ from fieldbo.results.plot.figures import (
     save,
 )
 from fieldbo.results.regrets import simple_regret
-from fieldbo.results.truth import truth_of
 from fieldbo.runs.comparison import Case, prepared
 
 OUT = Path("runs") / "control_sets.csv"
 REPEATS = 8
-FIRST, BUDGET, POINTS = 5, 100.0, 512
+FIRST, BUDGET = 5, 100.0
+JUDGED_BY = "4096 scrambled Sobol points"
 SPENT = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 VARIANCES = (0.02, 0.04)
 BEST = 4
@@ -118,7 +120,7 @@ def _overrides(cell: Cell, steps: int | None) -> tuple[str, dict[str, Any]]:
 def marked(cell: Cell, steps: int | None) -> str:
     """Return a digest of what decides a cell's runs, apart from the repeat."""
     name, overrides = _overrides(cell, steps)
-    return digest(name, overrides, budget=BUDGET, variance=WORLDS[cell.world][1])
+    return digest(name, overrides, budget=BUDGET, variance=WORLDS[cell.world][1], judge=JUDGED_BY)
 
 
 def mission(cell: Cell, steps: int | None) -> Mission:
@@ -132,17 +134,9 @@ def mission(cell: Cell, steps: int | None) -> Mission:
     return replace(made, world=world, vehicles=(VehicleSpec(BUDGET + FIRST, vehicle.start),))
 
 
-def expected_values(made: Mission, plays: Iterable[Query]) -> np.ndarray:
+def expected_values(truth: ExpectedTruth, plays: Iterable[Query]) -> np.ndarray:
     """Return the true expected value (T,) of each play over what it leaves to chance."""
-    domain = made.world.domain
-    u = halton(POINTS, domain.dimension)
-    laws = [law for law in domain.distributions if law is not None]
-    points = np.column_stack([law.quantile(u[:, k]) for k, law in enumerate(laws)])
-    values = []
-    for play in plays:
-        asked = np.where(np.isnan(play.site), points, play.site)
-        values.append(float(made.world.truth(asked).mean()))
-    return np.array(values)
+    return np.array([truth.value(truth.gains(play.site[None], play.controls)[0]) for play in plays])
 
 
 def measured(cell: Cell, steps: int | None) -> Outcome:
@@ -153,11 +147,11 @@ def measured(cell: Cell, steps: int | None) -> Outcome:
     seconds = perf_counter() - begun
     controls = made.world.domain.controls
     assert controls is not None
-    truth = truth_of(made.world, made.question)
+    truth = expected_truth_of(made.world, made.question)
     assert truth is not None
     played = result.queries[FIRST:]
     costs = np.array([event.cost for event in result.observations])[FIRST:]
-    regrets = simple_regret(truth.optimum.value, expected_values(made, played), costs, SPENT)
+    regrets = simple_regret(truth.truth.optimum.value, expected_values(truth, played), costs, SPENT)
     number = [controls.index_of(play.controls) for play in played]
     plays = np.bincount(np.array(number, dtype=int), minlength=len(controls.sets))
     return Outcome(
