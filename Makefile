@@ -5,9 +5,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
 # These tests mostly wait for robots and watchdogs.
-SIDE_BY_SIDE := -n 3 --dist worksteal
+SIDE_BY_SIDE := -n 4 --dist worksteal
 
-.PHONY: mission test test-peers test-ros test-links docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
+.PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -20,12 +20,7 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder    # the tests of a file share set-up; sorted, the longest files would come last
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	$(MAKE) --jobs 2 --output-sync=target test-ros test-links
-
-test-ros: .venv-ros/.installed          ## the part of test-peers with ROS 2
 	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
-
-test-links: .venv/.installed-peers      ## the part of test-peers with MQTT and MAVLink
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
