@@ -15,7 +15,7 @@ from fieldbo.belief.confidence import (
     optimum_confidence,
     value_at,
 )
-from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.kernels import Matern52, SquaredExponential
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
@@ -253,6 +253,17 @@ def test_of_many_sites_those_that_may_hold_the_optimum_are_drawn():
     found = optimum_confidence(Surface(belief, sites), read[0], ValueScale(), rng).optimum
     expected = np.quantile(rng.standard_normal((100_000, 3)).max(axis=1).clip(0.0), [0.05, 0.95])
     np.testing.assert_allclose([found.low, found.high], expected, atol=0.3)
+
+
+@pytest.mark.parametrize("kernel", [SquaredExponential([0.1, 0.1]), Matern52([0.2, 0.2])], ids=["se", "matern"])
+def test_an_optimum_is_sought_wherever_it_may_be(kernel):
+    rng = np.random.default_rng(0)
+    sites = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 50)]), axis=-1).reshape(-1, 2)
+    read = rng.random((10, 2))
+    belief = Belief(kernel).condition_on(read, rng.standard_normal(10), 1e-6)
+    found = optimum_confidence(Surface(belief, sites), read[0], ValueScale(), rng).optimum
+    expected = np.quantile(belief.sample(sites[::2], 1000, rng).max(axis=1), [0.05, 0.95])
+    np.testing.assert_allclose([found.low, found.high], expected, atol=0.15)
 
 
 def test_of_many_sites_the_reported_one_is_drawn_even_if_others_may_be_better():

@@ -28,13 +28,13 @@ MIDDLE90 = 1.6448536269514722
 """Half width of the central 90% of a normal distribution, in standard deviations."""
 
 _DRAWS = 256
-_SITES = 600  # that may hold the optimum
+_SITES = 1500  # that may hold the optimum
 _LOOKED_AT = 250  # sites at which to look for a set that may be empty
 _SURELY = 1e-4  # a site this likely to be on one side of the threshold counts as there
 _GOOD = 8  # best readings of a box, around which to look for better points
 _RIVALS = 1500  # points of a box to compare with the reported one
 _HOPE = 4.0  # standard deviations by which a site may exceed its mean
-_TOGETHER = 1e-12  # share of the variance drawn independently: regrets are differences of neighbours
+_TOGETHER = 1e-3  # share of the variance drawn independently: regrets are differences of neighbours
 _DEEP = 40.0  # standard deviations within which any quantile lies
 _MIDDLE = (1.0 / 3.0, 2.0 / 3.0)  # of the weights: fewer would leave kinks in maps, more is less robust
 
@@ -265,7 +265,10 @@ class DrawnRegrets:
 def drawn_regrets(
     surface: AnySurface, reported: Array, scale: ValueScale, rng: np.random.Generator
 ) -> DrawnRegrets:
-    """Return regrets from 256 joint draws at the reported point and the 600 sites that may exceed it most.
+    """Return regrets from 256 joint draws at the reported point and all sites that may exceed it.
+
+    At 1,500 sites at most: those that may exceed it most, and as many of the others, chosen at random. The
+    first alone may lie close together, far from where the optimum is.
 
     Parameters
     ----------
@@ -276,12 +279,22 @@ def drawn_regrets(
         Converts model units to the user's; its scale is negative when minimising.
     rng : numpy.random.Generator
     """
-    promising = np.argsort(-(surface.mean + _HOPE * surface.sd), kind="stable")[:_SITES]
-    sites = surface.candidates[np.sort(promising)]
+    sites = surface.candidates[_promising(surface, rng)]
     sites = sites[(sites != reported).any(axis=1)]
     draws = surface.over(np.concatenate([reported[None], sites])).draws(_DRAWS, rng, apart=_TOGETHER)
     best = scale.to_user(draws.max(axis=0))
     return DrawnRegrets(np.abs(best - scale.to_user(draws[0])), best)
+
+
+def _promising(surface: AnySurface, rng: np.random.Generator) -> Array:
+    """Return the indices of sites that may hold the optimum, in ascending order."""
+    hope = surface.mean + _HOPE * surface.sd
+    order = np.argsort(-hope, kind="stable")
+    order = order[hope[order] >= surface.mean.max()]
+    if len(order) > _SITES:
+        half = _SITES // 2
+        order = np.concatenate([order[:half], rng.choice(order[half:], _SITES - half, replace=False)])
+    return np.asarray(np.sort(order))
 
 
 def rivals_of(surface: AnySurface, domain: Domain, reported: Array, rng: np.random.Generator) -> AnySurface:
