@@ -255,7 +255,9 @@ def test_of_many_sites_those_that_may_hold_the_optimum_are_drawn():
     np.testing.assert_allclose([found.low, found.high], expected, atol=0.3)
 
 
-@pytest.mark.parametrize("kernel", [SquaredExponential([0.1, 0.1]), Matern52([0.2, 0.2])], ids=["se", "matern"])
+@pytest.mark.parametrize(
+    "kernel", [SquaredExponential([0.1, 0.1]), Matern52([0.2, 0.2])], ids=["se", "matern"]
+)
 def test_an_optimum_is_sought_wherever_it_may_be(kernel):
     rng = np.random.default_rng(0)
     sites = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 50)]), axis=-1).reshape(-1, 2)
