@@ -265,7 +265,7 @@ def test_an_optimum_is_sought_wherever_it_may_be(kernel):
     belief = Belief(kernel).condition_on(read, rng.standard_normal(10), 1e-6)
     found = optimum_confidence(Surface(belief, sites), read[0], ValueScale(), rng).optimum
     expected = np.quantile(belief.sample(sites[::2], 1000, rng).max(axis=1), [0.05, 0.95])
-    np.testing.assert_allclose([found.low, found.high], expected, atol=0.15)
+    np.testing.assert_allclose([found.low, found.high], expected, atol=0.2)
 
 
 def test_of_many_sites_the_reported_one_is_drawn_even_if_others_may_be_better():

@@ -28,13 +28,13 @@ MIDDLE90 = 1.6448536269514722
 """Half width of the central 90% of a normal distribution, in standard deviations."""
 
 _DRAWS = 256
-_SITES = 1500  # that may hold the optimum
+_SITES = 1000  # that may hold the optimum
 _LOOKED_AT = 250  # sites at which to look for a set that may be empty
 _SURELY = 1e-4  # a site this likely to be on one side of the threshold counts as there
 _GOOD = 8  # best readings of a box, around which to look for better points
 _RIVALS = 1500  # points of a box to compare with the reported one
 _HOPE = 4.0  # standard deviations by which a site may exceed its mean
-_TOGETHER = 1e-3  # share of the variance drawn independently: regrets are differences of neighbours
+_TOGETHER = 1e-12  # share of the variance drawn independently: regrets are differences of neighbours
 _DEEP = 40.0  # standard deviations within which any quantile lies
 _MIDDLE = (1.0 / 3.0, 2.0 / 3.0)  # of the weights: fewer would leave kinks in maps, more is less robust
 
@@ -267,7 +267,7 @@ def drawn_regrets(
 ) -> DrawnRegrets:
     """Return regrets from 256 joint draws at the reported point and all sites that may exceed it.
 
-    At 1,500 sites at most: those that may exceed it most, and as many of the others, chosen at random. The
+    At 1,000 sites at most: those that may exceed it most, and as many of the others, chosen at random. The
     first alone may lie close together, far from where the optimum is.
 
     Parameters

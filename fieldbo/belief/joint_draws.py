@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpstrf
 
 from fieldbo._numerics.arrays import Array
 
-_FEW = 800  # points whose covariance matrix is factored as a whole
+_FEW = 1024  # points whose covariance matrix is factored as a whole
 _SMALLEST = 1e-14  # of the largest variance: what is left below it is rounding
 
 Covariances = Callable[[Any], Array]
