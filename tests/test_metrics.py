@@ -280,3 +280,16 @@ def test_a_value_whose_deviation_is_lost_in_rounding_is_certain():
     belief = Belief(Matern52([0.3, 0.3])).condition_on(np.zeros((1, 2)), [1e20], 0.01)
     there = value_at(Surface(belief, np.zeros((1, 2))), ValueScale())
     assert there.low == there.value == there.high
+
+
+def test_thousands_of_unlikely_sites_are_not_surely_outside():
+    """Each site is in the set with a probability below 1e-4; one of them is with one of a fifth."""
+    sites = np.stack(np.meshgrid(*2 * [np.arange(50.0)]), axis=-1).reshape(-1, 2)
+    belief = Belief(SquaredExponential([1.0, 1.0])).condition_on([[0.0, 0.0]], [0.0], 1e-6)
+    surface = Surface(belief, sites)
+    found = confidence(surface, 3.75, np.random.default_rng(0))
+    high = belief.sample(sites, 1000, np.random.default_rng(1)).max(axis=1) >= 3.75
+    assert surface.exceedance(3.75).max() < 1e-4
+    assert found.f1.value == pytest.approx(1.0 - high.mean(), abs=0.1)
+    assert found.f1.low == 0.0
+    assert chance_of_none(surface, 3.75, np.random.default_rng(0)) < 1.0

@@ -10,7 +10,6 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.averaging import Averaging, Stated, drawn_at
 from fieldbo.belief.data import Data
-from fieldbo.belief.gaps import gaps
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
@@ -158,10 +157,10 @@ class OnlineModel:
         return max(orders, places(np.array(self._sites), self.mission.world.domain)) >= LEAST_READINGS
 
     @property
-    def gaps(self) -> Array:
-        """How far each site (N,) lies from the readings that the model believes; above 1, it is in a gap."""
-        mission, read = self.mission, self.data(self.believed).sites
-        return gaps(read, mission.model, mission.world.domain, mission.question)
+    def orders_read(self) -> list[str]:
+        """The orders that brought readings that the model believes."""
+        readings = zip(self._observations, self._ends, self._ends[1:], strict=False)
+        return [taken.order for taken, first, end in readings if self.believed[first:end].any()]
 
     @property
     def fit_is_stale(self) -> bool:

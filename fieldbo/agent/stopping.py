@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr
 
-from fieldbo._numerics.arrays import Mask
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
 from fieldbo.belief.confidence import (
@@ -19,7 +19,8 @@ from fieldbo.belief.confidence import (
     expected_f1,
     rivals_of,
 )
-from fieldbo.belief.question import Optimum, threshold_if
+from fieldbo.belief.gaps import gaps as gaps_between
+from fieldbo.belief.question import LevelSet, Optimum, threshold_if
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.policies.acquisition import straddle
@@ -50,9 +51,17 @@ def decided(agent: Agent, state: State) -> Decision:
     averages = agent.online_model.averages and not agent.domain.control_sets
     if _claims(decision) and (mission.stop.is_set or averages):
         return _confirmed(agent, state, decision, verdict(agent))
-    if found is not None and found.unseen:
-        site = _widest_gap(agent, _choosable(agent, state))
-        return decision if site is None else _read(agent, site, decision, found)
+    return decision if found is None or not found.unseen else _into_gap(agent, state, decision, found)
+
+
+def _into_gap(agent: Agent, state: State, decision: Decision, found: Verdict) -> Decision:
+    """Return a query in the widest gap instead of the policy's decision, if such a site can be read."""
+    site = _widest_gap(agent, _choosable(agent, state))
+    if site is not None:  # the policy will decide again, as if it had not been asked
+        return _read(agent, site, replace(decision, memory=agent.memory), found)
+    left = gaps(agent, planned=True)[~agent.rejected]
+    if isinstance(decision.choice, Stop) and 1.0 < left.max(initial=0.0) < np.inf:
+        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why={**decision.why, **found.why})
     return decision
 
 
@@ -75,6 +84,7 @@ def _confirmed(agent: Agent, state: State, claim: Decision, found: Verdict) -> D
         return replace(claim, why=why)
     if len(state.rejected):
         wanted &= ~state.rejected
+    wanted[_planned(agent)] = False
     reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
     return replace(claim, choice=Stop(reason), why=why)
 
@@ -87,23 +97,47 @@ def _level(agent: Agent) -> int:
 def _choosable(agent: Agent, state: State) -> Mask:
     """Return the sites (N,) that can be read next, without those of pending queries."""
     choosable = state.choosable(_level(agent))
-    choosable[[agent.domain.nearest(query.site) for query in agent.pending]] = False
+    choosable[_planned(agent)] = False
     return choosable
 
 
+def _planned(agent: Agent) -> list[int]:
+    """Return the sites of pending queries."""
+    return [agent.domain.nearest(query.site) for query in agent.pending]
+
+
 def _read(agent: Agent, site: int, decision: Decision, found: Verdict) -> Decision:
-    """Return a decision to read a site instead of what the policy decided."""
+    """Return a decision to read a site instead of what the policy decided, without the scores of that."""
     query = Query(agent.domain.sites[site], level=_level(agent))
-    return Decision(query, decision.memory, {**decision.why, **found.why, "site": site})
+    why = {key: reason for key, reason in decision.why.items() if key not in ("best", "score")}
+    return Decision(query, decision.memory, {**why, **found.why, "site": site})
 
 
-def goal_reached(agent: Agent) -> bool:
-    """Return True if the mission sets a goal and has reached it."""
-    return agent.mission.stop.is_set and not agent.initial_left and verdict(agent).answered
+def gaps(agent: Agent, *, planned: bool = False) -> Array:
+    """Return how far each site (N,) lies from readings that the model believes; above 1, it is in a gap.
+
+    A site that was ordered counts as read even if the reading came from beside it: the vehicle gets no closer
+    by trying again. With `planned`, the sites of pending queries count as read, too.
+    """
+    model, mission, domain = agent.online_model, agent.mission, agent.domain
+    orders = [agent.issued[order].order for order in model.orders_read if order in agent.issued]
+    orders += agent.pending if planned else ()
+    beside = [domain.expected(order.site) for order in orders if isinstance(order, Query)]
+    read = model.data(model.believed).sites
+    return gaps_between(
+        read, mission.model, domain, mission.question, np.reshape(beside, (-1, domain.dimension))
+    )
+
+
+def overrules(agent: Agent) -> bool:
+    """Return True if the mission has reached its goal, or would have if readings left no gaps."""
+    if not agent.mission.stop.is_set or agent.initial_left:
+        return False
+    return verdict(agent).answered or verdict(agent).unseen
 
 
 def awaits_fit(agent: Agent) -> bool:
-    """Return True if an answer would count, but for readings that the latest fit has not seen."""
+    """Return True if only readings that the latest fit has not seen keep an answer from counting."""
     if not agent.online_model.fit_is_stale:
         return False
     if agent.mission.stop.is_set:
@@ -132,7 +166,8 @@ class Verdict:
         The probability at which the question counts as answered.
     unseen, unfitted : bool
         Why a probability that is high enough does not count: the readings leave gaps in which an optimum, or
-        a patch of the other side of the threshold, could hide; or the latest fit has not seen all of them.
+        a patch of the other side of the threshold, could hide; or, if there are none, the latest fit has not
+        seen all readings.
     """
 
     goal: float
@@ -173,8 +208,9 @@ def _judged(agent: Agent) -> Verdict:
     reaches = _reaches_regret if optimum else _reaches_f1
     probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
-    unfitted = likely and model.fit_is_stale
-    unseen = likely and (optimum or _one_sided(agent)) and bool((model.gaps > 1.0)[~agent.rejected].any())
+    everywhere = not isinstance(mission.question, LevelSet) or _one_sided(agent)
+    unseen = likely and everywhere and bool((gaps(agent) > 1.0)[~agent.rejected].any())
+    unfitted = likely and not unseen and model.fit_is_stale
     return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
 
@@ -186,11 +222,11 @@ def _one_sided(agent: Agent) -> bool:
 
 
 def _widest_gap(agent: Agent, choosable: Mask) -> int | None:
-    """Return the choosable site that is farthest from all readings, if it lies in a gap; else None.
+    """Return the choosable site that is farthest from all readings and pending ones, if in a gap; else None.
 
     Where all sites count as in gaps, the farthest one is not known: None, too.
     """
-    found = np.where(choosable, agent.online_model.gaps, 0.0)
+    found = np.where(choosable, gaps(agent, planned=True), 0.0)
     return int(np.argmax(found)) if 1.0 < found.max() < np.inf else None
 
 

@@ -30,7 +30,7 @@ MIDDLE90 = 1.6448536269514722
 _DRAWS = 256
 _SITES = 1000  # that may hold the optimum
 _LOOKED_AT = 250  # sites at which to look for a set that may be empty
-_SURELY = 1e-4  # a site this likely to be on one side of the threshold counts as there
+_NEGLIGIBLE = 0.01  # sites on the wrong side to expect among those not drawn, of a hundred in the set
 _GOOD = 8  # best readings of a box, around which to look for better points
 _RIVALS = 1500  # points of a box to compare with the reported one
 _HOPE = 4.0  # standard deviations by which a site may exceed its mean
@@ -86,6 +86,18 @@ def expected_f1(inside: Mask, p: Array) -> float:
     return float(2.0 * p[inside].sum() / (inside.sum() + p.sum()))
 
 
+def _doubtful(p: Array) -> Array:
+    """Return the indices of sites that must be drawn, given their probabilities (N,) of being in the set.
+
+    All others are so sure to be on one side that together they hardly change F1. A limit for each site would
+    not do: among thousands, one of them may well be in a set that seems empty.
+    """
+    doubt = np.minimum(p, 1.0 - p)
+    order = np.argsort(doubt, kind="stable")
+    allowed = _NEGLIGIBLE * max(1.0, float(p.sum()) / 100.0)
+    return np.asarray(np.sort(order[np.cumsum(doubt[order]) > allowed]))
+
+
 def chance_of_none(surface: AnySurface, threshold: float, rng: np.random.Generator) -> float:
     """Return the probability that no site is in the level set, from joint draws at some of the sites.
 
@@ -93,7 +105,7 @@ def chance_of_none(surface: AnySurface, threshold: float, rng: np.random.Generat
     still be in the set, which makes the result slightly too large. Parameters are those of `drawn_scores`.
     """
     p = surface.exceedance(threshold)
-    sites = np.flatnonzero(p > _SURELY)
+    sites = _doubtful(p)
     if not len(sites):
         return 1.0
     if len(sites) > _LOOKED_AT:
@@ -180,7 +192,7 @@ def drawn_scores(
 
 def _sets_drawn(surface: AnySurface, threshold: float, p: Array, rng: np.random.Generator) -> Mask:
     """Return draws (N, 256) of the level set; only sites whose side is in doubt differ between them."""
-    doubtful = np.flatnonzero((p > _SURELY) & (p < 1.0 - _SURELY))
+    doubtful = _doubtful(p)
     drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
     if len(doubtful):
         drawn[doubtful] = surface.draws(_DRAWS, rng, doubtful) >= threshold

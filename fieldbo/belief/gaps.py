@@ -20,7 +20,9 @@ _MOST_AXES = 3  # no number of readings closes the gaps between more
 _READINGS_PER_AXIS = 10
 
 
-def gaps(read: Array, model: Model, domain: Domain, question: Question) -> Array:
+def gaps(
+    read: Array, model: Model, domain: Domain, question: Question, beside: Array | None = None
+) -> Array:
     """Return how far (N,) each site lies from the nearest reading: above 1, it lies in a gap.
 
     Distances are in the length scales that the model expects before any reading: within half of one of them
@@ -35,10 +37,13 @@ def gaps(read: Array, model: Model, domain: Domain, question: Question) -> Array
     model : Model
     domain : Domain
     question : Question
+    beside : (k, d) array, optional
+        Sites that count as read, too, because no reading comes closer.
     """
     if domain.dimension > _MOST_AXES:
         enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
         return np.full(domain.size, 0.0 if enough else np.inf)
     within = _WITHIN_OPTIMUM if isinstance(question, Optimum) else _WITHIN
     reach = within * typical_lengths(model, domain)
-    return np.asarray(cKDTree(read / reach).query(domain.sites / reach)[0])
+    seen = read if beside is None else np.concatenate([read, beside])
+    return np.asarray(cKDTree(seen / reach).query(domain.sites / reach)[0])

@@ -348,7 +348,8 @@ class Domain:
     def cells(self) -> Array:
         """Length, area or volume (N,) that each site represents, in the product of the axes' units.
 
-        The cell of a node at the edge of a grid lies half outside the domain; only the rest counts.
+        The cell of a node at the edge of a grid lies half outside the domain; only the rest counts. With an
+        outline or obstacles, all cells are scaled by the same factor, so that they sum to the free space.
 
         Examples
         --------
@@ -362,6 +363,8 @@ class Domain:
         for node, count, extent in zip(nodes, self.shape, self.extent, strict=True):
             at_end = (node == 0) | (node == count - 1)
             cells *= extent if count == 1 else extent / (count - 1) * np.where(at_end, 0.5, 1.0)
+        if self.region is not None or self.obstacles:
+            cells *= self._space.measure / cells.sum()
         return frozen_array(cells)
 
     @property
@@ -518,7 +521,7 @@ class Domain:
     def restricted(self, mask: Mask) -> Self:
         """Return the domain with the sites of a mask (N,), and the parts of its region that hold them.
 
-        `cell_size` stays the same.
+        `cell_size` and the cells of the sites stay the same.
 
         Examples
         --------
@@ -538,7 +541,7 @@ class Domain:
             region=region,
             dropped=self.dropped + self.size - len(sites),
         )
-        other.__dict__["cell_size"] = self.cell_size
+        other.__dict__.update(cell_size=self.cell_size, cells=frozen_array(self.cells[mask]))
         return other
 
     def nearest(self, point: ArrayLike) -> int:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.stopping import gaps
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
-from fieldbo.belief.question import Optimum
+from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import counted
 from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected
 from fieldbo.results.answers import answer_of
@@ -141,9 +142,9 @@ def _gaps(agent: Agent) -> Iterator[str]:
     """Yield that readings leave gaps in which an optimum may lie that a model that learns does not expect."""
     mission, domain = agent.mission, agent.domain
     learns = mission.model.every is not None and not domain.control_sets
-    if not learns or not isinstance(mission.question, Optimum) or not agent.readings:
+    if not learns or isinstance(mission.question, LevelSet) or not agent.readings:
         return
-    found = agent.online_model.gaps
+    found = gaps(agent)
     share = float(np.mean(found > 1.0))
     if share < _GAPS:
         return
@@ -152,7 +153,8 @@ def _gaps(agent: Agent) -> Iterator[str]:
     else:
         where = f"the readings are few for {len(domain.axes)} axes"
     sought = "smaller" if mission.question.sign < 0 else "larger"
-    yield f"{where}: a {sought} value may have been missed, even if the stated regret is small"
+    stated = "regret is small" if isinstance(mission.question, Optimum) else "F1 is high"
+    yield f"{where}: a {sought} value may have been missed, even if the stated {stated}"
 
 
 def _far_off(agent: Agent) -> Iterator[str]:
