@@ -182,7 +182,7 @@ def test_joint_draws_have_the_covariance_and_exact_variances():
 
 
 def test_many_points_are_drawn_from_a_factor_of_low_rank():
-    line, asked = np.linspace(0.0, 3.0, 900)[:, None], []
+    line, asked = np.linspace(0.0, 3.0, 1200)[:, None], []
     kernel = Matern52([0.5])
 
     def covariances(rows):
@@ -190,7 +190,7 @@ def test_many_points_are_drawn_from_a_factor_of_low_rank():
         return kernel(line[rows], line)
 
     draws = joint_draws(
-        np.zeros(900), np.ones(900), covariances, 20_000, np.random.default_rng(5), apart=0.01
+        np.zeros(1200), np.ones(1200), covariances, 20_000, np.random.default_rng(5), apart=0.01
     )
     assert len(asked) < 40
     assert draws.var(axis=1) == pytest.approx(1.0, abs=0.06)

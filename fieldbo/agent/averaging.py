@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fieldbo.agent.online_model import Fit, OnlineModel
 
 
+_WORN = 0.4  # of the effective number of hyperparameters when they were drawn
+
+
 class Stated(NamedTuple):
     """The belief from which results are stated: a surface over the sites, and the scale of its units."""
 
@@ -35,7 +38,8 @@ def drawn_at(first: int, n: int) -> int:
     """Return after how many of n readings hyperparameters were last drawn, if they were after the `first`.
 
     They are drawn anew when the readings have grown by a quarter, later by a half: weights of a few sets that
-    are multiplied by many densities gather on one of them.
+    are multiplied by many densities gather on one of them. A surprise makes them do so at once; see
+    `_Average.is_worn`.
 
     Examples
     --------
@@ -53,6 +57,8 @@ class _Average:
 
     Attributes
     ----------
+    begun_at : Fit or None
+        The fit with which its first hyperparameters were recorded.
     fit : Fit or None
         The fit around which its hyperparameters were drawn.
     drawn_at : int
@@ -63,16 +69,27 @@ class _Average:
     surface : AveragedSurface
     """
 
+    begun_at: Fit | None
     fit: Fit | None
     drawn_at: int
     weighted: WeightedHyperparameters
     believed: Mask
     surface: AveragedSurface
 
-    def lacks_only_new(self, fit: Fit | None, n: int, believed: Mask) -> bool:
-        """Return True if it only lacks new readings, though its hyperparameters were drawn after the n-th."""
-        same = self.fit is fit and self.drawn_at == n
-        return same and np.array_equal(believed[: len(self.believed)], self.believed)
+    def lacks_only_new(self, model: OnlineModel, begun_at: Fit | None) -> bool:
+        """Return True if it only lacks readings that the model took since."""
+        same = self.begun_at is begun_at and self.fit is _fit_before(model, self.drawn_at)
+        return same and np.array_equal(model.believed[: len(self.believed)], self.believed)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether readings have made its weights gather on few of its hyperparameters."""
+        return _count(self.surface.weights) < _WORN * _count(self.weighted.weights)
+
+
+def _count(weights: Array) -> float:
+    """Return the effective number of hyperparameters with these weights (Kish 1965)."""
+    return float(1.0 / np.sum(weights**2))
 
 
 class Averaging:
@@ -92,17 +109,28 @@ class Averaging:
         """
         if not model.averages or not model.believed.any():
             return Stated(model.surface, model.hyperparameters.scale)
-        recorded = [model.readings_of(fit.after) for fit in model.fits if fit.weighted is not None]
-        n = drawn_at(recorded[-1] if recorded else 0, model.readings)
-        if not model.believed[:n].any():
-            n = model.readings
-        fits = [fit for fit in model.fits if model.readings_of(fit.after) <= n]
-        fit = fits[-1] if fits else None
-        average = self._average
-        if average is None or not average.lacks_only_new(fit, n, model.believed):
-            average = self._average = _begun(model, fit, n)
-        _catch_up(model, average)
+        recorded = [fit for fit in model.fits if fit.weighted is not None]
+        begun_at, average = recorded[-1] if recorded else None, self._average
+        if average is None or not average.lacks_only_new(model, begun_at):
+            n = 0 if begun_at is None else model.readings_of(begun_at.after)
+            average = _begun(model, begun_at, max(n, int(np.argmax(model.believed)) + 1))
+        # One by one: how often the average is asked for must not matter.
+        for n in range(len(average.believed) + 1, model.readings + 1):
+            _add(model, average, n)
+            if average.is_worn or drawn_at(average.drawn_at, n) == n:
+                average = _begun(model, begun_at, n)
+        self._average = average
         return Stated(average.surface, average.weighted.members[0].scale)
+
+    def drawn_at(self, model: OnlineModel) -> int:
+        """Return after how many readings the present hyperparameters were drawn."""
+        self.stated(model)
+        return 0 if self._average is None else self._average.drawn_at
+
+
+def _fit_before(model: OnlineModel, n: int) -> Fit | None:
+    """Return the latest fit to at most n readings."""
+    return next((fit for fit in reversed(model.fits) if model.readings_of(fit.after) <= n), None)
 
 
 def _drawn(model: OnlineModel, fit: Fit | None, n: int) -> WeightedHyperparameters:
@@ -123,33 +151,32 @@ def _drawn(model: OnlineModel, fit: Fit | None, n: int) -> WeightedHyperparamete
     return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
 
-def _begun(model: OnlineModel, fit: Fit | None, n: int) -> _Average:
+def _begun(model: OnlineModel, begun_at: Fit | None, n: int) -> _Average:
     """Return the average after the first n readings, at which its hyperparameters are drawn."""
-    mission, weighted = model.mission, _drawn(model, fit, n)
+    mission, fit = model.mission, _fit_before(model, n)
+    weighted = _drawn(model, fit, n)
     believed = model.believed[:n].copy()
     data = model.data(np.flatnonzero(believed))
     beliefs = [
         Belief(kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
         for kernel, h in zip(weighted.kernels(), weighted.members, strict=True)
     ]
-    if believed.any():
-        y, by_member = _taken(model, weighted, beliefs, data)
-        pairs = zip(beliefs, by_member, strict=True)
-        beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
+    y, by_member = _taken(model, weighted, beliefs, data)
+    pairs = zip(beliefs, by_member, strict=True)
+    beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
     surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
     averaged = AveragedSurface(surfaces, weighted.weights)
-    return _Average(fit, n, weighted, believed, averaged)
+    return _Average(begun_at, fit, n, weighted, believed, averaged)
 
 
-def _catch_up(model: OnlineModel, average: _Average) -> None:
-    """Add the readings that an average lacks, one by one: how often it is asked for must not matter."""
-    for k in range(len(average.believed), model.readings):
-        if model.believed[k]:
-            data = model.data(slice(k, k + 1))
-            beliefs = [surface.belief for surface in average.surface.surfaces]
-            y, by_member = _taken(model, average.weighted, beliefs, data)
-            average.surface.append(data.sites, y, by_member)
-    average.believed = model.believed.copy()
+def _add(model: OnlineModel, average: _Average, n: int) -> None:
+    """Add the n-th reading to an average that has those before it."""
+    if model.believed[n - 1]:
+        data = model.data(slice(n - 1, n))
+        beliefs = [surface.belief for surface in average.surface.surfaces]
+        y, by_member = _taken(model, average.weighted, beliefs, data)
+        average.surface.append(data.sites, y, by_member)
+    average.believed = model.believed[:n].copy()
 
 
 def _taken(

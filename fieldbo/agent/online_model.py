@@ -187,9 +187,16 @@ class OnlineModel:
         return Fitted(fitted.to_plain(), weighted.to_plain())
 
     def _weights_are_due(self, n: int) -> bool:
-        """Return True if a fit to n readings is to weight hyperparameters, too: not if few are new."""
+        """Return True if a fit to n readings is to weight hyperparameters, too.
+
+        Not if those that were last recorded with a fit still do.
+        """
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
-        return self.averages and (not before or drawn_at(before[-1], n) > before[-1])
+        if not self.averages or not before:
+            return self.averages
+        if drawn_at(before[-1], n) > before[-1]:
+            return True
+        return not self.to_repeat and self._averaging.drawn_at(self) > before[-1]
 
     def refit(self, event: Fitted, asks: int) -> None:
         """Adopt a fit that was made when `asks` orders had been issued; the first one to repeat, if any."""

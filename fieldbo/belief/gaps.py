@@ -20,9 +20,7 @@ _MOST_AXES = 3  # no number of readings closes the gaps between more
 _READINGS_PER_AXIS = 10
 
 
-def gaps(
-    read: Array, model: Model, domain: Domain, question: Question, beside: Array | None = None
-) -> Array:
+def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: Array | None = None) -> Array:
     """Return how far (N,) each site lies from the nearest reading: above 1, it lies in a gap.
 
     Distances are in the length scales that the model expects before any reading: within half of one of them
