@@ -259,7 +259,7 @@ def test_the_best_so_far_is_in_the_unit_of_the_values(said, goal, sign):
 
     out = said("ask", folder)
 
-    explanation = float(re.search(r"best so far +(\S+) dB, by the model", out)[1])
+    explanation = float(re.search(r"best so far +(\S+) dB, by the fit", out)[1])
     assert explanation == pytest.approx(7.0 + sign * explain(folder).why["incumbent"], rel=1e-3)
     assert "incumbent" not in out
 

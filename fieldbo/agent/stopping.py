@@ -188,6 +188,16 @@ class Verdict:
         return {"stop": stop | {k: True for k in ("unseen", "unfitted") if getattr(self, k)}}
 
 
+def final_verdict(agent: Agent) -> Verdict | None:
+    """Return the verdict with which a mission ended, or would end now; None if it sets no goal."""
+    if not agent.mission.stop.is_set:
+        return None
+    for why in agent.endings.values():
+        if why.get("end_reason") == EndReason.QUESTION_ANSWERED.value and "stop" in why:
+            return Verdict(**why["stop"])
+    return verdict(agent)
+
+
 def verdict(agent: Agent) -> Verdict:
     """Return how sure the belief, averaged over hyperparameters, is of its answer."""
     at = (agent.asks, len(agent.history))
@@ -208,13 +218,13 @@ def _judged(agent: Agent) -> Verdict:
     reaches = _reaches_regret if optimum else _reaches_f1
     probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
-    everywhere = not isinstance(mission.question, LevelSet) or _one_sided(agent)
+    everywhere = not isinstance(mission.question, LevelSet) or one_sided(agent)
     unseen = likely and everywhere and bool((gaps(agent) > 1.0)[~agent.rejected].any())
     unfitted = likely and not unseen and model.fit_is_stale
     return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
 
-def _one_sided(agent: Agent) -> bool:
+def one_sided(agent: Agent) -> bool:
     """Return True if all sites are classified as on the same side of the threshold."""
     surface, scale = agent.stated
     inside = surface.exceedance(agent.mission.question.level(float(surface.mean.max()), scale)) >= 0.5

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.stopping import gaps
+from fieldbo.agent.stopping import gaps, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
@@ -139,10 +139,16 @@ def _doubts(agent: Agent) -> Iterator[str]:
 
 
 def _gaps(agent: Agent) -> Iterator[str]:
-    """Yield that readings leave gaps in which an optimum may lie that a model that learns does not expect."""
+    """Yield that readings leave gaps that may hide an optimum, or a patch in a map of one side alone.
+
+    A model that learns does not expect them.
+    """
     mission, domain = agent.mission, agent.domain
     learns = mission.model.every is not None and not domain.control_sets
-    if not learns or isinstance(mission.question, LevelSet) or not agent.readings:
+    if not learns or not agent.readings:
+        return
+    level_set = isinstance(mission.question, LevelSet)
+    if level_set and not one_sided(agent):
         return
     found = gaps(agent)
     share = float(np.mean(found > 1.0))
@@ -152,9 +158,11 @@ def _gaps(agent: Agent) -> Iterator[str]:
         where = f"{share:.0%} of the sites lie far from all readings"
     else:
         where = f"the readings are few for {len(domain.axes)} axes"
-    sought = "smaller" if mission.question.sign < 0 else "larger"
+    sought = "a smaller value" if mission.question.sign < 0 else "a larger value"
+    if level_set:
+        sought = "a patch on the other side of the threshold"
     stated = "regret is small" if isinstance(mission.question, Optimum) else "F1 is high"
-    yield f"{where}: a {sought} value may have been missed, even if the stated {stated}"
+    yield f"{where}: {sought} may have been missed, even if the stated {stated}"
 
 
 def _far_off(agent: Agent) -> Iterator[str]:

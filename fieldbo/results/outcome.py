@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.agent.stopping import Verdict
 from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
 from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
@@ -56,6 +57,8 @@ class Outcome:
         One per vehicle: planned and real cost of each order.
     best_plays : tuple of BestPlay
         The best settings of each control set by the final belief; see `recommendation.best_plays`.
+    verdict : Verdict or None
+        Whether the answer reaches the mission's goal, and with which probability; None without a goal.
     """
 
     mission: Mission
@@ -73,6 +76,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     accounts: tuple[Account, ...] = ()
     best_plays: tuple[BestPlay, ...] = ()
+    verdict: Verdict | None = None
 
     # -- the answer ------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ _ENDINGS = {
     EndReason.STOPPED_BY_OPERATOR: "Stopped by the operator",
     EndReason.VEHICLE_LOST: "Vehicle lost",
 }
+_NOTHING = 1e-9  # of the domain: such an area is a sum of tiny probabilities
 _SAME = 0.01  # relative difference of planned and real cost that is not worth a mention
 
 
@@ -63,7 +64,8 @@ def report(outcome: Outcome) -> Report:
     """Return the closing report of a run."""
     numbers = summary(outcome)
     answer = _optimum if isinstance(outcome.answer, OptimumAnswer) else _level_set
-    rows = [*answer(outcome, numbers), *_cell_scores(numbers), *_costs(numbers), *_cell_runs(numbers)]
+    rows = [*answer(outcome, numbers), *_goal(outcome), *_cell_scores(numbers), *_costs(numbers)]
+    rows += _cell_runs(numbers)
     return Report(_heading(outcome, numbers), tuple(rows), tuple(numbers["notes"]))
 
 
@@ -88,18 +90,38 @@ def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str,
     expected = f"{value} {interval(numbers['expected_f1_interval90'], '.3f')}"
     yield "F1", f"{scored}model expects {expected}"
     side = numbers.get("side", "above")
-    low, high = map(_area, numbers[f"area_{side}_interval90"])
+    whole = float(outcome.mission.world.domain.cells.sum())
+    low, high = (_area(end, whole) for end in numbers[f"area_{side}_interval90"])
     size = numbers[f"area_{side}"]
-    area = "unknown" if size is None else f"{_area(size)} {numbers['area_unit']}".rstrip()
+    area = "unknown" if size is None else f"{_area(size, whole)} {numbers['area_unit']}".rstrip()
     area += f" ({low} to {high})"
     share = numbers.get("threshold_of_maximum")
     of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
     yield f"{side} {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
 
 
-def _area(area: float) -> str:
-    """Return an area, rounded to a whole number if large, else to three digits."""
+def _area(area: float, whole: float) -> str:
+    """Return an area, rounded to a whole number if large, else to three digits; 0 if next to nothing."""
+    area = 0.0 if area < _NOTHING * whole else area
     return f"{area:,.0f}" if area >= 100 else f"{area:.3g}"
+
+
+def _goal(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield whether the answer reaches the goal that the mission sets."""
+    found = outcome.verdict
+    if found is None:
+        return
+    if isinstance(outcome.answer, OptimumAnswer):
+        goal = f"regret of at most {100 * found.goal:g}% of the range of the readings"
+    else:
+        goal = f"F1 of at least {found.goal:g}"
+    if found.answered:
+        how = f"reached (probability {found.probability:.2f})"
+    elif found.unseen:
+        how = "not reached: the readings leave gaps"
+    else:
+        how = "not reached" + (f" (probability {found.probability:.2f})" if found.probability else "")
+    yield "goal", f"{goal} with a probability of {found.wanted:g}: {how}"
 
 
 def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.stopping import final_verdict
 from fieldbo.errors import UnknownNameError
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.files import write_whole
@@ -80,6 +81,7 @@ class Result(Outcome):
             blinded=agent.blinded,
             notes=tuple(notes_of(agent, ended)),
             accounts=tuple(Account.of(agent, k) for k in range(len(agent.vehicles))),
+            verdict=final_verdict(agent),
         )
         if not agent.domain.control_sets or not isinstance(result.answer, OptimumAnswer):
             return result

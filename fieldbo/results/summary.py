@@ -31,6 +31,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "end_reason": None if outcome.end_reason is None else outcome.end_reason.value,
         "complete": outcome.end_reason is not None,
         **answer.summary(costs, scores),
+        **_goal(outcome),
         **_plays(outcome),
         **outcome.cell_runs.summary(),
         **_cell_scores(outcome),
@@ -53,6 +54,15 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "hyperparameters": outcome.hyperparameters.to_plain(),
         "notes": list(outcome.notes),
     }
+
+
+def _goal(outcome: Outcome) -> dict[str, Any]:
+    """Return the mission's goal, and whether the answer reaches it; nothing without a goal."""
+    found = outcome.verdict
+    if found is None:
+        return {}
+    numbers = {"goal": found.goal, "wanted": found.wanted, "probability": found.probability}
+    return {"stop": {**numbers, "reached": found.answered}}
 
 
 def _plays(outcome: Outcome) -> dict[str, Any]:

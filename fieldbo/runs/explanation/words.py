@@ -175,7 +175,7 @@ def _reasons(
     reasons["expected"] = _expected(agent, query)
     if (incumbent := why.get("incumbent")) is not None:
         best_value = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
-        reasons["best so far"] = f"{quantity.amount(best_value)}, by the model"
+        reasons["best so far"] = f"{quantity.amount(best_value)}, by the fit"
     if (bound := best_bound(agent, why)) is not None:
         side = "at most" if mission.question.sign < 0 else "at least"
         reasons["best so far"] = f"{side} {quantity.amount(bound)} on average, by the confidence bound"
