@@ -14,7 +14,7 @@ import pytest
 from scipy.special import ndtr
 
 import fieldbo
-from fieldbo.agent.averaging import drawn_at
+from fieldbo.agent.averaging import Averaging, drawn_at
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import moments
 from fieldbo.belief.data import Data
@@ -31,6 +31,8 @@ from fieldbo.belief.weighted import weighted_around
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Fitted, Query, from_plain, to_plain
+from fieldbo.policies.optimum.myopic import EI
+from fieldbo.testing import small_mission, small_world
 
 LINE = np.linspace(0.0, 1.0, 40)[:, None]
 PRIOR = LogNormalPrior(np.array([0.3, 1.0]), np.array([0.75, 0.75]))
@@ -312,6 +314,28 @@ def test_hyperparameters_are_drawn_anew_while_each_reading_is_much_of_what_is_kn
     assert drawn == [5, 6, 7, 8, 8, 10, 10, 12]
     assert drawn_at(0, 4) == 4
     assert drawn_at(40, 59) == 40
+
+
+def test_a_surprise_draws_hyperparameters_anew():
+    """Forty readings of a flat background, then a plume: what explained the first does not explain both."""
+    mission = small_mission(world=small_world((16, 16), noise_sd=0.05), battery=1e6, home=False)
+    agent = fieldbo.Agent(replace(mission, model=Model(), question=Optimum(), policy=EI()))
+    rng, sites = np.random.default_rng(0), agent.domain.sites
+    background = rng.permutation(np.flatnonzero(sites.max(axis=1) < 11))[:45]
+    plume = rng.permutation(np.flatnonzero(sites.min(axis=1) > 11))[:8]
+    for site in sites[[*background, *plume]]:
+        height = 20.0 * np.exp(-np.sum((site - 13.0) ** 2) / 8.0)
+        order = agent.issue(Query(site))
+        agent.tell(order.observed([height + 0.05 * rng.standard_normal()], noise_variance=0.05**2))
+        if site.max() < 11:
+            while (fitted := agent.refit()) is not None:
+                agent.tell(fitted)
+    agent.refit()
+    weights = agent.stated.surface.weights
+    assert 1.0 / np.sum(weights**2) > 2.0
+    again = copy.deepcopy(agent)
+    again.online_model._averaging = Averaging()
+    assert np.array_equal(again.stated.surface.weights, weights)
 
 
 def test_the_prior_of_length_scales_is_at_least_the_spacing_of_sites():

@@ -118,7 +118,7 @@ class Averaging:
         for n in range(len(average.believed) + 1, model.readings + 1):
             _add(model, average, n)
             if average.is_worn or drawn_at(average.drawn_at, n) == n:
-                average = _begun(model, begun_at, n)
+                average = _begun(model, begun_at, n, anew=average.is_worn)
         self._average = average
         return Stated(average.surface, average.weighted.members[0].scale)
 
@@ -133,8 +133,11 @@ def _fit_before(model: OnlineModel, n: int) -> Fit | None:
     return next((fit for fit in reversed(model.fits) if model.readings_of(fit.after) <= n), None)
 
 
-def _drawn(model: OnlineModel, fit: Fit | None, n: int) -> WeightedHyperparameters:
-    """Return the set recorded with a fit to n readings, or draw one around the fit or from the prior."""
+def _drawn(model: OnlineModel, fit: Fit | None, n: int, anew: bool) -> WeightedHyperparameters:
+    """Return the set recorded with a fit to n readings, or draw one around the fit or from the prior.
+
+    What surprised the average surprised its fit, too: `anew` draws around one of its own.
+    """
     mission = model.mission
     if fit is not None and fit.weighted is not None and model.readings_of(fit.after) == n:
         return fit.weighted
@@ -145,16 +148,18 @@ def _drawn(model: OnlineModel, fit: Fit | None, n: int) -> WeightedHyperparamete
             expected, mission.question, uncertainty=uncertainty, has_prior_mean=data.means is not None
         )
         present = replace(present, scale=scale)
+    elif anew:
+        present = model.fitted_to(data, fit.hyperparameters, stream(mission.seed, "model", n))
     else:
         present = fit.hyperparameters
     rng, domain = stream(mission.seed, "score", n), mission.world.domain
     return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
 
-def _begun(model: OnlineModel, begun_at: Fit | None, n: int) -> _Average:
+def _begun(model: OnlineModel, begun_at: Fit | None, n: int, anew: bool = False) -> _Average:
     """Return the average after the first n readings, at which its hyperparameters are drawn."""
     mission, fit = model.mission, _fit_before(model, n)
-    weighted = _drawn(model, fit, n)
+    weighted = _drawn(model, fit, n, anew)
     believed = model.believed[:n].copy()
     data = model.data(np.flatnonzero(believed))
     beliefs = [

@@ -172,19 +172,23 @@ class OnlineModel:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""
         n = self.readings_of(self.to_repeat[0].after) if self.to_repeat else self.readings
         model, domain, data = self.mission.model, self.mission.world.domain, self.data(slice(n))
-        fitted = model.fitted(
-            self.hyperparameters,
-            domain,
-            self.mission.question,
-            data,
-            rng,
-            noise_varies=data.sensor.varies or bool(len(self._earlier.values)),
-        )
+        fitted = self.fitted_to(data, self.hyperparameters, rng)
         if not self._weights_are_due(n):
             return Fitted(fitted.to_plain())
         believed = data.only(model.believed(fitted, data))
         weighted = weighted_around(fitted, model, domain, believed, rng)
         return Fitted(fitted.to_plain(), weighted.to_plain())
+
+    def fitted_to(self, data: Data, start: Hyperparameters, rng: np.random.Generator) -> Hyperparameters:
+        """Return hyperparameters fitted to readings of the mission."""
+        return self.mission.model.fitted(
+            start,
+            self.mission.world.domain,
+            self.mission.question,
+            data,
+            rng,
+            noise_varies=data.sensor.varies or bool(len(self._earlier.values)),
+        )
 
     def _weights_are_due(self, n: int) -> bool:
         """Return True if a fit to n readings is to weight hyperparameters, too.
