@@ -293,8 +293,16 @@ def _explained(
         f"{name} = {received}",
         expected=_either(wanted),
         where=_place(where, path),
-        fix=f"did you mean {near!r}?" if near else None,
+        fix=f"did you mean {near!r}?" if near else _as_fraction(first),
     )
+
+
+def _as_fraction(complaint: Mapping[str, Any]) -> str | None:
+    """Return how to write a number as a fraction of 1, if it may be a percentage."""
+    value, context = complaint["input"], complaint.get("ctx") or {}
+    if context.get("lt", context.get("le")) != 1 or isinstance(value, bool) or not 1 < value <= 100:
+        return None
+    return f"write {value / 100:g} for {value:g}%"
 
 
 def _received(value: object) -> str:

@@ -44,7 +44,7 @@ def into_gaps(agent):
 
 
 def test_of_a_share_of_the_maximum_the_maximum_is_sought_in_gaps():
-    """The low hill near the start is soon mapped; the high one, far away, decides what half of the maximum is."""
+    """The low hill near the start is soon mapped; the high one, far away, decides what half of it is."""
 
     def truth(site):
         low, high = (np.sum((site - top) ** 2) for top in ([4.0, 4.0], [16.0, 15.0]))

@@ -230,6 +230,27 @@ def test_a_goal_out_of_range_is_rejected_with_its_place(key, value):
         fieldbo.load_mission("lake-level-set", {"stop": {key: value}})
 
 
+def test_a_goal_in_percent_is_explained():
+    with pytest.raises(InputError, match=r"write 0\.9 for 90%"):
+        fieldbo.load_mission("lake-level-set", {"stop": {"expected_f1": 0.9, "probability": 90}})
+    with pytest.raises(InputError) as wrong:
+        fieldbo.load_mission("lake-level-set", {"stop": {"expected_f1": 0.9, "probability": 1}})
+    assert wrong.value.fix is None
+
+
+@pytest.mark.parametrize(
+    ("goal", "battery", "how"), [(0.8, 5000.0, "reached (probability"), (0.999, 60.0, "not reached")]
+)
+def test_the_report_says_whether_the_goal_was_reached(goal, battery, how):
+    made = mission(stop=StopRule(expected_f1=goal))
+    made = replace(made, vehicles=(replace(made.vehicles[0], battery=battery),))
+    agent, end = run_of(made)
+    result = fieldbo.Result.of(agent, reason=end.reason)
+    line = next(line for line in result.report().lines if line.startswith("goal"))
+    assert f"F1 of at least {goal} with a probability of 0.9: {how}" in line
+    assert result.summary()["stop"]["reached"] == (end.reason is EndReason.QUESTION_ANSWERED)
+
+
 def test_control_sets_take_no_goal():
     with pytest.raises(InputError, match="control sets"):
         fieldbo.load_mission("cell-growth", {"stop": {"regret": 0.1}})

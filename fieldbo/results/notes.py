@@ -23,6 +23,7 @@ _LIMITS = {"battery": "battery", "time": "time limit"}
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit
 _GAPS = 0.1  # share of the sites in gaps from which on a note says so
+_MOST_OUTLIERS = 5  # values of readings that were left out
 _MOST_DOUBTS = 5  # notes of reports that were not believed
 _MOST_CONTRADICTIONS = 3  # notes of places whose readings contradict each other
 
@@ -67,7 +68,10 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     yield from _contradictions(agent)
     if agent.disbelieved:
         were = "was classified as an outlier" if agent.disbelieved == 1 else "were classified as outliers"
-        yield f"{agent.disbelieved} of {agent.readings} readings {were} and left out"
+        values = agent.online_model.data(~agent.online_model.believed).values.tolist()
+        shown = ", ".join(mission.world.quantity.amount(value) for value in values[:_MOST_OUTLIERS])
+        more = ", ..." if len(values) > _MOST_OUTLIERS else ""
+        yield f"{agent.disbelieved} of {agent.readings} readings {were} and left out: {shown}{more}"
     if agent.left_out:
         count = counted(agent.left_out, "reading")
         yield f"{count} could not be modelled (not finite, or not above 0 under a log)"
