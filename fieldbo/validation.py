@@ -300,7 +300,7 @@ def _explained(
 def _as_fraction(complaint: Mapping[str, Any]) -> str | None:
     """Return how to write a number as a fraction of 1, if it may be a percentage."""
     value, context = complaint["input"], complaint.get("ctx") or {}
-    if context.get("lt", context.get("le")) != 1 or isinstance(value, bool) or not 1 < value <= 100:
+    if context.get("lt", context.get("le")) != 1 or isinstance(value, bool) or not 2 <= value <= 100:
         return None
     return f"write {value / 100:g} for {value:g}%"
 
