@@ -196,10 +196,9 @@ def test_the_area_of_a_set_is_the_sum_of_its_cells():
     assert grid.cells @ inside == pytest.approx(90 * 50)
     assert grid.restricted(inside).cells.sum() == pytest.approx(90 * 50)
     assert Domain.box(axes, 8).cells.tolist() == [750.0] * 8
+    # Nodes on the wall of an obstacle are sites, with half of their cells behind it.
     half = Domain.grid(axes, (11, 7), obstacles=[Obstacle("hall", (-1.0, -1.0), (50.0, 61.0))])
-    assert half.cells.sum() == pytest.approx(
-        50 * 60
-    )  # nodes on its wall are sites, with half a cell behind it
+    assert half.cells.sum() == pytest.approx(50 * 60)
     right = half.sites[:, 0] > 75
     assert half.restricted(right).cells.sum() == pytest.approx(half.cells[right].sum())
 

@@ -28,14 +28,15 @@ def mission(policy, question=EMPTY, battery=5000.0, world=WORLD, stop=GOAL):
     return replace(made, model=Model(), stop=stop)
 
 
-def told(agent, order, value=1.0, position=None):
+def tell(agent, order, value=1.0, position=None):
+    """Tell an agent of a reading in a field that is as good as flat."""
     agent.tell(order.observed([value + 1e-3 * agent.readings], noise_variance=1e-4, position=position))
 
 
-def until_unseen(agent):
+def read_until_unseen(agent):
     """Let an agent read on until only gaps keep its answer from counting."""
     while not (agent.readings >= 10 and verdict(agent).unseen):
-        told(agent, agent.ask())
+        tell(agent, agent.ask())
 
 
 def into_gaps(agent):
@@ -61,14 +62,14 @@ def test_of_a_share_of_the_maximum_the_maximum_is_sought_in_gaps():
 def test_the_note_on_gaps_says_what_may_be_missed():
     agent = fieldbo.Agent(mission(Straddle(), ShareOfMaximum(0.5)))
     for _ in range(6):
-        told(agent, agent.ask())
+        tell(agent, agent.ask())
     notes = list(fieldbo.Result.of(agent).notes)
     assert any("a larger value may have been missed, even if the stated F1 is high" in n for n in notes)
 
 
 def test_after_a_gap_a_policy_goes_on_where_it_was():
     agent = fieldbo.Agent(mission(Lawnmower(lines=5, samples=5), stop=StopRule(expected_f1=0.95)))
-    until_unseen(agent)
+    read_until_unseen(agent)
     before = agent.memory
     agent.ask()
     assert into_gaps(agent)
@@ -77,7 +78,7 @@ def test_after_a_gap_a_policy_goes_on_where_it_was():
 
 def test_an_order_into_a_gap_has_no_score_of_another_site():
     agent = fieldbo.Agent(mission(Straddle(per_cost=True)))
-    until_unseen(agent)
+    read_until_unseen(agent)
     order = agent.ask()
     assert agent.why["stop"]["unseen"]
     assert not {"best", "score"} & set(agent.why)
@@ -88,7 +89,7 @@ def test_a_gap_that_the_vehicle_gets_no_closer_to_is_ordered_once():
     agent, ordered = fieldbo.Agent(mission(Straddle(), battery=600.0)), Counter()
     while not isinstance(order := agent.ask(), Stop):
         ordered[tuple(order.site)] += 1
-        told(agent, order, position=np.minimum(order.site, [9.5, np.inf]))
+        tell(agent, order, position=np.minimum(order.site, [9.5, np.inf]))
     assert order.reason is EndReason.QUESTION_ANSWERED
     assert max(ordered.values()) == 1
 
@@ -96,7 +97,7 @@ def test_a_gap_that_the_vehicle_gets_no_closer_to_is_ordered_once():
 def test_while_gaps_are_open_the_model_is_fitted_only_when_due():
     agent = fieldbo.Agent(mission(MaximumVariance(), world=small_world((24, 24), noise_sd=0.01)))
     while not isinstance(order := agent.ask(), Stop):
-        told(agent, order)
+        tell(agent, order)
     assert order.reason is EndReason.QUESTION_ANSWERED
     assert agent.readings > 20
     assert len(agent.online_model.fits) <= agent.readings // 10 + 2
@@ -105,7 +106,7 @@ def test_while_gaps_are_open_the_model_is_fitted_only_when_due():
 @pytest.mark.parametrize("policy", [Straddle(), MaximumVariance()], ids=["one by one", "together"])
 def test_orders_of_a_batch_go_to_different_gaps(policy):
     agent = fieldbo.Agent(mission(policy, world=small_world((24, 24), noise_sd=0.01)))
-    until_unseen(agent)
+    read_until_unseen(agent)
     sites = np.array([order.site for order in agent.ask_batch(4)])
     assert len(into_gaps(agent)) == 4
     apart = np.linalg.norm(sites[:, None] - sites, axis=2)[np.triu_indices(4, 1)]
@@ -116,7 +117,7 @@ def test_a_policy_that_is_done_leaves_gaps_for_want_of_battery():
     world = small_world((20, 20), noise_sd=0.01)
     agent = fieldbo.Agent(mission(Lawnmower(lines=3, samples=3), battery=260.0, world=world))
     while not isinstance(order := agent.ask(), Stop):
-        told(agent, order)
+        tell(agent, order)
     assert verdict(agent).unseen
     assert order.reason is EndReason.BATTERY_SPENT
 

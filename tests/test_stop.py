@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 import fieldbo
-from fieldbo.agent.stopping import verdict
+from fieldbo.agent.stopping import Verdict, final_verdict, verdict
 from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
 from fieldbo.belief.gaps import gaps
 from fieldbo.belief.model import Model
@@ -249,6 +249,25 @@ def test_the_report_says_whether_the_goal_was_reached(goal, battery, how):
     line = next(line for line in result.report().lines if line.startswith("goal"))
     assert f"F1 of at least {goal} with a probability of 0.9: {how}" in line
     assert result.summary()["stop"]["reached"] == (end.reason is EndReason.QUESTION_ANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("gate", "why"),
+    [({"unseen": True}, "the readings leave gaps"), ({"unfitted": True}, "the model has not been fitted")],
+)
+def test_the_report_says_what_keeps_a_likely_answer_from_counting(gate, why):
+    result = fieldbo.Result.of(run_of(mission(stop=StopRule(expected_f1=0.8)))[0])
+    gated = replace(result, verdict=Verdict(0.8, 0.95, 0.9, **gate))
+    line = next(line for line in gated.report().lines if line.startswith("goal"))
+    assert f"not reached, because {why}" in line
+    assert not gated.summary()["stop"]["reached"]
+
+
+def test_an_ending_recorded_without_the_wanted_probability_still_has_a_verdict():
+    agent, _ = run_of(mission(stop=StopRule(expected_f1=0.8)))
+    stop = {key: number for key, number in agent.endings[0]["stop"].items() if key != "wanted"}
+    agent.endings[0] = {**agent.endings[0], "stop": stop}
+    assert final_verdict(agent) == Verdict(0.8, stop["probability"], 0.9)
 
 
 def test_control_sets_take_no_goal():

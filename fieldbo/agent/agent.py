@@ -30,7 +30,7 @@ from fieldbo.agent.proposals import (
     expected_cost,
     initial_queries,
 )
-from fieldbo.agent.stopping import Verdict, awaits_fit, decided, overrules
+from fieldbo.agent.stopping import Verdict, awaits_fit, decided, goal_decides
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
@@ -293,7 +293,7 @@ class Agent:
         """
         self._fit_if_due()
         state = self.vehicles[vehicle]
-        if state.ended is not None or state.out_of_touch or self._at_limit or overrules(self):
+        if state.ended is not None or state.out_of_touch or self._at_limit or goal_decides(self):
             return []
         if self.mission.max_steps is not None:
             k = min(k, self.mission.max_steps - self.asks)

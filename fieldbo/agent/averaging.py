@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fieldbo.agent.online_model import Fit, OnlineModel
 
 
-_WORN = 0.4  # of the effective number of hyperparameters when they were drawn
+_WORN = 0.4  # share of the effective number of sets, as drawn, below which new ones are drawn
 
 
 class Stated(NamedTuple):
@@ -57,8 +57,8 @@ class _Average:
 
     Attributes
     ----------
-    begun_at : Fit or None
-        The fit with which its first hyperparameters were recorded.
+    recorded : Fit or None
+        The fit with whose recorded hyperparameters it began.
     fit : Fit or None
         The fit around which its hyperparameters were drawn.
     drawn_at : int
@@ -69,26 +69,26 @@ class _Average:
     surface : AveragedSurface
     """
 
-    begun_at: Fit | None
+    recorded: Fit | None
     fit: Fit | None
     drawn_at: int
     weighted: WeightedHyperparameters
     believed: Mask
     surface: AveragedSurface
 
-    def lacks_only_new(self, model: OnlineModel, begun_at: Fit | None) -> bool:
+    def lacks_only_new(self, model: OnlineModel, recorded: Fit | None) -> bool:
         """Return True if it only lacks readings that the model took since."""
-        same = self.begun_at is begun_at and self.fit is _fit_before(model, self.drawn_at)
+        same = self.recorded is recorded and self.fit is _fit_before(model, self.drawn_at)
         return same and np.array_equal(model.believed[: len(self.believed)], self.believed)
 
     @property
     def is_worn(self) -> bool:
         """Whether readings have made its weights gather on few of its hyperparameters."""
-        return _count(self.surface.weights) < _WORN * _count(self.weighted.weights)
+        return _effective_number(self.surface.weights) < _WORN * _effective_number(self.weighted.weights)
 
 
-def _count(weights: Array) -> float:
-    """Return the effective number of hyperparameters with these weights (Kish 1965)."""
+def _effective_number(weights: Array) -> float:
+    """Return the effective number of sets of hyperparameters with weights (K,) that sum to 1 (Kish 1965)."""
     return float(1.0 / np.sum(weights**2))
 
 
@@ -109,16 +109,16 @@ class Averaging:
         """
         if not model.averages or not model.believed.any():
             return Stated(model.surface, model.hyperparameters.scale)
-        recorded = [fit for fit in model.fits if fit.weighted is not None]
-        begun_at, average = recorded[-1] if recorded else None, self._average
-        if average is None or not average.lacks_only_new(model, begun_at):
-            n = 0 if begun_at is None else model.readings_of(begun_at.after)
-            average = _begun(model, begun_at, max(n, int(np.argmax(model.believed)) + 1))
+        recorded = next((fit for fit in reversed(model.fits) if fit.weighted is not None), None)
+        average = self._average
+        if average is None or not average.lacks_only_new(model, recorded):
+            n = 0 if recorded is None else model.readings_of(recorded.after)
+            average = _begun(model, recorded, max(n, int(np.argmax(model.believed)) + 1))
         # One by one: how often the average is asked for must not matter.
         for n in range(len(average.believed) + 1, model.readings + 1):
             _add(model, average, n)
             if average.is_worn or drawn_at(average.drawn_at, n) == n:
-                average = _begun(model, begun_at, n, anew=average.is_worn)
+                average = _begun(model, recorded, n, anew=average.is_worn)
         self._average = average
         return Stated(average.surface, average.weighted.members[0].scale)
 
@@ -134,14 +134,15 @@ def _fit_before(model: OnlineModel, n: int) -> Fit | None:
 
 
 def _drawn(model: OnlineModel, fit: Fit | None, n: int, anew: bool) -> WeightedHyperparameters:
-    """Return the set recorded with a fit to n readings, or draw one around the fit or from the prior.
+    """Return the hyperparameters recorded with a fit to n readings, or draw some around the fit or the prior.
 
-    What surprised the average surprised its fit, too: `anew` draws around one of its own.
+    With `anew`, fit again first, and draw around that: what surprised the average surprised the fit, too.
     """
     mission = model.mission
     if fit is not None and fit.weighted is not None and model.readings_of(fit.after) == n:
         return fit.weighted
     data, present = model.data(np.flatnonzero(model.believed[:n])), model.hyperparameters
+    rng, domain = stream(mission.seed, "score", n), mission.world.domain
     if fit is None:
         _, _, expected, uncertainty = mission.model.transformed(present, mission.question, data)
         scale = mission.model.standardised(
@@ -149,14 +150,13 @@ def _drawn(model: OnlineModel, fit: Fit | None, n: int, anew: bool) -> WeightedH
         )
         present = replace(present, scale=scale)
     elif anew:
-        present = model.fitted_to(data, fit.hyperparameters, stream(mission.seed, "model", n))
+        present = model.fitted_to(data, fit.hyperparameters, rng)
     else:
         present = fit.hyperparameters
-    rng, domain = stream(mission.seed, "score", n), mission.world.domain
     return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
 
-def _begun(model: OnlineModel, begun_at: Fit | None, n: int, anew: bool = False) -> _Average:
+def _begun(model: OnlineModel, recorded: Fit | None, n: int, anew: bool = False) -> _Average:
     """Return the average after the first n readings, at which its hyperparameters are drawn."""
     mission, fit = model.mission, _fit_before(model, n)
     weighted = _drawn(model, fit, n, anew)
@@ -171,7 +171,7 @@ def _begun(model: OnlineModel, begun_at: Fit | None, n: int, anew: bool = False)
     beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
     surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
     averaged = AveragedSurface(surfaces, weighted.weights)
-    return _Average(begun_at, fit, n, weighted, believed, averaged)
+    return _Average(recorded, fit, n, weighted, believed, averaged)
 
 
 def _add(model: OnlineModel, average: _Average, n: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -159,8 +160,8 @@ class OnlineModel:
     @property
     def orders_read(self) -> list[str]:
         """The orders that brought readings that the model believes."""
-        readings = zip(self._observations, self._ends, self._ends[1:], strict=False)
-        return [taken.order for taken, first, end in readings if self.believed[first:end].any()]
+        readings = zip(self._observations, pairwise(self._ends), strict=True)
+        return [taken.order for taken, (first, end) in readings if self.believed[first:end].any()]
 
     @property
     def fit_is_stale(self) -> bool:
@@ -180,7 +181,7 @@ class OnlineModel:
         return Fitted(fitted.to_plain(), weighted.to_plain())
 
     def fitted_to(self, data: Data, start: Hyperparameters, rng: np.random.Generator) -> Hyperparameters:
-        """Return hyperparameters fitted to readings of the mission."""
+        """Return hyperparameters fitted to some of the readings, from those of an earlier fit on."""
         return self.mission.model.fitted(
             start,
             self.mission.world.domain,
@@ -191,9 +192,9 @@ class OnlineModel:
         )
 
     def _weights_are_due(self, n: int) -> bool:
-        """Return True if a fit to n readings is to weight hyperparameters, too.
+        """Return True if a fit to n readings is to record weighted hyperparameters, too.
 
-        Not if those that were last recorded with a fit still do.
+        That is if new ones were drawn since the latest record, or are due.
         """
         before = [self.readings_of(fit.after) for fit in self.fits if fit.weighted is not None]
         if not self.averages or not before:

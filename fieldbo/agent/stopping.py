@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
 from fieldbo.belief.confidence import (
@@ -19,7 +20,7 @@ from fieldbo.belief.confidence import (
     expected_f1,
     rivals_of,
 )
-from fieldbo.belief.gaps import gaps as gaps_between
+from fieldbo.belief.gaps import gaps
 from fieldbo.belief.question import LevelSet, Optimum, threshold_if
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
@@ -44,41 +45,45 @@ def decided(agent: Agent, state: State) -> Decision:
     If nothing but gaps between readings keeps an answer from counting, it goes on in the widest of them.
     """
     mission, memory = agent.mission, agent.memory
-    found = verdict(agent) if mission.stop.is_set and not agent.initial_left else None
-    if found is not None and found.answered:
-        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, found.why)
+    judgement = verdict(agent) if mission.stop.is_set and not agent.initial_left else None
+    if judgement is not None and judgement.answered:
+        return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, judgement.why)
     decision = suggested(mission, state, memory)
     averages = agent.online_model.averages and not agent.domain.control_sets
     if _claims(decision) and (mission.stop.is_set or averages):
         return _confirmed(agent, state, decision, verdict(agent))
-    return decision if found is None or not found.unseen else _into_gap(agent, state, decision, found)
+    return (
+        decision
+        if judgement is None or not judgement.unseen
+        else _into_gap(agent, state, decision, judgement)
+    )
 
 
-def _into_gap(agent: Agent, state: State, decision: Decision, found: Verdict) -> Decision:
+def _into_gap(agent: Agent, state: State, decision: Decision, judgement: Verdict) -> Decision:
     """Return a query in the widest gap instead of the policy's decision, if such a site can be read."""
     site = _widest_gap(agent, _choosable(agent, state))
     if site is not None:  # the policy will decide again, as if it had not been asked
-        return _read(agent, site, replace(decision, memory=agent.memory), found)
-    left = gaps(agent, planned=True)[~agent.rejected]
+        return _read(agent, site, replace(decision, memory=agent.memory), judgement)
+    left = gaps_of(agent, planned=True)[~agent.rejected]
     if isinstance(decision.choice, Stop) and 1.0 < left.max(initial=0.0) < np.inf:
-        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why={**decision.why, **found.why})
+        return replace(decision, choice=Stop(EndReason.BATTERY_SPENT), why={**decision.why, **judgement.why})
     return decision
 
 
-def _confirmed(agent: Agent, state: State, claim: Decision, found: Verdict) -> Decision:
+def _confirmed(agent: Agent, state: State, claim: Decision, judgement: Verdict) -> Decision:
     """Return a policy's claim to have the answer if the belief agrees; else a query of a site to read."""
-    why = {**claim.why, **found.why}
-    if found.answered:
+    why = {**claim.why, **judgement.why}
+    if judgement.answered:
         return replace(claim, why=why)
     surface, scale = agent.stated
     choosable = _choosable(agent, state)
-    site = _widest_gap(agent, choosable) if found.unseen else None
+    site = _widest_gap(agent, choosable) if judgement.unseen else None
     if site is None:
         site = most_doubtful(
             surface, agent.mission.question.level(float(surface.mean.max()), scale), choosable
         )
     if site is not None:
-        return _read(agent, site, claim, found)
+        return _read(agent, site, claim, judgement)
     wanted = _open(surface)
     if not wanted.any():  # every site is known: the claim is right
         return replace(claim, why=why)
@@ -106,31 +111,29 @@ def _planned(agent: Agent) -> list[int]:
     return [agent.domain.nearest(query.site) for query in agent.pending]
 
 
-def _read(agent: Agent, site: int, decision: Decision, found: Verdict) -> Decision:
-    """Return a decision to read a site instead of what the policy decided, without the scores of that."""
+def _read(agent: Agent, site: int, decision: Decision, judgement: Verdict) -> Decision:
+    """Return a decision to read a site instead of what the policy decided, whose scores no longer apply."""
     query = Query(agent.domain.sites[site], level=_level(agent))
     why = {key: reason for key, reason in decision.why.items() if key not in ("best", "score")}
-    return Decision(query, decision.memory, {**why, **found.why, "site": site})
+    return Decision(query, decision.memory, {**why, **judgement.why, "site": site})
 
 
-def gaps(agent: Agent, *, planned: bool = False) -> Array:
+def gaps_of(agent: Agent, *, planned: bool = False) -> Array:
     """Return how far each site (N,) lies from readings that the model believes; above 1, it is in a gap.
 
-    A site that was ordered counts as read even if the reading came from beside it: the vehicle gets no closer
-    by trying again. With `planned`, the sites of pending queries count as read, too.
+    A site that was ordered counts as read even if the reading was taken next to it: the vehicle gets no
+    closer by trying again. With `planned`, the sites of pending queries count as read, too.
     """
     model, mission, domain = agent.online_model, agent.mission, agent.domain
-    orders = [agent.issued[order].order for order in model.orders_read if order in agent.issued]
+    orders = [agent.issued[order].order for order in model.orders_read]
     orders += agent.pending if planned else ()
-    beside = [domain.expected(order.site) for order in orders if isinstance(order, Query)]
-    read = model.data(model.believed).sites
-    return gaps_between(
-        read, mission.model, domain, mission.question, np.reshape(beside, (-1, domain.dimension))
-    )
+    ordered = [domain.expected(order.site) for order in orders if isinstance(order, Query)]
+    read, beside = model.data(model.believed).sites, np.reshape(ordered, (-1, domain.dimension))
+    return gaps(read, mission.model, domain, mission.question, beside)
 
 
-def overrules(agent: Agent) -> bool:
-    """Return True if the mission has reached its goal, or would have if readings left no gaps."""
+def goal_decides(agent: Agent) -> bool:
+    """Return True if the mission's goal decides what is next: it is reached, or only gaps are in its way."""
     if not agent.mission.stop.is_set or agent.initial_left:
         return False
     return verdict(agent).answered or verdict(agent).unseen
@@ -188,13 +191,14 @@ class Verdict:
         return {"stop": stop | {k: True for k in ("unseen", "unfitted") if getattr(self, k)}}
 
 
+@on_one_blas_thread
 def final_verdict(agent: Agent) -> Verdict | None:
     """Return the verdict with which a mission ended, or would end now; None if it sets no goal."""
     if not agent.mission.stop.is_set:
         return None
     for why in agent.endings.values():
         if why.get("end_reason") == EndReason.QUESTION_ANSWERED.value and "stop" in why:
-            return Verdict(**why["stop"])
+            return Verdict(**{"wanted": agent.mission.stop.probability, **why["stop"]})
     return verdict(agent)
 
 
@@ -219,7 +223,7 @@ def _judged(agent: Agent) -> Verdict:
     probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
     everywhere = not isinstance(mission.question, LevelSet) or one_sided(agent)
-    unseen = likely and everywhere and bool((gaps(agent) > 1.0)[~agent.rejected].any())
+    unseen = likely and everywhere and bool((gaps_of(agent) > 1.0)[~agent.rejected].any())
     unfitted = likely and not unseen and model.fit_is_stale
     return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
@@ -236,8 +240,8 @@ def _widest_gap(agent: Agent, choosable: Mask) -> int | None:
 
     Where all sites count as in gaps, the farthest one is not known: None, too.
     """
-    found = np.where(choosable, gaps(agent, planned=True), 0.0)
-    return int(np.argmax(found)) if 1.0 < found.max() < np.inf else None
+    widths = np.where(choosable, gaps_of(agent, planned=True), 0.0)
+    return int(np.argmax(widths)) if 1.0 < widths.max() < np.inf else None
 
 
 def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:

@@ -30,7 +30,7 @@ MIDDLE90 = 1.6448536269514722
 _DRAWS = 256
 _SITES = 1000  # that may hold the optimum
 _LOOKED_AT = 250  # sites at which to look for a set that may be empty
-_NEGLIGIBLE = 0.01  # sites on the wrong side to expect among those not drawn, of a hundred in the set
+_NEGLIGIBLE = 0.01  # expected number of misclassified sites among those not drawn, per 100 in the set
 _GOOD = 8  # best readings of a box, around which to look for better points
 _RIVALS = 1500  # points of a box to compare with the reported one
 _HOPE = 4.0  # standard deviations by which a site may exceed its mean
@@ -87,10 +87,10 @@ def expected_f1(inside: Mask, p: Array) -> float:
 
 
 def _doubtful(p: Array) -> Array:
-    """Return the indices of sites that must be drawn, given their probabilities (N,) of being in the set.
+    """Return the indices of the sites to draw, given the probabilities (N,) of being in the set.
 
-    All others are so sure to be on one side that together they hardly change F1. A limit for each site would
-    not do: among thousands, one of them may well be in a set that seems empty.
+    The side of all others is so certain that together they hardly affect F1. A limit per site would not do:
+    among thousands of unlikely sites, one may well be in a set that seems empty.
     """
     doubt = np.minimum(p, 1.0 - p)
     order = np.argsort(doubt, kind="stable")
@@ -102,10 +102,11 @@ def chance_of_none(surface: AnySurface, threshold: float, rng: np.random.Generat
     """Return the probability that no site is in the level set, from joint draws at some of the sites.
 
     At 250 sites at most, chosen at random in proportion to their own probabilities. Sites between them may
-    still be in the set, which makes the result slightly too large. Parameters are those of `drawn_scores`.
+    still be in the set, so the result is an upper bound: tight if neighbouring sites are alike, and too large
+    where the field varies within the spacing of its sites. Parameters are those of `drawn_scores`.
     """
     p = surface.exceedance(threshold)
-    sites = _doubtful(p)
+    sites = _doubtful(np.minimum(p, 0.5))  # certain members count
     if not len(sites):
         return 1.0
     if len(sites) > _LOOKED_AT:
@@ -279,8 +280,8 @@ def drawn_regrets(
 ) -> DrawnRegrets:
     """Return regrets from 256 joint draws at the reported point and all sites that may exceed it.
 
-    At 1,000 sites at most: those that may exceed it most, and as many of the others, chosen at random. The
-    first alone may lie close together, far from where the optimum is.
+    If these are more than 1,000, half of the draws' sites are those that may exceed it most, and half are
+    random others: the most promising ones alone may lie close together, far from the optimum.
 
     Parameters
     ----------

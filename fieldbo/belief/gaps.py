@@ -36,7 +36,7 @@ def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: 
     domain : Domain
     question : Question
     beside : (k, d) array, optional
-        Sites that count as read, too, because no reading comes closer.
+        Sites that count as read, too, because no reading comes closer; with up to three axes.
     """
     if domain.dimension > _MOST_AXES:
         enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension

@@ -348,8 +348,8 @@ class Domain:
     def cells(self) -> Array:
         """Length, area or volume (N,) that each site represents, in the product of the axes' units.
 
-        The cell of a node at the edge of a grid lies half outside the domain; only the rest counts. With an
-        outline or obstacles, all cells are scaled by the same factor, so that they sum to the free space.
+        The cell of a node at the edge of a grid lies half outside the domain; only the rest counts. All cells
+        are scaled by the same factor, so that they sum to the free space inside outline and obstacles.
 
         Examples
         --------
@@ -363,9 +363,7 @@ class Domain:
         for node, count, extent in zip(nodes, self.shape, self.extent, strict=True):
             at_end = (node == 0) | (node == count - 1)
             cells *= extent if count == 1 else extent / (count - 1) * np.where(at_end, 0.5, 1.0)
-        if self.region is not None or self.obstacles:
-            cells *= self._space.measure / cells.sum()
-        return frozen_array(cells)
+        return frozen_array(cells * (self._space.measure / cells.sum()))
 
     @property
     def cell_unit(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.stopping import gaps, one_sided
+from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
@@ -143,30 +143,30 @@ def _doubts(agent: Agent) -> Iterator[str]:
 
 
 def _gaps(agent: Agent) -> Iterator[str]:
-    """Yield that readings leave gaps that may hide an optimum, or a patch in a map of one side alone.
+    """Yield that gaps between readings may hide an optimum, or a patch in a map that shows a single side.
 
-    A model that learns does not expect them.
+    A model that learns its hyperparameters does not expect them.
     """
     mission, domain = agent.mission, agent.domain
     learns = mission.model.every is not None and not domain.control_sets
     if not learns or not agent.readings:
         return
-    level_set = isinstance(mission.question, LevelSet)
-    if level_set and not one_sided(agent):
+    if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
-    found = gaps(agent)
-    share = float(np.mean(found > 1.0))
+    widths = gaps_of(agent)
+    share = float(np.mean(widths > 1.0))
     if share < _GAPS:
         return
-    if np.isfinite(found).all():
+    if np.isfinite(widths).all():
         where = f"{share:.0%} of the sites lie far from all readings"
     else:
         where = f"the readings are few for {len(domain.axes)} axes"
-    sought = "a smaller value" if mission.question.sign < 0 else "a larger value"
-    if level_set:
-        sought = "a patch on the other side of the threshold"
+    if isinstance(mission.question, LevelSet):
+        hidden = "a patch on the other side of the threshold"
+    else:
+        hidden = "a smaller value" if mission.question.sign < 0 else "a larger value"
     stated = "regret is small" if isinstance(mission.question, Optimum) else "F1 is high"
-    yield f"{where}: {sought} may have been missed, even if the stated {stated}"
+    yield f"{where}: {hidden} may have been missed, even if the stated {stated}"
 
 
 def _far_off(agent: Agent) -> Iterator[str]:

@@ -108,20 +108,21 @@ def _area(area: float, whole: float) -> str:
 
 def _goal(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """Yield whether the answer reaches the goal that the mission sets."""
-    found = outcome.verdict
-    if found is None:
+    verdict = outcome.verdict
+    if verdict is None:
         return
     if isinstance(outcome.answer, OptimumAnswer):
-        goal = f"regret of at most {100 * found.goal:g}% of the range of the readings"
+        goal = f"regret of at most {100 * verdict.goal:g}% of the range of the readings"
     else:
-        goal = f"F1 of at least {found.goal:g}"
-    if found.answered:
-        how = f"reached (probability {found.probability:.2f})"
-    elif found.unseen:
-        how = "not reached: the readings leave gaps"
-    else:
-        how = "not reached" + (f" (probability {found.probability:.2f})" if found.probability else "")
-    yield "goal", f"{goal} with a probability of {found.wanted:g}: {how}"
+        goal = f"F1 of at least {verdict.goal:g}"
+    reached = "reached" if verdict.answered else "not reached"
+    if verdict.unseen:
+        reached += ", because the readings leave gaps"
+    elif verdict.unfitted:
+        reached += ", because the model has not been fitted to the latest readings"
+    elif verdict.probability > 0:
+        reached += f" (probability {verdict.probability:.2f})"
+    yield "goal", f"{goal} with a probability of {verdict.wanted:g}: {reached}"
 
 
 def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

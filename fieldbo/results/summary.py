@@ -58,11 +58,8 @@ def summary(outcome: Outcome) -> dict[str, Any]:
 
 def _goal(outcome: Outcome) -> dict[str, Any]:
     """Return the mission's goal, and whether the answer reaches it; nothing without a goal."""
-    found = outcome.verdict
-    if found is None:
-        return {}
-    numbers = {"goal": found.goal, "wanted": found.wanted, "probability": found.probability}
-    return {"stop": {**numbers, "reached": found.answered}}
+    verdict = outcome.verdict
+    return {} if verdict is None else {"stop": {**verdict.why["stop"], "reached": verdict.answered}}
 
 
 def _plays(outcome: Outcome) -> dict[str, Any]:
