@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -46,7 +47,8 @@ def settled(figure: Figure) -> None:
             _passes(figure)
     else:
         _fit_height(figure)
-    figure.set_layout_engine("none")
+    with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # "none" leaves a placeholder, and saving would draw twice
     for ax in figure.axes:
         _thin_log_labels(ax)
     for ax in figure.axes:
@@ -55,10 +57,14 @@ def settled(figure: Figure) -> None:
 
 
 def _passes(figure: Figure) -> None:
-    """Lay out a figure until nothing moves, without drawing it."""
+    """Lay out a figure until nothing moves, without drawing it.
+
+    On a screen, one pass is exact to a pixel or two unless axes keep their aspect.
+    """
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
-    for _ in range(_PASSES):
+    once = paper_of(figure) is None and all(ax.get_aspect() == "auto" for ax in figure.axes)
+    for _ in range(1 if once else _PASSES):
         engine.execute(figure)
         before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
         if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
