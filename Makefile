@@ -1,6 +1,7 @@
 # Everything here needs python3 (3.11 or newer) and make, and nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL = $(1)/bin/uv pip install --quiet --python $(1)/bin/python
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
@@ -68,23 +69,24 @@ lake-places: .venv/.installed  ## compute the files of worlds/lake-places anew
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
 	rm -rf .venv .venv-peers .venv-ros build dist docs/_examples docs/gallery docs/reference/generated
 
-.venv/bin/python:
+.venv/bin/uv:
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
-.venv/.installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+.venv/.installed: pyproject.toml | .venv/bin/uv
+	$(call INSTALL,.venv) --editable .
 	touch $@
 
-.venv/.installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+.venv/.installed-dev: pyproject.toml | .venv/bin/uv
+	$(call INSTALL,.venv) --editable '.[dev]'
 	touch $@ .venv/.installed
 
-.venv/.installed-docs: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+.venv/.installed-docs: pyproject.toml | .venv/bin/uv
+	$(call INSTALL,.venv) --editable '.[docs]'
 	touch $@ .venv/.installed
 
-.venv/.installed-peers: pyproject.toml tests/peers/requirements.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
+.venv/.installed-peers: pyproject.toml tests/peers/requirements.txt | .venv/bin/uv
+	$(call INSTALL,.venv) --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
 	command -v mosquitto || PATH="$$PATH:/usr/sbin" command -v mosquitto || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq mosquitto'
 	touch $@ .venv/.installed .venv/.installed-dev
 
@@ -92,7 +94,8 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 MESSAGES := ros/fieldbo_msgs tests/peers/nav2_msgs
 .venv-ros/.installed: pyproject.toml ros/requirements-build.txt ros/build.py $(wildcard $(MESSAGES:%=%/action/*))
 	$(PYTHON) -m venv .venv-ros
-	.venv-ros/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ros2]' --requirement ros/requirements-build.txt pytest pytest-xdist
+	.venv-ros/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(call INSTALL,.venv-ros) --editable '.[ros2]' --requirement ros/requirements-build.txt pytest pytest-xdist
 	.venv-ros/bin/python ros/build.py $(MESSAGES)
 	touch $@
 
