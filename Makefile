@@ -1,7 +1,7 @@
 # Everything here needs python3 (3.11 or newer) and make, and nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL = $(1)/bin/uv pip install --quiet --python $(1)/bin/python
+INSTALL = $(1)/bin/uv pip install --quiet --link-mode copy --python $(1)/bin/python    # ros/build.py edits what it installs
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
