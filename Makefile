@@ -1,7 +1,8 @@
 # Everything here needs python3 (3.11 or newer) and make, and nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL = $(1)/bin/uv pip install --quiet --link-mode copy --python $(1)/bin/python    # ros/build.py edits what it installs
+# Copies, not links: what edits an installed file must not change uv's cache.
+INSTALL = $(1)/bin/uv pip install --quiet --link-mode copy --python $(1)/bin/python
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs

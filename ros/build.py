@@ -39,6 +39,7 @@ def correct_folders() -> None:
         for there, here in FOLDERS.items():
             corrected = re.sub(there, here, corrected)
         if corrected != text:
+            file.unlink()  # it may be a link into an installer's cache
             file.write_text(corrected)
 
 
