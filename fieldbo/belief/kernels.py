@@ -139,21 +139,20 @@ class Stationary(Kernel):
 
     @abstractmethod
     def _shape(self, r2: Array) -> tuple[Array, Array]:
-        """Return the correlation at squared distance `r2`, and -2 times its derivative by r^2."""
+        """Return the correlation at squared distance `r2`, and -2 times its derivative by r^2.
+
+        `r2` may be overwritten.
+        """
 
     @property
     def dimension(self) -> int:
         return len(self.length_scales)
 
-    def _correlation(self, r2: Array) -> Array:
-        """Return the correlation at squared distance `r2`, which may be overwritten."""
-        return self._shape(r2)[0]
-
     def _squared_distance(self, a: Array, b: Array) -> Array:
         return cdist(a / self.length_scales, b / self.length_scales, "sqeuclidean")
 
     def __call__(self, a: Array, b: Array) -> Array:
-        correlation = self._correlation(self._squared_distance(a, b))
+        correlation, _ = self._shape(self._squared_distance(a, b))
         correlation *= self.variance
         return correlation
 
@@ -230,23 +229,19 @@ class Matern52(Stationary):
     name = "matern52"
 
     def _shape(self, r2: Array) -> tuple[Array, Array]:
-        s = np.sqrt(5.0 * r2)
-        e = np.exp(-s)
-        linear = (1.0 + s) * e
-        return linear + s * s * e / 3.0, 5.0 / 3.0 * linear
-
-    def _correlation(self, r2: Array) -> Array:
-        # The same operations in the same order, without temporary arrays: half the time.
+        # Without temporary arrays: a third of the time for large ones.
         s = np.multiply(r2, 5.0, out=r2)
         np.sqrt(s, out=s)
-        e = np.exp(-s)
+        e = np.negative(s)
+        np.exp(e, out=e)
         linear = 1.0 + s
         linear *= e
         s *= s
         s *= e
         s /= 3.0
-        linear += s
-        return linear
+        s += linear
+        linear *= 5.0 / 3.0
+        return s, linear
 
 
 @dataclass(frozen=True, eq=False)
