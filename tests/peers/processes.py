@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-SLOW_S = 30.0
+SLOW_S = 90.0
 """How long a program may take to say that it is ready, on a busy machine."""
 
 
