@@ -8,7 +8,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 DOCS := build/docs
 # These tests mostly wait for robots and watchdogs.
 SIDE_BY_SIDE := -n 4 --dist worksteal
-# What failed among others that kept the machine busy must pass alone.
+# Tests that fail run once more, one at a time: four at once can overload the machine.
 ALONE := --last-failed --last-failed-no-failures none
 
 .PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean

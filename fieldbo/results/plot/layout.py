@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -47,8 +46,8 @@ def settled(figure: Figure) -> None:
             _passes(figure)
     else:
         _fit_height(figure)
-    with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-        figure.set_layout_engine(None)  # "none" leaves a placeholder, and saving would draw twice
+    # "none" leaves a placeholder, with which saving draws twice; None obeys settings of the whole process.
+    figure._layout_engine = None  # type: ignore[attr-defined]
     for ax in figure.axes:
         _thin_log_labels(ax)
     for ax in figure.axes:
