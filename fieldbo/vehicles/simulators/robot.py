@@ -8,6 +8,7 @@ the reports that `tick` returns.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
+from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
@@ -120,6 +122,12 @@ class Robot:
     def track(self) -> Array:
         """Where the robot really went: points (k, d), with straight legs in between."""
         return np.stack([*self._track, self.position])
+
+    def rehearse(self) -> None:
+        """Compute a trip without making it: numba's first use would otherwise hold up the first reports."""
+        far = self.world.domain.sites[-1]
+        with contextlib.suppress(InputError):  # no route leads there
+            self.world.takes(GoHome(0, "", far), self.position, 0.0, stream(self.seed, "cost", 0))
 
     # -- requests from the link ------------------------------------------------------------------------
 
