@@ -56,18 +56,23 @@ def settled(figure: Figure) -> None:
 
 
 def _passes(figure: Figure) -> None:
-    """Lay out a figure until nothing moves, without drawing it.
+    """Lay out a figure without drawing it: on a screen once, which is exact to a pixel or two.
 
-    On a screen, one pass is exact to a pixel or two unless axes keep their aspect.
+    Axes that keep their aspect take the whole of their space meanwhile: labels are measured where the space is
+    tight, and one pass settles them.
     """
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
-    once = paper_of(figure) is None and all(ax.get_aspect() == "auto" for ax in figure.axes)
-    for _ in range(1 if once else _PASSES):
+    aspects = {ax: ax.get_aspect() for ax in figure.axes}
+    for ax in figure.axes:
+        ax.set_aspect("auto")
+    for _ in range(1 if paper_of(figure) is None else _PASSES):
         engine.execute(figure)
         before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
         if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
             break
+    for ax, aspect in aspects.items():
+        ax.set_aspect(aspect)
     for ax in all_axes(figure):  # as drawing would
         locate = ax.get_axes_locator()
         ax.apply_aspect(locate(ax, None) if locate is not None else None)  # type: ignore[arg-type]
