@@ -58,8 +58,8 @@ def settled(figure: Figure) -> None:
 def _passes(figure: Figure) -> None:
     """Lay out a figure without drawing it: on a screen once, which is exact to a pixel or two.
 
-    Axes that keep their aspect take the whole of their space meanwhile: labels are measured where the space is
-    tight, and one pass settles them.
+    Meanwhile, axes that keep their aspect take all their space: labels are measured where it is tight, and
+    one pass settles them.
     """
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
@@ -73,9 +73,9 @@ def _passes(figure: Figure) -> None:
             break
     for ax, aspect in aspects.items():
         ax.set_aspect(aspect)
-    for ax in all_axes(figure):  # as drawing would
-        locate = ax.get_axes_locator()
-        ax.apply_aspect(locate(ax, None) if locate is not None else None)  # type: ignore[arg-type]
+    for drawn in all_axes(figure):  # as drawing would
+        locate = drawn.get_axes_locator()
+        drawn.apply_aspect(locate(drawn, None) if locate is not None else None)  # type: ignore[arg-type]
 
 
 def _fit_height(figure: Figure) -> None:
