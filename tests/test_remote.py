@@ -152,22 +152,12 @@ def test_a_silent_robot_loses_its_order_in_time_and_a_late_result_still_counts()
 
 
 def test_a_robot_is_not_silent_while_fieldbo_is_held_up():
-    with remote("silent:0:0.9") as vehicle:
+    with remote("silent:0:1.0") as vehicle:
         vehicle.send(QUERY)
         vehicle.events(0.0)
-        time.sleep(0.7)  # a busy machine: neither of them runs
+        time.sleep(0.95)  # three times the silence that is allowed
         events = until_settled(vehicle, "run/0")
     assert [type(event) for event in events if hasattr(event, "order")] == [Observation]
-
-
-def test_a_robot_whose_caller_looks_in_seldom_is_silent_in_the_end():
-    with remote("silent:0:60") as vehicle:
-        vehicle.send(QUERY)
-        events = []
-        for _ in range(20):
-            time.sleep(QUICK.silence_s / 2)
-            events += vehicle.events(0.0)
-    assert [type(event) for event in events if hasattr(event, "order")] == [Lost]
 
 
 def test_a_result_that_arrives_twice_counts_once():

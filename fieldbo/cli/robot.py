@@ -154,7 +154,6 @@ def robot(
         speedup=speedup,
         faults=[Fault.parse(text) for text in fault or []],
     )
-    simulated.rehearse()
     ground = loaded.settings.ground(place.domain)
     typer.echo(f"{loaded.kind} robot in {place.name} at {loaded.link.address}; stop it with Ctrl-C")
     with stopped_by_signals():

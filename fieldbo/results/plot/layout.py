@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -33,11 +34,7 @@ _CLEAR = 8.0  # pixels around a scale
 
 
 def settled(figure: Figure) -> None:
-    """Fix the layout of a figure; nothing moves from now on.
-
-    If axes keep their aspect, space for labels takes several passes, each starting from the sizes of the last
-    one.
-    """
+    """Fix the layout of a figure; nothing moves from now on."""
     if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
         return
     if paper_of(figure) is None:
@@ -55,51 +52,56 @@ def settled(figure: Figure) -> None:
         _place_numbers(ax)
 
 
-def _passes(figure: Figure) -> None:
-    """Lay out a figure without drawing it: on a screen once, which is exact to a pixel or two.
+@contextmanager
+def _filled(figure: Figure) -> Iterator[None]:
+    """Let axes that keep their aspect fill their space for now, to measure labels where it is tight."""
+    aspects = {ax: ax.get_aspect() for ax in figure.axes}
+    for ax in aspects:
+        ax.set_aspect("auto")
+    yield
+    for ax, aspect in aspects.items():
+        ax.set_aspect(aspect)
 
-    Meanwhile, axes that keep their aspect take all their space: labels are measured where it is tight, and
-    one pass settles them.
+
+def _passes(figure: Figure) -> None:
+    """Lay out a figure without drawing it.
+
+    On paper, repeat until nothing moves. On a screen, one pass is exact to a pixel or two.
     """
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
-    aspects = {ax: ax.get_aspect() for ax in figure.axes}
-    for ax in figure.axes:
-        ax.set_aspect("auto")
-    for _ in range(1 if paper_of(figure) is None else _PASSES):
-        engine.execute(figure)
-        before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
-        if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
-            break
-    for ax, aspect in aspects.items():
-        ax.set_aspect(aspect)
-    for drawn in all_axes(figure):  # as drawing would
-        locate = drawn.get_axes_locator()
-        drawn.apply_aspect(locate(drawn, None) if locate is not None else None)  # type: ignore[arg-type]
+    with _filled(figure):
+        for _ in range(1 if paper_of(figure) is None else _PASSES):
+            engine.execute(figure)
+            before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
+            if before.shape == placed.shape and np.allclose(before, placed, rtol=0, atol=_SETTLED):
+                break
+    for ax in all_axes(figure):  # as drawing would
+        locate = ax.get_axes_locator()
+        ax.apply_aspect(locate(ax, None) if locate is not None else None)  # type: ignore[arg-type]
 
 
 def _fit_height(figure: Figure) -> None:
     """Lay out a figure whose width is given, as high as the axes that keep their aspect need it."""
     keeping = [ax for ax in figure.axes if ax.get_aspect() != "auto"]
-    for ax in keeping:
-        ax.set_aspect("auto")  # otherwise labels are measured where they will not be
     ratio = figure.ratio if isinstance(figure, Sheet) else None
     if ratio is not None:
         figure.set_figheight(_TALLEST)
     whole: dict[Text, str] = {}
-    _wrap(figure, whole, estimated=True)
-    for _ in range(6):
-        _passes(figure)
-        broken, missing = _wrap(figure, whole), 0.0
-        if ratio is not None:
-            missing = _missing(figure, _ratio(keeping[0]) if keeping else ratio)
-        if not broken and abs(missing) < _NEAR:
-            break
-        figure.set_figheight(float(np.clip(figure.get_figheight() + missing, 1.0, _TALLEST)))
+    with _filled(figure):
+        _wrap(figure, whole, estimated=True)
+        for _ in range(6):
+            _passes(figure)
+            broken, missing = _wrap(figure, whole), 0.0
+            if ratio is not None:
+                missing = _missing(figure, _ratio(keeping[0]) if keeping else ratio)
+            if not broken and abs(missing) < _NEAR:
+                break
+            figure.set_figheight(float(np.clip(figure.get_figheight() + missing, 1.0, _TALLEST)))
+        for ax in keeping:
+            for axis in (ax.xaxis, ax.yaxis):  # other ticks would have labels for which there is no space
+                axis.set_major_locator(FixedLocator(axis.get_majorticklocs().tolist()))
     for ax in keeping:
-        for axis in (ax.xaxis, ax.yaxis):  # other ticks would have labels for which there is no space
-            axis.set_major_locator(FixedLocator(axis.get_majorticklocs().tolist()))
-        ax.set_aspect("equal")
         ax.apply_aspect()
 
 

@@ -25,7 +25,7 @@ _TRIES = 8
 _HEARTBEAT_S = 30.0
 _QUIET_S = 3.0  # restart a transfer after this much silence
 _ASK_S = 1.0  # repeat a request in a download after this much silence
-_ASKS, _ITEM_ASKS = 6, 12  # requests for the count, and for each item: whoever sent the count is there
+_ASKS, _PATIENT_ASKS = 6, 12  # requests to a vehicle that may not answer, and to one that has answered
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,14 @@ class Transfer:
             kind,
         )
 
-    def download(self, kind: int = MISSION) -> list[Item] | None:
-        """Return the vehicle's mission or fence; None if it does not answer."""
+    def download(self, kind: int = MISSION, *, answers: bool = False) -> list[Item] | None:
+        """Return the vehicle's mission or fence; None if it does not answer.
+
+        Ask for the count for longer if the vehicle is known to answer.
+        """
         link, mav, items = self.link, self.wire.mav, list[Item]()
         ask = partial(mav.mission_request_list_send, link.system, link.component, kind)
-        count = self._asked(ask, kind)
+        count = self._asked(ask, kind, asks=_PATIENT_ASKS if answers else _ASKS)
         if count is None:
             return None
         for number in range(count.count):
@@ -171,10 +174,12 @@ class Transfer:
         mav.mission_ack_send(link.system, link.component, 0, kind)
         return items
 
-    def _asked(self, ask: Callable[[], None], kind: int, number: int | None = None) -> Any:
+    def _asked(
+        self, ask: Callable[[], None], kind: int, number: int | None = None, asks: int = _PATIENT_ASKS
+    ) -> Any:
         """Ask for the count of items, or for an item; return the answer, or None."""
         wanted = "MISSION_COUNT" if number is None else "MISSION_ITEM_INT"
-        for _ in range(_ASKS if number is None else _ITEM_ASKS):
+        for _ in range(asks):
             ask()
             while (message := self._next(_ASK_S, kind, wanted, "MISSION_ACK")) is not None:
                 if message.get_type() == "MISSION_ACK":
@@ -237,7 +242,7 @@ def settle_fence(transfer: Transfer, fence: GeoFence, upload: bool) -> list[str]
     if not upload or (held is not None and difference is None):
         return notes
     transfer.upload(fence_items(fence.zones), FENCE)
-    back = transfer.download(FENCE)
+    back = transfer.download(FENCE, answers=True)
     if back is None:
         raise VehicleError("the vehicle accepted the fence, but it cannot be read back")
     if (difference := fence.difference(zones_of(back))) is not None:

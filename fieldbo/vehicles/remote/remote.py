@@ -43,6 +43,7 @@ from fieldbo.vehicles.remote.positions import PositionFilter
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.usable import usable
+from fieldbo.vehicles.remote.watchdog import Watchdog
 
 _TELEMETRY_S = 5.0
 """Interval of telemetry events while an order is under way."""
@@ -52,10 +53,6 @@ _DOUBT_S = 2.0
 
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
-
-_LATE = 0.25
-"""How much of the time between two checks counts as silence at most, as a fraction of the time after which
-silence is a loss: in longer gaps, fieldbo itself was held up and could not listen."""
 
 _DELIVERY_S = 2.0
 """How long sending a hold may take before it is reported as undelivered."""
@@ -125,7 +122,7 @@ class Remote(Vehicle):
         self._queue: deque[Order] = deque()
         self._under_way: _UnderWay | None = None
         self._heard_s = self._telemetry_s = -math.inf
-        self._silent_s, self._checked_s = 0.0, math.inf
+        self._watchdog = Watchdog(settings.watch.silence_s)
         self._is_back = False
         self._unreachable = ""
         self._waits_since_s, self._asked_s, self._resend = math.inf, -math.inf, False
@@ -341,8 +338,8 @@ class Remote(Vehicle):
         now_s = time.monotonic()
         if not self._route_is_known:
             if math.isinf(self._waits_since_s):
-                self._waits_since_s = self._checked_s = now_s
-                self._silent_s = 0.0
+                self._waits_since_s = now_s
+                self._watchdog.reset(now_s)
             return
         self._waits_since_s = math.inf
         order = self._queue.popleft()
@@ -356,8 +353,8 @@ class Remote(Vehicle):
         self._filter.begin(order)
         if self._detector is not None:
             self._detector.begin(goal, now_s, self._goals.dwell_s(order))
-        self._telemetry_s = self._checked_s = now_s
-        self._silent_s = 0.0
+        self._telemetry_s = now_s
+        self._watchdog.reset(now_s)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -478,8 +475,8 @@ class Remote(Vehicle):
             self._is_back = True
             if self._positions.heard:
                 self._positions.lose()  # it may have acted by itself
-        self._heard_s = self._checked_s = now_s
-        self._silent_s = 0.0
+        self._heard_s = now_s
+        self._watchdog.reset(now_s)
         usable_report, problem = usable(report, self.mission.world.domain.dimension)
         if problem:
             self._filter.doubt(problem, f"the robot sent what can't be used: {problem}")
@@ -617,15 +614,14 @@ class Remote(Vehicle):
     def _check_deadlines(self) -> None:
         """Give up an order that takes too long; report it as lost if the robot is silent."""
         under_way, now_s = self._under_way, time.monotonic()
-        self._silent_s += min(now_s - self._checked_s, _LATE * self.watch.silence_s)
-        self._checked_s = now_s
+        self._watchdog.check(now_s)
         if under_way is None:
             self._check_waiting(now_s)
             return
         if self._detector is not None and (result := self._detector.finished(now_s)) is not None:
             self._take_result(result)
             return
-        if self._silent_s > self.watch.silence_s:
+        if self._watchdog.expired:
             self._settle(Lost(str(under_way.order.id), self._silence))
         elif now_s > under_way.until_s and under_way.given_up:
             self._settle(Lost(str(under_way.order.id), under_way.given_up))
@@ -640,16 +636,16 @@ class Remote(Vehicle):
         """
         if not self._queue or self._route_is_known:
             return
-        silent_s, waited_s = self._silent_s, now_s - self._waits_since_s
+        waited_s = now_s - self._waits_since_s
         never_located = self._beside is None and not (self._newest or self._positions.heard)
         if never_located and self.link.reports and waited_s > self.watch.silence_s:
             self._locate(self.spec.start)
             return
-        if silent_s <= self.watch.silence_s and now_s >= self._asked_s + self.watch.silence_s / 2:
+        if not self._watchdog.expired and now_s >= self._asked_s + self.watch.silence_s / 2:
             self._asked_s = now_s
             if self._newest and self._connection is not None:
                 self._connection.ask(self._goals.id_of(self._newest))
-        if silent_s > self.watch.silence_s:
+        if self._watchdog.expired:
             why = self._silence
         elif waited_s > self.watch.least_s:
             why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
@@ -662,7 +658,8 @@ class Remote(Vehicle):
     def _silence(self) -> str:
         """For how long the robot has been silent, in words, and why if the link knows."""
         why = "" if self._connection is None else self._connection.unsent()
-        return f"no sign of life from the robot for {self._silent_s:.1f} s" + (f": {why}" if why else "")
+        silent_s = self._watchdog.silent_s
+        return f"no sign of life from the robot for {silent_s:.1f} s" + (f": {why}" if why else "")
 
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""

@@ -26,7 +26,8 @@ class Watch:
     """How long to wait for the robot."""
 
     silence_s: PositiveFloat = 5.0
-    """Watchdog: the link counts as lost after this many seconds without a sign of life."""
+    """Watchdog: the link counts as lost after this many seconds without a sign of life. While fieldbo itself
+    is held up, at most a quarter of it is counted."""
     connect_s: PositiveFloat = 30.0
     """How many seconds to wait for the first sign of life."""
     patience: PositiveFloat = 3.0

@@ -108,6 +108,13 @@ class Robot:
         self._uncharged = False
         self._glitch = 0.0
         self._pending: list[Report] = []
+        self._load_compiled_loops()
+
+    def _load_compiled_loops(self) -> None:
+        """Price a trip: loading compiled code on the first goal would hold up the robot's reports."""
+        far = self.world.domain.sites[-1]
+        with contextlib.suppress(InputError):  # no route leads there
+            self.world.takes(GoHome(0, "", far), self.position, 0.0, stream(self.seed, "cost", 0))
 
     @property
     def clock_s(self) -> float:
@@ -122,12 +129,6 @@ class Robot:
     def track(self) -> Array:
         """Where the robot really went: points (k, d), with straight legs in between."""
         return np.stack([*self._track, self.position])
-
-    def rehearse(self) -> None:
-        """Compute a trip without making it: numba's first use would otherwise hold up the first reports."""
-        far = self.world.domain.sites[-1]
-        with contextlib.suppress(InputError):  # no route leads there
-            self.world.takes(GoHome(0, "", far), self.position, 0.0, stream(self.seed, "cost", 0))
 
     # -- requests from the link ------------------------------------------------------------------------
 
