@@ -282,7 +282,7 @@ class Held:
     def __init__(self, items):
         self.items = items
 
-    def download(self, kind):
+    def download(self, kind, *, answers=False):
         return self.items
 
     def upload(self, items, kind):

@@ -190,7 +190,8 @@ def test_covariances_do_not_depend_on_what_else_is_asked_for():
     k, x = ShoreMatern52(SPIT, [4.0]), np.concatenate([anywhere(SPIT, 20), SPIT.sites[:20]])
     alone = np.array([[k(a[None], b[None])[0, 0] for b in x] for a in x])
     np.testing.assert_allclose(k(x, x), alone, rtol=1e-13, atol=1e-15)
-    np.testing.assert_array_equal(k(SPIT.sites[3:5], SPIT.sites)[:, 7:9], k(SPIT.sites[3:5], SPIT.sites[7:9]))
+    rows, some = k(SPIT.sites[3:5], SPIT.sites), k(SPIT.sites[3:5], SPIT.sites[7:9])
+    np.testing.assert_allclose(rows[:, 7:9], some, rtol=1e-13, atol=1e-15)
 
 
 def test_beliefs_with_many_length_scales_keep_no_matrix_over_all_sites():
