@@ -162,6 +162,13 @@ def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale
                 out[x, level] += partial[p, level, x]
 
 
+@compiled(parallel=True)
+def bring_up_to_date(C: Any, members: Any, since: Any, V: Any, n: int) -> None:
+    """Update the members' rows of C, as `add_gains` does."""
+    for k in prange(len(members)):
+        _bring_up_to_date(C[members[k]], members[k], since[k], n, V)
+
+
 @compiled()
 def _columns(V: Any, members: Any) -> Any:
     """Return the members' columns of V as rows (R, n)."""

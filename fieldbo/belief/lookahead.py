@@ -14,6 +14,7 @@ precision only narrows down the candidates: every result comes with an error bou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 from typing import NamedTuple
@@ -142,11 +143,46 @@ class Lookahead:
         value = np.zeros_like(noise)
         add = self._add_from_kept if self.keeps else self._add_anew
         add(members, room, np.ascontiguousarray(scale.T, np.float32), value)
-        e = self._rounding(members)
+        e = self.rounding(members)
         rounding = 2.0 * e * np.sqrt(scale * len(members) * value) + scale * len(members) * e**2
         return Gains(unit * value, unit * (rounding + 70.0 * _UNIT * value))  # sums of 64 terms
 
-    def _rounding(self, members: Whole) -> float:
+    def covariances(self, V: Array, members: Whole) -> Iterator[tuple[slice, Single, Whole]]:
+        """Yield covariances with all candidates, for some of the members at a time.
+
+        Parameters
+        ----------
+        V : (n, N) array
+        members : (m,) int array
+
+        Yields
+        ------
+        some : slice
+            Of `members`.
+        C : (., N) float32 array
+            In units of `unit`. Never change it, and use it before the next step.
+        rows : int array
+            The rows of C that belong to those members, in their order.
+        """
+        self._read(V)
+        if self.keeps:
+            from fieldbo.belief._lookahead_loops import bring_up_to_date
+
+            kept = self._make_missing(members)
+            bring_up_to_date(kept, members, self._since[members], self._V, self._n)
+            self._since[members] = self._n
+            yield slice(0, len(members)), kept, members
+            return
+        for start in range(0, len(members), _ROWS):
+            some = slice(start, min(start + _ROWS, len(members)))
+            yield some, self._rows(members[some]), np.arange(some.stop - start)
+
+    @property
+    def unit(self) -> float:
+        """The prior's largest variance."""
+        return self._unit
+
+    def rounding(self, members: Whole) -> float:
         """Return a bound of the covariances' errors: of the prior, of sums over readings, of updates.
 
         The roundings of a sum are independent (the bound allows seven of their standard deviations); updates
@@ -199,14 +235,19 @@ class Lookahead:
     def _add_from_kept(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
         from fieldbo.belief._lookahead_loops import add_gains
 
+        kept = self._make_missing(members)
+        add_gains(kept, members, self._since[members], self._V, self._n, room, scale, out)
+        self._since[members] = self._n
+
+    def _make_missing(self, members: Whole) -> Single:
+        """Return the matrix that is kept, with a row for each of the members; some may be out of date."""
         if self._kept is None:
             self._kept = np.empty((len(self.candidates),) * 2, np.float32)
         stale = (self._made[members] < 0) | (self._n - self._made[members] > _REMADE)
         missing = members[stale]
         if len(missing):
             self._make(missing, self._kept)
-        add_gains(self._kept, members, self._since[members], self._V, self._n, room, scale, out)
-        self._since[members] = self._n
+        return self._kept
 
     def _make(self, members: Whole, kept: Single) -> None:
         from fieldbo.belief._lookahead_loops import make_rows

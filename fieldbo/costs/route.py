@@ -10,8 +10,6 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 
 _EXACT = 8  # sites; more have too many orders for an exact search
-_ROUNDS = 20
-_LEAST_GAIN = 1e-6  # in travel cost; less is rounding
 
 
 def shortest_order(cost: CostModel, start: Array, sites: Array) -> list[int]:
@@ -40,12 +38,11 @@ def shortest_order(cost: CostModel, start: Array, sites: Array) -> list[int]:
     order, left = [0], list(range(1, len(travel)))
     while left:
         order.append(left.pop(int(np.argmin(travel[order[-1], left]))))
-    for _ in range(_ROUNDS):
-        better = _improved(travel, order)
-        if better is None:
-            break
-        order = better
-    return [n - 1 for n in order[1:]]
+    from fieldbo.costs._route_loops import shorten
+
+    route = np.array(order)
+    shorten(travel, np.zeros(len(travel)), route)
+    return [int(n) - 1 for n in route[1:]]
 
 
 def _shortest(travel: Array) -> list[int]:
@@ -61,22 +58,3 @@ def _shortest(travel: Array) -> list[int]:
         order.append(here - 1)
         left -= {here}
     return order
-
-
-def _improved(travel: Array, order: list[int]) -> list[int] | None:
-    """Return the first shorter order found by reversing a stretch or moving a site; the start is fixed."""
-    length = _length(travel, order)
-    n = len(order)
-    for i in range(1, n - 1):
-        for j in range(i + 1, n):
-            reversed_ = [*order[:i], *order[i : j + 1][::-1], *order[j + 1 :]]
-            later = [*order[:i], *order[i + 1 : j + 1], order[i], *order[j + 1 :]]
-            earlier = [*order[:i], order[j], *order[i:j], *order[j + 1 :]]
-            for candidate in (reversed_, later, earlier):
-                if _length(travel, candidate) < length - _LEAST_GAIN:
-                    return candidate
-    return None
-
-
-def _length(travel: Array, order: list[int]) -> float:
-    return float(travel[order[:-1], order[1:]].sum())

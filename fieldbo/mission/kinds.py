@@ -171,6 +171,8 @@ POLICIES = Registry(
         "truvar": "fieldbo.policies.level_set.truvar:TruVaR",
         "gchk": "fieldbo.policies.level_set.rivals:GCHK",
         "straddle": "fieldbo.policies.level_set.rivals:Straddle",
+        "tour": "fieldbo.policies.level_set.tour:Tour",
+        "one-step-risk": "fieldbo.policies.level_set.tour:OneStepRisk",
         "maximum-variance": "fieldbo.policies.level_set.rivals:MaximumVariance",
         "ei": "fieldbo.policies.optimum.myopic:EI",
         "gp-ucb": "fieldbo.policies.optimum.myopic:GPUCB",

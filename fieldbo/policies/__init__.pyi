@@ -22,6 +22,8 @@ from .control_sets.subsets import Subsets as Subsets
 from .level_set.rivals import GCHK as GCHK
 from .level_set.rivals import MaximumVariance as MaximumVariance
 from .level_set.rivals import Straddle as Straddle
+from .level_set.tour import OneStepRisk as OneStepRisk
+from .level_set.tour import Tour as Tour
 from .level_set.truvar import TruVaR as TruVaR
 from .optimum.information import EntropySearch as EntropySearch
 from .optimum.information import MinimumRegretSearch as MinimumRegretSearch

@@ -19,6 +19,7 @@ from fieldbo.policies.control_sets.front import SubsetFront
 from fieldbo.policies.control_sets.rivals import ETC, TSPSQ, UCBCVS, UCBPSQ
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.optimum.myopic import EI, GPUCB, MaxValueEntropySearch
@@ -49,6 +50,10 @@ SETTINGS: list[Policy] = [
     GCHK(kappa=1.5, intersect=True, per_cost=True),
     Straddle(),
     Straddle(kappa=3.0, per_cost=True),
+    Tour(),
+    Tour(stops=3),
+    OneStepRisk(),
+    OneStepRisk(per_cost=False),
     MaximumVariance(),
     MaximumVariance(per_cost=True),
     Random(),

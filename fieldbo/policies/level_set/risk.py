@@ -1,0 +1,180 @@
+"""Misclassification risk, and how much of it readings are expected to remove.
+
+===========  ==============================================================================
+``t``        ``|mu - h| / s`` of a site, its distance from the threshold in standard deviations
+``p``        ``Phi(-t)``, the probability that the site is misclassified
+``q``        share of the site's variance that a set of readings will explain
+``G``        expected drop of ``p (1 - p)``
+===========  ==============================================================================
+
+The variance that readings leave does not depend on their values, so that the drop is known exactly:
+``G(t, q) = Phi2(-t, -t; q) - Phi(-t)^2``, with Phi2 the bivariate normal distribution of correlation q.
+
+Members are the sites whose risk counts, candidates the sites where a reading can be taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.lookahead import Single, Whole
+from fieldbo.belief.surface import Surface
+
+_SURE = 5.0  # distance from the threshold at which a site counts as classified
+_KNOWN = 1e-4  # standard deviation, relative to the prior's, at which it does
+_MOST_MEMBERS = 4096
+_NOISE_FLOOR = 1e-6  # added to the noise variance, relative to the prior's
+
+_DEGREE = 6
+_PER_UNIT = 200  # rows of the table for each unit of t
+
+
+@lru_cache(maxsize=1)
+def _coefficients() -> Array:
+    """Return polynomials R_t (1201, 7) for t from 0 to 6 such that ``G(t, q) = q R_t(sqrt(1 - q))``.
+
+    Lowest power first. ``G = 1 / (2 pi) * integral over [0, asin q] of exp(-t^2 / (1 + sin a)) da``; as a
+    function of ``sqrt(1 - q)``, G / q is smooth up to q = 1.
+    """
+    from numpy.polynomial import chebyshev, legendre, polynomial
+
+    t = np.arange(6 * _PER_UNIT + 1) / _PER_UNIT
+    w = 0.5 * (chebyshev.chebpts1(4 * _DEGREE) + 1.0)
+    q = 1.0 - np.square(w)
+    nodes, weights = legendre.leggauss(40)
+    angle = 0.5 * np.arcsin(q)[:, None] * (nodes + 1.0)
+    density = np.exp(-np.square(t)[:, None, None] / (1.0 + np.sin(angle)))
+    drop = 0.5 * np.arcsin(q) * (density @ weights) / (2.0 * np.pi)
+    return np.array(polynomial.polyfit(w, (drop / q).T, _DEGREE).T, dtype=float, order="C")
+
+
+def coefficients_at(t: Array) -> Array:
+    """Return the polynomial's coefficients (R, 7) at each of `t` (R,), interpolated in the table."""
+    table = _coefficients()
+    at = np.clip(t * _PER_UNIT, 0.0, len(table) - 1.0)
+    below = np.minimum(at.astype(int), len(table) - 2)
+    share = (at - below)[:, None]
+    return np.asarray((1.0 - share) * table[below] + share * table[below + 1])
+
+
+def expected_drop(t: ArrayLike, q: ArrayLike) -> Array:
+    """Return the expected drop of ``p (1 - p)`` once the share `q` of a site's variance is explained.
+
+    Parameters
+    ----------
+    t : (R,) array
+        ``|mu - h| / s``, at least 0; beyond 6 the drop at 6 is returned, below 1e-9.
+    q : (R,) array
+        Between 0 and 1.
+
+    Returns
+    -------
+    (R,) array
+        To within 3e-6.
+
+    Examples
+    --------
+    At the threshold, half of the variance explained removes a third of the risk, all of it the whole risk:
+
+    >>> expected_drop([0.0, 0.0, 2.0], [0.5, 1.0, 0.5]).round(4)
+    array([0.0833, 0.25  , 0.0035])
+    """
+    t, q = np.broadcast_arrays(np.atleast_1d(np.asarray(t, dtype=float)), np.asarray(q, dtype=float))
+    return drop_of(coefficients_at(t), q)
+
+
+def drop_of(R: Array, q: Array) -> Array:
+    """Return ``q R(sqrt(1 - q))`` (R,) for polynomials of the coefficients (R, 7), lowest power first."""
+    w = np.sqrt(1.0 - q)
+    value = R[:, _DEGREE]
+    for power in range(_DEGREE - 1, -1, -1):
+        value = value * w + R[:, power]
+    return np.asarray(q * value)
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """The risk of the sites that are not yet classified, and what readings are expected to remove of it.
+
+    Parameters
+    ----------
+    members : (R,) int array
+        The sites that are not yet classified; a random part of them if they are very many.
+    t : (R,) array
+        Their distances from the threshold.
+    weight : float
+        Number of sites that each member stands for.
+    """
+
+    members: Whole
+    t: Array
+    weight: float
+
+    @classmethod
+    def of(cls, surface: Surface, threshold: float) -> Risk:
+        """Return the risk of misclassifying the sites of a surface."""
+        sd = surface.sd
+        distance = np.abs(surface.mean - threshold)
+        known = _KNOWN * np.sqrt(surface.process_variance)
+        members = np.flatnonzero((distance < _SURE * sd) & (sd > known))
+        weight = 1.0
+        if len(members) > _MOST_MEMBERS:
+            weight = len(members) / _MOST_MEMBERS
+            members = np.sort(np.random.default_rng(0).choice(members, _MOST_MEMBERS, replace=False))
+        return cls(members, distance[members] / sd[members], weight)
+
+    @property
+    def sites(self) -> int:
+        """The number of sites that are not yet classified."""
+        return round(self.weight * len(self.members))
+
+    @property
+    def errors(self) -> float:
+        """The number of sites that are expected to be misclassified."""
+        return float(self.weight * ndtr(-self.t).sum())
+
+    def drops(self, surface: Surface, noise: Array) -> Array:
+        """Return the expected drop of the sum of ``p (1 - p)`` by a reading of each candidate, (N, K).
+
+        In single precision; a lower bound where covariances are too small for it.
+
+        Parameters
+        ----------
+        surface : Surface
+        noise : (N, K) array
+            Noise variance of a reading at each site and level.
+        """
+        from fieldbo.policies.level_set._risk_loops import add_drops
+
+        lookahead = surface.lookahead
+        total = surface.variance[:, None] + floored(surface, noise)
+        scale = np.ascontiguousarray(lookahead.unit / total.T, np.float32)
+        inverse = (lookahead.unit / surface.variance[self.members]).astype(np.float32)
+        R, none = coefficients_at(self.t).astype(np.float32), np.zeros(len(self.members), np.float32)
+        drops = np.zeros(scale.shape)
+        for some, C, rows in lookahead.covariances(surface.solved, self.members):
+            known = np.float32(lookahead.rounding(self.members))
+            for level, of_level in enumerate(scale):
+                zero = none[some]
+                add_drops(C, rows, R[some], known, inverse[some], zero, zero, of_level, drops[level])
+        return self.weight * np.maximum(drops.T, 0.0)  # rounding
+
+    def covariances(self, surface: Surface, sites: Whole) -> Single:
+        """Return the covariances (R, W) of the members with some of the surface's candidates."""
+        from fieldbo.policies.level_set._risk_loops import gather
+
+        gathered = np.empty((len(self.members), len(sites)), np.float32)
+        for some, C, rows in surface.lookahead.covariances(surface.solved, self.members):
+            gather(C, rows, sites, gathered[some])
+        return gathered
+
+
+def floored(surface: Surface, noise: Array) -> Array:
+    """Return noise variances (N, K), raised a little: what is known exactly must not be divided by."""
+    return np.asarray(noise + _NOISE_FLOOR * surface.process_variance[:, None])

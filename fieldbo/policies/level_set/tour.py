@@ -1,0 +1,194 @@
+"""Policies that remove the expected risk of misclassification: one reading, or a whole tour, at a time.
+
+The variance that readings leave does not depend on their values, so that what a tour is expected to remove is
+known before it begins; see :mod:`fieldbo.policies.level_set.risk`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.lookahead import Whole
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.base import CostModel
+from fieldbo.domain.domain import Domain
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
+from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.level_set.outlook import Outlook
+from fieldbo.policies.level_set.risk import Risk, floored
+from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, Prices, planned
+from fieldbo.validation import settings
+
+_BY_SAMPLE, _BY_MOVE = 300, 150  # candidates for a stop, by gain per sampling cost and per cost of the move
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """What a reading at each site and level is expected to remove of the risk, (N, K).
+
+    Parameters
+    ----------
+    risk : Risk
+    noise, value : (N, K) arrays
+        Noise variance, and gain.
+    able : (N, K) bool array
+        The pairs that can be chosen.
+    """
+
+    risk: Risk
+    noise: Array
+    value: Array
+    able: Mask
+
+    @classmethod
+    def of(cls, state: State) -> Gains:
+        """Return the gains of a state.
+
+        If all are 0, but nothing was read yet or the model is provisional, variances stand in for them.
+        """
+        surface = state.surface
+        risk, noise = Risk.of(surface, state.threshold), floored(surface, state.at_levels(state.noise))
+        value = risk.drops(surface, noise)
+        if (state.provisional or not state.steps) and not value.any():
+            value = np.repeat(surface.variance[:, None], noise.shape[1], axis=1)
+        return cls(risk, noise, value, state.at_levels(state.choosable))
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """What goes into the reasons of a choice."""
+        return {"unclassified": self.risk.sites, "errors": self.risk.errors}
+
+    def per_cost(self, state: State) -> Array:
+        """Return the gains (N, K) divided by the cost of each move."""
+        return np.asarray(self.value / state.at_levels(state.costs))
+
+    @property
+    def answered(self) -> bool:
+        """Whether no reading anywhere is expected to correct a site."""
+        return not self.value.any()
+
+
+class ByRisk(Policy):
+    """A policy that goes by the expected risk of misclassification."""
+
+    answers: ClassVar[tuple[type, ...]] = (LevelSet,)
+
+    def warnings(self, state: State) -> list[str]:
+        """Warn if the prior alone classifies every site."""
+        if state.belief.size or Risk.of(state.surface, state.threshold).sites:
+            return []
+        return [
+            "the prior classifies every site before the first reading: the threshold lies more than five "
+            "prior standard deviations from the prior mean; set model.mean and model.variance closer to the "
+            "values"
+        ]
+
+
+@settings("policy")
+class OneStepRisk(ByRisk):
+    """Sample where a reading is expected to remove the most risk of misclassification, per unit of cost.
+
+    If the sensor has several settings, each (site, level) pair is a candidate.
+    """
+
+    per_cost: bool = True
+    """Whether to divide by the cost of the move."""
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if a cost is missing or can be 0."""
+        if self.per_cost:
+            needs_positive_costs(cost, domain)
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the pair of the largest gain (per unit of cost); Stop if nothing can be gained."""
+        gains = Gains.of(state)
+        if gains.answered:
+            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, gains.why)
+        scores = gains.per_cost(state) if self.per_cost else gains.value
+        return best_pair(state, np.where(gains.value > 0, scores, -np.inf), gains.able, memory, **gains.why)
+
+
+@settings("policy")
+class Tour(ByRisk):
+    """Plan a tour that removes much risk of misclassification per unit of cost, and go to its first stop.
+
+    The tour is planned again after each reading. If the sensor has several settings, each (site, level) pair
+    is a candidate for a stop.
+    """
+
+    stops: Annotated[int, Field(ge=1, le=64)] = 16
+    """Largest number of stops of a tour."""
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if a cost is missing or can be 0."""
+        needs_positive_costs(cost, domain)
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the first stop of the tour; Stop if nothing can be gained."""
+        gains = Gains.of(state)
+        if gains.answered:
+            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, gains.why)
+        decisions = self._tour(state, gains, memory)
+        if decisions:
+            return decisions[0]
+        return best_pair(state, gains.per_cost(state), gains.able, memory, **gains.why)
+
+    def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
+        """Return the first `k` stops of the tour."""
+        return self._tour(state, Gains.of(state), memory)[:k] or None
+
+    def _tour(self, state: State, gains: Gains, memory: Memory) -> list[Decision]:
+        """Return a decision for each stop of the tour, in order."""
+        cost = state.cost
+        assert cost is not None
+        domain = state.domain
+        sampling = np.stack([cost.sampling_cost(domain.sites, level) for level in state.levels], axis=1)
+        rows, levels = _promising(gains, sampling, state.at_levels(state.costs))
+        if not len(rows) or not len(gains.risk.members):
+            return []
+        places = np.concatenate([state.position[None], domain.sites[rows]])
+        prices = Prices(
+            cost.travel(places, places, state.time_s),
+            state.return_cost(places),
+            sampling[rows, levels],
+            state.spendable,
+        )
+        tour = planned(
+            Outlook(state.surface, gains.risk, rows, gains.noise[rows, levels]), prices, self.stops
+        )
+        rate = tour.gain / tour.cost if tour.stops else 0.0
+        why = {**gains.why, "tour": [{"stop": domain.sites[rows[n]].tolist()} for n in tour.stops]}
+        return [
+            Decision(
+                Query(domain.sites[row], level=level),
+                memory,
+                {"score": rate, "site": row, "best": best, **why},
+            )
+            for row, level in zip(rows[tour.stops].tolist(), levels[tour.stops].tolist(), strict=True)
+            for best in [leading(state, np.array([rate]), np.array([True]), (level,), domain.sites[[row]])]
+        ]
+
+
+def _promising(gains: Gains, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
+    """Return the sites and levels (W,) of the candidates for a stop.
+
+    The best by gain per cost of the move, and the best of those worth a stop if they needed no detour.
+    """
+    able = np.flatnonzero(gains.able & (gains.value > 0))
+    if not len(able):
+        return able, able
+    value = gains.value.ravel()[able]
+    at_best, now = (value / cost.ravel()[able] for cost in (sampling, costs))
+    at_best[at_best < LEAST_SHARE * now.max()] = 0.0
+    chosen = [
+        np.argsort(-rate, kind="stable")[: min(most, np.count_nonzero(rate))]
+        for rate, most in ((at_best, _BY_SAMPLE), (now, _BY_MOVE))
+    ]
+    rows, levels = np.divmod(able[np.union1d(*chosen)], gains.value.shape[1])
+    return rows, levels
