@@ -19,6 +19,7 @@ from fieldbo.belief.question import LevelSet
 from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason, Query
 from fieldbo.policies.level_set import risk as risks
+from fieldbo.policies.level_set import tour_plan
 from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import Risk, expected_drop, floored
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
@@ -33,6 +34,17 @@ def surface_of(seed=0, side=12, readings=6, memory=None):
     at = rng.uniform(0, 1, (readings, 2))
     belief = Belief(Matern52([0.3, 0.2])).condition_on(at, rng.normal(size=readings), 1e-3)
     return Surface(belief, sites, memory)
+
+
+def tour_of(seed, left):
+    """Return the outlook and the prices of a tour among 20 sites, with a home."""
+    rng, surface = np.random.default_rng(seed), surface_of(seed)
+    at = rng.choice(surface.size, 20, replace=False)
+    places = np.concatenate([rng.uniform(0, 1, (1, 2)), surface.candidates[at]])
+    travel = np.linalg.norm(places[:, None] - places[None], axis=2)
+    home, sampling = np.linalg.norm(places - rng.uniform(0, 1, 2), axis=1), rng.uniform(0.1, 1.0, 20)
+    outlook = Outlook(surface, Risk.of(surface, 0.0), at, np.full(20, 0.01))
+    return outlook, Prices(travel, home, sampling, left)
 
 
 def risk_after(surface, risk, read, noise, rng, draws=20_000):
@@ -69,14 +81,32 @@ def test_what_a_reading_is_expected_to_remove_is_what_readings_remove_on_average
 def test_readings_of_a_tour_are_not_counted_twice():
     surface = surface_of()
     risk, noise = Risk.of(surface, 0.0), np.full(surface.size, 0.01)
-    candidates = np.arange(0, surface.size, 5)
-    outlook, removed = Outlook(surface, risk, candidates, noise[candidates]), 0.0
+    candidates, stops = np.arange(0, surface.size, 5), list[int]()
+    outlook, one_by_one = Outlook(surface, risk, candidates, noise[candidates]), 0.0
     for z in (3, 4, 20, 3):  # neighbours, and the same one again
-        removed += outlook.gains()[z]
-        outlook.read(z)
+        one_by_one += outlook.gains(stops)[0][z]
+        stops.append(z)
+    _, removed = outlook.gains(stops)
+    assert one_by_one == pytest.approx(removed, rel=1e-3)
     rng, now = np.random.default_rng(1), np.sum(expected_drop(risk.t, 1.0))
-    left, error = risk_after(surface, risk, candidates[[3, 4, 20, 3]], noise[:4], rng)
+    left, error = risk_after(surface, risk, candidates[stops], noise[:4], rng)
     assert now - left == pytest.approx(removed, abs=5 * error + 2e-3)
+
+
+def test_replacing_stops_removes_more_per_unit_of_cost(monkeypatch):
+    better = []
+    for seed in range(20):
+        outlook, prices = tour_of(seed, left=1e6)
+        worth = []
+        for sweeps in (0, 2):
+            monkeypatch.setattr(tour_plan, "_SWEEPS", sweeps)
+            tour = planned(outlook, prices, 12)
+            gains = outlook.gains([])[0]
+            rate = tour_plan.LEAST_SHARE * np.max(gains / (prices.travel[0, 1:] + prices.sampling))
+            worth.append(tour.gain - rate * tour.cost)
+        better.append(worth[1] - worth[0])
+    assert np.min(better) > -1e-3
+    assert np.max(better) > 0.01
 
 
 def test_gains_are_the_same_without_memory_for_covariances():
@@ -122,13 +152,9 @@ def test_a_site_known_exactly_brings_no_gain_and_no_division_by_zero():
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), left=st.floats(0.0, 12.0), most=st.integers(1, 12))
 def test_a_tour_and_the_way_home_are_within_the_battery(seed, left, most):
-    rng, surface = np.random.default_rng(seed), surface_of(seed)
-    at = rng.choice(surface.size, 20, replace=False)
-    places = np.concatenate([rng.uniform(0, 1, (1, 2)), surface.candidates[at]])
-    travel = np.linalg.norm(places[:, None] - places[None], axis=2)
-    home, sampling = np.linalg.norm(places - rng.uniform(0, 1, 2), axis=1), rng.uniform(0.1, 1.0, 20)
-    outlook = Outlook(surface, Risk.of(surface, 0.0), at, np.full(20, 0.01))
-    tour = planned(outlook, Prices(travel, home, sampling, left), most)
+    outlook, prices = tour_of(seed, left)
+    travel, home, sampling = prices.travel, prices.home, prices.sampling
+    tour = planned(outlook, prices, most)
     assert len(tour.stops) <= most
     route = [0, *(n + 1 for n in tour.stops)]
     cost = sum(travel[a, b] + sampling[b - 1] for a, b in pairwise(route))

@@ -24,6 +24,19 @@ _TERMS = 64  # summed in single precision before they are added to a double
 _ONE, _NONE = np.float32(1.0), np.float32(0.0)
 
 
+_CHEAPEST = 1e-9  # of the dearest trip: what a detour costs at least, should the triangle inequality fail
+
+
+@compiled()
+def _drop(R: Any, q: Any) -> Any:
+    """Return a member's drop once the share q of its variance is explained."""
+    w = np.sqrt(_ONE - q)
+    drop = R[6]
+    for power in range(5, -1, -1):
+        drop = drop * w + R[power]
+    return q * drop
+
+
 @compiled()
 def _add_member(row: Any, R: Any, known: Any, share: Any, q: Any, before: Any, scale: Any, sums: Any) -> None:
     """Add a member's drops to `sums` (W,).
@@ -101,9 +114,94 @@ def gather(C: Any, at: Any, columns: Any, out: Any) -> None:
 
 
 @compiled(parallel=True)
-def condition(C: Any, of_members: Any, of_candidates: Any) -> None:
-    """Subtract the outer product of `of_members` (R,) and `of_candidates` (W,) from C (R, W)."""
-    for k in prange(len(C)):
-        f, row = of_members[k], C[k]
-        for x in range(len(row)):
-            row[x] -= f * of_candidates[x]
+def add_further_drops(
+    C: Any, B: Any, L: Any, stops: Any, R: Any, known: Any, share: Any, scale: Any, out: Any, removed: Any
+) -> None:
+    """Add to `out` (W,) the drops that one more reading would bring after those at `stops`.
+
+    Parameters
+    ----------
+    C : (R, W) float32 array
+        Covariances before the readings.
+    B : (k, W) float32 array
+        ``L^-1`` times the covariances of the stops with the candidates.
+    L : (k, k) float64 array
+        Cholesky factor of the covariances of the stops' readings.
+    stops : (k,) int array
+    R : (R, 7) float32 array
+    known : float32
+    share : (R,) float32 array
+    scale : (W,) float32 array
+        ``1 / (noise + s^2)``, s^2 the variance after the readings at the stops.
+    out : (W,) float64 array
+    removed : (R,) float32 array
+        Set to the drop that the readings at the stops bring to each member.
+    """
+    members, W = C.shape
+    k = len(stops)
+    size = max(_TERMS, (members + _PARTS - 1) // _PARTS)
+    parts = (members + size - 1) // size
+    partial = np.zeros((parts, W))
+    for p in prange(parts):
+        row, sums = np.empty(W, np.float32), np.empty(W, np.float32)
+        a = np.empty(k)
+        for start in range(p * size, min((p + 1) * size, members), _TERMS):
+            sums[:] = _NONE
+            for m in range(start, min(start + _TERMS, (p + 1) * size, members)):
+                row[:] = C[m]
+                q = 0.0
+                for j in range(k):
+                    x = np.float64(C[m, stops[j]])
+                    for i in range(j):
+                        x -= L[j, i] * a[i]
+                    a[j] = x / L[j, j]
+                    q += a[j] * a[j]
+                    f, b = np.float32(a[j]), B[j]
+                    for w in range(W):
+                        row[w] -= f * b[w]
+                q = min(q * share[m], 1.0)
+                removed[m] = _drop(R[m], np.float32(q))
+                _add_member(row, R[m], known, share[m], np.float32(q), removed[m], scale, sums)
+            for w in range(W):
+                partial[p, w] += sums[w]
+    for p in range(parts):
+        for w in range(W):
+            out[w] += partial[p, w]
+
+
+@compiled()
+def cheapest_detours(
+    travel: Any, home: Any, sampling: Any, left: Any, route: Any, detours: Any, places: Any
+) -> None:
+    """Set the extra cost of each candidate as one more stop of a route, and its place in the route.
+
+    The cheapest place, the latest of ties. The cost is infinite if more than `left` would be spent, with the
+    trip home.
+
+    Parameters
+    ----------
+    travel : (W + 1, W + 1) array
+    home : (W + 1,) array
+    sampling : (W,) array
+    left : float
+    route : (k,) int array
+        Places, the first of them 0.
+    detours : (W,) array
+    places : (W,) int array
+    """
+    k, spent = len(route), 0.0
+    for i in range(1, k):
+        spent += travel[route[i - 1], route[i]] + sampling[route[i] - 1]
+    dearest = travel.max()
+    for w in range(len(sampling)):
+        z = w + 1
+        least, place = travel[route[k - 1], z], k
+        for i in range(k - 2, -1, -1):
+            a, b = route[i], route[i + 1]
+            extra = travel[a, z] + travel[z, b] - travel[a, b]
+            if extra < least:
+                least, place = extra, i + 1
+        detour = max(least + sampling[w], _CHEAPEST * dearest)
+        back = home[z] if place == k else home[route[k - 1]]
+        detours[w] = detour if spent + detour + back <= left else np.inf
+        places[w] = place

@@ -1,7 +1,6 @@
-"""What several readings, none of them taken yet, are expected to remove of the risk together.
+"""What readings, none of them taken yet, are expected to remove of the risk together.
 
-Each planned reading updates the variances and the covariances between members and candidates, which do not
-depend on its value. In units of the prior's variance.
+Variances and covariances after a reading do not depend on its value. All in units of the prior's variance.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.surface import Surface
-from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of
+from fieldbo.policies.level_set.risk import Risk, coefficients_at
 
 
 class Outlook:
-    """The risk that is left once readings at some of a few candidates are taken.
+    """What readings at a few candidates are expected to remove of the risk.
 
     Parameters
     ----------
@@ -28,45 +27,46 @@ class Outlook:
     """
 
     def __init__(self, surface: Surface, risk: Risk, sites: Whole, noise: Array) -> None:
-        self._surface, self._risk, self._sites = surface, risk, sites
-        self._unit = surface.lookahead.unit
-        self._covariances = risk.covariances(surface, sites)
+        unit = surface.lookahead.unit
+        self._weight = risk.weight
+        self._with_members = risk.covariances(surface, sites)
+        self._covariances = surface.covariance(sites, sites) / unit
+        self._noise, self._variance = noise / unit, surface.variance[sites] / unit
         self._rounding = np.float32(surface.lookahead.rounding(risk.members))
-        self._noise, self._variance = noise / self._unit, surface.variance[sites] / self._unit
-        self._before = surface.variance[risk.members] / self._unit
-        self._explained = np.zeros(len(risk.members))
-        self._drop = coefficients_at(risk.t)
-        self._planned = list[Array]()
+        self._shares = (unit / surface.variance[risk.members]).astype(np.float32)
+        self._drops = coefficients_at(risk.t).astype(np.float32)
 
-    def gains(self) -> Array:
-        """Return how much another reading at each candidate is expected to remove of the risk, (W,)."""
-        from fieldbo.policies.level_set._risk_loops import add_drops
+    def gains(self, stops: list[int]) -> tuple[Array, float]:
+        """Return what one more reading would remove after those at some stops, and what these remove.
 
-        gains = np.zeros(len(self._sites))
-        add_drops(
-            self._covariances,
-            np.arange(len(self._before)),
-            self._drop.astype(np.float32),
+        Parameters
+        ----------
+        stops : list of int
+            Candidates.
+
+        Returns
+        -------
+        gains : (W,) array
+        removed : float
+        """
+        from fieldbo.policies.level_set._risk_loops import add_further_drops
+
+        at = np.array(stops, dtype=int)
+        of_readings = self._covariances[np.ix_(at, at)] + np.diag(self._noise[at])
+        L = np.linalg.cholesky(of_readings)
+        B = np.linalg.solve(L, self._covariances[at])
+        variance = np.maximum(self._variance - np.square(B).sum(axis=0), 0.0)
+        gains, removed = np.zeros(len(self._noise)), np.zeros(len(self._shares), np.float32)
+        add_further_drops(
+            self._with_members,
+            B.astype(np.float32),
+            L,
+            at,
+            self._drops,
             self._rounding,
-            (1.0 / self._before).astype(np.float32),
-            self._explained.astype(np.float32),
-            drop_of(self._drop, self._explained).astype(np.float32),
-            (1.0 / (self._variance + self._noise)).astype(np.float32),
+            self._shares,
+            (1.0 / (variance + self._noise)).astype(np.float32),
             gains,
+            removed,
         )
-        return self._risk.weight * np.maximum(gains, 0.0)  # rounding
-
-    def read(self, candidate: int) -> None:
-        """Plan a reading at a candidate."""
-        from fieldbo.policies.level_set._risk_loops import condition
-
-        root = np.sqrt(self._variance[candidate] + self._noise[candidate])
-        row = self._surface.covariance(self._sites[candidate], self._sites)[0] / self._unit
-        for earlier in self._planned:
-            row -= earlier[candidate] * earlier
-        row /= root
-        column = self._covariances[:, candidate] / np.float32(root)
-        self._explained = np.minimum(self._explained + np.square(column) / self._before, 1.0)
-        self._variance = np.maximum(self._variance - np.square(row), 0.0)
-        self._planned.append(row)
-        condition(self._covariances, column, row.astype(np.float32))
+        return self._weight * np.maximum(gains, 0.0), self._weight * float(removed.sum(dtype=float))

@@ -98,6 +98,33 @@ def drop_of(R: Array, q: Array) -> Array:
     return np.asarray(q * value)
 
 
+def spread_ranks(sites: Array) -> Whole:
+    """Return a rank (N,) of each site, such that the sites up to any rank are spread evenly over all.
+
+    The sites are numbered along a Z-order curve, and ranked by their reversed number (van der Corput).
+
+    Examples
+    --------
+    >>> spread_ranks(np.array([[0.0], [1.0], [2.0], [3.0]]))
+    array([0, 2, 1, 3])
+    """
+    bits = 16
+    low, extent = sites.min(axis=0), np.ptp(sites, axis=0)
+    cells = ((sites - low) / np.where(extent > 0, extent, 1.0) * (2**bits - 1)).astype(np.int64)
+    code = np.zeros(len(sites), dtype=object if sites.shape[1] * bits > 62 else np.int64)
+    for bit in range(bits - 1, -1, -1):
+        for axis in range(sites.shape[1]):
+            code = 2 * code + (cells[:, axis] >> bit & 1)
+    along = np.empty(len(sites), dtype=np.int64)
+    along[np.argsort(code, kind="stable")] = np.arange(len(sites))
+    turned, power = np.zeros_like(along), (len(sites) - 1).bit_length()
+    for bit in range(power):
+        turned |= (along >> bit & 1) << (power - 1 - bit)
+    rank = np.empty_like(along)
+    rank[np.argsort(turned, kind="stable")] = np.arange(len(sites))
+    return rank
+
+
 @dataclass(frozen=True, eq=False)
 class Risk:
     """The risk of the sites that are not yet classified, and what readings are expected to remove of it.
@@ -126,7 +153,8 @@ class Risk:
         weight = 1.0
         if len(members) > _MOST_MEMBERS:
             weight = len(members) / _MOST_MEMBERS
-            members = np.sort(np.random.default_rng(0).choice(members, _MOST_MEMBERS, replace=False))
+            rank = spread_ranks(surface.candidates)[members]
+            members = members[np.sort(np.argpartition(rank, _MOST_MEMBERS)[:_MOST_MEMBERS])]
         return cls(members, distance[members] / sd[members], weight)
 
     @property

@@ -25,7 +25,7 @@ from fieldbo.policies.level_set.risk import Risk, floored
 from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, Prices, planned
 from fieldbo.validation import settings
 
-_BY_SAMPLE, _BY_MOVE = 300, 150  # candidates for a stop, by gain per sampling cost and per cost of the move
+_BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling cost and per cost of the move
 
 
 @dataclass(frozen=True, eq=False)

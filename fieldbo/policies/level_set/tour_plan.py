@@ -19,7 +19,8 @@ from fieldbo.belief.lookahead import Whole
 from fieldbo.policies.level_set.outlook import Outlook
 
 LEAST_SHARE = 0.7  # of the first stop's gain per cost, which each stop must bring
-_CHEAPEST = 1e-9  # of the dearest trip: what a detour costs at least, should the triangle inequality fail
+_SWEEPS = 2
+_LEAST_GAIN = 1e-6  # less is rounding
 
 
 class Planned(NamedTuple):
@@ -50,6 +51,11 @@ class Prices:
     sampling: Array
     left: float
 
+    def of(self, route: list[int]) -> float:
+        """Return the cost of a route, its readings included."""
+        travel = self.travel[route[:-1], route[1:]].sum()
+        return float(travel + self.sampling[np.array(route[1:], dtype=int) - 1].sum())
+
     def detours(self, route: list[int]) -> tuple[Array, Whole]:
         """Return the extra cost of each candidate as one more stop, and where in the route it would come.
 
@@ -60,43 +66,68 @@ class Prices:
         route : list of int
             Places, the first of them 0.
         """
-        here, next_ = np.array(route), np.array(route[1:], dtype=int)
-        extra = self.travel[here, 1:].copy()
-        extra[:-1] += self.travel[1:, next_].T - self.travel[here[:-1], next_][:, None]
-        gap = len(route) - 1 - np.argmin(extra[::-1], axis=0)
-        detour = np.take_along_axis(extra, gap[None], axis=0)[0]
-        detour = np.maximum(detour + self.sampling, _CHEAPEST * float(self.travel.max()))
-        home = np.where(gap == len(route) - 1, self.home[1:], self.home[route[-1]])
-        return np.where(self.of(route) + detour + home <= self.left, detour, np.inf), gap + 1
+        from fieldbo.policies.level_set._risk_loops import cheapest_detours
 
-    def of(self, route: list[int]) -> float:
-        """Return the cost of a route, its readings included."""
-        return float(
-            self.travel[route[:-1], route[1:]].sum() + self.sampling[np.array(route[1:], int) - 1].sum()
-        )
+        detours, places = np.empty(len(self.sampling)), np.empty(len(self.sampling), dtype=int)
+        cheapest_detours(self.travel, self.home, self.sampling, self.left, np.array(route), detours, places)
+        return detours, places
+
+    def shortened(self, route: list[int]) -> list[int]:
+        """Return the places of a route in an order that needs little travel."""
+        from fieldbo.costs._route_loops import shorten
+
+        order = np.array(route)
+        shorten(self.travel, np.zeros(len(self.travel)), order)
+        return order.tolist() if self.of(order.tolist()) + self.home[order[-1]] <= self.left else route
 
 
 def planned(outlook: Outlook, prices: Prices, most: int) -> Planned:
     """Return a tour of up to `most` stops.
 
     Insert the stop that adds most per unit of cost, again and again, until that falls below a share of what
-    the first one brings. Then change the order of the stops to shorten the travel.
+    the first one brings: the least rate. Then take out each stop in turn, and put in the one that is worth
+    most beyond that rate.
     """
-    from fieldbo.costs._route_loops import shorten
+    route, rate = _grown([0], 0.0, outlook, prices, most)
+    route = prices.shortened(route)
+    for _ in range(_SWEEPS):
+        before = route
+        for place in before[1:]:
+            route = _replaced(route, place, rate, outlook, prices)
+        route, _ = _grown(route, rate, outlook, prices, most)
+        route = prices.shortened(route)
+        if route == before:
+            break
+    stops = [place - 1 for place in route[1:]]
+    return Planned(stops, outlook.gains(stops)[1] if stops else 0.0, prices.of(route))
 
-    route, gain, least = [0], 0.0, 0.0
+
+def _grown(
+    route: list[int], rate: float, outlook: Outlook, prices: Prices, most: int
+) -> tuple[list[int], float]:
+    """Return a route with more stops, and the rate that each reaches; given 0, the first stop sets it."""
+    route = [*route]
     while len(route) <= most:
-        gains = outlook.gains()
+        gains, _ = outlook.gains([place - 1 for place in route[1:]])
         detours, places = prices.detours(route)
         rates = gains / detours
         best = int(np.argmax(rates))
-        if rates[best] <= least:
+        if rates[best] <= rate:
             break
-        least = least or LEAST_SHARE * float(rates[best])
+        rate = rate or LEAST_SHARE * float(rates[best])
         route.insert(int(places[best]), best + 1)
-        gain += float(gains[best])
-        outlook.read(best)
-    order = np.array(route)
-    shorten(prices.travel, np.zeros(len(prices.travel)), order)
-    route = order.tolist()
-    return Planned([place - 1 for place in route[1:]], gain, prices.of(route))
+    return route, rate
+
+
+def _replaced(route: list[int], place: int, rate: float, outlook: Outlook, prices: Prices) -> list[int]:
+    """Return a route with the best stop in place of one of its stops, or without it."""
+    without = [*route]
+    without.remove(place)
+    gains, _ = outlook.gains([p - 1 for p in without[1:]])
+    detours, places = prices.detours(without)
+    worth = gains - rate * detours
+    best = int(np.argmax(worth))
+    if worth[best] <= max(worth[place - 1], 0.0) + _LEAST_GAIN * gains[best]:
+        return route if worth[place - 1] > 0 or not without[1:] else without
+    without.insert(int(places[best]), best + 1)
+    return without
