@@ -165,17 +165,22 @@ class Lookahead:
             The rows of C that belong to those members, in their order.
         """
         self._read(V)
-        if self.keeps:
-            from fieldbo.belief._lookahead_loops import bring_up_to_date
-
-            kept = self._make_missing(members)
-            bring_up_to_date(kept, members, self._since[members], self._V, self._n)
-            self._since[members] = self._n
-            yield slice(0, len(members)), kept, members
-            return
+        kept = self._make_missing(members) if self.keeps else None
         for start in range(0, len(members), _ROWS):
             some = slice(start, min(start + _ROWS, len(members)))
-            yield some, self._rows(members[some]), np.arange(some.stop - start)
+            if kept is None:
+                yield some, self._rows(members[some]), np.arange(some.stop - start)
+                continue
+            self._bring_up_to_date(members[some], kept)  # while a few rows at a time stay in the cache
+            yield some, kept, members[some]
+
+    def _bring_up_to_date(self, members: Whole, kept: Single) -> None:
+        from fieldbo.belief._lookahead_loops import bring_up_to_date
+
+        behind = members[self._since[members] < self._n]
+        if len(behind):
+            bring_up_to_date(kept, behind, self._since[behind], self._V, self._n)
+            self._since[behind] = self._n
 
     @property
     def unit(self) -> float:

@@ -12,6 +12,7 @@ The sums are in single precision and in units of the prior's variance.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,6 @@ from fieldbo._numerics.compiled import compiled
 _PARTS = 8
 _TERMS = 64  # summed in single precision before they are added to a double
 _ONE, _NONE = np.float32(1.0), np.float32(0.0)
-
-
-_CHEAPEST = 1e-9  # of the dearest trip: what a detour costs at least, should the triangle inequality fail
 
 
 @compiled()
@@ -113,32 +111,60 @@ def gather(C: Any, at: Any, columns: Any, out: Any) -> None:
             out[k, x] = row[columns[x]]
 
 
+@compiled()
+def _conditioned(K: Any, noise: Any, stops: Any, B: Any, scale: Any) -> Any:
+    """Return the Cholesky factor L (k, k) of the readings' covariances at `stops`.
+
+    Sets B (k, W) to ``L^-1 K`` of the stops, and `scale` (W,) to ``1 / (noise + s^2)``, with the variances
+    after the readings at the stops.
+    """
+    k, W = B.shape
+    L, row, left = np.zeros((k, k)), np.empty(W), np.diag(K).copy()
+    for j in range(k):
+        pivot = K[stops[j], stops[j]] + noise[stops[j]]
+        row[:] = K[stops[j]]
+        for i in range(j):
+            f = B[i, stops[j]]
+            for w in range(W):
+                row[w] -= f * B[i, w]
+            L[j, i] = f
+            pivot -= f * f
+        L[j, j] = math.sqrt(max(pivot, noise[stops[j]]))  # less is rounding
+        for w in range(W):
+            B[j, w] = row[w] / L[j, j]
+            left[w] -= B[j, w] * B[j, w]
+    for w in range(W):
+        scale[w] = np.float32(1.0 / (max(left[w], 0.0) + noise[w]))
+    return L
+
+
 @compiled(parallel=True)
 def add_further_drops(
-    C: Any, B: Any, L: Any, stops: Any, R: Any, known: Any, share: Any, scale: Any, out: Any, removed: Any
+    C: Any, K: Any, noise: Any, stops: Any, R: Any, known: Any, share: Any, out: Any, removed: Any
 ) -> None:
     """Add to `out` (W,) the drops that one more reading would bring after those at `stops`.
 
     Parameters
     ----------
     C : (R, W) float32 array
-        Covariances before the readings.
-    B : (k, W) float32 array
-        ``L^-1`` times the covariances of the stops with the candidates.
-    L : (k, k) float64 array
-        Cholesky factor of the covariances of the stops' readings.
+        Covariances of members with candidates, before the readings.
+    K : (W, W) float64 array
+        Covariances between candidates.
+    noise : (W,) float64 array
     stops : (k,) int array
+        Candidates; one may come again.
     R : (R, 7) float32 array
     known : float32
     share : (R,) float32 array
-    scale : (W,) float32 array
-        ``1 / (noise + s^2)``, s^2 the variance after the readings at the stops.
     out : (W,) float64 array
     removed : (R,) float32 array
         Set to the drop that the readings at the stops bring to each member.
     """
     members, W = C.shape
     k = len(stops)
+    B, scale = np.empty((k, W)), np.empty(W, np.float32)
+    L = _conditioned(K, noise, stops, B, scale)
+    rows = B.astype(np.float32)
     size = max(_TERMS, (members + _PARTS - 1) // _PARTS)
     parts = (members + size - 1) // size
     partial = np.zeros((parts, W))
@@ -156,7 +182,7 @@ def add_further_drops(
                         x -= L[j, i] * a[i]
                     a[j] = x / L[j, j]
                     q += a[j] * a[j]
-                    f, b = np.float32(a[j]), B[j]
+                    f, b = np.float32(a[j]), rows[j]
                     for w in range(W):
                         row[w] -= f * b[w]
                 q = min(q * share[m], 1.0)
@@ -192,7 +218,6 @@ def cheapest_detours(
     k, spent = len(route), 0.0
     for i in range(1, k):
         spent += travel[route[i - 1], route[i]] + sampling[route[i] - 1]
-    dearest = travel.max()
     for w in range(len(sampling)):
         z = w + 1
         least, place = travel[route[k - 1], z], k
@@ -201,7 +226,7 @@ def cheapest_detours(
             extra = travel[a, z] + travel[z, b] - travel[a, b]
             if extra < least:
                 least, place = extra, i + 1
-        detour = max(least + sampling[w], _CHEAPEST * dearest)
+        detour = max(least, 0.0) + sampling[w]  # the triangle inequality may fail
         back = home[z] if place == k else home[route[k - 1]]
         detours[w] = detour if spent + detour + back <= left else np.inf
         places[w] = place

@@ -31,7 +31,7 @@ class Outlook:
         self._weight = risk.weight
         self._with_members = risk.covariances(surface, sites)
         self._covariances = surface.covariance(sites, sites) / unit
-        self._noise, self._variance = noise / unit, surface.variance[sites] / unit
+        self._noise = noise / unit
         self._rounding = np.float32(surface.lookahead.rounding(risk.members))
         self._shares = (unit / surface.variance[risk.members]).astype(np.float32)
         self._drops = coefficients_at(risk.t).astype(np.float32)
@@ -51,21 +51,15 @@ class Outlook:
         """
         from fieldbo.policies.level_set._risk_loops import add_further_drops
 
-        at = np.array(stops, dtype=int)
-        of_readings = self._covariances[np.ix_(at, at)] + np.diag(self._noise[at])
-        L = np.linalg.cholesky(of_readings)
-        B = np.linalg.solve(L, self._covariances[at])
-        variance = np.maximum(self._variance - np.square(B).sum(axis=0), 0.0)
         gains, removed = np.zeros(len(self._noise)), np.zeros(len(self._shares), np.float32)
         add_further_drops(
             self._with_members,
-            B.astype(np.float32),
-            L,
-            at,
+            self._covariances,
+            self._noise,
+            np.array(stops, dtype=int),
             self._drops,
             self._rounding,
             self._shares,
-            (1.0 / (variance + self._noise)).astype(np.float32),
             gains,
             removed,
         )

@@ -28,7 +28,8 @@ from fieldbo.belief.surface import Surface
 
 _SURE = 5.0  # distance from the threshold at which a site counts as classified
 _KNOWN = 1e-4  # standard deviation, relative to the prior's, at which it does
-_MOST_MEMBERS = 4096
+_COUNTED = 0.99  # part of the risk that the members hold
+_MOST_MEMBERS = 1024
 _NOISE_FLOOR = 1e-6  # added to the noise variance, relative to the prior's
 
 _DEGREE = 6
@@ -108,7 +109,12 @@ def spread_ranks(sites: Array) -> Whole:
     >>> spread_ranks(np.array([[0.0], [1.0], [2.0], [3.0]]))
     array([0, 2, 1, 3])
     """
-    bits = 16
+    return _spread_ranks(np.ascontiguousarray(sites, dtype=float).tobytes(), sites.shape[1])
+
+
+@lru_cache(maxsize=4)
+def _spread_ranks(data: bytes, dimension: int) -> Whole:
+    bits, sites = 16, np.frombuffer(data).reshape(-1, dimension)
     low, extent = sites.min(axis=0), np.ptp(sites, axis=0)
     cells = ((sites - low) / np.where(extent > 0, extent, 1.0) * (2**bits - 1)).astype(np.int64)
     code = np.zeros(len(sites), dtype=object if sites.shape[1] * bits > 62 else np.int64)
@@ -131,14 +137,20 @@ class Risk:
 
     Parameters
     ----------
+    sites : int
+        Number of sites that are not yet classified.
+    errors : float
+        Number of sites that are expected to be misclassified.
     members : (R,) int array
-        The sites that are not yet classified; a random part of them if they are very many.
+        The sites whose risk counts: those that hold nearly all of it, or some of them, spread evenly.
     t : (R,) array
         Their distances from the threshold.
     weight : float
         Number of sites that each member stands for.
     """
 
+    sites: int
+    errors: float
     members: Whole
     t: Array
     weight: float
@@ -149,23 +161,19 @@ class Risk:
         sd = surface.sd
         distance = np.abs(surface.mean - threshold)
         known = _KNOWN * np.sqrt(surface.process_variance)
-        members = np.flatnonzero((distance < _SURE * sd) & (sd > known))
+        unsure = np.flatnonzero((distance < _SURE * sd) & (sd > known))
+        t = distance[unsure] / sd[unsure]
+        p = ndtr(-t)
+        order = np.argsort(t, kind="stable")
+        held = np.cumsum((p * (1.0 - p))[order])
+        most = np.searchsorted(held, _COUNTED * held[-1]) + 1 if len(held) else 0
+        kept = np.sort(order[:most])
         weight = 1.0
-        if len(members) > _MOST_MEMBERS:
-            weight = len(members) / _MOST_MEMBERS
-            rank = spread_ranks(surface.candidates)[members]
-            members = members[np.sort(np.argpartition(rank, _MOST_MEMBERS)[:_MOST_MEMBERS])]
-        return cls(members, distance[members] / sd[members], weight)
-
-    @property
-    def sites(self) -> int:
-        """The number of sites that are not yet classified."""
-        return round(self.weight * len(self.members))
-
-    @property
-    def errors(self) -> float:
-        """The number of sites that are expected to be misclassified."""
-        return float(self.weight * ndtr(-self.t).sum())
+        if len(kept) > _MOST_MEMBERS:
+            weight = len(kept) / _MOST_MEMBERS
+            rank = spread_ranks(surface.candidates)[unsure[kept]]
+            kept = kept[np.sort(np.argpartition(rank, _MOST_MEMBERS)[:_MOST_MEMBERS])]
+        return cls(len(unsure), float(p.sum()), unsure[kept], t[kept], weight)
 
     def drops(self, surface: Surface, noise: Array) -> Array:
         """Return the expected drop of the sum of ``p (1 - p)`` by a reading of each candidate, (N, K).

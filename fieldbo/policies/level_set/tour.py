@@ -64,9 +64,10 @@ class Gains:
         """What goes into the reasons of a choice."""
         return {"unclassified": self.risk.sites, "errors": self.risk.errors}
 
-    def per_cost(self, state: State) -> Array:
-        """Return the gains (N, K) divided by the cost of each move."""
-        return np.asarray(self.value / state.at_levels(state.costs))
+    def best_per_cost(self, state: State, memory: Memory) -> Decision:
+        """Return the decision for the pair of the largest gain per unit of cost."""
+        scores = np.where(self.value > 0, self.value / state.at_levels(state.costs), -np.inf)
+        return best_pair(state, scores, self.able, memory, **self.why)
 
     @property
     def answered(self) -> bool:
@@ -110,8 +111,11 @@ class OneStepRisk(ByRisk):
         gains = Gains.of(state)
         if gains.answered:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, gains.why)
-        scores = gains.per_cost(state) if self.per_cost else gains.value
-        return best_pair(state, np.where(gains.value > 0, scores, -np.inf), gains.able, memory, **gains.why)
+        if self.per_cost:
+            return gains.best_per_cost(state, memory)
+        return best_pair(
+            state, np.where(gains.value > 0, gains.value, -np.inf), gains.able, memory, **gains.why
+        )
 
 
 @settings("policy")
@@ -134,45 +138,35 @@ class Tour(ByRisk):
         gains = Gains.of(state)
         if gains.answered:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, gains.why)
-        decisions = self._tour(state, gains, memory)
-        if decisions:
-            return decisions[0]
-        return best_pair(state, gains.per_cost(state), gains.able, memory, **gains.why)
+        first = self._stops(state, gains, memory, 1)
+        return first[0] if first else gains.best_per_cost(state, memory)
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
         """Return the first `k` stops of the tour."""
-        return self._tour(state, Gains.of(state), memory)[:k] or None
+        return self._stops(state, Gains.of(state), memory, k) or None
 
-    def _tour(self, state: State, gains: Gains, memory: Memory) -> list[Decision]:
-        """Return a decision for each stop of the tour, in order."""
-        cost = state.cost
+    def _stops(self, state: State, gains: Gains, memory: Memory, k: int) -> list[Decision]:
+        """Return the decisions for the first `k` stops of the tour; none if it has no stops."""
+        cost, sites = state.cost, state.domain.sites
         assert cost is not None
-        domain = state.domain
-        sampling = np.stack([cost.sampling_cost(domain.sites, level) for level in state.levels], axis=1)
+        sampling = np.stack([cost.sampling_cost(sites, level) for level in state.levels], axis=1)
         rows, levels = _promising(gains, sampling, state.at_levels(state.costs))
         if not len(rows) or not len(gains.risk.members):
             return []
-        places = np.concatenate([state.position[None], domain.sites[rows]])
-        prices = Prices(
-            cost.travel(places, places, state.time_s),
-            state.return_cost(places),
-            sampling[rows, levels],
-            state.spendable,
-        )
+        places = np.concatenate([state.position[None], sites[rows]])
+        travel = cost.travel(places, places, state.time_s)
+        prices = Prices(travel, state.return_cost(places), sampling[rows, levels], state.spendable)
         tour = planned(
             Outlook(state.surface, gains.risk, rows, gains.noise[rows, levels]), prices, self.stops
         )
-        rate = tour.gain / tour.cost if tour.stops else 0.0
-        why = {**gains.why, "tour": [{"stop": domain.sites[rows[n]].tolist()} for n in tour.stops]}
-        return [
-            Decision(
-                Query(domain.sites[row], level=level),
-                memory,
-                {"score": rate, "site": row, "best": best, **why},
-            )
-            for row, level in zip(rows[tour.stops].tolist(), levels[tour.stops].tolist(), strict=True)
-            for best in [leading(state, np.array([rate]), np.array([True]), (level,), domain.sites[[row]])]
-        ]
+        rate, decisions = tour.gain / tour.cost if tour.stops else 0.0, list[Decision]()
+        why = {**gains.why, "tour": [{"stop": sites[rows[n]].tolist()} for n in tour.stops]}
+        for n in tour.stops[:k]:
+            row, level = int(rows[n]), int(levels[n])
+            best = leading(state, np.array([rate]), np.array([True]), (level,), sites[[row]])
+            reasons = {"score": rate, "site": row, "best": best, **why}
+            decisions.append(Decision(Query(sites[row], level=level), memory, reasons))
+        return decisions
 
 
 def _promising(gains: Gains, sampling: Array, costs: Array) -> tuple[Whole, Whole]:

@@ -84,39 +84,40 @@ class Prices:
 def planned(outlook: Outlook, prices: Prices, most: int) -> Planned:
     """Return a tour of up to `most` stops.
 
-    Insert the stop that adds most per unit of cost, again and again, until that falls below a share of what
-    the first one brings: the least rate. Then take out each stop in turn, and put in the one that is worth
-    most beyond that rate.
+    Insert the stop that gains most per unit of cost, again and again, as long as it reaches a share of what
+    the first one gains: the least rate. A stop is worth what it gains beyond the cost of its detour at that
+    rate. Take out each stop in turn, and put in the one that is worth most.
     """
-    route, rate = _grown([0], 0.0, outlook, prices, most)
+    route, rate, gain = _grown([0], 0.0, outlook, prices, most)
     route = prices.shortened(route)
     for _ in range(_SWEEPS):
         before = route
         for place in before[1:]:
             route = _replaced(route, place, rate, outlook, prices)
-        route, _ = _grown(route, rate, outlook, prices, most)
-        route = prices.shortened(route)
         if route == before:
             break
-    stops = [place - 1 for place in route[1:]]
-    return Planned(stops, outlook.gains(stops)[1] if stops else 0.0, prices.of(route))
+        route, _, gain = _grown(route, rate, outlook, prices, most)
+        route = prices.shortened(route)
+    return Planned([place - 1 for place in route[1:]], gain, prices.of(route))
 
 
 def _grown(
     route: list[int], rate: float, outlook: Outlook, prices: Prices, most: int
-) -> tuple[list[int], float]:
-    """Return a route with more stops, and the rate that each reaches; given 0, the first stop sets it."""
+) -> tuple[list[int], float, float]:
+    """Return a route with more stops, the rate that each reaches, and what all stops together remove.
+
+    If the rate is 0, the first stop sets it.
+    """
     route = [*route]
-    while len(route) <= most:
-        gains, _ = outlook.gains([place - 1 for place in route[1:]])
+    while True:
+        gains, removed = outlook.gains([place - 1 for place in route[1:]])
         detours, places = prices.detours(route)
         rates = gains / detours
         best = int(np.argmax(rates))
-        if rates[best] <= rate:
-            break
+        if len(route) > most or rates[best] <= rate:
+            return route, rate, removed
         rate = rate or LEAST_SHARE * float(rates[best])
         route.insert(int(places[best]), best + 1)
-    return route, rate
 
 
 def _replaced(route: list[int], place: int, rate: float, outlook: Outlook, prices: Prices) -> list[int]:
