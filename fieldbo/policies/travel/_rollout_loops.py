@@ -64,6 +64,7 @@ from fieldbo.policies.travel._choice_loops import (
     remember,
 )
 
+LEADERS = 3  # first steps whose values are always computed
 BATCH = 16  # first steps whose covariances are computed together
 _LANES = 8
 
@@ -262,11 +263,14 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     rate: Any,
     spent: Any,
     mine: Any,
+    hope: Any,
+    slack: float,
+    counts: Any,
     known: Any,
     value: Any,
     cost: Any,
 ) -> None:
-    """Roll out from the first steps `mine`.
+    """Roll out from the first steps `mine`, those of the highest value first.
 
     Depth first: the stack holds the groups of fantasies still to be continued, with depth, site (-1: the
     first step), and range in `every`. Covariances, travel and weights of each site on a path are kept in
@@ -275,6 +279,8 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, with m_i and r_i the middle and half
     width of the members' e_i: every member can reach the highest lower bound, and blocks are processed until
     they promise less.
+
+    A path is given up as soon as its value, with bounds for the steps that it lacks, cannot reach the leaders.
     """
     (M, T), L, B, C = z.shape, len(left), len(shared), shared.shape[1]
     N = B * WIDTH
@@ -292,6 +298,10 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
     now, rivals = np.empty((1, L)), np.full((places, 3), -1)
+    leaders, later = np.full(LEADERS, -np.inf), 0.0  # the lowest first; bound of all later steps
+    for j in range(M):
+        for i in range(T):
+            later += hope[j, i]
     limited = L > 0 or objective.weight == EXCLUDE or not objective.may_stay
     for start in range(0, len(mine), BATCH):
         batch = mine[start : start + BATCH].copy()
@@ -304,13 +314,16 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
         filled[0] = 0
         for place in range(len(batch)):
             f = batch[place]
+            least_sum = (leaders[0] - slack - value[f]) * M  # of later steps, below which f is given up
             stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, -1, 0, M
             for j in range(M):
                 every[j] = j  # sums keep their order
             for i in range(L):
                 funds[0, i] = spent[i, f]
-            waiting, total, travel = 1, 0.0, 0.0
+            waiting, total, travel, due = 1, 0.0, 0.0, later
             while waiting:
+                if total + due < least_sum:
+                    break
                 waiting -= 1
                 k, x, low, high = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
                 for i in range(L):
@@ -328,6 +341,8 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                     variance, slots[k] = rest[k - 1, b, p], _find(x, slot_of, owner, filled, used)
                 nodes += 1
                 path[k], serial[k] = x, nodes
+                for at in range(low, high):
+                    due -= hope[every[at], k]
                 mean, noise = here[k, MEAN], here[k, NOISE]
                 root[k] = _read(objective, z, k, every, low, high, mean, variance, noise, along, e, best)
                 least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
@@ -421,8 +436,11 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                     top = max(top, tops(work, b, LOW, peaks))
                     peaks[b, GROUPS] = tops(work, b, HIGH, peaks)
                     b += 1
-                if top == -np.inf:
-                    continue  # nothing is affordable: the paths end here
+                if top == -np.inf:  # nothing is affordable: the paths end here
+                    for at in range(low, high):
+                        for i in range(k + 1, T):
+                            due -= hope[every[at], i]
+                    continue
                 slot, slack = slots[k], tie_at(top)
                 row = slot if k > 0 else 0
                 for at in range(b):
@@ -483,8 +501,17 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                             now[0, i] + move + table[to // WIDTH, rows.sampling + i, to % WIDTH]
                         )
                     waiting, first = waiting + 1, end
+            if total + due < least_sum:
+                value[f], cost[f] = -np.inf, 0.0
+                continue
             value[f] += total / M
             cost[f] += travel / M
+            if counts[f] and value[f] > leaders[0]:
+                at = 0
+                while at + 1 < LEADERS and leaders[at + 1] < value[f]:
+                    leaders[at] = leaders[at + 1]
+                    at += 1
+                leaders[at] = value[f]
 
 
 @compiled(parallel=True)
@@ -504,6 +531,9 @@ def roll_out(
     left: Any,
     rate: Any,
     spent: Any,
+    hope: Any,
+    slack: float,
+    counts: Any,
     value: Any,
     cost: Any,
     known: Any,
@@ -537,13 +567,20 @@ def roll_out(
         What may be spent of each limit, and its consumption per unit of travel (below 0: looked up).
     spent : (L, F) array
         Consumption of each first step.
+    hope : (M, T) array
+        Bounds of the scores of later steps, from 0 up.
+    slack : float
+        Rounding of values and bounds.
+    counts : (F,) bool array
+        First steps among which the leaders are sought.
     value, cost : (F,) arrays
-        Added to in place; values of minus infinity are skipped.
+        Added to in place; values of minus infinity are skipped. First steps whose value is lower than those of
+        `LEADERS` that count may get a value of minus infinity.
     known : (threads, S, B, 3, WIDTH) array
         Working memory: covariances, travel and weights of S sites per thread, more than `BATCH`. First steps
         are dealt to the threads in turn.
     """
-    wanted = np.flatnonzero(value > -np.inf)
+    wanted = np.argsort(-value, kind="mergesort")[: np.sum(value > -np.inf)]
     for thread in prange(len(known)):
         _roll_some(
             objective,
@@ -562,6 +599,9 @@ def roll_out(
             rate,
             spent,
             wanted[thread :: len(known)].copy(),
+            hope,
+            slack,
+            counts,
             known[thread],
             value,
             cost,
