@@ -1,4 +1,4 @@
-"""Time this checkout against an earlier commit: ``python benchmarks/against.py COMMIT NAME... [--runs N]``."""
+"""Time this checkout against an earlier commit: ``python benchmarks/against.py COMMIT NAME...``."""
 
 from __future__ import annotations
 
