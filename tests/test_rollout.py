@@ -54,7 +54,7 @@ class Case:
     first: np.ndarray | None = None
     first_noise: np.ndarray | None = None
 
-    def fast(self):
+    def fast(self, leading_of=None):
         belief = Belief(self.kernel)
         if len(self.X):
             belief = belief.condition_on(self.X, self.y, self.noise)
@@ -71,7 +71,9 @@ class Case:
         first = {}
         if self.first is not None:
             first = {"first": Surface(surface.belief, self.first), "first_noise": self.first_noise}
-        return rollout_values(paths, surface, self.site_noise, self.position, self.best, **first)
+        return rollout_values(
+            paths, surface, self.site_noise, self.position, self.best, leading_of=leading_of, **first
+        )
 
     def literal(self):
         first = self.sites if self.first is None else self.first
@@ -527,6 +529,70 @@ def test_first_steps_that_cannot_be_chosen_have_no_value():
     free = rollout_values(paths, surface, case.site_noise, case.position)
     np.testing.assert_array_equal(fast.value[able], free.value[able])
     assert np.all(fast.value[~able] == -np.inf)
+
+
+# -- the leading first steps -----------------------------------------------------------------------------
+
+
+def check_leading(case, among):
+    """Compare the leading first steps with those of all values; return how many were given up."""
+    every, leading = case.fast(), case.fast(leading_of=among)
+    kept = leading.value > -np.inf
+    np.testing.assert_allclose(leading.value[kept], every.value[kept], rtol=1e-12)
+    np.testing.assert_allclose(leading.travel[kept], every.travel[kept], rtol=1e-12)
+    wanted, lost = np.sort(every.value[among])[-3:], every.value[~kept]
+    assert lost.max(initial=-np.inf) < wanted[0] or (lost == -np.inf).all()
+    return np.sum(every.value[~kept] > -np.inf)
+
+
+@each_base
+@pytest.mark.parametrize("kind", COSTS)
+@pytest.mark.parametrize("steps", [2, 3, 5])
+def test_first_steps_are_given_up_only_if_three_are_better(base, kind, steps):
+    base = replace(base, priced=base.priced and kind != "free samples")
+    draws = fantasy_draws(16, steps, np.random.default_rng(steps))
+    case = case_of(seed=steps, base=base, cost=COSTS[kind], N=200, n=12, steps=steps, draws=draws)
+    every = np.ones(len(case.sites), dtype=bool)
+    check_leading(case, every)
+    check_leading(case, np.random.default_rng(0).random(len(every)) < 0.1)
+    check_leading(with_limits(case, home=np.zeros(2), battery=1.9, seconds=2.5), every)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_first_steps_are_given_up_only_if_three_are_better_in_random_cases(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 4))
+    case = case_of(
+        seed,
+        n=int(rng.integers(0, 20)),
+        N=int(rng.integers(3, 200)),
+        d=d,
+        kernel=[Matern52, Matern32, SquaredExponential][rng.integers(3)](rng.uniform(0.05, 0.6, d), 2.0),
+        base=base_of(rng.choice(SCORES), rng.choice(CONVENTIONS), d0=float(rng.uniform(0.05, 1.0))),
+        steps=int(rng.integers(2, 6)),
+        fantasy_noise=bool(rng.random() < 0.7),
+        draws=rng.standard_normal((int(rng.integers(1, 17)), BUDGET)),
+        best=float(rng.normal()),
+    )
+    case = replace(case, y=case.y + rng.normal(0.0, 3.0))  # also paths whose scores are negative
+    if rng.random() < 0.5:
+        case = with_limits(case, home=rng.random(d), battery=float(rng.uniform(0.3, 3.0)))
+    check_leading(case, rng.random(len(case.sites)) < rng.uniform(0.1, 1.0))
+
+
+def test_most_first_steps_are_given_up():
+    draws = fantasy_draws(32, 2, np.random.default_rng(0))
+    case = case_of(n=30, N=600, steps=3, draws=draws, kernel=Matern52([0.2, 0.2]), base=base_of("dist-ucb"))
+    assert check_leading(case, np.ones(len(case.sites), dtype=bool)) > 500
+
+
+def test_first_steps_that_tie_with_the_third_best_are_kept():
+    case = grid_case(9, steps=3)  # mirrored first steps have equal values
+    every = np.ones(len(case.sites), dtype=bool)
+    value, leading = case.fast().value, case.fast(leading_of=every).value
+    third = np.sort(value)[-3]
+    assert np.all(leading[value >= third - 1e-9 * abs(third)] > -np.inf)
 
 
 # -- the same answer, always -----------------------------------------------------------------------------

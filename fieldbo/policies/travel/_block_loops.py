@@ -88,6 +88,43 @@ class Matrices(NamedTuple):
     first_other: Any
 
 
+class Sources(NamedTuple):
+    """Where blocks come from: the rows before, in and after V, of sites (., N) and first steps (., F)."""
+
+    head: Any
+    solved: Any
+    tail: Any
+    first_head: Any
+    first_solved: Any
+
+
+class Hopes(NamedTuple):
+    """Bounds by which first steps are given up that cannot be among the leading ones.
+
+    Attributes
+    ----------
+    counts : (F,) bool array
+        First steps among which the leaders are sought.
+    slack : float
+        Rounding of values and bounds.
+    steps : (M, T) array
+        Bounds of the scores of later steps, at least 0, because a path may end.
+    share, lift, gain : (R,) arrays
+        The mean score of the second step, over fantasies, is at most that of the R bounds
+        ``mean + sd (lift + gain w)``, weighted by `share`, for travel of weight w. Empty: not known.
+    after : (R, B) array
+        The same bounds for all sites from each block on, whatever the travel.
+    """
+
+    counts: Any
+    slack: float
+    steps: Any
+    share: Any
+    lift: Any
+    gain: Any
+    after: Any
+
+
 @compiled()
 def _exp(x: Any) -> Any:
     """Return ``e^x`` for x of at most 0, to full precision, without a call that prevents vectorisation."""
@@ -201,6 +238,17 @@ def weigh(kind: int, scale: float, table: Any, b: int, known: Any, slot: int) ->
         for p in range(WIDTH):
             travel = known[slot, b, 1, p]
             known[slot, b, 2, p] = 1.0 / travel if travel > 0.0 else staying
+
+
+@compiled(numbers=True)
+def most_from(lift: float, gain: float, table: Any, b: int, known: Any, slot: int) -> float:
+    """Return the highest ``mean + sd (lift + gain w)`` of block b, w being the weights of `slot`."""
+    top = -np.inf
+    for p in range(WIDTH):
+        s = np.sqrt(table[b, VARIANCE, p])
+        bound = table[b, MEAN, p] + s * (lift + gain * known[slot, b, 2, p])
+        top = bound if bound > top else top
+    return top
 
 
 @compiled(numbers=True)

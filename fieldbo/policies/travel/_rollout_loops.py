@@ -47,6 +47,7 @@ from fieldbo.policies.travel._block_loops import (
     distances,
     ei_bounds,
     less_explained,
+    most_from,
     moves_only,
     out_of_reach,
     out_of_reach_by_table,
@@ -64,6 +65,7 @@ from fieldbo.policies.travel._choice_loops import (
     remember,
 )
 
+LEADERS = 3  # first steps whose values are always computed
 BATCH = 16  # first steps whose covariances are computed together
 _LANES = 8
 
@@ -100,6 +102,25 @@ def _learn(
             known[slot, b, 0, p] = matrices.prior[order[x], order[b * WIDTH + p]]
     if explained:
         less_explained(table, b, places, at, rows.V, rows.sampling, known, slot)
+    _learn_travel(objective, rows, b, f, x, slot, places, at, matrices, order, table, known)
+
+
+@compiled(numbers=True)
+def _learn_travel(
+    objective: Any,
+    rows: Any,
+    b: int,
+    f: int,
+    x: int,
+    slot: int,
+    places: Any,
+    at: int,
+    matrices: Any,
+    order: Any,
+    table: Any,
+    known: Any,
+) -> None:
+    """Compute travel and weights as `_learn` does."""
     if rows.straight:
         distances(table, b, places, at, rows.at, rows.V, known, slot)
     elif x < 0:
@@ -118,7 +139,8 @@ def _learn_batch(
     rows: Any,
     b: int,
     batch: Any,
-    firsts: Any,
+    count: int,
+    places: Any,
     columns: Any,
     matrices: Any,
     order: Any,
@@ -127,11 +149,73 @@ def _learn_batch(
 ) -> None:
     """Do the same for a batch of first steps, reading V only once."""
     explained = np.dot(columns, table[b, rows.V : rows.sampling])
-    for slot in range(len(batch)):
+    for slot in range(count):
         f = batch[slot]
-        _learn(objective, model, rows, b, f, -1, slot, firsts, f, matrices, order, table, known, False)
+        _learn(objective, model, rows, b, f, -1, slot, places, slot, matrices, order, table, known, False)
         for p in range(WIDTH):
             known[slot, b, 0, p] -= explained[slot, p]
+
+
+@compiled(numbers=True)
+def _hope(
+    objective: Any,
+    rows: Any,
+    f: int,
+    slot: int,
+    places: Any,
+    matrices: Any,
+    order: Any,
+    sources: Any,
+    ready: Any,
+    table: Any,
+    known: Any,
+    hopes: Any,
+    highest: Any,
+) -> float:
+    """Return a bound of the mean score of the second step from first step f, given the travel from there."""
+    for r in range(len(highest)):
+        highest[r] = -np.inf
+    b, more = 0, True
+    while b < len(table) and more:
+        _fetch(b, order, sources, ready, table)
+        _learn_travel(objective, rows, b, f, -1, slot, places, slot, matrices, order, table, known)
+        more = False
+        for r in range(len(highest)):
+            highest[r] = max(highest[r], most_from(hopes.lift[r], hopes.gain[r], table, b, known, slot))
+            more = more or (b + 1 < len(table) and hopes.after[r, b + 1] > highest[r])
+        b += 1
+    total = 0.0
+    for r in range(len(highest)):
+        total += hopes.share[r] * max(highest[r], 0.0)
+    return total
+
+
+@compiled()
+def _fetch(b: int, order: Any, sources: Any, ready: Any, table: Any) -> None:
+    """Copy the columns of the sites of blocks up to b into the table, unless they are there."""
+    while ready[0] <= b:
+        block, c = ready[0], 0
+        c = _copy(sources.head, order, block, table, c)
+        c = _copy(sources.solved, order, block, table, c)
+        _copy(sources.tail, order, block, table, c)
+        ready[0] += 1
+
+
+@compiled()
+def _fetch_first(sources: Any, f: int, rows: Any, slot: int, places: Any) -> None:
+    """Copy the column of first step f, up to V."""
+    for c in range(rows.V):
+        places[slot, c] = sources.first_head[c, f]
+    for c in range(rows.V, rows.sampling):
+        places[slot, c] = sources.first_solved[c - rows.V, f]
+
+
+@compiled(inline=True)
+def _copy(source: Any, order: Any, b: int, table: Any, c: int) -> int:
+    for row in range(len(source)):
+        for p in range(WIDTH):
+            table[b, c + row, p] = source[row, order[b * WIDTH + p]]
+    return c + len(source)
 
 
 @compiled()
@@ -249,10 +333,9 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     objective: Any,
     model: Any,
     rows: Any,
-    shared: Any,
+    sources: Any,
     sites: int,
     order: Any,
-    firsts: Any,
     matrices: Any,
     z: Any,
     first_best: float,
@@ -262,11 +345,12 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     rate: Any,
     spent: Any,
     mine: Any,
+    hopes: Any,
     known: Any,
     value: Any,
     cost: Any,
 ) -> None:
-    """Roll out from the first steps `mine`.
+    """Roll out from the first steps `mine`, those of the highest value first.
 
     Depth first: the stack holds the groups of fantasies still to be continued, with depth, site (-1: the
     first step), and range in `every`. Covariances, travel and weights of each site on a path are kept in
@@ -275,49 +359,91 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
     Means lie within ``sum_i |g_i| r_i`` of ``mu + sum_i g_i m_i``, with m_i and r_i the middle and half
     width of the members' e_i: every member can reach the highest lower bound, and blocks are processed until
     they promise less.
+
+    A first step is given up as soon as its value, with bounds for the steps still to come, cannot reach the
+    leaders'.
     """
-    (M, T), L, B, C = z.shape, len(left), len(shared), shared.shape[1]
-    N = B * WIDTH
-    table = shared.copy()
+    (M, T), L, C, N = z.shape, len(left), rows.end, len(order)
+    B, counts = N // WIDTH, hopes.counts
+    table, ready = np.empty((B, C, WIDTH)), np.zeros(1, np.int64)
     here, path, slots = np.empty((T, C)), np.zeros(T, np.int64), np.zeros(T, np.int64)
     done, serial, nodes = np.zeros((T, B), np.int64), np.zeros(T, np.int64), 0  # node of each block's g_k
     along, root, middle, half = np.empty((T, T)), np.empty(T), np.empty(T), np.empty(T)
     e, best = np.empty((T, M)), np.full((T + 1, M), first_best)  # g_k and e_k, and the best before reading k
     g, rest, work = np.empty((T, B, WIDTH)), np.empty((T, B, WIDTH)), np.empty((B, 4, WIDTH))
-    peaks, places = np.empty((B, WIDTH // 2)), len(known)
-    owner, filled = np.full(places, -1), np.zeros(places, np.int64)
+    peaks, S = np.empty((B, WIDTH // 2)), len(known)
+    owner, filled = np.full(S, -1), np.zeros(S, np.int64)
     slot_of, used = np.full(N, -1), np.full(1, BATCH)
     who, sums, facts = np.empty(N + AT_ONCE, np.int64), np.empty((AT_ONCE, M)), np.empty((6, N))
     every, chosen = np.arange(M), np.empty(M, np.int64)
     members_e, score, which, members_best = np.zeros((T, M)), np.empty((3, M)), np.empty((3, M)), np.empty(M)
     stack, funds = np.empty((M * T + 1, 4), np.int64), np.empty((M * T + 1, L))
-    now, rivals = np.empty((1, L)), np.full((places, 3), -1)
+    now, rivals = np.empty((1, L)), np.full((S, 3), -1)
+    leaders, highest = np.full(LEADERS, -np.inf), np.empty(len(hopes.share))  # the lowest leader first
+    later, third = (
+        0.0,
+        0.0,
+    )  # bounds, summed over fantasies, of all later steps, and of those from the third on
+    for j in range(M):
+        for i in range(T):
+            later += hopes.steps[j, i]
+            third += hopes.steps[j, i] if i else 0.0
+    batch, places = np.empty(BATCH, np.int64), np.zeros((BATCH, rows.sampling))
+    columns = np.zeros((BATCH, rows.sampling - rows.V))  # always the full size, which may change digits
     limited = L > 0 or objective.weight == EXCLUDE or not objective.may_stay
-    for start in range(0, len(mine), BATCH):
-        batch = mine[start : start + BATCH].copy()
-        columns = np.zeros(
-            (BATCH, rows.sampling - rows.V)
-        )  # always the full size: the number of first steps must not change a digit
-        for place in range(len(batch)):
+    start = 0
+    while start < len(mine):
+        size = 0
+        while start < len(mine) and size < BATCH:
+            f, start = mine[start], start + 1
+            needed = leaders[0] - hopes.slack - value[f]  # of the later steps, on average over fantasies
+            hopeless = later < needed * M
+            if not hopeless:
+                _fetch_first(sources, f, rows, size, places)
+                if needed > -np.inf and len(highest):
+                    second = _hope(
+                        objective,
+                        rows,
+                        f,
+                        size,
+                        places,
+                        matrices,
+                        order,
+                        sources,
+                        ready,
+                        table,
+                        known,
+                        hopes,
+                        highest,
+                    )
+                    hopeless = third < (needed - second) * M
+            if hopeless:
+                value[f], cost[f] = -np.inf, 0.0
+                continue
+            batch[size], size = f, size + 1
+        for slot in range(size):
             for c in range(columns.shape[1]):
-                columns[place, c] = firsts[batch[place], rows.V + c]
+                columns[slot, c] = places[slot, rows.V + c]
         filled[0] = 0
-        for place in range(len(batch)):
+        for place in range(size):
             f = batch[place]
+            least_sum = (leaders[0] - hopes.slack - value[f]) * M  # of later steps, below which f is given up
             stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, -1, 0, M
             for j in range(M):
                 every[j] = j  # sums keep their order
             for i in range(L):
                 funds[0, i] = spent[i, f]
-            waiting, total, travel = 1, 0.0, 0.0
+            waiting, total, travel, due = 1, 0.0, 0.0, later
             while waiting:
+                if total + due < least_sum:
+                    break
                 waiting -= 1
                 k, x, low, high = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
                 for i in range(L):
                     now[0, i] = funds[waiting, i]
                 if k == 0:
                     for c in range(PLACES):
-                        here[0, c] = firsts[f, c]
+                        here[0, c] = places[place, c]
                     variance, slots[0] = here[0, VARIANCE], place
                 else:
                     b, p = x // WIDTH, x % WIDTH
@@ -328,12 +454,15 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                     variance, slots[k] = rest[k - 1, b, p], _find(x, slot_of, owner, filled, used)
                 nodes += 1
                 path[k], serial[k] = x, nodes
+                for at in range(low, high):
+                    due -= hopes.steps[every[at], k]
                 mean, noise = here[k, MEAN], here[k, NOISE]
                 root[k] = _read(objective, z, k, every, low, high, mean, variance, noise, along, e, best)
                 least, most_best, reach = _ranges(k, every, low, high, e, best, middle, half)
                 level = min(math.ceil(reach / reach_step), len(promise) - 1)
                 top, b, scale = -np.inf, 0, 1.0 / root[k]
                 while b < B and promise[level, b] >= top:
+                    _fetch(b, order, sources, ready, table)
                     for i in range(k + 1):
                         if done[i, b] != serial[i]:
                             at, of = path[i], 0
@@ -366,7 +495,8 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                                         rows,
                                         filled[of],
                                         batch,
-                                        firsts,
+                                        size,
+                                        places,
                                         columns,
                                         matrices,
                                         order,
@@ -421,8 +551,11 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                     top = max(top, tops(work, b, LOW, peaks))
                     peaks[b, GROUPS] = tops(work, b, HIGH, peaks)
                     b += 1
-                if top == -np.inf:
-                    continue  # nothing is affordable: the paths end here
+                if top == -np.inf:  # nothing is affordable: the paths end here
+                    for at in range(low, high):
+                        for i in range(k + 1, T):
+                            due -= hopes.steps[every[at], i]
+                    continue
                 slot, slack = slots[k], tie_at(top)
                 row = slot if k > 0 else 0
                 for at in range(b):
@@ -483,8 +616,17 @@ def _roll_some(  # noqa: PLR0912, PLR0915 - a single loop, whose parts are funct
                             now[0, i] + move + table[to // WIDTH, rows.sampling + i, to % WIDTH]
                         )
                     waiting, first = waiting + 1, end
+            if total + due < least_sum:
+                value[f], cost[f] = -np.inf, 0.0
+                continue
             value[f] += total / M
             cost[f] += travel / M
+            if counts[f] and value[f] > leaders[0]:
+                at = 0
+                while at + 1 < LEADERS and leaders[at + 1] < value[f]:
+                    leaders[at] = leaders[at + 1]
+                    at += 1
+                leaders[at] = value[f]
 
 
 @compiled(parallel=True)
@@ -492,10 +634,9 @@ def roll_out(
     objective: Any,
     model: Any,
     rows: Any,
-    table: Any,
+    sources: Any,
     sites: int,
     order: Any,
-    firsts: Any,
     matrices: Any,
     z: Any,
     best: float,
@@ -504,6 +645,7 @@ def roll_out(
     left: Any,
     rate: Any,
     spent: Any,
+    hopes: Any,
     value: Any,
     cost: Any,
     known: Any,
@@ -517,13 +659,11 @@ def roll_out(
         The kernel's kind, as in `fieldbo.belief._lookahead_loops` (-1: prior covariances are looked up), and
         the prior's variance.
     rows : Rows
-    table : (B, rows.end, WIDTH) array
+    sources : Sources
     sites : int
         N; the last block is padded with arbitrary sites.
     order : (B * WIDTH,) int array
         The index of each site, which decides ties and is used to look up matrices.
-    firsts : (F, rows.end) array
-        The first steps' columns; prices and limits are not used.
     matrices : Matrices
     z : (M, T) array
         Standard normals, the same for every first step.
@@ -537,22 +677,23 @@ def roll_out(
         What may be spent of each limit, and its consumption per unit of travel (below 0: looked up).
     spent : (L, F) array
         Consumption of each first step.
+    hopes : Hopes
     value, cost : (F,) arrays
-        Added to in place; values of minus infinity are skipped.
+        Added to in place; values of minus infinity are skipped. First steps that are worse than `LEADERS` of
+        those that count may get a value of minus infinity.
     known : (threads, S, B, 3, WIDTH) array
         Working memory: covariances, travel and weights of S sites per thread, more than `BATCH`. First steps
         are dealt to the threads in turn.
     """
-    wanted = np.flatnonzero(value > -np.inf)
+    wanted = np.argsort(-value, kind="mergesort")[: np.sum(value > -np.inf)]
     for thread in prange(len(known)):
         _roll_some(
             objective,
             model,
             rows,
-            table,
+            sources,
             sites,
             order,
-            firsts,
             matrices,
             z,
             best,
@@ -562,6 +703,7 @@ def roll_out(
             rate,
             spent,
             wanted[thread :: len(known)].copy(),
+            hopes,
             known[thread],
             value,
             cost,

@@ -55,7 +55,10 @@ class Rollout(TravelPolicy):
         return _MOST_STEPS if self.horizon == "budget" else self.horizon
 
     def scores(self, state: State, view: CandidateView) -> tuple[Array, Scores, dict[str, Any]]:
-        """Return the candidates' values (N,) as first steps, a function for other points, and the reasons."""
+        """Return the candidates' values (N,) as first steps, a function for other points, and the reasons.
+
+        Candidates that are worse than three affordable ones have minus infinity.
+        """
         cost = state.cost
         assert cost is not None
         paths = Simulation(
@@ -74,7 +77,9 @@ class Rollout(TravelPolicy):
         unit = view.unit(best) if paths.score.improves else 0.0
         if unit:  # the improvements of all steps underflow: only the first ones can still be compared
             paths = replace(paths, steps=1, unit=unit)
-        rollouts = rollout_values(paths, surface, view.noise, state.position, best, able)
+        rollouts = rollout_values(
+            paths, surface, view.noise, state.position, best, able, leading_of=view.able
+        )
 
         def elsewhere(points: Array) -> Array:
             there, every = Surface(state.belief, points), np.ones(len(points), dtype=bool)

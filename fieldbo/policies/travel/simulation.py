@@ -11,14 +11,15 @@ Eqs. 12 to 16 of Liu et al. 2023.
 The value of a first step is the sum of scores along the path that begins with it, averaged over fantasies:
 draw a reading from the posterior, condition on it, go to the affordable candidate of the highest score, and
 so on. All first steps share the same draws. The value is exact: every first step, every fantasy, and every
-candidate at each step.
+candidate at each step. A decision needs the values of the leading first steps only: the others are given up
+once a bound of the steps still to come shows that they are worse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,14 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Limit
 from fieldbo.policies.travel.scores import TravelScore
 
+if TYPE_CHECKING:
+    from fieldbo.policies.travel._block_loops import Hopes
+
 _NONE = frozen_array(np.empty((0, 0)))
 
 _REACHES = 9
+_LEVELS = 5  # lengths of e for which the second step is bounded by its travel
+_ROUNDING = 1e-8  # of values and bounds, relative; also covers ties between first steps
 _ALIKE = 1e-9  # promises that differ by less, relative to the highest, are equal
 _KEPT = 256_000_000  # bytes of covariances that a thread keeps
 
@@ -92,8 +98,9 @@ def rollout_values(
     able: Mask | None = None,
     first: Surface | None = None,
     first_noise: Array | None = None,
+    leading_of: Mask | None = None,
 ) -> Rollouts:
-    """Return the value of each first step.
+    """Return the value of each first step, or of the leading ones.
 
     Parameters
     ----------
@@ -112,6 +119,9 @@ def rollout_values(
         The belief over the F first steps, if they are not the candidates.
     first_noise : (F,) array, optional
         Noise variance of a reading at each of those.
+    leading_of : (F,) bool array, optional
+        If given, only first steps at least as good as the third best of these get a value. The others get
+        minus infinity: they are given up once a bound shows that they are worse, which saves much time.
 
     Returns
     -------
@@ -141,7 +151,7 @@ def rollout_values(
     )
     rollouts = Rollouts(value, np.where(value > -np.inf, travel, 0.0))
     if paths.steps > 1:
-        _roll_out(paths, surface, noise, position, best, rollouts, start)
+        _roll_out(paths, surface, noise, position, best, rollouts, start, leading_of)
     return rollouts
 
 
@@ -160,12 +170,13 @@ def _roll_out(
     best: float,
     rollouts: Rollouts,
     first: _First,
+    leading_of: Mask | None,
 ) -> None:
     """Add the values and the travel of later steps to `rollouts`, in place."""
     import numba
 
     from fieldbo.policies.travel import _block_loops as blocks
-    from fieldbo.policies.travel._rollout_loops import BATCH, roll_out
+    from fieldbo.policies.travel._rollout_loops import BATCH, LEADERS, roll_out
 
     score, cost, sites = paths.score, paths.cost, surface.candidates
     draws = np.ascontiguousarray(paths.draws[:, : paths.steps - 1], dtype=float)
@@ -177,7 +188,11 @@ def _roll_out(
     rates = cost.straight_rates
     firsts = first.surface
     travel, first_travel = _by_index(cost.travel, surface, firsts, rates is None)
-    limits = _limits(paths, surface, position, firsts, travel, first_travel, price)
+    if rates is None:
+        longest = float(max(travel.max(), first_travel.max()))
+    else:
+        longest = float(np.linalg.norm(rates * np.ptp(np.vstack([sites, firsts.candidates]), axis=0)))
+    limits = _limits(paths, surface, position, firsts, longest, price)
     kernel = surface.belief.kernel
     known, first_known = known_kernel(kernel, sites), known_kernel(kernel, firsts.candidates)
     kind, scaled, first_scaled = -1, _NONE, _NONE
@@ -185,23 +200,25 @@ def _roll_out(
         (kind, scaled), (_, first_scaled) = known, first_known
     prior, first_prior = _by_index(kernel, surface, firsts, kind < 0)
     at, first_at = (_NONE, _NONE) if rates is None else ((sites * rates).T, (firsts.candidates * rates).T)
-    groups = [scaled, at, surface.solved, limits.sampling, limits.back]
-    ends = np.cumsum([blocks.PLACES, *map(len, groups)]).tolist()
-    columns = np.zeros((ends[-1], firsts.size))  # of the first steps; price and limits are not used
-    columns[: blocks.PRICE] = firsts.mean, firsts.variance, first.noise
-    columns[blocks.PLACES : ends[3]] = np.vstack(
-        [part.reshape(-1, firsts.size) for part in (first_scaled, first_at, firsts.solved)]
-    )
-    every = np.vstack(
-        [surface.mean, surface.variance, noise, price, *(group for group in groups if len(group))]
-    )
+    # Prices and limits of first steps are not used.
+    head = np.vstack([surface.mean, surface.variance, noise, price, *scaled, *at])
+    first_head = head
+    if firsts is not surface:
+        nothing = np.zeros(firsts.size)
+        first_head = np.vstack([firsts.mean, firsts.variance, first.noise, nothing, *first_scaled, *first_at])
+    tail = np.vstack([limits.sampling, limits.back])
+    sources = blocks.Sources(head, _read_only(surface.solved), tail, first_head, _read_only(firsts.solved))
+    ends = np.cumsum(
+        [blocks.PLACES, len(scaled), len(at), len(sources.solved), len(limits.left), len(limits.left)]
+    ).tolist()
     width = blocks.WIDTH
     filled = np.resize(order, -(-len(order) // width) * width)
     filled = filled.reshape(-1, blocks.GROUPS, width // blocks.GROUPS).transpose(0, 2, 1).ravel()
-    table = every[:, filled].reshape(len(every), -1, width).transpose(1, 0, 2)
-    starts = np.arange(0, len(order), width)
-    places = BATCH + max(1, min(len(filled), _KEPT // (3 * len(filled) * table.itemsize)))
-    bounds = np.maximum.reduceat(promise[:, order], starts, axis=1)[:, ::-1]
+    places = BATCH + max(1, min(len(filled), _KEPT // (3 * len(filled) * head.itemsize)))
+    weights = _smallest_weight(score, longest), largest
+    hopes = _hopes(score, surface, rollouts.value, draws, promise, reaches, weights, leading_of)
+    bounds = _from_each_block(promise, order, width)
+    hopes = hopes._replace(after=_from_each_block(hopes.after, order, width))
     roll_out(
         blocks.Objective(
             blocks.EI if score.improves else blocks.UCB,
@@ -213,23 +230,28 @@ def _roll_out(
         ),
         (kind, float(kernel.diagonal(sites[:1])[0])),
         blocks.Rows(ends[1], ends[2], ends[3], ends[4], ends[5], rates is not None),
-        np.ascontiguousarray(table),
+        sources,
         len(sites),
         filled,
-        np.ascontiguousarray(columns.T),
         blocks.Matrices(prior, first_prior, travel, first_travel, limits.other, limits.first_other),
         draws,
         float(best),
-        np.ascontiguousarray(np.maximum.accumulate(bounds, axis=1)[:, ::-1]),
+        bounds,
         float(max(reaches[1], 1e-300)),
         limits.left,
         limits.rate,
         limits.spent,
+        hopes,
         rollouts.value,
         rollouts.travel,
         # Allocated by numpy, which asks for large pages: otherwise allocation takes a tenth of the time.
-        np.empty((numba.get_num_threads(), places, len(table), 3, width)),
+        np.empty((numba.get_num_threads(), places, len(filled) // width, 3, width)),
     )
+    value = rollouts.value
+    if hopes.counts.sum() >= LEADERS:
+        least = np.partition(value[hopes.counts], -LEADERS)[-LEADERS] - hopes.slack
+        rollouts.travel[value < least] = 0.0
+        value[value < least] = -np.inf
 
 
 def _by_index(
@@ -273,6 +295,17 @@ def _weight(score: TravelScore, sampling: Array) -> tuple[int, float]:
     }[score.convention]
 
 
+def _smallest_weight(score: TravelScore, longest: float) -> float:
+    """Return the smallest weight of travel in the scores of a confidence bound."""
+    if score.name != "dist-ucb" or score.kappa == 0:
+        return 1.0
+    return (
+        score.small / (score.small + longest)
+        if score.convention == "one_plus"
+        else 1.0 / max(longest, score.small)
+    )
+
+
 def _promise(score: TravelScore, surface: Surface, reaches: Array, best: float, largest: float) -> Array:
     """Return bounds (R, N) of the score of each site in fantasies whose standard normals have lengths (R,).
 
@@ -288,6 +321,53 @@ def _promise(score: TravelScore, surface: Surface, reaches: Array, best: float, 
         z = np.where(s > 0, gain / s, 0.0)
     tail = s * np.exp(-0.5 * z**2) / (np.sqrt(2.0 * np.pi) * (1.0 + z**2))
     return np.asarray((np.maximum(gain, 0.0) + tail) * largest)
+
+
+def _hopes(
+    score: TravelScore,
+    surface: Surface,
+    value: Array,
+    draws: Array,
+    promise: Array,
+    reaches: Array,
+    weights: tuple[float, float],
+    leading_of: Mask | None,
+) -> Hopes:
+    """Return the bounds by which first steps are given up, with `after` still by site (R, N).
+
+    A confidence bound's promise is convex in the length of e, so that it lies below its chords. As a function
+    of the weight w, ``sqrt(|e|^2 + kappa^2 w^2)`` lies below its chord from the smallest to the largest.
+    """
+    from fieldbo.policies.travel._block_loops import Hopes
+
+    none = np.empty(0)
+    hopes = Hopes(np.zeros(len(value), dtype=bool), 0.0, np.zeros_like(draws), none, none, none, _NONE)
+    highest, (smallest, largest) = promise.max(axis=1), weights
+    if leading_of is None or not np.isfinite([largest, *highest]).all():
+        return hopes
+    lengths = np.sqrt(np.cumsum(draws**2, axis=1))
+    if score.improves:
+        steps = highest[np.minimum(np.searchsorted(reaches, lengths), len(reaches) - 1)]
+    else:
+        steps = np.interp(lengths, reaches, highest)
+        levels = np.linspace(0.0, lengths[:, 0].max(), _LEVELS)
+        share = np.array([np.interp(lengths[:, 0], levels, unit).mean() for unit in np.eye(_LEVELS)])
+        low, high = (np.hypot(levels, score.kappa * w) for w in (smallest, largest))
+        gain = (high - low) / (largest - smallest) if largest > smallest else np.zeros(_LEVELS)
+        after = _promise(score, surface, levels, -np.inf, largest)
+        hopes = hopes._replace(share=share, lift=high - gain * largest, gain=gain, after=after)
+    steps = np.maximum(steps, 0.0)
+    counts = leading_of & (value > -np.inf)
+    scale = np.abs(value[value > -np.inf]).max(initial=0.0) + steps.sum() / len(steps)
+    return hopes._replace(counts=counts, slack=_ROUNDING * float(scale), steps=steps)
+
+
+def _from_each_block(promise: Array, order: NDArray[np.intp], width: int) -> Array:
+    """Return the largest promise (R, B) of all sites (N,) from each block on."""
+    if not promise.size:
+        return promise
+    bounds = np.maximum.reduceat(promise[:, order], np.arange(0, len(order), width), axis=1)[:, ::-1]
+    return np.ascontiguousarray(np.maximum.accumulate(bounds, axis=1)[:, ::-1])
 
 
 def _by_promise(promise: Array) -> NDArray[np.intp]:
@@ -317,16 +397,10 @@ def _limits(
     surface: Surface,
     position: Array,
     firsts: Surface,
-    travel: Array,
-    first_travel: Array,
+    longest: float,
     price: Array,
 ) -> _Limits:
     cost, level, sites, points = paths.cost, paths.level, surface.candidates, firsts.candidates
-    if cost.straight_rates is None:
-        longest = float(max(travel.max(), first_travel.max()))
-    else:
-        every = np.vstack([sites, points])
-        longest = float(np.linalg.norm(cost.straight_rates * np.ptp(every, axis=0)))
     rows: list[tuple[float, float, Array, Array, Array]] = []
     other = first_other = _NONE
     for limit in paths.limits:
