@@ -57,7 +57,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("gallery_figures",),
     "examples_dirs": "_examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/(0\d|10)_",  # the others need more than fieldbo
+    "filename_pattern": r"/(0\d|10|13)_",  # the others need more than fieldbo
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": r"$^",
     "download_all_examples": False,

@@ -138,6 +138,15 @@ def _conditioned(K: Any, noise: Any, stops: Any, B: Any, scale: Any) -> Any:
     return L
 
 
+@compiled()
+def _subtract_four(rows: Any, f: Any, row: Any) -> None:
+    """Subtract f[0] rows[0] to f[3] rows[3] from `row` (W,), in one pass."""
+    b0, b1, b2, b3 = rows[0], rows[1], rows[2], rows[3]
+    f0, f1, f2, f3 = f[0], f[1], f[2], f[3]
+    for w in range(len(row)):
+        row[w] -= (f0 * b0[w] + f1 * b1[w]) + (f2 * b2[w] + f3 * b3[w])
+
+
 @compiled(parallel=True)
 def add_further_drops(
     C: Any, K: Any, noise: Any, stops: Any, R: Any, known: Any, share: Any, out: Any, removed: Any
@@ -164,13 +173,14 @@ def add_further_drops(
     k = len(stops)
     B, scale = np.empty((k, W)), np.empty(W, np.float32)
     L = _conditioned(K, noise, stops, B, scale)
-    rows = B.astype(np.float32)
+    rows = np.zeros((k + -k % 4, W), np.float32)  # four at a time
+    rows[:k] = B
     size = max(_TERMS, (members + _PARTS - 1) // _PARTS)
     parts = (members + size - 1) // size
     partial = np.zeros((parts, W))
     for p in prange(parts):
         row, sums = np.empty(W, np.float32), np.empty(W, np.float32)
-        a = np.empty(k)
+        a, f = np.zeros(len(rows)), np.empty(4, np.float32)
         for start in range(p * size, min((p + 1) * size, members), _TERMS):
             sums[:] = _NONE
             for m in range(start, min(start + _TERMS, (p + 1) * size, members)):
@@ -182,9 +192,9 @@ def add_further_drops(
                         x -= L[j, i] * a[i]
                     a[j] = x / L[j, j]
                     q += a[j] * a[j]
-                    f, b = np.float32(a[j]), rows[j]
-                    for w in range(W):
-                        row[w] -= f * b[w]
+                for j in range(0, k, 4):
+                    f[:] = a[j : j + 4]
+                    _subtract_four(rows[j : j + 4], f, row)
                 q = min(q * share[m], 1.0)
                 removed[m] = _drop(R[m], np.float32(q))
                 _add_member(row, R[m], known, share[m], np.float32(q), removed[m], scale, sums)

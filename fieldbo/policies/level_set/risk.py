@@ -28,7 +28,7 @@ from fieldbo.belief.surface import Surface
 
 _SURE = 5.0  # distance from the threshold at which a site counts as classified
 _KNOWN = 1e-4  # standard deviation, relative to the prior's, at which it does
-_COUNTED = 0.99  # part of the risk that the members hold
+_COUNTED = 0.998  # part of the risk that the members hold
 _MOST_MEMBERS = 1024
 _NOISE_FLOOR = 1e-6  # added to the noise variance, relative to the prior's
 
