@@ -49,7 +49,7 @@ _LOOKS = {OURS: (BLUE, "o"), ONCE: (GREEN, "s"), LAWN: (ORANGE, "^")}
 
 SPACING, THRESHOLD, NOISE = 0.2, 0.4, 1e-10
 LOW, HIGH = np.zeros(2), np.ones(2)
-STARTS, FIRST_ITERATIONS, ITERATIONS = 16, 80, 8
+STARTS, FIRST_ITERATIONS, ITERATIONS = 16, 80, 16
 GUESS, TRUST, SOFTNESS = 0.5, 10.0, 0.02
 """Of the amplitude; see `fieldbo.policies.paths.importance`."""
 

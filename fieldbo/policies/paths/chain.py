@@ -179,3 +179,22 @@ class Chain:
             low, high = (low, middle) if fits else (middle, high)
         blended: Array = points + high * (straight - points)
         return blended
+
+
+def resized(chain: Chain, points: Array, count: int) -> Array:
+    """Return `count` points (count, d) along the same way as `points` (m, d) with m of at least 1.
+
+    Points are added in the middle of the longest link, or left out where that changes the way least.
+    """
+    scaled = [*(points * chain.scale)]
+    start = chain.start * chain.scale
+    while len(scaled) < count:
+        steps = np.diff([start, *scaled], axis=0)
+        longest = int(np.argmax(np.linalg.norm(steps, axis=1)))
+        scaled.insert(longest, scaled[longest] - steps[longest] / 2)
+    while len(scaled) > count:
+        whole = np.array([start, *scaled])
+        straight = np.linalg.norm(whole[2:] - whole[:-2], axis=1)
+        legs = np.linalg.norm(np.diff(whole, axis=0), axis=1)
+        scaled.pop(int(np.argmin(np.append(legs[:-1] + legs[1:] - straight, legs[-1]))))
+    return np.array(scaled) / chain.scale

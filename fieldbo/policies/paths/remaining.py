@@ -16,14 +16,16 @@ and ``2 a g b'`` for ``k(Q, X)``. An evaluation costs O((n + m)^2 N).
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Slopes
 from fieldbo.belief.posterior import Belief
+from fieldbo.errors import ModelError
 from fieldbo.policies.paths.importance import Importance
 
 _LEAST = 1e-12  # of the variance before: what rounding leaves
+_JITTERS = (0.0, 1e-9, 1e-7, 1e-5)  # of the variance: a search may try readings that nearly coincide
 
 
 class RemainingLoss:
@@ -66,12 +68,17 @@ class RemainingLoss:
         prior = kernel.diagonal(sites)
         self._everything = sites  # what readings to come covary with: sites, then readings so far
         self._half: Array = np.empty((0, len(sites)))  # L^-1 k(X, S)
+        self._factor = np.asfortranarray(belief.factor)
         if belief.size:
             self._everything = np.vstack([sites, belief.sites])
-            across = kernel(belief.sites, sites)
-            self._half = solve_triangular(belief.factor, across, lower=True, check_finite=False)
+            self._half = dtrtrs(self._factor, kernel(belief.sites, sites), lower=1)[0]
         explained = np.einsum("ns,ns->s", self._half, self._half)
         self.before: Array = np.maximum(prior - explained, _LEAST * prior)
+
+    @property
+    def now(self) -> float:
+        """The loss without any further reading."""
+        return float(self._importance.loss(self.mean, self.before, self.before)[0] @ self._counts)
 
     def after(self, points: Array) -> Array:
         """Return the variance (N,) at the sites after readings at `points` (m, d)."""
@@ -85,10 +92,7 @@ class RemainingLoss:
         columns = [-2.0 * weighted]
         if self._belief.size:
             rest = self._half - half @ a  # L^-1 (k(X, S) - k(X, Q) a)
-            by_readings = solve_triangular(
-                self._belief.factor, rest @ weighted.T, lower=True, trans="T", check_finite=False
-            )
-            columns.append(2.0 * by_readings.T)
+            columns.append(2.0 * dtrtrs(self._factor, rest @ weighted.T, lower=1, trans=1)[0].T)
         columns.append(2.0 * weighted @ a.T)  # k(Q, Q) changes by rows and by columns
         return float(losses @ self._counts), slopes(np.hstack(columns))
 
@@ -100,11 +104,19 @@ class RemainingLoss:
         between[np.diag_indices(m)] += self._noise
         half: Array = np.empty((0, m))
         if self._belief.size:
-            half = solve_triangular(
-                self._belief.factor, covariances[:, N:-m].T, lower=True, check_finite=False
-            )
+            half = dtrtrs(self._factor, covariances[:, N:-m].T, lower=1)[0]
             between -= half.T @ half
             across = across - half.T @ self._half
-        a = cho_solve(cho_factor(between, lower=True, check_finite=False), across, check_finite=False)
+        a = dpotrs(_factored(between), across, lower=1)[0]
         explained = np.einsum("ms,ms->s", across, a)
         return np.maximum(self.before - explained, _LEAST * self.before), a, half, slopes
+
+
+def _factored(covariance: Array) -> Array:
+    """Return the lower Cholesky factor of a covariance matrix (m, m), with as little jitter as it takes."""
+    largest = float(covariance.diagonal().max())
+    for jitter in _JITTERS:
+        factor, failed = dpotrf(covariance + jitter * largest * np.eye(len(covariance)), lower=1)
+        if not failed:
+            return np.asarray(factor)
+    raise ModelError(f"the covariance matrix of {len(covariance)} readings to come is not positive definite")
