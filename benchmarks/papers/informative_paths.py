@@ -70,7 +70,7 @@ def field(instance: int) -> Callable[[Array], Array]:
     """Return an instance's field: 8 to 12 bumps, scaled to a maximum of 1 on the grid.
 
     Their centres are uniform on the square, their variances along each axis the roots of uniform numbers
-    between 0.00005 and 0.0002, and each has a volume of 1.
+    between 0.00005 and 0.0002, and their heights are inverse to the product of both.
     """
     random = np.random.RandomState(1 + 100 * (instance + 1))
     bumps = [
@@ -80,7 +80,7 @@ def field(instance: int) -> Callable[[Array], Array]:
     def height(points: Array) -> Array:
         return np.sum(
             [
-                np.exp(-0.5 * ((points - centre) ** 2 / variances).sum(axis=1)) / np.sqrt(variances.prod())
+                np.exp(-0.5 * ((points - centre) ** 2 / variances).sum(axis=1)) / variances.prod()
                 for centre, variances in bumps
             ],
             axis=0,
@@ -259,7 +259,7 @@ def main() -> None:
     """Run what is missing, and print the table."""
     arguments = options("The variance that a path leaves.", OUT, REPEATS, WORLDS, RULES).parse_args()
     rules = arguments.rules or RULES
-    cells = [Cell(w, rule, k) for w in arguments.only for rule in rules for k in range(arguments.repeats)]
+    cells = [Cell(w, rule, k) for k in range(arguments.repeats) for w in arguments.only for rule in rules]
     found = carried_out(arguments, cells, Outcome, measured, marked)
     print(markdown(found))
     if arguments.picture is not None:
