@@ -43,6 +43,9 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 	$(BIN)/fieldbo run wall-worst-crack --out build/pictures
 	cp build/pictures/path.png examples/pictures/wall-path.png
 	rm -rf build/pictures
+	$(BIN)/fieldbo run lake-places-path --out build/pictures
+	cp build/pictures/path.png examples/pictures/informative-path.png
+	rm -rf build/pictures
 	$(BIN)/fieldbo run cell-pipeline --out build/pictures
 	cp build/pictures/path.png examples/pictures/cell-path.png
 	cp build/pictures/curve.png examples/pictures/cell-curve.png
@@ -58,6 +61,7 @@ papers: .venv/.installed       ## make the papers' tables anew, or go on with th
 	$(BIN)/python benchmarks/papers/switching_cost.py
 	$(BIN)/python benchmarks/papers/modular_systems.py
 	$(BIN)/python benchmarks/papers/control_sets.py
+	$(BIN)/python benchmarks/papers/informative_paths.py
 
 svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew
 	$(BIN)/python makers/svm_grid.py

@@ -54,6 +54,10 @@ SETTINGS = {
     ],
     "dist-ucb": [{"convention": c} for c in ("one_plus", "floor", "exclude")],
     "ducb": [{"rho": 0.1}],
+    "informative-path": [
+        {"weight": weight, "starts": 2, "first_iterations": 8, "iterations": 3}
+        for weight in ("misclassified", "may-exceed", "map")
+    ],
     "entropy-search": [{"representers": 8, "draws": 20, "outcomes": 2}],
     "minimum-regret-search": [{"representers": 8, "draws": 20, "outcomes": 2}],
 }

@@ -180,3 +180,58 @@ def test_a_study_of_cells_makes_its_table_and_draws_it(name, world, ours, rival,
     )
     assert told.stdout == ran.stdout
     assert picture.stat().st_size > 10_000
+
+
+# -- whole paths -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def paths():
+    with loaded("informative_paths") as module:
+        yield module
+
+
+def test_the_fields_of_the_path_benchmark_are_the_published_bumps_with_a_maximum_of_one(paths):
+    for instance in (0, 29, 30):
+        random = np.random.RandomState(101 + 100 * instance)
+        height = np.zeros(900)
+        for _ in range(random.randint(8, 13)):
+            x, y = random.rand(2)
+            a, b = np.sqrt(random.uniform(0.00005, 0.0002, 2))
+            height += np.exp(-(((paths.GRID - [x, y]) ** 2) @ [0.5 / a, 0.5 / b])) / (2 * np.pi * a * b)
+        np.testing.assert_allclose(paths.field(instance)(paths.GRID), height / height.max(), atol=1e-12)
+
+
+def test_a_lawnmower_reads_after_each_full_fifth_but_neither_at_its_start_nor_at_its_end(paths):
+    at, length = paths.readings_along(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    assert length == 2.0
+    np.testing.assert_allclose(at, [[0, k / 5] for k in range(1, 6)] + [[k / 5, 1] for k in range(1, 5)])
+    assert len(paths.best_lawnmower(6)) <= 29
+
+
+def test_the_file_of_the_path_benchmark_can_be_continued_and_beats_what_is_published(paths):
+    lines = paths.Outcome.all_of(FOLDER / "informative_paths.csv")
+    assert {line.digest == paths.marked(line.cell) for line in lines} == {True}
+    every = paths.by_rule(lines, paths.WORLDS, paths.RULES)
+    published = {6: 17.4, 8: 7.8, 10: 4.02, 12: 2.65}  # the best of the planners in the paper
+    for world, budget in paths.WORLDS.items():
+        means = {rule: np.mean([f[0] for f in every[world, rule].values()]) for rule in paths.RULES}
+        assert means[paths.OURS] < means[paths.ONCE] < means[paths.LAWN]
+        ours = [figures[0] for k, figures in every[world, paths.OURS].items() if k < paths.PUBLISHED]
+        assert len(ours) == paths.PUBLISHED
+        assert np.mean(ours) < published[budget] / 2
+
+
+def test_the_path_benchmark_makes_its_table_and_draws_it(tmp_path):
+    out, picture = tmp_path / "paths.csv", tmp_path / "paths.png"
+    command = [sys.executable, FOLDER / "informative_paths.py", "--only", "budget 6", "--jobs", "1"]
+    command += ["--repeats", "2", "--out", out]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    rules = [line.split(" | ")[1] for line in ran.stdout.splitlines()[2:]]
+    assert rules == ["planned again", "planned once", "best lawnmower"]
+    told = subprocess.run(
+        [*command, "--table-only", "--picture", picture], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == ran.stdout
+    assert picture.stat().st_size > 10_000

@@ -105,7 +105,12 @@ def digest(mission: str, overrides: Mapping[str, Any], **conditions: Any) -> str
     world = tomllib.loads((loaded.folder / "world.toml").read_text(encoding="utf-8"))
     data = {name: mark for name, mark in digests(loaded.folder).items() if name != "world.toml"}
     parts = [{k: v for k, v in toml.items() if k != "title"} for toml in (loaded.settings, world)]
-    text = json.dumps([*parts, data, conditions], sort_keys=True, default=str)
+    return digest_of(*parts, data, conditions)
+
+
+def digest_of(*parts: Any) -> str:
+    """Return a digest of plain data."""
+    text = json.dumps([*parts], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

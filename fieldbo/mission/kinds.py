@@ -188,6 +188,7 @@ POLICIES = Registry(
         "lazy-ei-per-cost": "fieldbo.policies.chains.rivals:LazyEIPerCost",
         "ca-mobo": "fieldbo.policies.chains.rivals:CAMOBO",
         "carbo": "fieldbo.policies.chains.rivals:CArBO",
+        "informative-path": "fieldbo.policies.paths.informative:InformativePath",
         "subsets": "fieldbo.policies.control_sets.subsets:Subsets",
         "subset-front": "fieldbo.policies.control_sets.front:SubsetFront",
         "etc": "fieldbo.policies.control_sets.rivals:ETC",

@@ -23,6 +23,7 @@ from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.optimum.myopic import EI, GPUCB, MaxValueEntropySearch
+from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.testing import (
@@ -86,6 +87,9 @@ SETTINGS: list[Policy] = [
     Rollout(base="ei-per-cost", fantasies=8),
     Rollout(horizon=2, fantasies=8, stop="first_unaffordable"),
     Rollout(convention="floor", d0=1.0, horizon="budget", fantasies=4),
+    InformativePath(starts=2, first_iterations=10, iterations=3),
+    InformativePath(weight="may-exceed", starts=2, first_iterations=10, blocks=9),
+    InformativePath(weight="map", spacing=1.5, starts=1, first_iterations=5, iterations=0),
 ]
 
 CHAINED: list[Policy] = [

@@ -1,0 +1,272 @@
+"""Plan all readings that the battery pays for at once, and plan the rest again as values come.
+
+The memory holds the points still to be read (`plan`), the cost of the longest link (`spacing`), and by how
+much the route costs more than its straight links (`detour`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from scipy.spatial.distance import cdist
+
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.question import LevelSet, ShareOfMaximum
+from fieldbo.costs.base import CostModel
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
+from fieldbo.policies.paths.blocks import blocks
+from fieldbo.policies.paths.budget import Budget, Prices
+from fieldbo.policies.paths.chain import resized
+from fieldbo.policies.paths.importance import (
+    Everywhere,
+    Importance,
+    MayExceed,
+    Misclassified,
+    amplitude,
+)
+from fieldbo.policies.paths.planner import first_plan, improved
+from fieldbo.policies.paths.remaining import RemainingLoss
+from fieldbo.policies.paths.tours import tours
+from fieldbo.validation import settings
+
+COUNTS = (3, 5, 8, 12, 18, 27, 40, 60)
+"""Numbers of readings that are tried if no spacing is set; the last is the most that are planned."""
+_TRIED, _TRIAL_ITERATIONS = 3, 12
+
+
+@settings("policy")
+class InformativePath(Policy):
+    """Read along the path that leaves the least where it matters, planned again after each reading.
+
+    The variance that readings leave depends on where they are, not on their values, so the rest of a path can
+    be optimised exactly. What values decide is which sites will matter; the belief gives the probability.
+
+    Examples
+    --------
+    >>> import fieldbo
+    >>> from fieldbo.testing import small_mission
+    >>> result = fieldbo.run(small_mission(InformativePath(starts=2, first_iterations=10), home=True))
+    >>> str(result.end_reason)
+    'battery spent'
+    """
+
+    answers = (LevelSet, ShareOfMaximum)
+    costs = ("declared",)
+
+    weight: Literal["misclassified", "may-exceed", "map"] = "misclassified"
+    """What is to be small in the end: the risk of misclassifying a site, the variance where mean + sd may
+    reach the threshold, or the variance everywhere."""
+    spacing: PositiveFloat | None = None
+    """Longest distance between two readings, in units of the axis along which travel is cheapest. Default:
+    the best of several, for the whole battery."""
+    destination: tuple[float, ...] | None = None
+    """Where the last reading is taken, for a vehicle without a home. Default: anywhere."""
+    starts: PositiveInt = 16
+    """Number of rough tours from which the first plan is searched."""
+    first_iterations: PositiveInt = 80
+    """Iterations of the search from each of them."""
+    iterations: NonNegativeInt = 16
+    """Iterations after each reading, from the rest of the last plan."""
+    blocks: PositiveInt = 400
+    """Most blocks of sites to plan with."""
+    level: NonNegativeInt = 0
+    """The sensor's level to read with."""
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if costs are not declared, or the destination is no place of the domain."""
+        if cost is None:
+            raise InputError(
+                f"{THIS_POLICY} plans with the cost, which is not declared",
+                expected="costs that the agent knows",
+                where="agent.costs",
+                fix='set costs = "declared", if the world has them, or choose another policy: '
+                "fieldbo policies",
+            )
+        if domain.control_sets:
+            raise InputError(
+                f"{THIS_POLICY} plans a path, and this domain has control sets",
+                expected="a domain that a vehicle moves in",
+                where="policy.kind",
+            )
+        if self.destination is not None:
+            domain.check_place("destination", np.array(self.destination), "policy.destination")
+
+    def start(self, state: State) -> Memory:
+        """Begin without a plan; raise an `InputError` if the destination can't be reached."""
+        end = self._end(state)
+        if self.destination is None or end is None:
+            return None
+        shown = list(self.destination)
+        if state.home is not None and not np.allclose(state.home, self.destination):
+            raise InputError(
+                f"destination = {shown}, and the vehicle has to return home to {state.home.tolist()}",
+                expected="a destination or a home",
+                where="policy.destination",
+                fix="remove the destination, or the vehicle's home",
+            )
+        needed = float(_price(state, end[None], self.level)[0])
+        if not needed <= state.spendable:
+            raise InputError(
+                f"the trip to the destination {shown} and a reading there cost {needed:g}, and "
+                f"{state.spendable:g} can be spent",
+                expected="a destination within reach",
+                where="policy.destination",
+                fix="choose a nearer destination, or raise the battery",
+            )
+        return None
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the first point of the best path found; Stop when no other reading is affordable."""
+        budget = self._budget(state, 0.0 if memory is None else memory["detour"])
+        sites, counts = blocks(state.domain, self.blocks)
+        noise = float(state.noise(self.level).mean())
+        loss = RemainingLoss(state.belief, sites, self._importance(state), noise, counts)
+        if memory is None:
+            plan, spacing = self._first(state, budget, loss)
+        else:
+            plan, spacing = self._next(state, memory, budget, loss), memory["spacing"]
+        plan = _free(state.domain, plan)
+        site = self._site(state, plan[0]) if len(plan) else None
+        if site is None:
+            return self._last(state, memory)
+        detour = _detour(state, plan, budget)
+        memory = {"plan": plan[1:].tolist(), "spacing": spacing, "detour": detour}
+        why = {"readings": len(plan), "loss_now": loss.now, "loss_planned": loss(plan)[0]}
+        return Decision(Query(site, level=self.level), memory, why)
+
+    # -- the plan ----------------------------------------------------------------------------------------
+
+    def _importance(self, state: State) -> Importance:
+        if self.weight == "map":
+            return Everywhere()
+        if self.weight == "misclassified":
+            return Misclassified(state.threshold)
+        # A fitted model has the amplitude of its readings already.
+        return MayExceed(state.threshold, amplitude(state.belief) if state.fixed_model else 1.0)
+
+    def _budget(self, state: State, detour: float) -> Budget:
+        """Return what can be spent on a chain, with its detours and the reading at its end set aside."""
+        assert state.cost is not None
+        left, end = state.spendable - detour, self._end(state)
+        if len(state.limits) > 1:  # time, too: in cost units of typical moves
+            prices = _price(state, state.domain.sites, self.level)
+            for limit in state.limits:
+                going = limit.going(state.position, state.domain.sites, None, self.level)
+                moves = np.isfinite(prices) & (prices > 0) & (going > 0)
+                if moves.any():
+                    left = min(left, limit.left * float(np.median(prices[moves] / going[moves])) - detour)
+        if end is not None and state.home is None:
+            left -= float(state.cost.sampling_cost(end[None], self.level)[0])
+        return Budget(max(left, 0.0), Prices.of(state.cost, state.domain, self.level), state.position, end)
+
+    def _first(self, state: State, budget: Budget, loss: RemainingLoss) -> tuple[Array, float]:
+        """Return the first plan (m, d), empty if no reading is affordable, and its longest link."""
+        domain, rng = state.domain, state.rng
+        among = None if domain.clear else domain.sites
+        if self.spacing is not None:
+            links = [self.spacing * float(budget.prices.rates.min())]
+        else:
+            links = [link for count in COUNTS if (link := budget.spacing(count)) > 0]
+        counts = [min(budget.count(link), COUNTS[-1]) for link in links]
+        chains = [budget.chain(domain, n, link) for n, link in zip(counts, links, strict=True) if n]
+        if not chains:
+            return np.empty((0, domain.dimension)), 0.0
+        best = chains[0]
+        if len(chains) > 1:
+            tried = [first_plan(loss, c, tours(c, rng, _TRIED, among), _TRIAL_ITERATIONS) for c in chains]
+            best = chains[int(np.argmin([left for _, left in tried]))]
+        plan, _ = first_plan(loss, best, tours(best, rng, self.starts, among), self.first_iterations)
+        return plan, best.spacing
+
+    def _next(self, state: State, memory: Memory, budget: Budget, loss: RemainingLoss) -> Array:
+        """Return the rest of the last plan, improved; empty if no reading is affordable."""
+        plan = np.array(memory["plan"]).reshape(-1, state.domain.dimension)
+        count = min(budget.count(memory["spacing"]), COUNTS[-1])
+        if not count:
+            return plan[:0]
+        chain = budget.chain(state.domain, count, memory["spacing"])
+        plan = resized(chain, plan if len(plan) else state.position[None], count)
+        return improved(loss, chain, plan, self.iterations)[0]
+
+    # -- from plan to query ------------------------------------------------------------------------------
+
+    def _end(self, state: State) -> Array | None:
+        """Return where the vehicle has to be in the end, if anywhere."""
+        if state.home is not None or self.destination is None:
+            return state.home
+        place, domain = np.array(self.destination), state.domain
+        return place if domain.continuous else domain.sites[domain.nearest(place)]
+
+    def _reaches_end(self, state: State, sites: Array) -> Mask:
+        """Return whether a reading at the destination is affordable after one at each site (N,)."""
+        end = self._end(state)
+        if end is None or state.home is not None:  # the agent sees to the trip home
+            return np.ones(len(sites), dtype=bool)
+        assert state.cost is not None
+        onward = state.cost.to(sites, end[None], level=self.level, time_s=state.time_s)[:, 0]
+        return np.asarray(_price(state, sites, self.level) + onward <= state.spendable)
+
+    def _site(self, state: State, point: Array) -> Array | None:
+        """Return where to read for a point (d,) of the plan: there, or at the nearest possible site."""
+        domain = state.domain
+        if domain.continuous and self._possible(state, point):
+            return point
+        able = state.choosable(self.level)
+        able[able] = self._reaches_end(state, domain.sites[able])
+        if not able.any():
+            return None
+        sites, read = domain.sites[able], state.belief.sites
+        unread = (cdist(sites, read) > 0).all(axis=1) if len(read) else np.ones(len(sites), dtype=bool)
+        sites = sites[unread] if unread.any() else sites
+        return np.asarray(sites[np.argmin(cdist(point[None] / domain.extent, sites / domain.extent))])
+
+    def _possible(self, state: State, point: Array) -> bool:
+        """Return whether a point (d,) is free, affordable, and not one that was rejected."""
+        rejected = len(state.rejected) and state.rejected[state.domain.nearest(point)]
+        return bool(
+            not rejected
+            and state.domain.contains(point[None])[0]
+            and state.affordable(point[None], level=self.level)[0]
+            and self._reaches_end(state, point[None])[0]
+        )
+
+    def _last(self, state: State, memory: Memory) -> Decision:
+        """Return the query at the destination if it is still to come; otherwise a Stop."""
+        end = self._end(state)
+        if end is not None and state.home is None and not np.array_equal(state.position, end):
+            rejected = len(state.rejected) and state.rejected[state.domain.nearest(end)]
+            if not rejected and state.affordable(end[None], level=self.level)[0]:
+                return Decision(Query(end, level=self.level), memory, {"readings": 1})
+        gone = len(state.rejected) and state.rejected.all()
+        return Decision(Stop(EndReason.STOPPED_BY_POLICY if gone else EndReason.BATTERY_SPENT), memory)
+
+
+def _price(state: State, sites: Array, level: int) -> Array:
+    """Return the full cost (N,) of a query at each site."""
+    assert state.cost is not None
+    return state.cost.to(state.position, sites, level=level, time_s=state.time_s)
+
+
+def _free(domain: Domain, plan: Array) -> Array:
+    """Return the plan (m, d) with points inside obstacles moved to the nearest site."""
+    if domain.clear or not len(plan):
+        return plan
+    free = domain.contains(plan)
+    return np.array([p if ok else domain.sites[domain.nearest(p)] for p, ok in zip(plan, free, strict=True)])
+
+
+def _detour(state: State, plan: Array, budget: Budget) -> float:
+    """Return by how much the route through a plan (m, d) costs more than its straight links."""
+    assert state.cost is not None
+    if state.domain.clear:
+        return 0.0
+    points = plan if budget.end is None else np.vstack([plan, budget.end])
+    route = sum(float(state.cost.travel(a, b[None])[0]) for a, b in pairwise(points))
+    extra = route - budget.prices.length(points)
+    return max(extra, 0.0) if np.isfinite(extra) else 0.0
