@@ -3,8 +3,8 @@ Plan a tour of readings
 =======================
 
 The policy `tour` plans several readings ahead: a tour that is expected to correct many misclassified sites
-per unit of cost. It goes to the first stop, and plans again with what it read there. This draws a plan over the
-risk that it is meant to remove.
+per unit of cost. It goes to the first stop, and plans again with what it read there. This draws a plan over
+the risk that it is meant to remove.
 """
 
 import numpy as np
