@@ -22,9 +22,8 @@ while agent.spent < 300:
 
 p = agent.surface.exceedance(agent.threshold)
 x, y = agent.domain.sites.T
-print(
-    f"{len(route)} readings for {agent.spent:.0f} units, {np.minimum(p, 1 - p).sum():.0f} of {len(p)} sites wrong"
-)
+wrong = np.minimum(p, 1 - p).sum()
+print(f"{len(route)} readings, {agent.spent:.0f} units: {wrong:.0f} of {len(p)} sites may be wrong")
 
 figure = Figure(figsize=(5.6, 4.6), layout="constrained")
 axes = figure.subplots()
