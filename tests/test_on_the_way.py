@@ -175,6 +175,8 @@ def test_a_policy_can_ask_where_each_move_would_read():
         (lambda: Along(every_m=-5.0), "every_m = -5"),
         (lambda: Along(every_m=np.inf), "every_m = inf"),
         (lambda: Along(every_m=np.nan), "every_m = nan"),
+        (lambda: Sensor(along=Along(every_m=5.0)), "not the noise of a reading"),
+        (lambda: Sensor(0.0, along=Along(every_m=5.0)), "readings are exact"),
         (lambda: Sensor(levels=(Level(0.1, 1.0),), along=Along(every_m=5.0)), "along conflicts with levels"),
         (
             lambda: logging_world(Along(every_s=1.0), cost_unit="Wh"),

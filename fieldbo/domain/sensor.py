@@ -25,6 +25,11 @@ class Level:
 class Along:
     """How often a sensor reads while the vehicle travels: per time, or per distance.
 
+    Raises
+    ------
+    InputError
+        Neither is given, or both.
+
     Examples
     --------
     >>> Along(every_m=5.0)
@@ -96,6 +101,15 @@ class Sensor:
                 expected="readings on the way, or levels to choose from",
                 where="sensor.along",
                 fix="delete levels and set noise_sd, the noise of a reading on the way",
+            )
+        if self.along is not None and not (self.noise_sd or any(self.slope) or self.noise_share):
+            raise InputError(
+                "along is set, but not the noise of a reading"
+                if self.noise_sd is None
+                else "along is set, but readings are exact",
+                expected="noise_sd above 0, which says what pooled readings weigh",
+                where="sensor.noise_sd",
+                fix='set noise_sd; roughly, if the mission has noise = "learned" in [model]',
             )
         if self.noise_share > 1:
             raise InputError(

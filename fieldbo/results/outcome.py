@@ -14,7 +14,7 @@ from fieldbo.agent.stopping import Verdict
 from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
 from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
-from fieldbo.belief.thinning import thinned
+from fieldbo.belief.thinning import PIECE, thinned
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.mission import Mission
@@ -159,12 +159,13 @@ class Outcome:
 
     @cached_property
     def believed(self) -> Mask:
-        """Readings that the final model uses, (n,) bool: usable, and not classified as outliers."""
+        """Readings that the final model uses, (n,) bool: usable, and neither outliers nor spikes."""
         believed, taken = self.usable.copy(), []
+        piece, below = PIECE * self.hyperparameters.kernel.length_scales, self.mission.world.sensor.below
         for event in self.observations:
             good = self._usable(event.values, event.noise_variances)
             readings = event.sites[good], event.values[good], event.noise_variances[good]
-            taken.append(thinned(*readings, self.mission.world.domain))
+            taken.append(thinned(*readings, piece, below))
         if not believed.any():
             return believed
         earlier = self.mission.earlier
@@ -180,7 +181,7 @@ class Outcome:
         used = used[np.count_nonzero(known) :]
         ends = np.cumsum([len(t.values) for t in taken])[:-1]
         parts = zip(np.split(used, ends), taken, strict=True)
-        believed[believed] = np.concatenate([part[t.which] for part, t in parts])
+        believed[believed] = np.concatenate([part[t.which] & (t.which >= 0) for part, t in parts])
         return believed
 
     @property
