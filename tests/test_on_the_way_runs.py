@@ -1,5 +1,8 @@
 """Runs with readings on the way: the model that learns from them, the record, tables and pictures."""
 
+import csv
+import io
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +17,13 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Along, Sensor
 from fieldbo.messages import Observation, Stop
+from fieldbo.results import plot
+from fieldbo.runs.export import export
+from fieldbo.runs.folder import begin
+from fieldbo.runs.load import load_run
+from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.gp_draw import GPDraw
@@ -137,3 +147,130 @@ def test_a_robot_whose_sensor_reads_on_the_way_keeps_its_readings_unless_the_mis
     assert bay_mission().as_found().model.outliers is None
     tested = bay_mission(replace(KNOWN, outliers="tested"))
     assert tested.as_found().model.outliers == "tested"
+
+
+WORLD = """format = 1
+version = "1"
+title = "a bay that a boat logs every second"
+cost_unit = "s"
+[domain]
+kind = "grid"
+axes = [{ name = "east", unit = "m", low = 0, high = 400, count = 21 },
+        { name = "north", unit = "m", low = 0, high = 400, count = 21 }]
+obstacles = [{ name = "island", corners = [[150, 100], [250, 100], [250, 250], [150, 250]] }]
+[field]
+kind = "gp-draw"
+length_scales = [120, 120]
+[cost]
+kind = "boat"
+stop_s = 20
+[sensor]
+noise_sd = 0.1
+along = { every_s = 1 }
+"""
+MISSION = """format = 1
+world = "bay"
+[question]
+kind = "level-set"
+threshold = 0.3
+[agent]
+battery = 2000
+home = [0, 0]
+[policy]
+kind = "truvar"
+"""
+
+
+@pytest.fixture
+def logged(tmp_path):
+    """A mission from files, in a bay with an island."""
+    (tmp_path / "bay").mkdir()
+    (tmp_path / "bay" / "world.toml").write_text(WORLD)
+    (tmp_path / "logged.toml").write_text(MISSION)
+    return fieldbo.load_mission(tmp_path / "logged.toml")
+
+
+def recorded(mission, folder):
+    """The folder of a run of a mission."""
+    folder, record = begin(mission, folder)
+    with record:
+        run(mission, record=record).save(folder)
+    return folder
+
+
+def test_the_path_is_the_route_whatever_was_read_on_it(logged):
+    result = run(logged)
+    points = [logged.vehicles[0].start]
+    routes = {query.id: query.route for query in result.queries}
+    for event in result.observations:
+        if not np.array_equal(event.position, points[-1]):
+            route = routes.get(event.order, np.empty((0, 0)))
+            points += [*route[1:]] if len(route) else [event.position]
+    assert len(result.values) > 1000
+    assert any(len(route) for route in routes.values())
+    driven_home = logged.world.cost.path(result.observations[-2].position, [0.0, 0.0])
+    points[-1:] = driven_home[1:]
+    assert result.path.tolist() == np.stack(points).tolist()
+
+
+def test_a_track_off_the_route_is_drawn_where_the_vehicle_read():
+    mission = small_mission()
+    agent = Agent(mission)
+    for _ in range(2):
+        order = agent.ask()
+        sites = np.array([[0.2, 0.9], [0.4, 1.9], *([order.site] if len(order.site) else [])])
+        agent.tell(
+            Observation(order.id, sites, np.zeros(3), np.full(3, 0.01), np.arange(3.0), order.site, 1.0)
+        )
+    path = fieldbo.Result.of(agent).path.tolist()
+    assert [0.2, 0.9] in path
+    assert [0.4, 1.9] in path
+
+
+def test_a_record_has_a_hundred_bytes_per_reading_and_gives_the_same_belief(logged, tmp_path):
+    folder, result = recorded(logged, tmp_path / "run"), run(logged)
+    assert len(result.values) > 1000
+    with Record(folder / "run.sqlite") as record:
+        bodies = [row.body for row in record.rows() if row.kind == "observation"]
+    assert len(json.dumps(bodies)) < 110 * len(result.values)
+    again = load_run(folder).result()
+    assert np.array_equal(again.values, result.values)
+    assert np.array_equal(again.surface.mean, result.surface.mean)
+
+
+def test_a_resumed_run_ends_as_an_uninterrupted_one(logged, tmp_path):
+    whole, seen = run(logged), []
+
+    def interrupt(step):
+        seen.append(step)
+        if len(seen) == 7:
+            raise KeyboardInterrupt
+
+    folder, record = begin(logged, tmp_path / "run")
+    with record, pytest.raises(Interrupted):
+        run(logged, record=record, on_step=interrupt)
+    result = resume(folder)
+    assert len(seen) == 7
+    assert np.array_equal(result.values, whole.values)
+    assert np.array_equal(result.surface.mean, whole.surface.mean)
+    assert result.path.tolist() == whole.path.tolist()
+
+
+def test_tables_and_pictures_show_each_reading_with_its_time_and_place(logged, tmp_path):
+    folder = recorded(logged, tmp_path / "run")
+    result = load_run(folder).result()
+    rows = list(csv.DictReader(io.StringIO((folder / "observations.csv").read_text())))
+    assert len(rows) == len(result.values)
+    times = np.array([float(row["time_s"]) for row in rows])
+    assert (np.diff(times) > 0).all()
+    places = [[float(row["east"]), float(row["north"])] for row in rows]
+    assert places == result.sites.tolist()
+    assert sum(float(row["cost"]) for row in rows) == pytest.approx(result.cost)
+    assert result.on_the_way.sum() == len(rows) - result.steps
+    figure = plot.path_picture(result)
+    (dots,) = [line for line in figure.axes[0].lines if line.get_label() == "reading on the way"]
+    assert len(dots.get_xdata()) == result.on_the_way.sum()
+    (at_sites,) = [line for line in figure.axes[0].lines if "numbered in order" in str(line.get_label())]
+    assert len(at_sites.get_xdata()) == result.steps
+    export(folder, ["csv", "mcap"], tmp_path / "out")
+    assert len((tmp_path / "out" / "observations.csv").read_text().splitlines()) == len(rows) + 1
