@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -247,7 +248,7 @@ class World:
         chance : numpy.random.Generator, optional
             Draws the variables that the query leaves free; required if there are any.
         along : numpy.random.Generator, optional
-            Draws the noise of readings on the way; required if the sensor takes any.
+            Draws the noise of readings on the way; None means that there are none.
 
         Raises
         ------
@@ -301,22 +302,18 @@ class World:
         rng: np.random.Generator | None,
     ) -> Observation:
         """Return an observation with the readings on the way before its own, if the sensor takes any."""
-        if self.sensor.along is None:
+        if self.sensor.along is None or rng is None:
             return observation
-        before = on_the_way(self.cost, self.sensor.along, points, seconds=travel_s, time_s=time_s)
+        before = self.read_on_the_way(points, time_s, travel_s, rng)
         if not len(before.sites):
             return observation
-        assert rng is not None
-        arrival_s = observation.times_s[-1] if observation.time_s is None else observation.time_s
-        field, variances = self._known_field, self.sensor.variance(before.sites)
-        values = self.sensor.read(field.values(before.sites, float(arrival_s)), variances, rng)
-        own, channels = observation.channels or {}, field.channels(before.sites)
-        missing = np.full(len(observation.values), np.nan), np.full(len(values), np.nan)
+        own, channels = observation.channels or {}, before.channels
+        missing = np.full(len(observation.values), np.nan), np.full(len(before.values), np.nan)
         return replace(
             observation,
             sites=np.concatenate([before.sites, observation.sites]),
-            values=np.concatenate([values, observation.values]),
-            noise_variances=np.concatenate([variances, observation.noise_variances]),
+            values=np.concatenate([before.values, observation.values]),
+            noise_variances=np.concatenate([before.noise_variances, observation.noise_variances]),
             times_s=np.concatenate([time_s + before.seconds, observation.times_s]),
             channels={
                 name: np.concatenate([channels.get(name, missing[1]), own.get(name, missing[0])])
@@ -324,6 +321,40 @@ class World:
             }
             or None,
         )
+
+    def read_on_the_way(
+        self, points: Array, time_s: float, travel_s: float, rng: np.random.Generator
+    ) -> ReadOnTheWay:
+        """Return what the sensor reads on the way through points (k, d); nothing unless it does.
+
+        Parameters
+        ----------
+        points : (k, d) array
+        time_s : float
+            When the vehicle sets out.
+        travel_s : float
+            How long it really travels.
+        rng : numpy.random.Generator
+            Draws the noise.
+        """
+        if self.sensor.along is None:
+            none = np.empty(0)
+            return ReadOnTheWay(np.empty((0, self.domain.dimension)), none, none, none, {})
+        sites, seconds = on_the_way(self.cost, self.sensor.along, points, seconds=travel_s, time_s=time_s)
+        variances = self.sensor.variance(sites)
+        values = self._known_field.values(sites, time_s + travel_s) if len(sites) else np.empty(0)
+        read = self.sensor.read(values, variances, rng)
+        return ReadOnTheWay(sites, read, variances, seconds, self._known_field.channels(sites))
+
+
+class ReadOnTheWay(NamedTuple):
+    """Readings on the way: `sites` (k, d), `values`, `noise_variances`, `seconds` since setting out (k,)."""
+
+    sites: Array
+    values: Array
+    noise_variances: Array
+    seconds: Array
+    channels: dict[str, Array]
 
 
 def driven(order: Order, position: Array) -> Array:

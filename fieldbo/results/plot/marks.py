@@ -88,7 +88,7 @@ def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
 def _dots(ax: Axes, x: Array, y: Array) -> None:
     """Draw readings on the way (k,), if there are any."""
     if len(x):
-        look: Look = {"color": "black", "markersize": 1.6, "markeredgewidth": 0.0, "zorder": 3.2}
+        look: Look = {"color": "black", "markersize": 0.9, "markeredgewidth": 0.0, "zorder": 3.2}
         ax.plot(x, y, "o", label="reading on the way", rasterized=len(x) > _MOST_VECTORS, **look)
 
 
