@@ -23,6 +23,7 @@ Stream = Literal[
     "chance",
     "stop",
     "truth",
+    "along",
 ]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
@@ -37,6 +38,7 @@ _KEYS: dict[Stream, int] = {
     "chance": 9,
     "stop": 10,
     "truth": 11,
+    "along": 12,
 }
 
 
@@ -51,7 +53,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
         ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
         a simulated order), ``"chance"`` (variables that it leaves free), ``"stop"`` (how sure the answer
-        is) or ``"truth"`` (samples of free variables for true expected values).
+        is), ``"truth"`` (samples of free variables for true expected values) or ``"along"`` (noise of the
+        readings on the way).
     ask : int
         Number of the agent's ask that it serves.
 

@@ -593,7 +593,8 @@ class Agent:
 
     def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
         """Pass over the place of unusable readings, and a site that gave none on two visits."""
-        if len(event.sites):
+        on_the_way = self.mission.world.sensor.along is not None and not event.last
+        if len(event.sites) and not on_the_way:
             self._pass_over(event.sites[-1])
         if lost or not event.last or isinstance(order, GoHome) or np.isnan(order.site).any():
             return

@@ -95,7 +95,7 @@ def _effective_number(weights: Array) -> float:
 class Averaging:
     """Averages the belief of an online model over weighted hyperparameters.
 
-    Each reading is added when the average is next asked for, and changes the weights. Hyperparameters are
+    Readings are added when the average is next asked for, and change the weights. Hyperparameters are
     recorded with fits; those that are drawn between fits follow from the readings and the seed.
     """
 
@@ -114,10 +114,10 @@ class Averaging:
         if average is None or not average.lacks_only_new(model, recorded):
             n = 0 if recorded is None else model.readings_of(recorded.after)
             average = _begun(model, recorded, max(n, int(np.argmax(model.believed)) + 1))
-        # One by one: how often the average is asked for must not matter.
-        for n in range(len(average.believed) + 1, model.readings + 1):
+        # Observation by observation: how often the average is asked for must not matter.
+        for n in model.ends_after(len(average.believed)):
             _add(model, average, n)
-            if average.is_worn or drawn_at(average.drawn_at, n) == n:
+            if average.is_worn or drawn_at(average.drawn_at, n) > average.drawn_at:
                 average = _begun(model, recorded, n, anew=average.is_worn)
         self._average = average
         return Stated(average.surface, average.weighted.members[0].scale)
@@ -141,7 +141,8 @@ def _drawn(model: OnlineModel, fit: Fit | None, n: int, anew: bool) -> WeightedH
     mission = model.mission
     if fit is not None and fit.weighted is not None and model.readings_of(fit.after) == n:
         return fit.weighted
-    data, present = model.data(np.flatnonzero(model.believed[:n])), model.hyperparameters
+    among = model.to_fit(n)
+    data, present = model.data(among[model.believed[among]]), model.hyperparameters
     rng, domain = stream(mission.seed, "score", n), mission.world.domain
     if fit is None:
         _, _, expected, uncertainty = mission.model.transformed(present, mission.question, data)
@@ -175,9 +176,10 @@ def _begun(model: OnlineModel, recorded: Fit | None, n: int, anew: bool = False)
 
 
 def _add(model: OnlineModel, average: _Average, n: int) -> None:
-    """Add the n-th reading to an average that has those before it."""
-    if model.believed[n - 1]:
-        data = model.data(slice(n - 1, n))
+    """Add readings to an average that has those before them, up to the n-th."""
+    new = len(average.believed) + np.flatnonzero(model.believed[len(average.believed) : n])
+    if len(new):
+        data = model.data(new)
         beliefs = [surface.belief for surface in average.surface.surfaces]
         y, by_member = _taken(model, average.weighted, beliefs, data)
         average.surface.append(data.sites, y, by_member)

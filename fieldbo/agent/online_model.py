@@ -17,7 +17,7 @@ from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.thinning import places, thinned
+from fieldbo.belief.thinning import PIECE, Thinned, places, thinned
 from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
@@ -49,8 +49,13 @@ _REVISED = 1.1
 units are taken again as they are given all the others."""
 
 
+_MOST_FITTED = 400
+"""Most readings to which hyperparameters are fitted if the sensor reads on the way; the time of a fit grows
+with their number to the third power, and neighbours on a route say much the same."""
+
+
 class _Taken(NamedTuple):
-    """What the model takes of an observation: usable readings (k,), in the user's units."""
+    """The usable readings (k,) of an observation, in the user's units."""
 
     order: str
     part: int
@@ -65,7 +70,9 @@ class OnlineModel:
 
     It begins with the mission's earlier readings.
 
-    Of an observation with several readings, it takes those of `thinned`.
+    Of an observation with several readings, it takes those of `thinned`, pooled over a fifth of the present
+    length scales. A fit pools all of them anew. If the sensor
+    reads on the way, fits are due by the number of orders, not of readings.
 
     A corrected reading takes the place of the wrong one. The belief is then learned again from the latest
     fit that had not seen the wrong one, and the fits that had are to be repeated (`to_repeat`), with the same
@@ -88,7 +95,7 @@ class OnlineModel:
     rebuilt : bool
         Whether the latest event rebuilt the belief.
     fitted_at : int
-        Number of readings at the latest fit; 0 before the first.
+        Number of readings at the latest fit, or of orders if the sensor reads on the way; 0 before the first.
     fits : list of Fit
         All fits that count, in order.
     to_repeat : list of Fit
@@ -149,10 +156,10 @@ class OnlineModel:
     def fit_is_due(self) -> bool:
         """True if enough readings have arrived since the latest fit."""
         every = self.mission.model.every
-        if every is None or not LEAST_READINGS <= self.readings <= self.mission.model.until:
+        if every is None or self.readings < LEAST_READINGS or self._count() > self.mission.model.until:
             return False
         if self.fitted_at:
-            return self.readings - self.fitted_at >= every
+            return self._count() - self.fitted_at >= every
         # Many readings of one order at one stop say how a sensor scatters, and nothing about the field.
         orders = len({event.order for event in self._observations})
         return max(orders, places(np.array(self._sites), self.mission.world.domain)) >= LEAST_READINGS
@@ -167,18 +174,32 @@ class OnlineModel:
     def fit_is_stale(self) -> bool:
         """True if readings have arrived since the latest fit, of which there will be another one."""
         model = self.mission.model
-        return model.every is not None and 0 < self.fitted_at < self.readings <= model.until
+        return model.every is not None and 0 < self.fitted_at < self._count() <= model.until
+
+    def _count(self, observations: int | None = None) -> int:
+        """Return how many readings, by which fits are due, the first observations brought; by default, all.
+
+        If the sensor reads on the way, an order counts as one.
+        """
+        if self.mission.world.sensor.along is None:
+            return self.readings if observations is None else self.readings_of(observations)
+        return self._ends[0] + len({taken.order for taken in self._observations[:observations]})
 
     def fitted(self, rng: np.random.Generator) -> Fitted:
         """Return a fit to all readings, or the first fit to repeat, without adopting it."""
         n = self.readings_of(self.to_repeat[0].after) if self.to_repeat else self.readings
-        model, domain, data = self.mission.model, self.mission.world.domain, self.data(slice(n))
+        model, domain, data = self.mission.model, self.mission.world.domain, self.data(self.to_fit(n))
         fitted = self.fitted_to(data, self.hyperparameters, rng)
         if not self._weights_are_due(n):
             return Fitted(fitted.to_plain())
         believed = data.only(model.believed(fitted, data))
         weighted = weighted_around(fitted, model, domain, believed, rng)
         return Fitted(fitted.to_plain(), weighted.to_plain())
+
+    def to_fit(self, n: int) -> Indices:
+        """Return the positions of readings among the first n to which hyperparameters are fitted."""
+        most = n if self.mission.world.sensor.along is None else min(n, _MOST_FITTED)
+        return np.linspace(0, n - 1, most).round().astype(np.intp)
 
     def fitted_to(self, data: Data, start: Hyperparameters, rng: np.random.Generator) -> Hyperparameters:
         """Return hyperparameters fitted to some of the readings, from those of an earlier fit on."""
@@ -188,7 +209,9 @@ class OnlineModel:
             self.mission.question,
             data,
             rng,
-            noise_varies=data.sensor.varies or bool(len(self._earlier.values)),
+            noise_varies=data.sensor.varies
+            or data.sensor.along is not None
+            or bool(len(self._earlier.values)),
         )
 
     def _weights_are_due(self, n: int) -> bool:
@@ -215,6 +238,8 @@ class OnlineModel:
         if event.weighted is not None:
             weighted = WeightedHyperparameters.from_plain(event.weighted, fitted, domain)
         self.fits.append(Fit(after, asks, fitted, weighted))
+        if self.mission.world.sensor.along is not None:
+            self._averaging = Averaging()  # its readings are pooled anew
         self._learn_again()
 
     def correct(self, event: Observation) -> None:
@@ -247,7 +272,7 @@ class OnlineModel:
         self._ends: list[int] = [len(self._values)]
         for taken in self._observations[: fit.after]:
             self._keep(taken)
-        self.fitted_at = max(1, self.readings) if self.fits else 0
+        self.fitted_at = max(1, self._count(fit.after)) if self.fits else 0
         self._build(fit.hyperparameters)
         for taken in self._observations[fit.after :]:
             self._learn(taken)
@@ -261,19 +286,29 @@ class OnlineModel:
         """Return what the model takes of an observation."""
         good = self._usable(event.values, event.noise_variances)
         usable = event.sites[good], event.values[good], event.noise_variances[good]
-        kept = thinned(*usable, self.mission.world.domain)[:3] if good.any() else usable
-        return _Taken(event.order, event.part, *kept, left_out=int((~good).sum()))
+        return _Taken(event.order, event.part, *usable, left_out=int((~good).sum()))
 
-    def _keep(self, taken: _Taken) -> None:
-        """Add readings to those of the model, without changing the belief."""
-        self.left_out += taken.left_out
+    def _keep(self, event: _Taken) -> Thinned:
+        """Add readings to those of the model, without changing the belief; return what it takes."""
+        cell = PIECE * self.hyperparameters.kernel.length_scales
+        taken = thinned(event.sites, event.values, event.noises, cell, self.mission.world.sensor.below)
+        self.left_out += event.left_out
         self._sites.extend(taken.sites)
         self._values.extend(taken.values.tolist())
-        self._noises.extend(taken.noises.tolist())
+        self._noises.extend(taken.noise_variances.tolist())
         self._ends.append(len(self._values))
+        return taken
 
-    def _learn(self, taken: _Taken) -> bool:
-        self._keep(taken)
+    def ends_after(self, n: int) -> list[int]:
+        """Return after how many readings each observation ended that did after the first n.
+
+        Of earlier readings, each counts as one.
+        """
+        ends = [*range(1, self._ends[0] + 1), *self._ends[1:]]
+        return [end for end in dict.fromkeys(ends) if end > n]
+
+    def _learn(self, event: _Taken) -> bool:
+        taken = self._keep(event)
         if not len(taken.values):
             return False
         before, self.believed = self.believed, self._believed_now()
@@ -291,7 +326,7 @@ class OnlineModel:
         y, v = self._observed.in_model_units(
             h,
             taken.values[new],
-            taken.noises[new],
+            taken.noise_variances[new],
             lambda _: (belief.mean(sites), belief.covariance(sites, sites)),
         )
         self.surface.append(sites, y, v)

@@ -174,7 +174,8 @@ class Model:
     or, as in runs of earlier versions, stated from the fit alone. The latter is too sure of itself."""
     outliers: Literal["kept", "tested"] | None = None
     """Whether to trust every reading (``"kept"``), or to leave out those that contradict the others
-    (``"tested"``). Default: kept in simulation, tested by hand and with a robot."""
+    (``"tested"``). Default: kept in simulation, tested by hand and with a robot, unless its sensor reads on
+    the way."""
     length_scales: tuple[float, ...] | None = None
     """Initial or fixed length scales, one per axis in its unit; a single one for ``"shore-matern52"``.
     Default: 0.3 of each axis' extent, or of the longest."""

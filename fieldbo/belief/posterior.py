@@ -46,17 +46,28 @@ class _Triangle:
     Rows are written once and never changed, so all beliefs of one history share them.
     """
 
-    def __init__(self, factor: Array) -> None:
+    def __init__(self, factor: Array, least: int = 32) -> None:
         self.used = len(factor)
-        size = max(32, self.used + self.used // 2)
+        size = max(32, least, self.used + self.used // 2)
         self.rows: Array = np.zeros((size, size))  # the upper half is never touched
         self.rows[: self.used, : self.used] = factor
 
-    def followed_by(self, n: int, row: Array, pivot: float) -> _Triangle:
-        """Return a triangle of the first n rows and one more: itself, unless another belief extended it."""
-        whole = self if self.used == n < len(self.rows) else _Triangle(self.rows[:n, :n])
-        whole.rows[n, :n], whole.rows[n, n] = row, pivot
-        whole.used = n + 1
+    def followed_by(self, n: int, rows: Array, pivots: Array | float) -> _Triangle:
+        """Return a triangle of the first n rows and k more: itself, unless another belief extended it.
+
+        Parameters
+        ----------
+        n : int
+        rows : (k, n) or (n,) array
+        pivots : (k, k) array or float
+            The triangle on the diagonal.
+        """
+        end = n + np.atleast_2d(rows).shape[0]
+        whole = self
+        if self.used != n or end > len(self.rows):
+            whole = _Triangle(self.rows[:n, :n], end)
+        whole.rows[n:end, :n], whole.rows[n:end, n:end] = rows, pivots
+        whole.used = end
         return whole
 
 
@@ -282,6 +293,44 @@ class Belief:
             self.prior_mean,
         )
         return belief, row, pivot
+
+    def extended_by(self, sites: Array, values: Array, noise_variances: Array) -> tuple[Belief, Array, Array]:
+        """Return the belief after k more readings at once, and the new rows of the factor; O(k n^2).
+
+        The same as `extended` one by one, up to rounding, at a fraction of the time.
+
+        Returns
+        -------
+        belief : Belief
+        rows : (k, n) array
+            ``(L^-1 k(X, sites))^T``.
+        pivots : (k, k) array
+            The lower Cholesky factor of the posterior covariance of the readings, noise included.
+        """
+        x, y, v = self._checked(sites, values, noise_variances)
+        n = self.size
+        K = self.kernel(x, x)
+        K[np.diag_indices_from(K)] += v
+        across = self._solve(x) if n else np.empty((0, len(x)))
+        try:
+            pivots = cholesky(K - across.T @ across, lower=True, check_finite=False)
+        except LinAlgError as error:
+            raise _not_positive_definite(n + len(x)) from error
+        rows = across.T
+        triangle = (self._triangle or _Triangle(self.factor, n + len(x))).followed_by(n, rows, pivots)
+        residuals = self._residuals(x, y) - rows @ self.weights
+        belief = Belief(
+            self.kernel,
+            np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
+            np.concatenate([self.values, y]),
+            np.concatenate([self.noise_variances, v]),
+            self.scatter,
+            triangle.rows[: triangle.used, : triangle.used],
+            np.concatenate([self.weights, solve_triangular(pivots, residuals, lower=True)]),
+            triangle,
+            self.prior_mean,
+        )
+        return belief, rows, pivots
 
     def _solve(self, points: Array) -> Array:
         """Return ``L^-1 k(X, points)``, (n, P)."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
@@ -211,25 +212,48 @@ class Surface:
         x = points_of(sites, self.belief.kernel, "site")
         y = np.atleast_1d(np.asarray(values, dtype=float))
         v = np.broadcast_to(np.asarray(noise_variances, dtype=float), y.shape)
-        for site, value, noise in zip(x, y, v, strict=True):
-            self._append_one(site, float(value), float(noise))
+        if len(y) == 1:
+            self._append_one(x[0], float(y[0]), float(v[0]))
+        elif len(y):
+            self._append_together(x, y, v)
+
+    def _append_together(self, sites: Array, values: Array, noise_variances: Array) -> None:
+        """Add several readings, as `_append_one` one by one would, up to rounding."""
+        n, k = self.belief.size, len(values)
+        self.belief, rows, pivots = self.belief.extended_by(sites, values, noise_variances)
+        self._make_room(n + k)
+        new = self.belief.kernel(sites, self.candidates) - rows @ self._rows[:n]
+        self._rows[n : n + k] = solve_triangular(pivots, new, lower=True, check_finite=False)
+        new = self._rows[n : n + k]
+        self.mean += self.belief.weights[n:] @ new
+        self.variance -= np.einsum("kc,kc->c", new, new)
+        np.maximum(self.variance, 0.0, out=self.variance)
+        self._note_sites(sites)
+
+    def _make_room(self, n: int) -> None:
+        """Make room for n rows."""
+        if n > len(self._rows):
+            grown = np.empty((max(n, 2 * self.belief.size), self.size))
+            grown[: len(self._rows)] = self._rows
+            self._rows = grown
+
+    def _note_sites(self, sites: Array) -> None:
+        """Note that sites (k, d) were read; pool the readings if many are repeated."""
+        self._distinct.update(site.tobytes() for site in sites)
+        if self.belief.size > _REPEATS * len(self._distinct):
+            self._pool()
 
     def _append_one(self, site: Array, value: float, noise: float) -> None:
         n = self.belief.size
         self.belief, row, pivot = self.belief.extended(site, value, noise)
-        if n == len(self._rows):
-            grown = np.empty((2 * n, self.size))
-            grown[:n] = self._rows
-            self._rows = grown
+        self._make_room(n + 1)
         new = self._rows[n]
         np.subtract(self.belief.kernel(site[None], self.candidates)[0], row @ self._rows[:n], out=new)
         new /= pivot
         self.mean += new * self.belief.weights[n]
         self.variance -= np.square(new)
         np.maximum(self.variance, 0.0, out=self.variance)
-        self._distinct.add(site.tobytes())
-        if n + 1 > _REPEATS * len(self._distinct):
-            self._pool()
+        self._note_sites(site[None])
 
     def _pool(self) -> None:
         """Pool the repeated readings of a site, so that n counts sites."""

@@ -1,4 +1,11 @@
-"""What a model takes of the many readings that one order may bring."""
+"""What a model takes of the many readings that one order may bring.
+
+A *piece* is a run of readings that lie within one cell of the first of them. With n readings of noise
+variance v, whose distances along the piece have mean 0 and standard deviation s, the least-squares line
+through their values is given by its values at -s and at s. These two are independent, each of variance
+2 v / n, and hold all that the readings say about a line. A parabola passes through them, too, at exactly
+those points (the nodes of a Gauss quadrature with two points).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +17,11 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 
-MOST = 20
-"""Most readings of one observation that a model takes."""
+PIECE = 0.2
+"""Length of a piece, in length scales. The error of the belief is measured in `benchmarks/on_the_way.py`."""
+
+MOST = 100
+"""Most pieces of one observation."""
 
 _LEAST_NOISE = 0.01
 """Least noise variance of pooled readings, relative to that of one: they share drift and calibration."""
@@ -19,9 +29,21 @@ _LEAST_NOISE = 0.01
 _OF_MEDIAN = np.pi / 2.0
 """Variance of the median of many normal readings, relative to that of their mean."""
 
+_NARROW = 0.1
+"""Readings with a smaller standard deviation of their places, in cells, lie at one place."""
+
+_ONE_CELL = 1.0 - 1e-9
+"""Length of a piece in cells, less rounding: neighbouring sites are not pooled."""
+
+_FEWEST, _SPIKE = 5, 5.0
+"""A spike is this many standard deviations from the median of a piece, if that has the fewest readings."""
+
 
 class Thinned(NamedTuple):
-    """Pooled readings: `sites` (m, d), `values`, `noise_variances` (m,); `which` (k,) holds each reading."""
+    """Pooled readings: `sites` (m, d), `values`, `noise_variances` (m,).
+
+    `which` (k,) holds the pooled reading of each reading; -1 for a spike, which is left out.
+    """
 
     sites: Array
     values: Array
@@ -29,43 +51,51 @@ class Thinned(NamedTuple):
     which: NDArray[np.int64]
 
 
-def thinned(sites: Array, values: Array, noise_variances: Array, domain: Domain) -> Thinned:
-    """Pool the readings of one observation that lie near each other.
+def thinned(
+    sites: Array, values: Array, noise_variances: Array, cell: Array, below: float | None = None
+) -> Thinned:
+    """Pool neighbouring readings of one observation.
 
-    Readings nearest to the same node of a lattice become one: the median of the values, at the median of the
-    sites. The lattice is that of the domain's grid, or has a hundred nodes per axis of a box. It is coarsened
-    until at most `MOST` readings are left. A single reading stays as it is.
+    Each piece becomes two readings on the least-squares line through its values, or one, their mean, if it is
+    read at one place. Spikes are left out. If some readings of a piece are at or below the limit of
+    detection, it becomes one: their median. A single reading stays as it is.
 
     Parameters
     ----------
     sites : (k, d) array
+        In the order in which they were read.
     values, noise_variances : (k,) arrays
-    domain : Domain
+    cell : (d,) array
+        Length of a piece along each axis; doubled until there are at most `MOST` pieces.
+    below : float, optional
+        The sensor's limit of detection.
 
     Examples
     --------
-    >>> from fieldbo.domain.axes import Axis
-    >>> river = Domain.grid([Axis("along", "m", 0, 10)], [11])
-    >>> x = np.array([[0.0], [0.1], [5.0]])
-    >>> thinned(x, np.array([1.0, 3.0, 7.0]), np.ones(3), river).values
-    array([2., 7.])
+    >>> x = np.array([[0.0], [1.0], [2.0], [3.0], [50.0]])
+    >>> pooled = thinned(x, 2.0 * x[:, 0], np.ones(5), np.array([4.0]))
+    >>> pooled.sites[:, 0].round(2), pooled.values.round(2), pooled.noise_variances
+    (array([ 0.38,  2.62, 50.  ]), array([  0.76,   5.24, 100.  ]), array([0.5, 0.5, 1. ]))
     """
     if len(values) < 2:
         return Thinned(sites, values, noise_variances, np.arange(len(values)))
-    cell, sites_from_low = cell_sizes(domain), sites - domain.low
-    which = _cells(sites_from_low, cell)
-    while which.max() >= MOST:
+    starts = _starts(sites / cell)
+    while len(starts) > MOST:
         cell = 2.0 * cell
-        which = _cells(sites_from_low, cell)
-    if which.max() + 1 == len(values):
-        return Thinned(sites, values, noise_variances, which)
-    bins = [which == number for number in range(which.max() + 1)]
-    return Thinned(
-        np.array([np.median(sites[some], axis=0) for some in bins]),
-        np.array([np.median(values[some]) for some in bins]),
-        np.array([_pooled(noise_variances[some]) for some in bins]),
-        which,
-    )
+        starts = _starts(sites / cell)
+    if len(starts) == len(values):
+        return Thinned(sites, values, noise_variances, np.arange(len(values)))
+    taken: list[tuple[Array, Array, Array]] = []
+    which = np.empty(len(values), dtype=np.int64)
+    rows = 0
+    for first, end in zip(starts, [*starts[1:], len(values)], strict=True):
+        piece = slice(first, end)
+        *pooled, among = _pooled(sites[piece], values[piece], noise_variances[piece], cell, below)
+        which[piece] = np.where(among < 0, -1, rows + among)
+        rows += len(pooled[1])
+        taken.append((pooled[0], pooled[1], pooled[2]))
+    pooled_sites, pooled_values, pooled_noises = (np.concatenate(part) for part in zip(*taken, strict=True))
+    return Thinned(pooled_sites, pooled_values, pooled_noises, which)
 
 
 def cell_sizes(domain: Domain) -> Array:
@@ -75,17 +105,68 @@ def cell_sizes(domain: Domain) -> Array:
 
 def places(sites: Array, domain: Domain) -> int:
     """Return at how many different places sites (n, d) lie."""
-    return int(_cells(sites - domain.low, cell_sizes(domain)).max(initial=-1)) + 1 if len(sites) else 0
+    nodes = np.round((sites - domain.low) / cell_sizes(domain))
+    return len(np.unique(nodes, axis=0)) if len(sites) else 0
 
 
-def _cells(sites: Array, cell: Array) -> NDArray[np.int64]:
-    """Return the number of each reading's cell (k,), counted in the order of the first reading in it."""
-    nodes = np.round(sites / cell)
-    _, first, which = np.unique(nodes, axis=0, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[which.reshape(-1)]
+def _starts(scaled: Array) -> list[int]:
+    """Return where each piece begins, given sites (k, d) in cells; only the first if there are too many."""
+    starts = [0]
+    while len(starts) <= MOST:
+        first = starts[-1]
+        beyond = np.linalg.norm(scaled[first + 1 :] - scaled[first], axis=1) > _ONE_CELL
+        if not beyond.any():
+            break
+        starts.append(first + 1 + int(np.argmax(beyond)))
+    return starts
 
 
-def _pooled(noise_variances: Array) -> float:
-    """Return the noise variance of the median of readings."""
-    n, mean = len(noise_variances), float(noise_variances.mean())
-    return mean if n == 1 else mean * max(_LEAST_NOISE, min(1.0, _OF_MEDIAN / n))
+def _pooled(
+    sites: Array, values: Array, noise_variances: Array, cell: Array, below: float | None
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """Pool the readings of a piece; also return which pooled reading each belongs to, -1 for a spike."""
+    n = len(values)
+    if n == 1:
+        return sites, values, noise_variances, np.zeros(1, dtype=np.int64)
+    if below is not None and (values <= below).any():
+        noise = noise_variances.mean() * max(_LEAST_NOISE, min(1.0, _OF_MEDIAN / n))
+        return (
+            _middle(sites),
+            np.median(values, keepdims=True),
+            np.array([noise]),
+            np.zeros(n, dtype=np.int64),
+        )
+    kept = ~_spikes(values, noise_variances)
+    sites, values, noise_variances, n = sites[kept], values[kept], noise_variances[kept], int(kept.sum())
+    middle, noise = _middle(sites), float(noise_variances.mean())
+    _, spreads, axes = np.linalg.svd((sites - middle) / cell, full_matrices=False)
+    sd = float(spreads[0]) / np.sqrt(n)
+    among = np.full(len(kept), -1)
+    if sd < _NARROW:
+        among[kept] = 0
+        return middle, values.mean(keepdims=True), np.array([noise * max(_LEAST_NOISE, 1.0 / n)]), among
+    along = (sites - middle) / cell @ axes[0]
+    if along[-1] < along[0]:  # onwards, whatever sign the decomposition gives
+        along, axes = -along, -axes
+    slope, ends = float(along @ values) / float(along @ along), np.array([-sd, sd])
+    among[kept] = along > 0
+    return (
+        middle + ends[:, None] * axes[0] * cell,
+        values.mean() + slope * ends,
+        np.full(2, noise * max(_LEAST_NOISE, 2.0 / n)),
+        among,
+    )
+
+
+def _middle(sites: Array) -> Array:
+    """Return the mean (1, d) of sites; equal ones keep their coordinates to the last bit."""
+    return sites[:1] if (sites == sites[0]).all() else sites.mean(axis=0, keepdims=True)
+
+
+def _spikes(values: Array, noise_variances: Array) -> NDArray[np.bool_]:
+    """Return which readings (n,) of a piece are spikes."""
+    if len(values) < _FEWEST:
+        return np.zeros(len(values), dtype=bool)
+    off = np.abs(values - np.median(values))
+    spread = max(1.4826 * float(np.median(off)), float(np.sqrt(noise_variances.mean())))
+    return np.asarray(off > _SPIKE * spread)

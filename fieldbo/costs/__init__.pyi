@@ -7,6 +7,7 @@ from .euclidean import Euclidean as Euclidean
 from .flight import Flight as Flight
 from .legs import Legs as Legs
 from .limits import Limit as Limit
+from .on_the_way import read_on_moves as read_on_moves
 from .route import shortest_order as shortest_order
 from .transect import Transect as Transect
 from .unit import Unit as Unit

@@ -14,5 +14,6 @@ from .obstacles import Obstacle as Obstacle
 from .search import around as around
 from .search import climbed as climbed
 from .search import polished as polished
+from .sensor import Along as Along
 from .sensor import Level as Level
 from .sensor import Sensor as Sensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import FiniteFloat, NonNegativeFloat
+from pydantic import FiniteFloat, NonNegativeFloat, PositiveFloat
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
@@ -19,6 +19,42 @@ class Level:
     """Variance of a reading's noise, in squared units of the value."""
     cost: NonNegativeFloat
     """Cost of a reading in addition to the move, in the world's cost unit."""
+
+
+@settings("sensor.along")
+class Along:
+    """How often a sensor reads while the vehicle travels: per time, or per distance.
+
+    Raises
+    ------
+    InputError
+        Neither is given, or both.
+
+    Examples
+    --------
+    >>> Along(every_m=5.0)
+    Along(every_s=None, every_m=5.0)
+    """
+
+    every_s: PositiveFloat | None = None
+    """Seconds between readings on the way."""
+    every_m: PositiveFloat | None = None
+    """Metres between readings on the way, along the route."""
+
+    def __post_init__(self) -> None:
+        if (self.every_s is None) == (self.every_m is None):
+            both = self.every_s is not None
+            raise InputError(
+                f"every_s = {self.every_s:g} and every_m = {self.every_m:g}" if both else "along is empty",
+                expected="every_s or every_m, one of them",
+                where="sensor.along",
+                fix="keep the one that your instrument is set to" if both else "write { every_s = 1 }",
+            )
+
+    @property
+    def in_words(self) -> str:
+        """The spacing, for example ``"every 5 m"``."""
+        return f"every {self.every_m:g} m" if self.every_s is None else f"every {self.every_s:g} s"
 
 
 @settings("sensor")
@@ -47,6 +83,9 @@ class Sensor:
     below: FiniteFloat | None = None
     """Limit of detection, in the unit of the values: a reading at or below it says only that the value is
     low. Default: none."""
+    along: Along | None = None
+    """How often the sensor also reads while the vehicle travels: ``{ every_s = 1 }`` or ``{ every_m = 5 }``.
+    Default: it reads at the end of an order only."""
 
     def __post_init__(self) -> None:
         if self.levels and self.noise_sd:
@@ -55,6 +94,22 @@ class Sensor:
                 expected="one of them",
                 where="sensor",
                 fix="delete noise_sd: each level has its own variance",
+            )
+        if self.levels and self.along is not None:
+            raise InputError(
+                "along conflicts with levels",
+                expected="readings on the way, or levels to choose from",
+                where="sensor.along",
+                fix="delete levels and set noise_sd, the noise of a reading on the way",
+            )
+        if self.along is not None and not (self.noise_sd or any(self.slope) or self.noise_share):
+            raise InputError(
+                "along is set, but not the noise of a reading"
+                if self.noise_sd is None
+                else "along is set, but readings are exact",
+                expected="noise_sd above 0, which says what pooled readings weigh",
+                where="sensor.noise_sd",
+                fix='set noise_sd; roughly, if the mission has noise = "learned" in [model]',
             )
         if self.noise_share > 1:
             raise InputError(
@@ -113,11 +168,11 @@ class Sensor:
         return np.asarray(np.square(sd + (sites @ self.slope if self.slope else np.zeros(len(sites)))))
 
     def read(self, value: Array, noise_variance: Array, rng: np.random.Generator) -> Array:
-        """Return a simulated reading (1,) of a value; the limit of detection if it does not exceed that.
+        """Return simulated readings (n,) of values; the limit of detection where they do not exceed it.
 
         Parameters
         ----------
-        value, noise_variance : (1,) arrays
+        value, noise_variance : (n,) arrays
             The variance is that of `variance`.
         rng : numpy.random.Generator
 
@@ -127,7 +182,7 @@ class Sensor:
         array([0.1])
         """
         sd = np.sqrt(noise_variance + np.square(self.noise_share * value))
-        return self.at_least_the_limit(np.asarray(value + sd * rng.standard_normal()))
+        return self.at_least_the_limit(np.asarray(value + sd * rng.standard_normal(len(value))))
 
     def at_least_the_limit(self, readings: Array) -> Array:
         """Return readings (n,), with the limit of detection in place of those that do not exceed it."""

@@ -217,6 +217,7 @@ def _sensor(world: World) -> str:
     grows = ", growing along the axes" if any(sensor.slope) else ""
     grows += f", plus {100 * sensor.noise_share:.3g}% of the value" if sensor.noise_share else ""
     grows += f"; limit of detection {quantity.amount(sensor.below)}" if sensor.below is not None else ""
+    grows += f"; reads {sensor.along.in_words} on the way" if sensor.along is not None else ""
     if not sensor.levels:
         known = quantity.amount(sensor.noise_sd or 0.0) if sensor.declares_noise else "not declared"
         return f"noise sd {known}{grows}"

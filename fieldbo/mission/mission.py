@@ -95,12 +95,13 @@ class Mission:
         """Return the mission as a real vehicle meets it.
 
         Without a field that is fitted to earlier readings: the place may have changed since, so they are no
-        truth to score against. With a test for outliers, unless the mission says otherwise.
+        truth to score against. With a test for outliers, unless the mission says otherwise, or the sensor
+        reads on the way: spikes among neighbouring readings are then left out anyway.
         """
         world, model = self.world, self.model
         if world.field is not None and world.field.fitted_to is not None:
             world = replace(world, field=None)
-        if model.outliers is None:
+        if model.outliers is None and world.sensor.along is None:
             model = replace(model, outliers="tested")
         return replace(self, world=world, model=model)
 

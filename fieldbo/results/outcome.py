@@ -14,7 +14,7 @@ from fieldbo.agent.stopping import Verdict
 from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
 from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
-from fieldbo.belief.thinning import thinned
+from fieldbo.belief.thinning import PIECE, thinned
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.mission import Mission
@@ -136,6 +136,17 @@ class Outcome:
         """The readings (n,), in the user's unit."""
         return np.concatenate([np.empty(0), *(o.values for o in self.observations)])
 
+    @cached_property
+    def on_the_way(self) -> Mask:
+        """Readings that the sensor took on the way, (n,) bool: all but those at the sites of queries."""
+        along, queries = self.mission.world.sensor.along is not None, self.level_of_order
+        ends = [o.last and o.order in queries for o in self.observations]
+        marks = [
+            np.arange(len(o.values)) < len(o.values) - end
+            for o, end in zip(self.observations, ends, strict=True)
+        ]
+        return np.concatenate([np.empty(0, dtype=bool), *marks]) & along
+
     @property
     def levels(self) -> NDArray[np.int64]:
         """The sensor level of each reading, (n,)."""
@@ -159,12 +170,13 @@ class Outcome:
 
     @cached_property
     def believed(self) -> Mask:
-        """Readings that the final model uses, (n,) bool: usable, and not classified as outliers."""
+        """Readings that the final model uses, (n,) bool: usable, and neither outliers nor spikes."""
         believed, taken = self.usable.copy(), []
+        piece, below = PIECE * self.hyperparameters.kernel.length_scales, self.mission.world.sensor.below
         for event in self.observations:
             good = self._usable(event.values, event.noise_variances)
             readings = event.sites[good], event.values[good], event.noise_variances[good]
-            taken.append(thinned(*readings, self.mission.world.domain))
+            taken.append(thinned(*readings, piece, below))
         if not believed.any():
             return believed
         earlier = self.mission.earlier
@@ -180,7 +192,7 @@ class Outcome:
         used = used[np.count_nonzero(known) :]
         ends = np.cumsum([len(t.values) for t in taken])[:-1]
         parts = zip(np.split(used, ends), taken, strict=True)
-        believed[believed] = np.concatenate([part[t.which] for part, t in parts])
+        believed[believed] = np.concatenate([part[t.which] & (t.which >= 0) for part, t in parts])
         return believed
 
     @property
@@ -200,14 +212,20 @@ class Outcome:
 
         Each order's route, as it was sent. A vehicle that was not where its route begins, or read on the way,
         takes the cheapest route; a leg is straight if there is none, for example from within the clearance of
-        an obstacle.
+        an obstacle. Readings that lie on the route add no points.
         """
         at, routes = self.mission.vehicles[0].start, {q.id: q.route for q in self.queries}
         points = [at[None]]
+        reach = 1e-6 * self.mission.world.domain.extent.max()
         for event in self.observations:
-            for stop in [*event.sites, event.position]:
+            route = routes.get(event.order, np.empty((0, 0)))
+            stops = [*event.sites, event.position]
+            if len(event.sites) > 1 and not np.array_equal(at, event.position):
+                whole = np.vstack([at, self.leg(at, event.position, route)])
+                stops = [event.position] if _lie_on(whole, event.sites, reach) else stops
+            for stop in stops:
                 if not np.array_equal(stop, at):
-                    points.append(self.leg(at, stop, routes.get(event.order, np.empty((0, 0)))))
+                    points.append(self.leg(at, stop, route))
                     at = stop
         return np.concatenate(points)
 
@@ -225,3 +243,13 @@ class Outcome:
             return route[1:]
         reachable = bool(np.isfinite(cost.travel(at, stop[None])[0]))
         return cost.path(at, stop)[1:] if reachable else stop[None]
+
+
+def _lie_on(route: Array, sites: Array, reach: float) -> bool:
+    """Return whether all sites (k, d) lie within `reach` of a route through points (p, d)."""
+    starts, legs = route[:-1], np.diff(route, axis=0)
+    lengths = np.maximum(np.sum(legs**2, axis=1), np.finfo(float).tiny)
+    gaps = sites[:, None] - starts
+    part = np.clip(np.einsum("kpd,pd->kp", gaps, legs) / lengths, 0.0, 1.0)
+    off = np.linalg.norm(gaps - part[:, :, None] * legs, axis=2)
+    return bool((off.min(axis=1) <= reach).all())

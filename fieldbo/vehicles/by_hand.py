@@ -65,6 +65,11 @@ class ByHand(Vehicle):
         Asks for a line, like the built-in ``input``.
     write : Callable
         Prints a line.
+
+    Raises
+    ------
+    InputError
+        The sensor reads on the way.
     """
 
     def __init__(
@@ -75,6 +80,14 @@ class ByHand(Vehicle):
         write: Callable[[str], object] = print,
     ) -> None:
         self.world, self.spec = mission.world, mission.vehicles[number]
+        if self.world.sensor.along is not None:
+            spacing = self.world.sensor.along.in_words
+            raise InputError(
+                f"the sensor reads {spacing} on the way, and readings are typed by hand",
+                expected="a sensor that reads at the end of an order",
+                where="sensor.along",
+                fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
+            )
         self.cost = mission.declared_cost
         self.position: Array = self.spec.start
         surveyed = np.empty(0) if self.world.surveyed is None else self.world.surveyed

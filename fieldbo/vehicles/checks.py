@@ -37,6 +37,7 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
     try:
         warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
         check_tolerances(file, mission)
+        check_readings_on_the_way(file, mission)
     except InputError as error:
         raise error.at("vehicle") from None
     domain = mission.world.domain
@@ -131,6 +132,18 @@ def _check_tolerance(
                 fix=f"lower {key} in [{table}] of the vehicle file"
                 + ("" if domain.clear else ", or raise clearance in [domain] of the world"),
             )
+
+
+def check_readings_on_the_way(file: LoadedVehicleFile, mission: Mission) -> None:
+    """Raise an `InputError` if the sensor reads on the way, and the link can't deliver such readings."""
+    along = mission.world.sensor.along
+    if along is not None and not file.link.reports:
+        raise InputError(
+            f"the sensor reads {along.in_words} on the way, which a link of kind {file.kind} can't deliver",
+            expected="a robot that reports the readings of each order",
+            where="sensor.along",
+            fix='use a link of kind "mqtt" or "ros2", or delete along from [sensor] of the world',
+        )
 
 
 # -- what is unlikely to be meant --------------------------------------------------------------------------

@@ -71,13 +71,15 @@ class Simulated(Vehicle):
             streams["luck"] = self._luck(query)
         if query.controls is not None:
             streams["chance"] = stream(seed, "chance", number)
+        if world.sensor.along is not None:
+            streams["along"] = stream(seed, "along", number)
         return world.evaluate(query, self.position, self.time_s, **streams)
 
     def _go_home(self, order: GoHome) -> Observation:
         assert self.spec.home is not None
         trip = replace(order, site=self.spec.home)
-        cost, took_s = self.mission.world.takes(trip, self.position, self.time_s, self._luck(order))
-        return replace(trip.observed(cost=cost), time_s=self.time_s + took_s)
+        along = stream(self.mission.seed, "along", order_number(order.id))
+        return self.mission.world.go_home(trip, self.position, self.time_s, self._luck(order), along)
 
     def _luck(self, order: Order) -> np.random.Generator:
         """Return the random stream of an order's cost."""

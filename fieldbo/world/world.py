@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.costs.base import CostModel
+from fieldbo.costs.on_the_way import check_along, on_the_way
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.messages import Observation, Order, Query
+from fieldbo.messages import GoHome, Observation, Order, Query
 from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.fields.base import Field
 
@@ -109,6 +111,8 @@ class World:
                 fix='add them; if the agent should learn them, set costs = "unknown" in [agent]',
             )
         self.sensor.check(self.domain)
+        if self.sensor.along is not None:
+            check_along(self.sensor.along, self.cost, self.cost_unit, self.domain)
         if self.disturbances is not None:
             self.disturbances.check(self.domain)
         object.__setattr__(self, "cost", self.cost.within(self.domain))
@@ -163,6 +167,13 @@ class World:
             In cost units.
         duration_s : float
         """
+        cost, duration_s, _ = self._takes(order, position, time_s, luck)
+        return cost, duration_s
+
+    def _takes(
+        self, order: Order, position: Array, time_s: float, luck: np.random.Generator | None
+    ) -> tuple[float, float, float]:
+        """Return what `takes` returns, and the seconds of travel in it."""
         assert order.site is not None
         cost, points = self.cost, driven(order, position)
         travel = np.array(self._travel(points, time_s))
@@ -172,11 +183,12 @@ class World:
             price = travel[0] + cost.sampling_cost(sample, level, controls)[0]
             price = price if luck is None else cost.draw_cost(float(price), controls, luck)
             total = np.array([price, travel[1] + cost.sampling_s(sample, level, controls)[0]])
+        travel_s = travel[1]
         if self.disturbances is not None:
             wind = self.disturbances.wind_factor(cost, points, time_s) - 1.0
             noise = 1.0 if luck is None else self.disturbances.noise_factor(luck)
-            total = (total + wind * travel) * noise
-        return float(total[0]), float(total[1])
+            total, travel_s = (total + wind * travel) * noise, travel_s * (1.0 + wind) * noise
+        return float(total[0]), float(total[1]), float(travel_s)
 
     def _travel(self, points: Array, time_s: float) -> tuple[float, float]:
         """Return the declared cost and duration of travelling through points (k, d)."""
@@ -215,8 +227,12 @@ class World:
         rng: np.random.Generator,
         luck: np.random.Generator | None = None,
         chance: np.random.Generator | None = None,
+        along: np.random.Generator | None = None,
     ) -> Observation:
         """Carry out a query in simulation.
+
+        If the sensor reads on the way, the observation also holds those readings, before the one at the site.
+        A field that changes with time is read as it is on arrival.
 
         Parameters
         ----------
@@ -231,6 +247,8 @@ class World:
             Draws the noise on the cost; None means no noise.
         chance : numpy.random.Generator, optional
             Draws the variables that the query leaves free; required if there are any.
+        along : numpy.random.Generator, optional
+            Draws the noise of readings on the way; None means that there are none.
 
         Raises
         ------
@@ -243,11 +261,11 @@ class World:
             raise InputError(
                 f"a query at {site.tolist()}", expected="a site inside the domain", where=self.name
             )
-        cost, duration_s = self.takes(query, position, time_s, luck)
+        cost, duration_s, travel_s = self._takes(query, position, time_s, luck)
         arrival_s = time_s + duration_s
         noise_variance = self.sensor.variance(site[None], query.level)
         value, channels = self._known_field.sampled(site, position, arrival_s)
-        return Observation(
+        at_site = Observation(
             order=query.id or "",
             sites=site[None],
             values=self.sensor.read(value, noise_variance, rng),
@@ -257,6 +275,86 @@ class World:
             cost=cost,
             channels=channels or None,
         )
+        return self._with_those_before(at_site, driven(query, position), time_s, travel_s, along)
+
+    def go_home(
+        self,
+        order: GoHome,
+        position: Array,
+        time_s: float,
+        luck: np.random.Generator | None = None,
+        along: np.random.Generator | None = None,
+    ) -> Observation:
+        """Carry out a trip home in simulation; its readings, if any, are those on the way.
+
+        Parameters are those of `evaluate`.
+        """
+        cost, duration_s, travel_s = self._takes(order, position, time_s, luck)
+        home = replace(order.observed(cost=cost), time_s=time_s + duration_s)
+        return self._with_those_before(home, driven(order, position), time_s, travel_s, along)
+
+    def _with_those_before(
+        self,
+        observation: Observation,
+        points: Array,
+        time_s: float,
+        travel_s: float,
+        rng: np.random.Generator | None,
+    ) -> Observation:
+        """Return an observation with the readings on the way before its own, if the sensor takes any."""
+        if self.sensor.along is None or rng is None:
+            return observation
+        before = self.read_on_the_way(points, time_s, travel_s, rng)
+        if not len(before.sites):
+            return observation
+        own, channels = observation.channels or {}, before.channels
+        missing = np.full(len(observation.values), np.nan), np.full(len(before.values), np.nan)
+        return replace(
+            observation,
+            sites=np.concatenate([before.sites, observation.sites]),
+            values=np.concatenate([before.values, observation.values]),
+            noise_variances=np.concatenate([before.noise_variances, observation.noise_variances]),
+            times_s=np.concatenate([time_s + before.seconds, observation.times_s]),
+            channels={
+                name: np.concatenate([channels.get(name, missing[1]), own.get(name, missing[0])])
+                for name in sorted({*own, *channels})
+            }
+            or None,
+        )
+
+    def read_on_the_way(
+        self, points: Array, time_s: float, travel_s: float, rng: np.random.Generator
+    ) -> ReadOnTheWay:
+        """Return what the sensor reads on the way through points (k, d); nothing unless it does.
+
+        Parameters
+        ----------
+        points : (k, d) array
+        time_s : float
+            When the vehicle sets out.
+        travel_s : float
+            How long it really travels.
+        rng : numpy.random.Generator
+            Draws the noise.
+        """
+        if self.sensor.along is None:
+            none = np.empty(0)
+            return ReadOnTheWay(np.empty((0, self.domain.dimension)), none, none, none, {})
+        sites, seconds = on_the_way(self.cost, self.sensor.along, points, seconds=travel_s, time_s=time_s)
+        variances = self.sensor.variance(sites)
+        values = self._known_field.values(sites, time_s + travel_s) if len(sites) else np.empty(0)
+        read = self.sensor.read(values, variances, rng)
+        return ReadOnTheWay(sites, read, variances, seconds, self._known_field.channels(sites))
+
+
+class ReadOnTheWay(NamedTuple):
+    """Readings on the way: `sites` (k, d), `values`, `noise_variances`, `seconds` since setting out (k,)."""
+
+    sites: Array
+    values: Array
+    noise_variances: Array
+    seconds: Array
+    channels: dict[str, Array]
 
 
 def driven(order: Order, position: Array) -> Array:

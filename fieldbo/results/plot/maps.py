@@ -106,7 +106,10 @@ def _moment_maps(panels: list[Axes], outcome: Outcome) -> None:
     field(panels[0], domain, mean, label, VALUE)
     field(panels[1], domain, sd, label, SPREAD)
     earlier(panels[1], outcome, size=1.5)
-    panels[1].plot(*outcome.sites.T, "o", color="white", markersize=2.5, markeredgecolor="black", mew=0.5)
+    passing = outcome.on_the_way
+    panels[1].plot(*outcome.sites[passing].T, "o", color="black", markersize=0.8, mew=0.0)
+    at_sites = outcome.sites[~passing]
+    panels[1].plot(*at_sites.T, "o", color="white", markersize=2.5, markeredgecolor="black", mew=0.5)
 
 
 def _class_maps(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) -> None:

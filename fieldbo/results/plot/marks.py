@@ -16,6 +16,7 @@ from fieldbo.results.plot.widths import width_of
 
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
 _SHAPES = "oDv^sP"
+_MOST_VECTORS = 1000  # dots; more would make large files and slow viewers
 _MOST_NUMBERS = {"column": 6}
 _MARKS: dict[str, Look] = {
     # larger than any reading and drawn below it, so that a reading taken there stays visible
@@ -58,27 +59,37 @@ def earlier(ax: Axes, outcome: Outcome, size: float = 3.5) -> None:
 def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
     """Draw the readings at coordinates (n,), at most twelve of them numbered, and the earlier ones.
 
-    Each sensor level has its own shape, larger for less noise. Readings that the model left out are crossed.
+    Each sensor level has its own shape, larger for less noise. Readings on the way are small dots without a
+    number. Readings that the model left out are crossed.
     Of several numbers at one place only the first is written; the layout of the figure moves or removes those
     that would cover another one.
     """
     earlier(ax, outcome)
-    levels, sensor = outcome.levels, outcome.mission.world.sensor
-    crowd = float(np.clip(np.sqrt(100 / (len(x) + 1)), 0.55, 1.0)) if sensor.settings == 1 else 1.0
+    levels, sensor, passing = outcome.levels, outcome.mission.world.sensor, outcome.on_the_way
+    _dots(ax, x[passing], y[passing])
+    at_sites = np.flatnonzero(~passing)
+    crowd = float(np.clip(np.sqrt(100 / (len(at_sites) + 1)), 0.55, 1.0)) if sensor.settings == 1 else 1.0
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
     for level, (label, size) in enumerate(_settings(sensor)):
-        here = levels == level
+        here = (levels == level) & ~passing
         ax.plot(x[here], y[here], _SHAPES[level % len(_SHAPES)], label=label, markersize=crowd * size, **dots)
     if not (believed := outcome.believed).all():
         cross: Look = {"color": RED, "markersize": 9, "markeredgewidth": 2.0, "path_effects": _HALO}
         ax.plot(x[~believed], y[~believed], "x", label="reading left out by the model", zorder=5.5, **cross)
     most = _MOST_NUMBERS.get(width_of(ax), 12)
-    step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(x) <= most * k * 10**e)
+    step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(at_sites) <= most * k * 10**e)
     numbers: dict[tuple[float, float], int] = {}
-    for n in range(step, len(x) + 1, step):
-        numbers.setdefault((float(x[n - 1]), float(y[n - 1])), n)
+    for n in range(step, len(at_sites) + 1, step):
+        numbers.setdefault((float(x[at_sites[n - 1]]), float(y[at_sites[n - 1]])), n)
     for at, n in numbers.items():
         _number(ax, n, at)
+
+
+def _dots(ax: Axes, x: Array, y: Array) -> None:
+    """Draw readings on the way (k,), if there are any."""
+    if len(x):
+        look: Look = {"color": "black", "markersize": 0.9, "markeredgewidth": 0.0, "zorder": 3.2}
+        ax.plot(x, y, "o", label="reading on the way", rasterized=len(x) > _MOST_VECTORS, **look)
 
 
 def _number(ax: Axes, n: int, at: tuple[float, float]) -> None:

@@ -142,7 +142,8 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
     """Return where a vehicle was, and when, in seconds since the start of the run; None if unknown.
 
     The positions of its readings and those that it reported, and between them the bends of its route, without
-    a time. A leg between positions that it reported on the way is straight, unless that leaves the domain.
+    a time. A leg between positions that it reported on the way, or where it read, is straight, unless that
+    leaves the domain.
     """
     domain, result, issued = run.mission.world.domain, run.result, run.agent.issued
     at = run.mission.vehicles[vehicle].start
@@ -158,10 +159,10 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
             stops = [*zip(event.sites, event.times_s.tolist(), strict=True), (event.position, event.time_s)]
         else:
             continue
-        for stop, seconds in stops:
+        for number, (stop, seconds) in enumerate(stops):
             if np.array_equal(stop, at):
                 continue
-            if not (on_the_way and _straight(domain, at, stop)):
+            if not ((on_the_way or number) and _straight(domain, at, stop)):
                 points += [(point, None) for point in result.leg(at, stop, route)[:-1]]
             known = seconds is not None and seconds >= latest
             points.append((stop, seconds if known else None))

@@ -34,6 +34,9 @@ _TICK_S = 0.02
 _ALONE_S = 0.5
 """Another simulated robot would be heard within this time."""
 
+_PART_READINGS = 100
+"""Readings on the way in one message: about 12 kB."""
+
 Say = Callable[[str], object]
 
 
@@ -50,6 +53,7 @@ def serve(robot: Robot, link: Mqtt, ground: Ground | None, say: Say) -> None:
         Prints a line; ``ready`` once goals can arrive.
     """
     _wait_for_broker(link, say)
+    robot.part_readings = _PART_READINGS
     codec, watch = Codec(robot.world.domain.axes, ground), PlannerWatch(robot)
     todo: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 

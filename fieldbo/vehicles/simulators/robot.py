@@ -30,7 +30,7 @@ from fieldbo.vehicles.remote.link import (
     Report,
 )
 from fieldbo.vehicles.simulators.faults import Fault
-from fieldbo.world.world import World, driven
+from fieldbo.world.world import ReadOnTheWay, World, driven
 
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
@@ -41,7 +41,10 @@ _NEXT_TARGET_S = 0.8
 
 @dataclass
 class _Leg:
-    """A goal under way: first the robot travels, then it samples. Times are on the robot's clock."""
+    """A goal under way: first the robot travels, then it samples. Times are on the robot's clock.
+
+    `reported` readings on the way, with their cost and time, were sent as parts already.
+    """
 
     goal: Goal
     number: int
@@ -53,8 +56,13 @@ class _Leg:
     sampling: float
     end: Array
     pause_s: float
+    on_the_way: ReadOnTheWay
     paid: float = 0.0
     passed: int = 0
+    parts: int = 0
+    reported: int = 0
+    reported_cost: float = 0.0
+    reported_s: float = 0.0
 
     @property
     def ends_s(self) -> float:
@@ -77,6 +85,8 @@ class Robot:
     speedup : float
         How many times faster its clock runs than this machine's.
     faults : sequence of Fault
+    part_readings : int, optional
+        Readings on the way after which it reports a part of the goal; by default, all come with the result.
     """
 
     def __init__(
@@ -88,7 +98,9 @@ class Robot:
         battery: float = math.inf,
         speedup: float = 1.0,
         faults: Sequence[Fault] = (),
+        part_readings: int | None = None,
     ) -> None:
+        self.part_readings = part_readings
         self.world, self.seed, self.speedup = world, seed, speedup
         at = world.start if start is None else start
         assert at is not None
@@ -188,7 +200,8 @@ class Robot:
         if leg is not None:
             self._move(leg, self._time_s)
             self._track.append(self.position)
-            self._answer(leg.number, self._cut_short(leg.goal.id, leg.paid, self._time_s - leg.began_s))
+            result = self._result(leg.goal.id, leg.paid, self._time_s - leg.began_s)
+            self._answer(leg.number, replace(self._rest(leg, result), complete=False))
 
     def ask(self, goal: str) -> None:
         """Report the outcome of a goal again, if it is known."""
@@ -206,7 +219,8 @@ class Robot:
     def has_finished(self, goal: str) -> bool:
         """Return True if the goal was carried out to its end."""
         return any(
-            isinstance(answer, GoalResult) and answer.complete for answer in self._answers.get(goal, [])
+            isinstance(answer, GoalResult) and answer.complete and answer.last
+            for answer in self._answers.get(goal, [])
         )
 
     def tick(self) -> list[Report]:
@@ -215,6 +229,7 @@ class Robot:
         if leg is not None:
             now_s = self._time_s
             self._move(leg, now_s)
+            self._report_part(leg, now_s)
             if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
                 self._leg = None
                 self._arrive(leg)
@@ -273,10 +288,13 @@ class Robot:
         # A cell sets its variables while the whole order takes its time.
         as_set = world.domain.controls is not None
         travel, travel_s = (cost, seconds) if goal.home or as_set else takes(trip)
+        route = driven(trip, self.position)
+        # A robot that streams does not learn which of its targets are sites.
+        along = route if pause_s == 0.0 else route[:1].repeat(2, axis=0)
         self._leg = _Leg(
             goal,
             number,
-            driven(trip, self.position),
+            route,
             now_s,
             travel_s,
             max(0.0, seconds - travel_s),
@@ -284,6 +302,7 @@ class Robot:
             self._rate * max(0.0, cost - travel),
             self._end(goal),
             0.0 if goal.home else pause_s,
+            world.read_on_the_way(along, now_s, travel_s, stream(self.seed, "along", key)),
         )
         self.reading = math.nan
 
@@ -322,7 +341,36 @@ class Robot:
                 values=np.array([self.reading]),
                 seconds=np.array([took_s]),
             )
-        self._answer(number, result)
+        self._answer(number, self._rest(leg, result))
+
+    def _report_part(self, leg: _Leg, now_s: float) -> None:
+        """Report the readings on the way so far, if there are enough for a part of the goal."""
+        taken = self._taken(leg, now_s)
+        if self.part_readings is None or taken - leg.reported < self.part_readings:
+            return
+        whole = self._result(leg.goal.id, leg.paid, now_s - leg.began_s)
+        part = replace(self._rest(leg, whole, taken), last=False)
+        leg.parts, leg.reported = leg.parts + 1, taken
+        leg.reported_cost, leg.reported_s = leg.paid, now_s - leg.began_s
+        self._answer(leg.number, part)
+
+    def _taken(self, leg: _Leg, now_s: float) -> int:
+        """Return how many readings on the way were taken."""
+        return int(np.searchsorted(leg.on_the_way.seconds, now_s - leg.began_s, side="right"))
+
+    def _rest(self, leg: _Leg, whole: GoalResult, taken: int | None = None) -> GoalResult:
+        """Return the part of a goal's whole result that was not reported yet."""
+        taken = self._taken(leg, self._time_s) if taken is None else taken
+        new, read = slice(leg.reported, taken), leg.on_the_way
+        return replace(
+            whole,
+            sites=np.concatenate([read.sites[new], whole.sites]),
+            values=np.concatenate([read.values[new], whole.values]),
+            seconds=np.concatenate([read.seconds[new], whole.seconds]),
+            cost=whole.cost - leg.reported_cost,
+            duration_s=whole.duration_s - leg.reported_s,
+            part=leg.parts,
+        )
 
     def _sample(self, leg: _Leg) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
@@ -371,7 +419,7 @@ class Robot:
 
     def _answer(self, number: int, answer: GoalResult | GoalRejected) -> None:
         """Send the outcome of a goal (at once, late or twice), and remember it."""
-        self._answers[answer.goal] = [answer]
+        self._answers.setdefault(answer.goal, []).append(answer)
         copies = 2 if self._fault("twice", number) is not None else 1
         if (late := self._fault("late", number)) is not None:
             self._delayed += [(time.monotonic() + late.amount, answer)] * copies
