@@ -58,10 +58,11 @@ bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 bench-peers: .venv/.installed-dev .venv-peers/.installed    ## measure it beside its peers
 	$(BIN)/python benchmarks/run.py
 
-papers: .venv/.installed       ## make the papers' tables anew, or go on with them: two hours on two idle cores
+papers: .venv/.installed       ## make the papers' tables anew, or go on with them: some hours on two idle cores
 	$(BIN)/python benchmarks/papers/switching_cost.py
 	$(BIN)/python benchmarks/papers/modular_systems.py
 	$(BIN)/python benchmarks/papers/control_sets.py
+	$(BIN)/python benchmarks/papers/level_sets.py
 	$(BIN)/python benchmarks/papers/informative_paths.py
 
 svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew

@@ -235,3 +235,51 @@ def test_the_path_benchmark_makes_its_table_and_draws_it(tmp_path):
     )
     assert told.stdout == ran.stdout
     assert picture.stat().st_size > 10_000
+
+
+# -- level sets ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def level_sets():
+    with loaded("level_sets") as module:
+        yield module
+
+
+def test_the_study_of_level_sets_makes_its_table_and_draws_it(tmp_path):
+    out = tmp_path / "study.csv"
+    command = [
+        sys.executable,
+        FOLDER / "level_sets.py",
+        "--only",
+        "lake-transect-unit-cost",
+        "--repeats",
+        "2",
+    ]
+    rules = ["--rules", "tour", "straddle per cost", "--out", out, "--picture", tmp_path / "study.png"]
+    done = subprocess.run([*command, *rules, "--jobs", "1"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(out.read_text().splitlines()) == 5
+    assert "| lake-transect-unit-cost | straddle per cost |" in done.stdout
+    assert (tmp_path / "study.png").stat().st_size > 10_000
+
+
+def test_the_cost_to_a_target_is_where_the_mean_curve_first_reaches_it(level_sets):
+    mean = np.concatenate([np.linspace(0, 0.8, 81), np.linspace(0.81, 1.0, 20)])
+    assert level_sets.reached(mean, 0.5, 1000) == pytest.approx(500)
+    assert level_sets.reached(0.5 * mean, 0.9, 1000) == np.inf
+    late = np.repeat(np.array([[0.0] * 60 + [1.0] * 41]), 20, axis=0)
+    early = np.repeat(np.array([[0.0] * 30 + [1.0] * 71]), 20, axis=0)
+    share, low, high = level_sets.shares(early, late, 0.9)
+    assert share == pytest.approx(0.5, abs=0.01)
+    assert low == pytest.approx(share)
+    assert high == pytest.approx(share)
+
+
+def test_rules_of_one_level_run_at_each_level_of_the_sensor(level_sets):
+    rules = level_sets.rules_of("gp-level-noise", ["tour", "straddle per cost"])
+    assert rules == ["tour", *(f"straddle per cost, level {k}" for k in range(3))]
+    assert level_sets.rules_of("gp-lake", ["GCHK per cost"]) == ["GCHK per cost"]
+    for world in level_sets.GROUNDS:
+        for rule in level_sets.rules_of(world, level_sets.RULES):
+            assert len(level_sets.marked(level_sets.Cell(world, rule, 0))) == 12

@@ -55,7 +55,7 @@ def test_the_variance_after_a_path_is_that_of_the_belief_after_its_readings(kern
     assert left(path)[0] == pytest.approx(then.sum())
 
 
-@pytest.mark.parametrize("importance", IMPORTANCES, ids=repr)
+@pytest.mark.parametrize("importance", IMPORTANCES, ids=lambda kind: type(kind).__name__)
 @pytest.mark.parametrize("n", [0, 8])
 def test_the_gradient_is_that_of_finite_differences(importance, n):
     rng = np.random.default_rng(2)
@@ -89,7 +89,9 @@ def test_the_risk_drops_by_the_bivariate_normal_of_the_share_explained(t, share)
     assert loss == pytest.approx(p * (1 - p) - joint + norm.cdf(-abs(t)) ** 2, abs=2e-5)
 
 
-@pytest.mark.parametrize("importance", [MayExceed(0.5, softness=1e-3), Misclassified(0.5)], ids=repr)
+@pytest.mark.parametrize(
+    "importance", [MayExceed(0.5, softness=1e-3), Misclassified(0.5)], ids=lambda kind: type(kind).__name__
+)
 def test_the_expected_loss_is_the_mean_over_what_the_readings_may_say(importance):
     mean, before, after = 0.3, 0.8, 0.2
     means = mean + np.sqrt(before - after) * np.random.default_rng(0).standard_normal(400_000)
@@ -177,7 +179,7 @@ def test_points_are_added_on_the_way_or_left_out_of_it(seed, m, count):
 # -- the search ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("importance", IMPORTANCES, ids=repr)
+@pytest.mark.parametrize("importance", IMPORTANCES, ids=lambda kind: type(kind).__name__)
 def test_a_search_keeps_the_links_short_and_never_makes_a_plan_worse(importance):
     nodes = np.linspace(0, 1, 12)
     sites = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
