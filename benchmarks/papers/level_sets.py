@@ -80,6 +80,10 @@ RULES: dict[str, dict[str, Any]] = {
     "TruVaR": {"kind": "truvar"},
     "straddle per cost": {"kind": "straddle", "per_cost": True},
     "GCHK per cost": {"kind": "gchk", "per_cost": True},
+    "global SUR per cost": {"kind": "global-sur", "per_cost": True},
+    "global MI per cost": {"kind": "global-mi", "per_cost": True},
+    "EAVC per cost": {"kind": "eavc", "per_cost": True},
+    "distance-penalised": {"kind": "distance-penalised", "per_cost": True},
 }
 CHOOSES_LEVEL = {"tour", "one-step-risk", "truvar"}
 

@@ -19,6 +19,10 @@ from .control_sets.rivals import TSPSQ as TSPSQ
 from .control_sets.rivals import UCBCVS as UCBCVS
 from .control_sets.rivals import UCBPSQ as UCBPSQ
 from .control_sets.subsets import Subsets as Subsets
+from .level_set.distance_penalised import DistancePenalised as DistancePenalised
+from .level_set.look_ahead import EAVC as EAVC
+from .level_set.look_ahead import GlobalMI as GlobalMI
+from .level_set.look_ahead import GlobalSUR as GlobalSUR
 from .level_set.rivals import GCHK as GCHK
 from .level_set.rivals import MaximumVariance as MaximumVariance
 from .level_set.rivals import Straddle as Straddle

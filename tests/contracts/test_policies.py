@@ -18,6 +18,8 @@ from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.front import SubsetFront
 from fieldbo.policies.control_sets.rivals import ETC, TSPSQ, UCBCVS, UCBPSQ
 from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.policies.level_set.distance_penalised import DistancePenalised
+from fieldbo.policies.level_set.look_ahead import EAVC, GlobalMI, GlobalSUR
 from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
@@ -55,6 +57,14 @@ SETTINGS: list[Policy] = [
     Tour(stops=3),
     OneStepRisk(),
     OneStepRisk(per_cost=False),
+    GlobalSUR(),
+    GlobalSUR(per_cost=True),
+    GlobalMI(),
+    GlobalMI(per_cost=True),
+    EAVC(),
+    EAVC(per_cost=True),
+    DistancePenalised(),
+    DistancePenalised(samples=5, weight=1.0, per_cost=True),
     MaximumVariance(),
     MaximumVariance(per_cost=True),
     Random(),

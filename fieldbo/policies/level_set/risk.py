@@ -156,8 +156,21 @@ class Risk:
     weight: float
 
     @classmethod
-    def of(cls, surface: Surface, threshold: float) -> Risk:
-        """Return the risk of misclassifying the sites of a surface."""
+    def of(
+        cls, surface: Surface, threshold: float, counted: float = _COUNTED, most: int | None = None
+    ) -> Risk:
+        """Return the risk of misclassifying the sites of a surface.
+
+        Parameters
+        ----------
+        surface : Surface
+        threshold : float
+        counted : float
+            Part of the risk that the members hold.
+        most : int, optional
+            Largest number of members.
+        """
+        most = _MOST_MEMBERS if most is None else most
         sd = surface.sd
         distance = np.abs(surface.mean - threshold)
         known = _KNOWN * np.sqrt(surface.process_variance)
@@ -166,13 +179,13 @@ class Risk:
         p = ndtr(-t)
         order = np.argsort(t, kind="stable")
         held = np.cumsum((p * (1.0 - p))[order])
-        most = np.searchsorted(held, _COUNTED * held[-1]) + 1 if len(held) else 0
-        kept = np.sort(order[:most])
+        enough = np.searchsorted(held, counted * held[-1]) + 1 if len(held) else 0
+        kept = np.sort(order[:enough])
         weight = 1.0
-        if len(kept) > _MOST_MEMBERS:
-            weight = len(kept) / _MOST_MEMBERS
+        if len(kept) > most:
+            weight = len(kept) / most
             rank = spread_ranks(surface.candidates)[unsure[kept]]
-            kept = kept[np.sort(np.argpartition(rank, _MOST_MEMBERS)[:_MOST_MEMBERS])]
+            kept = kept[np.sort(np.argpartition(rank, most)[:most])]
         return cls(len(unsure), float(p.sum()), unsure[kept], t[kept], weight)
 
     def drops(self, surface: Surface, noise: Array) -> Array:

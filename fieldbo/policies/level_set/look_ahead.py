@@ -1,0 +1,250 @@
+"""Look-ahead policies of Letham et al. (2022): what one reading is expected to change.
+
+Letham, Guan, Tymms, Bakshy and Shvartsman (2022), *Look-ahead acquisition functions for Bernoulli level set
+estimation*, AISTATS. Their readings are of two kinds, and sums run over random points; here a reading is a
+Gaussian number, and sums run over the sites that are not yet classified.
+
+===========  ==============================================================================
+``t``        ``(mu - h) / s`` of a site
+``p``        ``Phi(t)``, the probability that it is above the threshold
+``q``        share of the site's variance that a reading will explain
+``p'``       ``p`` after the reading, ``Phi((t + sqrt(q) z) / sqrt(1 - q))``, z standard normal
+===========  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, ndtr, owens_t
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.surface import Surface
+from fieldbo.messages import EndReason, Stop
+from fieldbo.policies.choice import PerCost
+from fieldbo.policies.contract import Decision, Memory, State
+from fieldbo.policies.level_set.risk import Risk, drop_of, floored
+from fieldbo.policies.level_set.tour import ByRisk
+from fieldbo.validation import settings
+
+_MOST_T = 5.0  # sites beyond it count as classified, see `Risk`
+_MOST_MEMBERS = 4096
+_DEGREE = 6
+_PER_UNIT = 100  # rows of the tables for each unit of t
+_HALF_ROW = 256  # steps of a row on either side of q = 1/2
+_LEAST = 1e-12  # arithmetic with numbers below the smallest normal one is slow
+_READINGS = np.arange(-4.0, 4.25, 0.5, dtype=np.float32)
+
+
+def expected_error_drop(t: ArrayLike, q: ArrayLike) -> Array:
+    """Return ``min(p, 1 - p) - E min(p', 1 - p')`` (R,), the drop of the probability of an error.
+
+    After the reading, mean and value lie on opposite sides of the threshold with probability
+    ``2 T(t, sqrt((1 - q) / q))``, T being Owen's function.
+
+    Examples
+    --------
+    >>> expected_error_drop([0.0, 0.0, 2.0], [0.5, 1.0, 0.5]).round(4)
+    array([0.25  , 0.5   , 0.0005])
+    """
+    away, q = np.abs(np.asarray(t, dtype=float)), np.asarray(q, dtype=float)
+    with np.errstate(divide="ignore"):
+        left = 2.0 * owens_t(away, np.sqrt((1.0 - q) / q))
+    return np.asarray(np.maximum(ndtr(-away) - left, 0.0))
+
+
+def expected_entropy_drop(t: ArrayLike, q: ArrayLike) -> Array:
+    """Return ``H(p) - E H(p')`` (R,) in nats, H being the entropy of a binary variable, to within 2e-5.
+
+    Examples
+    --------
+    >>> expected_entropy_drop([0.0, 0.0, 2.0], [0.5, 1.0, 0.5]).round(3)
+    array([0.193, 0.693, 0.036])
+    """
+    t, q = np.broadcast_arrays(np.atleast_1d(np.asarray(t, dtype=float)), np.asarray(q, dtype=float))
+    return drop_of(_rows_at(_entropy_table(), np.abs(t)), q)
+
+
+def _entropy(x: Array) -> Array:
+    """Return the entropy (R,) of whether a standard normal variable is below x, in nats."""
+    return np.asarray(-ndtr(x) * log_ndtr(x) - ndtr(-x) * log_ndtr(-x))
+
+
+@lru_cache(maxsize=1)
+def _entropy_table() -> Array:
+    """Return polynomials R_t (., 7) such that the drop of entropy is ``q R_t(sqrt(1 - q))``.
+
+    Lowest power first. As a function of ``sqrt(1 - q)``, the drop divided by q is smooth up to q = 1.
+    """
+    from numpy.polynomial import chebyshev, polynomial
+
+    t = np.arange(int(_MOST_T * _PER_UNIT) + 2) / _PER_UNIT
+    w = 0.5 * (chebyshev.chebpts1(4 * _DEGREE) + 1.0)
+    q, step = 1.0 - np.square(w), 0.04
+    x = np.arange(-9.0, 9.0 + step, step)  # (t + sqrt(q) z) / sqrt(1 - q)
+    z = (x[None, None] * w[:, None] - t[:, None, None]) / np.sqrt(q)[:, None]
+    density = np.exp(-0.5 * np.square(z)) * (w / np.sqrt(2.0 * np.pi * q))[:, None] * step
+    drop = _entropy(t)[:, None] - density @ _entropy(x)
+    return np.array(polynomial.polyfit(w, (drop / q).T, _DEGREE).T, dtype=float, order="C")
+
+
+@lru_cache(maxsize=1)
+def _error_table() -> Array:
+    """Return drops of the probability of an error (., 513): for each t in the form of `add_from_rows`."""
+    half = np.square(np.arange(_HALF_ROW + 1) / _HALF_ROW) / 2.0
+    q = np.concatenate([half, 1.0 - half[-2::-1]])
+    t = np.arange(int(_MOST_T * _PER_UNIT) + 2) / _PER_UNIT
+    drop = expected_error_drop(t[:, None], q[None])
+    return np.where(drop > _LEAST, drop, 0.0)
+
+
+def _rows_at(table: Array, t: Array) -> Array:
+    """Return the rows of a table at each of `t` (R,), interpolated."""
+    at = np.clip(t * _PER_UNIT, 0.0, len(table) - 1.0)
+    below = np.minimum(at.astype(int), len(table) - 2)
+    share = (at - below)[:, None]
+    return np.asarray((1.0 - share) * table[below] + share * table[below + 1])
+
+
+def unclassified(surface: Surface, threshold: float) -> Risk:
+    """Return the risk of all unclassified sites; of some of them, spread evenly, if they are very many."""
+    return Risk.of(surface, threshold, counted=1.0, most=_MOST_MEMBERS)
+
+
+class LookAhead(PerCost, ByRisk):
+    """A policy that goes by what a single reading is expected to change."""
+
+    @abstractmethod
+    def gains(self, surface: Surface, risk: Risk, threshold: float, noise: Array) -> Array:
+        """Return the score of a reading at each site, (N,).
+
+        Parameters
+        ----------
+        surface : Surface
+        risk : Risk
+        threshold : float
+        noise : (N,) array
+            Noise variance of a reading at each site.
+        """
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the site of the highest score (per unit of cost); Stop when all sites are classified.
+
+        Where no reading is expected to change anything, variances stand in for the scores.
+        """
+        surface = state.surface
+        risk = unclassified(surface, state.threshold)
+        why = {"unclassified": risk.sites, "errors": risk.errors}
+        if state.steps and not state.provisional and not len(risk.members):
+            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
+        noise = floored(surface, state.noise(level=self.level)[:, None])[:, 0]
+        scores = self.gains(surface, risk, state.threshold, noise)
+        return self.decide(state, scores if scores.any() else surface.variance, memory, **why)
+
+    def decide(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:
+        """Return the affordable site of the highest score (per unit of cost)."""
+        return self.best(state, scores, memory, **why)
+
+
+@settings("policy")
+class GlobalSUR(LookAhead):
+    """Sample where a reading is expected to lower the number of errors most: ``sum min(p, 1 - p)``.
+
+    Stepwise uncertainty reduction, ``GlobalSUR`` in Letham et al. (2022).
+    """
+
+    def gains(self, surface: Surface, risk: Risk, threshold: float, noise: Array) -> Array:
+        """Return the expected drop of the number of misclassified sites, (N,)."""
+        from fieldbo.policies.level_set._look_ahead_loops import add_from_rows
+
+        rows = _rows_at(_error_table(), risk.t).astype(np.float32)
+        share, scale = _in_units(surface, risk, noise)
+        sums = np.zeros(surface.size)
+        for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
+            add_from_rows(C, at, rows[some], _rounding(surface, risk), share[some], scale, sums)
+        return risk.weight * sums
+
+
+@settings("policy")
+class GlobalMI(LookAhead):
+    """Sample where a reading is expected to tell most about the sites: the drop of their entropies.
+
+    ``GlobalMI``, mutual information, in Letham et al. (2022).
+    """
+
+    def gains(self, surface: Surface, risk: Risk, threshold: float, noise: Array) -> Array:
+        """Return the expected drop of the sum of the sites' entropies, (N,), in nats."""
+        from fieldbo.policies.level_set._risk_loops import add_drops
+
+        R, none = _rows_at(_entropy_table(), risk.t).astype(np.float32), np.zeros(len(risk.t), np.float32)
+        share, scale = _in_units(surface, risk, noise)
+        sums = np.zeros(surface.size)
+        for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
+            zero = none[some]
+            add_drops(C, at, R[some], _rounding(surface, risk), share[some], zero, zero, scale, sums)
+        return risk.weight * np.maximum(sums, 0.0)  # rounding
+
+
+@settings("policy")
+class EAVC(LookAhead):
+    """Sample where a reading is expected to change the volume of the set most: ``E |sum (p' - p)|``.
+
+    Expected absolute volume change (Letham et al. 2022).
+    """
+
+    def gains(self, surface: Surface, risk: Risk, threshold: float, noise: Array) -> Array:
+        """Return the expected absolute change of the number of sites above the threshold, (N,)."""
+        from fieldbo.policies.level_set._look_ahead_loops import add_changes
+
+        members = risk.members
+        t = ((surface.mean[members] - threshold) / surface.sd[members]).astype(np.float32)
+        share, scale = _in_units(surface, risk, noise)
+        changes = np.zeros((len(_READINGS), surface.size), np.float32)
+        for some, C, at in surface.lookahead.covariances(surface.solved, members):
+            known = _rounding(surface, risk)
+            add_changes(C, at, t[some], known, share[some], scale, _READINGS, changes)
+        return risk.weight * expected_size(changes.astype(float))
+
+
+def expected_size(changes: Array) -> Array:
+    """Return ``E |f(z)|`` (N,), z standard normal, of functions given at ``z = -4, -3.5, ..., 4``, (17, N).
+
+    By the trapezoidal rule, corrected for the kinks of ``|f|`` where f changes its sign: by the first term of
+    the Euler-Maclaurin formula, with f linear there.
+
+    Examples
+    --------
+    >>> z = np.arange(-4.0, 4.25, 0.5)[:, None]
+    >>> expected_size(np.hstack([z, z - 0.2])).round(3)
+    array([0.798, 0.814])
+    """
+    z = _READINGS.astype(float)
+    step, size, above = z[1] - z[0], np.abs(changes), changes > 0
+    before, both = size[:-1], size[:-1] + size[1:]
+    at = np.divide(before, both, out=np.zeros_like(both), where=both > 0)  # place of the kink, 0 to 1
+    kinks = (above[:-1] != above[1:]) * both * _density(z[:-1, None] + step * at)
+    return np.asarray(step * (_density(z) @ size + np.sum(kinks * (1.0 / 6.0 - at * (1.0 - at)), axis=0)))
+
+
+def _density(z: Array) -> Array:
+    """Return the standard normal density at z."""
+    return np.asarray(np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi))
+
+
+def _rounding(surface: Surface, risk: Risk) -> np.float32:
+    """Return the bound by which covariances count less, so that nothing is gained where all is known."""
+    return np.float32(surface.lookahead.rounding(risk.members))
+
+
+def _in_units(surface: Surface, risk: Risk, noise: Array) -> tuple[Array, Array]:
+    """Return ``1 / s^2`` of the members and ``1 / (noise + s^2)`` of a reading at each site, (R,) and (N,).
+
+    In units of the prior's variance and single precision.
+    """
+    unit = surface.lookahead.unit
+    share, scale = unit / surface.variance[risk.members], unit / (surface.variance + noise)
+    return share.astype(np.float32), scale.astype(np.float32)
