@@ -98,7 +98,14 @@ class InformativePath(Policy):
             domain.check_place("destination", np.array(self.destination), "policy.destination")
 
     def start(self, state: State) -> Memory:
-        """Begin without a plan; raise an `InputError` if the destination can't be reached."""
+        """Begin without a plan.
+
+        Raises
+        ------
+        InputError
+            The kernel has no gradients, or the destination can't be reached.
+        """
+        state.belief.kernel.with_slopes(state.position[None], state.position[None])
         end = self._end(state)
         if self.destination is None or end is None:
             return None
