@@ -141,6 +141,22 @@ def test_a_slow_day_spreads_the_readings_over_the_time_that_travel_really_takes(
     np.testing.assert_allclose(event.sites[:, 0], [0.8, 1.6, 2.4, 3.2, 4.0])
 
 
+class Rising(Hills):
+    """A tide."""
+
+    def values(self, sites, time_s=0.0):
+        return super().values(sites, time_s) + 10.0 * time_s
+
+
+def test_a_field_that_changes_is_read_as_it_is_at_the_time_of_each_reading():
+    still, rising = (replace(walled_world(Along(every_s=0.5)), field=field()) for field in (Hills, Rising))
+    reads = [
+        w.read_on_the_way([[0, 9], [10, 9]], 7.0, 5.0, np.random.default_rng(0)) for w in (still, rising)
+    ]
+    np.testing.assert_allclose(reads[1].values - reads[0].values, 10.0 * (7.0 + reads[0].seconds))
+    assert len(reads[0].seconds) == 9
+
+
 def test_a_mission_pays_for_all_it_does_and_ends_at_home():
     mission = small_mission(world=logging_world(), battery=30.0)
     result = fieldbo.run(mission)

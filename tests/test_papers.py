@@ -274,6 +274,7 @@ def test_the_cost_to_a_target_is_where_the_mean_curve_first_reaches_it(level_set
     assert share == pytest.approx(0.5, abs=0.01)
     assert low == pytest.approx(share)
     assert high == pytest.approx(share)
+    assert np.isnan(level_sets.shares(early, 0.5 * late, 0.9)).all()  # no share of what a rival never reaches
 
 
 def test_rules_of_one_level_run_at_each_level_of_the_sensor(level_sets):

@@ -18,12 +18,12 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
 from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason, Query
-from fieldbo.policies.level_set import risk as risks
+from fieldbo.policies.acquisition import misclassification_drop
 from fieldbo.policies.level_set import tour_plan
 from fieldbo.policies.level_set.outlook import Outlook
-from fieldbo.policies.level_set.risk import Risk, expected_drop, floored
+from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of, floored
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
-from fieldbo.policies.level_set.tour_plan import Prices, planned
+from fieldbo.policies.level_set.tour_plan import TourCosts, planned
 from fieldbo.testing import drive, small_mission, state
 
 
@@ -44,7 +44,7 @@ def tour_of(seed, left):
     travel = np.linalg.norm(places[:, None] - places[None], axis=2)
     home, sampling = np.linalg.norm(places - rng.uniform(0, 1, 2), axis=1), rng.uniform(0.1, 1.0, 20)
     outlook = Outlook(surface, Risk.of(surface, 0.0), at, np.full(20, 0.01))
-    return outlook, Prices(travel, home, sampling, left)
+    return outlook, TourCosts(travel, home, sampling, left)
 
 
 def risk_after(surface, risk, read, noise, rng, draws=20_000):
@@ -64,7 +64,9 @@ def risk_after(surface, risk, read, noise, rng, draws=20_000):
 @pytest.mark.parametrize("q", [1e-6, 0.01, 0.4, 0.9, 0.999])
 def test_the_drop_is_that_of_the_bivariate_normal_distribution(t, q):
     both = multivariate_normal.cdf([-t, -t], cov=[[1, q], [q, 1]], abseps=1e-10, releps=1e-10)
-    assert expected_drop([t], [q])[0] == pytest.approx(both - ndtr(-t) ** 2, abs=4e-6)
+    exact = both - ndtr(-t) ** 2
+    assert misclassification_drop(t, q) == pytest.approx(exact, abs=1e-9)
+    assert drop_of(coefficients_at(np.array([t])), np.array([q]))[0] == pytest.approx(exact, abs=3e-6)
 
 
 def test_what_a_reading_is_expected_to_remove_is_what_readings_remove_on_average():
@@ -72,7 +74,7 @@ def test_what_a_reading_is_expected_to_remove_is_what_readings_remove_on_average
     risk = Risk.of(surface, 0.0)
     noise = floored(surface, np.full((surface.size, 1), 0.01))
     drops = risk.drops(surface, noise)
-    rng, now = np.random.default_rng(1), np.sum(expected_drop(risk.t, 1.0))
+    rng, now = np.random.default_rng(1), np.sum(misclassification_drop(risk.t, 1.0))
     for site in (0, 40, 77, 143):
         left, error = risk_after(surface, risk, [site], noise[site], rng)
         assert now - left == pytest.approx(drops[site, 0], abs=5 * error + 1e-3)
@@ -88,7 +90,7 @@ def test_readings_of_a_tour_are_not_counted_twice():
         stops.append(z)
     _, removed = outlook.gains(stops)
     assert one_by_one == pytest.approx(removed, rel=1e-3)
-    rng, now = np.random.default_rng(1), np.sum(expected_drop(risk.t, 1.0))
+    rng, now = np.random.default_rng(1), np.sum(misclassification_drop(risk.t, 1.0))
     left, error = risk_after(surface, risk, candidates[stops], noise[:4], rng)
     assert now - left == pytest.approx(removed, abs=5 * error + 2e-3)
 
@@ -128,11 +130,10 @@ def test_kept_covariances_follow_the_readings():
     np.testing.assert_allclose(after, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_of_very_many_sites_a_random_part_stands_for_all(monkeypatch):
+def test_of_very_many_sites_a_part_stands_for_all():
     surface, noise = surface_of(side=30), np.full((900, 1), 0.01)
     whole = Risk.of(surface, 0.0)
-    monkeypatch.setattr(risks, "_MOST_MEMBERS", 450)
-    part = Risk.of(surface, 0.0)
+    part = Risk.of(surface, 0.0, most=450)
     assert len(part.members) == 450
     assert part.sites == whole.sites
     assert part.errors == pytest.approx(whole.errors, rel=0.1)

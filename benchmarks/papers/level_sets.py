@@ -170,7 +170,7 @@ def reached(mean: np.ndarray, target: float, battery: float) -> float:
 
 
 def shares(ours: np.ndarray, rival: np.ndarray, target: float) -> tuple[float, float, float]:
-    """Return the cost to the target as a share of a rival's, and its 95% interval.
+    """Return the cost to the target as a share of a rival's, and its 95% interval; NaN if it is not reached.
 
     Parameters
     ----------
@@ -181,11 +181,11 @@ def shares(ours: np.ndarray, rival: np.ndarray, target: float) -> tuple[float, f
 
     def share(runs: np.ndarray) -> float:
         mine, theirs = (reached(f1[runs].mean(axis=0), target, 1.0) for f1 in (ours, rival))
-        return mine / theirs if np.isfinite(mine) else np.nan
+        return mine / theirs if np.isfinite(mine + theirs) else np.nan
 
     rng, n = np.random.default_rng(0), len(ours)
     again = [share(rng.integers(0, n, n)) for _ in range(RESAMPLED)]
-    if np.isnan(again).any():  # too close to the end to say
+    if np.isnan(again).any():  # too close to the end of the battery to say
         return share(np.arange(n)), np.nan, np.nan
     low, high = np.quantile(again, [0.025, 0.975])
     return share(np.arange(n)), float(low), float(high)
@@ -220,7 +220,8 @@ def markdown(found: Sequence[Outcome]) -> str:
                 share, low, high = shares(
                     np.array([ours[k] for k in both]), np.array([runs[k] for k in both]), target
                 )
-                cells.append(f"{share:.2f} ({low:.2f} to {high:.2f})" if np.isfinite(share) else "")
+                interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
+                cells.append(f"{share:.2f}{interval}" if np.isfinite(share) else "")
             taken = np.mean(seconds[world, rule])
             lines.append(f"| {world} | {rule} | {' | '.join(cells)} | {len(runs)} | {taken:.1f} |")
     return "\n".join(lines)

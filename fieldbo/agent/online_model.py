@@ -71,8 +71,8 @@ class OnlineModel:
     It begins with the mission's earlier readings.
 
     Of an observation with several readings, it takes those of `thinned`, pooled over a fifth of the present
-    length scales. A fit pools all of them anew. If the sensor
-    reads on the way, fits are due by the number of orders, not of readings.
+    length scales. A fit pools all of them anew. If the sensor reads on the way, fits are due by the number of
+    orders, not of readings.
 
     A corrected reading takes the place of the wrong one. The belief is then learned again from the latest
     fit that had not seen the wrong one, and the fits that had are to be repeated (`to_repeat`), with the same

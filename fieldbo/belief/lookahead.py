@@ -165,7 +165,7 @@ class Lookahead:
             The rows of C that belong to those members, in their order.
         """
         self._read(V)
-        kept = self._make_missing(members) if self.keeps else None
+        kept = self._kept_rows(members) if self.keeps else None
         for start in range(0, len(members), _ROWS):
             some = slice(start, min(start + _ROWS, len(members)))
             if kept is None:
@@ -240,12 +240,12 @@ class Lookahead:
     def _add_from_kept(self, members: Whole, room: Single, scale: Single, out: Array) -> None:
         from fieldbo.belief._lookahead_loops import add_gains
 
-        kept = self._make_missing(members)
+        kept = self._kept_rows(members)
         add_gains(kept, members, self._since[members], self._V, self._n, room, scale, out)
         self._since[members] = self._n
 
-    def _make_missing(self, members: Whole) -> Single:
-        """Return the matrix that is kept, with a row for each of the members; some may be out of date."""
+    def _kept_rows(self, members: Whole) -> Single:
+        """Return the covariances that are kept, with a row for each of the members; some may be outdated."""
         if self._kept is None:
             self._kept = np.empty((len(self.candidates),) * 2, np.float32)
         stale = (self._made[members] < 0) | (self._n - self._made[members] > _REMADE)

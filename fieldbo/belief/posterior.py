@@ -280,19 +280,8 @@ class Belief:
         if not pivot2 > 0:
             raise _not_positive_definite(n + 1)
         pivot = float(np.sqrt(pivot2))
-        triangle = triangle.followed_by(n, row, pivot)
-        belief = Belief(
-            self.kernel,
-            np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
-            np.concatenate([self.values, y]),
-            np.concatenate([self.noise_variances, v]),
-            self.scatter,
-            triangle.rows[: n + 1, : n + 1],
-            np.concatenate([self.weights, (self._residuals(x, y) - row @ self.weights) / pivot]),
-            triangle,
-            self.prior_mean,
-        )
-        return belief, row, pivot
+        weight = (self._residuals(x, y) - row @ self.weights) / pivot
+        return self._with_more(x, y, v, triangle.followed_by(n, row, pivot), weight), row, pivot
 
     def extended_by(self, sites: Array, values: Array, noise_variances: Array) -> tuple[Belief, Array, Array]:
         """Return the belief after k more readings at once, and the new rows of the factor; O(k n^2).
@@ -319,18 +308,22 @@ class Belief:
         rows = across.T
         triangle = (self._triangle or _Triangle(self.factor, n + len(x))).followed_by(n, rows, pivots)
         residuals = self._residuals(x, y) - rows @ self.weights
-        belief = Belief(
+        weights = solve_triangular(pivots, residuals, lower=True)
+        return self._with_more(x, y, v, triangle, weights), rows, pivots
+
+    def _with_more(self, x: Array, y: Array, v: Array, triangle: _Triangle, weights: Array) -> Belief:
+        """Return the belief with k more readings, whose rows of the factor `triangle` has already."""
+        return Belief(
             self.kernel,
-            np.concatenate([self.sites.reshape(n, x.shape[1]), x]),
+            np.concatenate([self.sites.reshape(self.size, x.shape[1]), x]),
             np.concatenate([self.values, y]),
             np.concatenate([self.noise_variances, v]),
             self.scatter,
             triangle.rows[: triangle.used, : triangle.used],
-            np.concatenate([self.weights, solve_triangular(pivots, residuals, lower=True)]),
+            np.concatenate([self.weights, weights]),
             triangle,
             self.prior_mean,
         )
-        return belief, rows, pivots
 
     def _solve(self, points: Array) -> Array:
         """Return ``L^-1 k(X, points)``, (n, P)."""

@@ -13,15 +13,15 @@ _LEAST_GAIN = 1e-6  # in travel cost; less is rounding
 
 
 @compiled()
-def _length(travel: Any, last: Any, order: Any) -> Any:
-    total = last[order[-1]]
+def _length(travel: Any, order: Any) -> Any:
+    total = 0.0
     for k in range(len(order) - 1):
         total += travel[order[k], order[k + 1]]
     return total
 
 
 @compiled()
-def shorten(travel: Any, last: Any, order: Any) -> Any:
+def shorten(travel: Any, order: Any) -> Any:
     """Reverse stretches of a route and move single sites, as long as that makes it shorter.
 
     Takes the first improvement (2-opt and relocation). The first site stays where it is.
@@ -30,8 +30,6 @@ def shorten(travel: Any, last: Any, order: Any) -> Any:
     ----------
     travel : (n, n) array
         May be asymmetric.
-    last : (n,) array
-        What it adds to end at each site.
     order : (k,) int array
         Changed in place.
 
@@ -41,7 +39,7 @@ def shorten(travel: Any, last: Any, order: Any) -> Any:
         The length of the route.
     """
     n, tried = len(order), np.empty_like(order)
-    length = _length(travel, last, order)
+    length = _length(travel, order)
     for _ in range(_ROUNDS):
         before = length
         for i in range(1, n - 1):
@@ -57,7 +55,7 @@ def shorten(travel: Any, last: Any, order: Any) -> Any:
                     else:
                         tried[i + 1 : j + 1] = order[i:j]
                         tried[i] = order[j]
-                    shorter = _length(travel, last, tried)
+                    shorter = _length(travel, tried)
                     if shorter < length - _LEAST_GAIN:
                         order[:], length = tried, shorter
         if length == before:

@@ -41,7 +41,7 @@ def shortest_order(cost: CostModel, start: Array, sites: Array) -> list[int]:
     from fieldbo.costs._route_loops import shorten
 
     route = np.array(order)
-    shorten(travel, np.zeros(len(travel)), route)
+    shorten(travel, route)
     return [int(n) - 1 for n in route[1:]]
 
 

@@ -15,11 +15,14 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from fieldbo._numerics.arrays import Array
 
 _ROOT_2PI = np.sqrt(2.0 * np.pi)
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 _FAR = -300.0
 """Below it ``1 + z Phi / phi`` is replaced by its series in ``1 / z^2``, as it loses digits."""
@@ -74,6 +77,39 @@ def ambiguity(
     if upper is not None:
         high = np.minimum(high, upper)
     return Ambiguity(np.minimum(high - h, h - low), low, high)
+
+
+def misclassification_drop(t: ArrayLike, q: ArrayLike) -> Array:
+    """Return the expected drop of ``p (1 - p)`` once readings explain a share of a site's variance.
+
+    ``p = Phi(-t)`` is the probability that the site is misclassified. The drop is
+    ``Phi2(-t, -t; q) - Phi(-t)^2``, with Phi2 the bivariate normal distribution of correlation q. This is
+    ``1 / (2 pi)`` times the integral of ``exp(-t^2 / (1 + sin a))`` over a from 0 to ``asin q`` (Plackett
+    1954).
+
+    Parameters
+    ----------
+    t : (...) array
+        ``|mu - h| / s``.
+    q : (...) array
+        The share, from 0 to 1; broadcast with `t`.
+
+    Returns
+    -------
+    (...) array
+        To within 1e-12.
+
+    Examples
+    --------
+    Half of the variance explained removes a third of the risk at the threshold, all of it the whole risk:
+
+    >>> misclassification_drop([0.0, 0.0, 2.0], [0.5, 1.0, 0.5]).round(4)
+    array([0.0833, 0.25  , 0.0035])
+    """
+    t, q = np.broadcast_arrays(np.asarray(t, dtype=float), np.asarray(q, dtype=float))
+    half = 0.5 * np.arcsin(q)
+    sines = np.sin(half[..., None] * (1.0 + _NODES))
+    return np.asarray(half * (np.exp(-np.square(t)[..., None] / (1.0 + sines)) @ _WEIGHTS) / (2.0 * np.pi))
 
 
 def log_excess(z: Array) -> Array:

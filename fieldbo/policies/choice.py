@@ -240,6 +240,17 @@ def highest(scores: Array) -> int | None:
     return int(np.argmax(scores >= best - tie))
 
 
+def needs_declared_costs(cost: CostModel | None) -> None:
+    """Raise an `InputError` unless the costs are declared."""
+    if cost is None:
+        raise InputError(
+            f"{THIS_POLICY} needs declared costs",
+            expected="costs that the agent knows",
+            where="agent.costs",
+            fix='set costs = "declared", if the world has them, or choose another policy: fieldbo policies',
+        )
+
+
 def needs_positive_costs(cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
     if cost is None:

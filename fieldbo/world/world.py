@@ -232,7 +232,6 @@ class World:
         """Carry out a query in simulation.
 
         If the sensor reads on the way, the observation also holds those readings, before the one at the site.
-        A field that changes with time is read as it is on arrival.
 
         Parameters
         ----------
@@ -342,9 +341,19 @@ class World:
             return ReadOnTheWay(np.empty((0, self.domain.dimension)), none, none, none, {})
         sites, seconds = on_the_way(self.cost, self.sensor.along, points, seconds=travel_s, time_s=time_s)
         variances = self.sensor.variance(sites)
-        values = self._known_field.values(sites, time_s + travel_s) if len(sites) else np.empty(0)
+        values = self._values_on_the_way(sites, time_s + seconds) if len(sites) else np.empty(0)
         read = self.sensor.read(values, variances, rng)
         return ReadOnTheWay(sites, read, variances, seconds, self._known_field.channels(sites))
+
+    def _values_on_the_way(self, sites: Array, times_s: Array) -> Array:
+        """Return the true values (k,) at sites (k, d), each at its own time (k,)."""
+        field = self._known_field
+        values = field.values(sites, float(times_s[-1]))
+        if np.array_equal(values, field.values(sites, float(times_s[0]))):
+            return values  # the field does not change meanwhile
+        return np.concatenate(
+            [field.values(site[None], float(at)) for site, at in zip(sites, times_s, strict=True)]
+        )
 
 
 class ReadOnTheWay(NamedTuple):

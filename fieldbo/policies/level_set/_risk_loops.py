@@ -1,11 +1,11 @@
-"""Expected drops of risk, summed over members for each candidate; and short tours.
+"""Expected drops of risk, summed over members for each candidate, and detours to candidates.
 
 The sums are in single precision and in units of the prior's variance.
 
 ===========  ==================================================================================
 ``C``        covariances of members with candidates, one row per member
 ``R``        coefficients of each member's drop ``G = q R(sqrt(1 - q))``, lowest power first
-``q``        share of each member's variance that is explained already, (R,)
+``share``    ``1 / s^2`` of each member, (R,)
 ``scale``    ``1 / (noise + s^2)`` of each candidate, (W,)
 ===========  ==================================================================================
 """
@@ -36,23 +36,25 @@ def _drop(R: Any, q: Any) -> Any:
 
 
 @compiled()
-def _add_member(row: Any, R: Any, known: Any, share: Any, q: Any, before: Any, scale: Any, sums: Any) -> None:
+def _add_member(
+    row: Any, R: Any, rounding: Any, share: Any, q: Any, before: Any, scale: Any, sums: Any
+) -> None:
     """Add a member's drops to `sums` (W,).
 
     Parameters
     ----------
     row : (W,) array
-        Its covariances. Each counts less by `known`, a bound of its rounding: a reading at a candidate that
+        Its covariances. Each counts less by `rounding`, a bound of its error: a reading at a candidate that
         is known brings no gain.
     R : (7,) array
-    known, q, before : float32
-        `before` is the drop at q, which the sum counts from.
+    rounding, q, before : float32
+        `q` is the share that is explained already, and `before` the drop that this has brought.
     share : float32
         ``1 / s^2`` of the member.
     """
     r0, r1, r2, r3, r4, r5, r6 = R[0], R[1], R[2], R[3], R[4], R[5], R[6]
     for x in range(len(row)):
-        c = abs(row[x]) - known
+        c = abs(row[x]) - rounding
         c = c if c > _NONE else _NONE
         after = q + c * c * share * scale[x]
         after = after if after < _ONE else _ONE
@@ -67,9 +69,7 @@ def _add_member(row: Any, R: Any, known: Any, share: Any, q: Any, before: Any, s
 
 
 @compiled(parallel=True)
-def add_drops(
-    C: Any, at: Any, R: Any, known: Any, share: Any, q: Any, before: Any, scale: Any, out: Any
-) -> None:
+def add_drops(C: Any, at: Any, R: Any, rounding: Any, share: Any, scale: Any, out: Any) -> None:
     """Add to `out` (W,) the drops that a reading at each candidate would bring to the members.
 
     Parameters
@@ -78,9 +78,8 @@ def add_drops(
     at : (R,) int array
         The members' rows of C.
     R : (R, 7) float32 array
-    known : float32
-    share, q, before : (R,) float32 arrays
-        As for one member, see `_add_member`.
+    rounding : float32
+    share : (R,) float32 array
     scale : (W,) float32 array
     out : (W,) float64 array
     """
@@ -94,7 +93,7 @@ def add_drops(
         for start in range(p * size, min((p + 1) * size, members), _TERMS):
             sums[:] = _NONE
             for k in range(start, min(start + _TERMS, (p + 1) * size, members)):
-                _add_member(C[at[k]], R[k], known, share[k], q[k], before[k], scale, sums)
+                _add_member(C[at[k]], R[k], rounding, share[k], _NONE, _NONE, scale, sums)
             for x in range(W):
                 partial[p, x] += sums[x]
     for p in range(parts):
@@ -149,7 +148,7 @@ def _subtract_four(rows: Any, f: Any, row: Any) -> None:
 
 @compiled(parallel=True)
 def add_further_drops(
-    C: Any, K: Any, noise: Any, stops: Any, R: Any, known: Any, share: Any, out: Any, removed: Any
+    C: Any, K: Any, noise: Any, stops: Any, R: Any, rounding: Any, share: Any, out: Any, removed: Any
 ) -> None:
     """Add to `out` (W,) the drops that one more reading would bring after those at `stops`.
 
@@ -163,7 +162,7 @@ def add_further_drops(
     stops : (k,) int array
         Candidates; one may come again.
     R : (R, 7) float32 array
-    known : float32
+    rounding : float32
     share : (R,) float32 array
     out : (W,) float64 array
     removed : (R,) float32 array
@@ -197,7 +196,7 @@ def add_further_drops(
                     _subtract_four(rows[j : j + 4], f, row)
                 q = min(q * share[m], 1.0)
                 removed[m] = _drop(R[m], np.float32(q))
-                _add_member(row, R[m], known, share[m], np.float32(q), removed[m], scale, sums)
+                _add_member(row, R[m], rounding, share[m], np.float32(q), removed[m], scale, sums)
             for w in range(W):
                 partial[p, w] += sums[w]
     for p in range(parts):

@@ -26,9 +26,8 @@ from pydantic import NonNegativeFloat, PositiveInt
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
-from fieldbo.policies.choice import best_affordable
-from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, State
+from fieldbo.policies.choice import best_affordable, needs_declared_costs
+from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.level_set.look_ahead import GlobalSUR
 from fieldbo.validation import settings
 
@@ -77,12 +76,7 @@ class DistancePenalised(GlobalSUR):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if the costs are not declared, or one can be 0 that is divided by."""
-        if cost is None:
-            raise InputError(
-                f"{THIS_POLICY} needs declared costs",
-                expected="costs that the agent knows",
-                where="agent.costs",
-            )
+        needs_declared_costs(cost)
         super().check(cost, domain)
 
     def decide(self, state: State, scores: Array, memory: Memory, **why: Any) -> Decision:

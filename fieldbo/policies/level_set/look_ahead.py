@@ -27,8 +27,7 @@ from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.choice import PerCost
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.level_set.risk import Risk, drop_of, floored
-from fieldbo.policies.level_set.tour import ByRisk
+from fieldbo.policies.level_set.risk import ByRisk, Risk, drop_of, floored
 from fieldbo.validation import settings
 
 _MOST_T = 5.0  # sites beyond it count as classified, see `Risk`
@@ -180,12 +179,11 @@ class GlobalMI(LookAhead):
         """Return the expected drop of the sum of the sites' entropies, (N,), in nats."""
         from fieldbo.policies.level_set._risk_loops import add_drops
 
-        R, none = _rows_at(_entropy_table(), risk.t).astype(np.float32), np.zeros(len(risk.t), np.float32)
+        R = _rows_at(_entropy_table(), risk.t).astype(np.float32)
         share, scale = _in_units(surface, risk, noise)
         sums = np.zeros(surface.size)
         for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
-            zero = none[some]
-            add_drops(C, at, R[some], _rounding(surface, risk), share[some], zero, zero, scale, sums)
+            add_drops(C, at, R[some], _rounding(surface, risk), share[some], scale, sums)
         return risk.weight * np.maximum(sums, 0.0)  # rounding
 
 

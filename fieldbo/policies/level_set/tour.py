@@ -7,36 +7,35 @@ known before it begins; see :mod:`fieldbo.policies.level_set.risk`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.lookahead import Whole
-from fieldbo.belief.question import LevelSet
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.level_set.outlook import Outlook
-from fieldbo.policies.level_set.risk import Risk, floored
-from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, Prices, planned
+from fieldbo.policies.level_set.risk import ByRisk, Risk, floored
+from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, TourCosts, planned
 from fieldbo.validation import settings
 
 _BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling cost and per cost of the move
 
 
 @dataclass(frozen=True, eq=False)
-class Gains:
+class Drops:
     """What a reading at each site and level is expected to remove of the risk, (N, K).
 
     Parameters
     ----------
     risk : Risk
     noise, value : (N, K) arrays
-        Noise variance, and gain.
+        Noise variance, and drop.
     able : (N, K) bool array
         The pairs that can be chosen.
     """
@@ -47,8 +46,8 @@ class Gains:
     able: Mask
 
     @classmethod
-    def of(cls, state: State) -> Gains:
-        """Return the gains of a state.
+    def of(cls, state: State) -> Drops:
+        """Return the drops in a state.
 
         If all are 0, but nothing was read yet or the model is provisional, variances stand in for them.
         """
@@ -75,22 +74,6 @@ class Gains:
         return not self.value.any()
 
 
-class ByRisk(Policy):
-    """A policy that goes by the expected risk of misclassification."""
-
-    answers: ClassVar[tuple[type, ...]] = (LevelSet,)
-
-    def warnings(self, state: State) -> list[str]:
-        """Warn if the prior alone classifies every site."""
-        if state.belief.size or Risk.of(state.surface, state.threshold).sites:
-            return []
-        return [
-            "the prior classifies every site before the first reading: the threshold lies more than five "
-            "prior standard deviations from the prior mean; set model.mean and model.variance closer to the "
-            "values"
-        ]
-
-
 @settings("policy")
 class OneStepRisk(ByRisk):
     """Sample where a reading is expected to remove the most risk of misclassification, per unit of cost.
@@ -108,13 +91,13 @@ class OneStepRisk(ByRisk):
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the pair of the largest gain (per unit of cost); Stop if nothing can be gained."""
-        gains = Gains.of(state)
-        if gains.answered:
-            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, gains.why)
+        drops = Drops.of(state)
+        if drops.answered:
+            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, drops.why)
         if self.per_cost:
-            return gains.best_per_cost(state, memory)
+            return drops.best_per_cost(state, memory)
         return best_pair(
-            state, np.where(gains.value > 0, gains.value, -np.inf), gains.able, memory, **gains.why
+            state, np.where(drops.value > 0, drops.value, -np.inf), drops.able, memory, **drops.why
         )
 
 
@@ -135,32 +118,30 @@ class Tour(ByRisk):
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the first stop of the tour; Stop if nothing can be gained."""
-        gains = Gains.of(state)
-        if gains.answered:
-            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, gains.why)
-        first = self._stops(state, gains, memory, 1)
-        return first[0] if first else gains.best_per_cost(state, memory)
+        drops = Drops.of(state)
+        if drops.answered:
+            return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, drops.why)
+        first = self._stops(state, drops, memory, 1)
+        return first[0] if first else drops.best_per_cost(state, memory)
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
         """Return the first `k` stops of the tour."""
-        return self._stops(state, Gains.of(state), memory, k) or None
+        return self._stops(state, Drops.of(state), memory, k) or None
 
-    def _stops(self, state: State, gains: Gains, memory: Memory, k: int) -> list[Decision]:
+    def _stops(self, state: State, drops: Drops, memory: Memory, k: int) -> list[Decision]:
         """Return the decisions for the first `k` stops of the tour; none if it has no stops."""
         cost, sites = state.cost, state.domain.sites
         assert cost is not None
         sampling = np.stack([cost.sampling_cost(sites, level) for level in state.levels], axis=1)
-        rows, levels = _promising(gains, sampling, state.at_levels(state.costs))
-        if not len(rows) or not len(gains.risk.members):
+        rows, levels = _promising(drops, sampling, state.at_levels(state.costs))
+        if not len(rows) or not len(drops.risk.members):
             return []
         places = np.concatenate([state.position[None], sites[rows]])
         travel = cost.travel(places, places, state.time_s)
-        prices = Prices(travel, state.return_cost(places), sampling[rows, levels], state.spendable)
-        tour = planned(
-            Outlook(state.surface, gains.risk, rows, gains.noise[rows, levels]), prices, self.stops
-        )
+        costs = TourCosts(travel, state.return_cost(places), sampling[rows, levels], state.spendable)
+        tour = planned(Outlook(state.surface, drops.risk, rows, drops.noise[rows, levels]), costs, self.stops)
         rate, decisions = tour.gain / tour.cost if tour.stops else 0.0, list[Decision]()
-        why = {**gains.why, "tour": [{"stop": sites[rows[n]].tolist()} for n in tour.stops]}
+        why = {**drops.why, "tour": [{"stop": sites[rows[n]].tolist()} for n in tour.stops]}
         for n in tour.stops[:k]:
             row, level = int(rows[n]), int(levels[n])
             best = leading(state, np.array([rate]), np.array([True]), (level,), sites[[row]])
@@ -169,20 +150,20 @@ class Tour(ByRisk):
         return decisions
 
 
-def _promising(gains: Gains, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
+def _promising(drops: Drops, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
     """Return the sites and levels (W,) of the candidates for a stop.
 
     The best by gain per cost of the move, and the best of those worth a stop if they needed no detour.
     """
-    able = np.flatnonzero(gains.able & (gains.value > 0))
+    able = np.flatnonzero(drops.able & (drops.value > 0))
     if not len(able):
         return able, able
-    value = gains.value.ravel()[able]
+    value = drops.value.ravel()[able]
     at_best, now = (value / cost.ravel()[able] for cost in (sampling, costs))
     at_best[at_best < LEAST_SHARE * now.max()] = 0.0
     chosen = [
         np.argsort(-rate, kind="stable")[: min(most, np.count_nonzero(rate))]
         for rate, most in ((at_best, _BY_SAMPLE), (now, _BY_MOVE))
     ]
-    rows, levels = np.divmod(able[np.union1d(*chosen)], gains.value.shape[1])
+    rows, levels = np.divmod(able[np.union1d(*chosen)], drops.value.shape[1])
     return rows, levels

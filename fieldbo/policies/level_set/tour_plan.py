@@ -32,7 +32,7 @@ class Planned(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class TourCosts:
     """What a tour costs.
 
     Parameters
@@ -77,32 +77,32 @@ class Prices:
         from fieldbo.costs._route_loops import shorten
 
         order = np.array(route)
-        shorten(self.travel, np.zeros(len(self.travel)), order)
+        shorten(self.travel, order)
         return order.tolist() if self.of(order.tolist()) + self.home[order[-1]] <= self.left else route
 
 
-def planned(outlook: Outlook, prices: Prices, most: int) -> Planned:
+def planned(outlook: Outlook, costs: TourCosts, most: int) -> Planned:
     """Return a tour of up to `most` stops.
 
     Insert the stop that gains most per unit of cost, again and again, as long as it reaches a share of what
     the first one gains: the least rate. A stop is worth what it gains beyond the cost of its detour at that
     rate. Take out each stop in turn, and put in the one that is worth most.
     """
-    route, rate, gain = _grown([0], 0.0, outlook, prices, most)
-    route = prices.shortened(route)
+    route, rate, gain = _grown([0], 0.0, outlook, costs, most)
+    route = costs.shortened(route)
     for _ in range(_SWEEPS):
         before = route
         for place in before[1:]:
-            route = _replaced(route, place, rate, outlook, prices)
+            route = _replaced(route, place, rate, outlook, costs)
         if route == before:
             break
-        route, _, gain = _grown(route, rate, outlook, prices, most)
-        route = prices.shortened(route)
-    return Planned([place - 1 for place in route[1:]], gain, prices.of(route))
+        route, _, gain = _grown(route, rate, outlook, costs, most)
+        route = costs.shortened(route)
+    return Planned([place - 1 for place in route[1:]], gain, costs.of(route))
 
 
 def _grown(
-    route: list[int], rate: float, outlook: Outlook, prices: Prices, most: int
+    route: list[int], rate: float, outlook: Outlook, costs: TourCosts, most: int
 ) -> tuple[list[int], float, float]:
     """Return a route with more stops, the rate that each reaches, and what all stops together remove.
 
@@ -111,7 +111,7 @@ def _grown(
     route = [*route]
     while True:
         gains, removed = outlook.gains([place - 1 for place in route[1:]])
-        detours, places = prices.detours(route)
+        detours, places = costs.detours(route)
         rates = gains / detours
         best = int(np.argmax(rates))
         if len(route) > most or rates[best] <= rate:
@@ -120,12 +120,12 @@ def _grown(
         route.insert(int(places[best]), best + 1)
 
 
-def _replaced(route: list[int], place: int, rate: float, outlook: Outlook, prices: Prices) -> list[int]:
+def _replaced(route: list[int], place: int, rate: float, outlook: Outlook, costs: TourCosts) -> list[int]:
     """Return a route with the best stop in place of one of its stops, or without it."""
     without = [*route]
     without.remove(place)
     gains, _ = outlook.gains([p - 1 for p in without[1:]])
-    detours, places = prices.detours(without)
+    detours, places = costs.detours(without)
     worth = gains - rate * detours
     best = int(np.argmax(worth))
     if worth[best] <= max(worth[place - 1], 0.0) + _LEAST_GAIN * gains[best]:

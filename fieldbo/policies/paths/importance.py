@@ -14,8 +14,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.posterior import Belief
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+from fieldbo.policies.acquisition import misclassification_drop
 
 
 class Importance(ABC):
@@ -84,9 +83,8 @@ class MayExceed(Importance):
 class Misclassified(Importance):
     """The expected ``p (1 - p)`` of being above a threshold, p as the readings will leave it.
 
-    If they explain the share q of the variance of a site t standard deviations from the threshold,
-    ``p (1 - p)`` is expected to drop by ``G(t, q) = Phi2(-t, -t; q) - Phi(-t)^2``, with the distribution
-    function of two normal variables of correlation q.
+    How much ``p (1 - p)`` is expected to drop follows from the share of the variance that they explain: see
+    `misclassification_drop`.
 
     Parameters
     ----------
@@ -109,13 +107,10 @@ class Misclassified(Importance):
         sd = np.sqrt(np.maximum(before, 1e-300))
         square = np.minimum(((mean - self.threshold) / sd) ** 2, 1e3)
         share = np.clip(1.0 - after / np.maximum(before, 1e-300), 0.0, 1.0 - 1e-9)
-        # G = 1 / (2 pi) times the integral of exp(-t^2 / (1 + sin a)) over a from 0 to asin q
-        end = np.arcsin(share)
-        angles = 0.5 * end[:, None] * (1.0 + _NODES)
-        gain = 0.5 * end * (np.exp(-square[:, None] / (1.0 + np.sin(angles))) @ _WEIGHTS) / (2 * np.pi)
+        t = np.sqrt(square)
         slope = np.exp(-square / (1.0 + share)) / (2 * np.pi * np.sqrt(1.0 - share**2))
-        p = ndtr(-np.sqrt(square))
-        return p * (1.0 - p) - gain, slope / np.maximum(before, 1e-300)
+        p = ndtr(-t)
+        return p * (1.0 - p) - misclassification_drop(t, share), slope / np.maximum(before, 1e-300)
 
 
 def amplitude(belief: Belief, guess: float = 1.0, trust: float = 10.0) -> float:

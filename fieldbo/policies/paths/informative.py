@@ -19,6 +19,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.choice import needs_declared_costs
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.paths.blocks import blocks
 from fieldbo.policies.paths.budget import Budget, Prices
@@ -80,14 +81,7 @@ class InformativePath(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if costs are not declared, or the destination is no place of the domain."""
-        if cost is None:
-            raise InputError(
-                f"{THIS_POLICY} plans with the cost, which is not declared",
-                expected="costs that the agent knows",
-                where="agent.costs",
-                fix='set costs = "declared", if the world has them, or choose another policy: '
-                "fieldbo policies",
-            )
+        needs_declared_costs(cost)
         if domain.control_sets:
             raise InputError(
                 f"{THIS_POLICY} plans a path, and this domain has control sets",
@@ -105,6 +99,7 @@ class InformativePath(Policy):
         InputError
             The kernel has no gradients, or the destination can't be reached.
         """
+        # Raises if there are no gradients: before the first order, rather than when it plans the second.
         state.belief.kernel.with_slopes(state.position[None], state.position[None])
         end = self._end(state)
         if self.destination is None or end is None:

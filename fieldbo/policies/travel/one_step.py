@@ -24,12 +24,11 @@ from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.acquisition import Convention, ducb, log_expected_improvement, log_unit
 from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
-from fieldbo.policies.choice import highest
-from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
+from fieldbo.policies.choice import highest, needs_declared_costs
+from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.policies.travel.scores import TravelScore
 from fieldbo.validation import settings
 
@@ -82,12 +81,7 @@ class TravelPolicy(Policy):
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if the costs are not declared."""
-        if cost is None:
-            raise InputError(
-                f"{THIS_POLICY} needs declared costs",
-                expected="costs that the agent knows",
-                where="agent.costs",
-            )
+        needs_declared_costs(cost)
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the site of the highest score; in a box, a better point that a climb from it reaches."""
