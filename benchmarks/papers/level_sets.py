@@ -47,6 +47,8 @@ class Ground:
         Laid over the mission.
     levels : int
         Number of the sensor's levels, among which rules of a single level have their pick.
+    rules : tuple of str, optional
+        The rules that answer its question, if not all of them do.
     """
 
     mission: str
@@ -54,6 +56,7 @@ class Ground:
     draws: int = DRAWS
     more: Mapping[str, Any] | None = None
     levels: int = 1
+    rules: tuple[str, ...] | None = None
 
 
 LEARNED = {"model": {"learn": True, "length_scales": [450, 6]}}
@@ -71,6 +74,9 @@ GROUNDS = {
     "lake-places": Ground("lake-places-level-set", 10800, draws=1),
     "spit-lake": Ground("spit-lake-map", 5400, draws=1),
     "se-optimum": Ground("se-level-set-truvar", 200),
+    "gp-lake, share of maximum": Ground(
+        "gp-lake-share-truvar", 8000, rules=("TruVaR", "straddle per cost", "GCHK per cost")
+    ),
 }
 
 OURS = "tour"
@@ -147,8 +153,10 @@ def measured(cell: Cell) -> Outcome:
 
 
 def rules_of(world: str, wanted: Iterable[str]) -> list[str]:
-    """Return the rules as they run in a world: those of a single level once for each."""
-    levels = range(GROUNDS[world].levels)
+    """Return the rules that run in a world: those of a single level once for each."""
+    ground = GROUNDS[world]
+    levels = range(ground.levels)
+    wanted = [rule for rule in wanted if ground.rules is None or rule in ground.rules]
     return [
         rule if len(levels) == 1 or RULES[rule]["kind"] in CHOOSES_LEVEL else f"{rule}, level {level}"
         for rule in wanted

@@ -1,4 +1,4 @@
-"""``fieldbo policies``: list the policies, or show the settings of one."""
+"""``fieldbo policies``: list the policies, show the settings of one, or say which one suits a mission."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ EXAMPLES = """
 `fieldbo policies` - every policy
 
 `fieldbo policies truvar` - one policy and its settings
+
+`fieldbo policies --for lake-level-set` - the default policy for a mission, and why
 """
 
 _QUESTIONS = {
@@ -28,11 +30,21 @@ _QUESTIONS = {
 
 def policies(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this policy.")] = None,
+    mission: Annotated[
+        str | None,
+        typer.Option("--for", metavar="MISSION", help="Say which policy suits a mission."),
+    ] = None,
 ) -> None:
-    """List the policies with the questions they answer, or show one policy and its settings."""
+    """List the policies, show one with its settings, or say which one suits a mission, and why."""
     from fieldbo.cli.terminal import console
+    from fieldbo.errors import InputError
     from fieldbo.mission.kinds import POLICIES
 
+    if mission is not None:
+        if name is not None:
+            raise InputError("a policy and --for", expected="one of the two", where="--for")
+        console().print(_default(mission), markup=False)
+        return
     if name is None:
         console().print(_listed())
         return
@@ -46,6 +58,20 @@ def policies(
         lines.append(_line(field))
     console().print(f"{name}: for {_answered(kind)}\n\n{_plain(text.strip())}\n", markup=False)
     console().print("\n".join(lines), markup=False)
+
+
+def _default(name: str) -> str:
+    """Return which policy is the default for a mission, why, and how the mission can name it."""
+    from fieldbo.mission.default_policy import default_policy
+    from fieldbo.mission.load import load_mission
+    from fieldbo.mission.toml import toml_text
+
+    mission = load_mission(name)
+    default = default_policy(mission.question, mission.world, mission.costs)
+    table = toml_text({"policy": default.settings})
+    used = mission.settings["policy"]
+    note = "" if used == default.settings else f"\n{mission.name} uses {used['kind']}.\n"
+    return f"{default.settings['kind']}: {default.why}\n\n{table}{note}"
 
 
 def _plain(text: str) -> str:

@@ -19,6 +19,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
 from fieldbo.mission.checks import check_noise
+from fieldbo.mission.default_policy import AUTO, default_policy
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import load_prior, plain_prior
@@ -35,6 +36,7 @@ from fieldbo.mission.schema import (
 from fieldbo.mission.toml import made, read_toml, short_path
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.mission.world_file import load_world, place_in, world_from
+from fieldbo.policies.contract import Policy
 from fieldbo.validation import validated
 from fieldbo.world.world import World
 
@@ -99,13 +101,18 @@ def read_mission(
             where=f"{where}: policy.costs",
             fix="move the line to [agent]",
         )
-    policy = made(POLICIES, content.policy, f"{where}: policy")
+    policy = _policy(content.policy, f"{where}: policy")
     if full_battery is not None and any(map(is_share, (content.agent.battery, content.agent.reserve))):
         full = amount(full_battery, world.cost_unit, "battery.full")
         settings = merged(settings, {"agent": {"full_battery": full}})  # so that a record repeats the run
         content = validated(MissionFile, settings, where)
     try:
         vehicles = (_vehicle(content.agent, world),)
+        question = _question(content.question, world, vehicles)
+        if policy is None:
+            chosen = default_policy(question, world, content.agent.costs).settings
+            settings = {**settings, "policy": dict(chosen)}  # so that a record repeats the run
+            policy = made(POLICIES, chosen, "policy")
         prior = None
         if content.prior is not None:
             typed = (overrides or {}).get("prior", {})
@@ -113,7 +120,7 @@ def read_mission(
         return Mission(
             name=_name_of(file),
             world=world,
-            question=_question(content.question, world, vehicles),
+            question=question,
             policy=policy,
             model=content.model,
             vehicles=vehicles,
@@ -122,7 +129,7 @@ def read_mission(
             batch=content.agent.batch,
             max_steps=content.agent.max_steps,
             seed=content.seed,
-            policy_kind=content.policy["kind"],
+            policy_kind=settings["policy"]["kind"],
             settings=settings,
             folder=world_file.parent,
             costs=content.agent.costs,
@@ -133,6 +140,22 @@ def read_mission(
         if error.where is not None:
             error.where = error.where.replace(f"{Path.cwd()}/", "").replace(str(Path.cwd()), ".")
         raise error.at(where) from None
+
+
+def _policy(content: Mapping[str, Any], where: str) -> Policy | None:
+    """Return the policy of a table; None if the table leaves the choice to `default_policy`."""
+    if content and content.get("kind") != AUTO:
+        policy: Policy = made(POLICIES, content, where)
+        return policy
+    if len(content) > 1:
+        more = ", ".join(key for key in content if key != "kind")
+        raise InputError(
+            f'{more} is set, with kind = "{AUTO}"',
+            expected=f'no settings: "{AUTO}" chooses them with the policy',
+            where=where,
+            fix="name the policy: fieldbo policies --for MISSION says which one is chosen",
+        )
+    return None
 
 
 _WHOLE = "full in [battery] of the vehicle file, or full_battery in [agent] for a simulation"

@@ -25,6 +25,7 @@ from fieldbo.belief.question import Side, one_threshold
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing
+from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import Margin, TimeLimit, WhenLost
@@ -406,12 +407,20 @@ class MissionFile(_Table):
     """Readings before the policy takes over."""
     prior: PriorFile | None = None
     """What is known before the mission: earlier readings, and a prior mean."""
-    policy: dict[str, Any]
-    """The policy that chooses where to sample next."""
+    policy: dict[str, Any] = Field(default_factory=dict)
+    """The policy that chooses where to sample next. Left out, or kind = "auto": the one that measured best
+    for such a question and such costs, which fieldbo policies --for MISSION names."""
     model: Model = Model()
     """The agent's model of the field."""
     stop: StopRule = StopRule()
     """When the question counts as answered."""
+
+
+_AUTO: dict[str, Any] = {
+    "description": "The policy that measured best for such a question and such costs.",
+    "properties": {"kind": {"const": AUTO, "description": "Kind of policy"}},
+    "additionalProperties": False,
+}
 
 
 def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
@@ -420,6 +429,8 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
     registries = {"field": FIELDS, "cost": COSTS} if what == "world" else {"policy": POLICIES}
     for name, registry in registries.items():
         table = kinds_schema(registry)
+        if name == "policy":
+            table["oneOf"].insert(0, _AUTO)
         schema["$defs"] = {**schema.get("$defs", {}), **table.pop("$defs", {})}
         description = schema["properties"][name].get("description")
         schema["properties"][name] = {"description": description, **table}

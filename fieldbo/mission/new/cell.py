@@ -11,6 +11,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
 from fieldbo.errors import InputError
+from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.new.cell_table import CellTable
 from fieldbo.mission.new.writer import Draft, NewWorld, four_digits, new_places
 
@@ -96,7 +97,6 @@ class CellDraft(Draft):
 
     def first_mission(self) -> dict[str, Any]:
         source, unknown = self.source, bool(self.source.control_sets)
-        kind = "lambo" if source.modules else "subset-front" if unknown else "ei"
         side = "largest" if source.goal == "maximise" else "smallest"
         return {
             "title": f"Where is {source.value} {side}?",
@@ -106,7 +106,7 @@ class CellDraft(Draft):
                 **({"costs": "unknown", "max_steps": _MOST_STEPS} if unknown else {}),
             },
             "initial": {"count": _FIRST},
-            "policy": {"kind": kind, **({"worst": self._worst()} if unknown else {})},
+            "policy": {"kind": "subset-front", "worst": self._worst()} if unknown else {"kind": AUTO},
         }
 
     def _battery(self) -> float:

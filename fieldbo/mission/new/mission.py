@@ -16,6 +16,7 @@ from fieldbo.belief.value_scale import Transform
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
 from fieldbo.mission.catalogue import name_of
+from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
@@ -91,7 +92,7 @@ class LevelSetMission:
             "title": f"Where is {name} at or {self.side} {threshold:g}?",
             "question": {"kind": "level-set", "threshold": threshold, **side},
             "agent": {"battery": given, **({} if home is None else {"home": home})},
-            "policy": {"kind": "truvar"},
+            "policy": {"kind": AUTO},
         }
 
 

@@ -1,0 +1,153 @@
+"""The policy of a mission that names none: the best one measured for its question and its costs.
+
+The measurements are in the documentation, under *Policies*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
+from fieldbo.costs.base import CostModel
+from fieldbo.costs.chain import Modular
+from fieldbo.errors import InputError
+from fieldbo.world.world import World
+
+AUTO = "auto"
+"""Kind of policy that stands for the default one."""
+
+
+@dataclass(frozen=True)
+class DefaultPolicy:
+    """What a mission uses if it names no policy.
+
+    Attributes
+    ----------
+    settings : mapping
+        The table ``[policy]``.
+    why : str
+        What speaks for it.
+    """
+
+    settings: Mapping[str, Any]
+    why: str
+
+
+class _Case(NamedTuple):
+    """A kind of question, whether it applies to a world and its costs, and the policy."""
+
+    question: type[Question]
+    applies: Callable[[World, CostModel | None], bool]
+    default: DefaultPolicy
+
+
+def default_policy(question: Question, world: World, costs: Literal["declared", "unknown"]) -> DefaultPolicy:
+    """Return the default policy for a question about a world.
+
+    Parameters
+    ----------
+    question : Question
+    world : World
+    costs : {"declared", "unknown"}
+
+    Raises
+    ------
+    InputError
+        No policy is known to suit it: name one.
+
+    Examples
+    --------
+    >>> from fieldbo import load_mission
+    >>> mission = load_mission("gp-lake-truvar")
+    >>> default_policy(mission.question, mission.world, mission.costs).settings
+    {'kind': 'tour'}
+    """
+    declared = world.cost if costs == "declared" else None
+    for case in _CASES:
+        if isinstance(question, case.question) and case.applies(world, declared):
+            return case.default
+    raise InputError(
+        "no default policy suits this question and these costs",
+        expected="a policy named in the mission",
+        where="policy",
+        fix="choose one: fieldbo policies",
+    )
+
+
+def _priced(world: World, cost: CostModel | None) -> bool:
+    """Whether each reading is known to cost something."""
+    return cost is not None and cost.least_sampling_cost(world.domain.sites) > 0
+
+
+def _travels(world: World, cost: CostModel | None) -> bool:
+    """Whether the cost depends on where the vehicle is."""
+    if cost is None or world.start is None:
+        return False
+    return bool(np.any(cost.travel(world.start, world.domain.sites) > 0))
+
+
+def _chain(world: World, cost: CostModel | None) -> bool:
+    return isinstance(cost, Modular)
+
+
+def _control_sets(world: World, cost: CostModel | None) -> bool:
+    return cost is None and bool(world.domain.control_sets)
+
+
+def _any(world: World, cost: CostModel | None) -> bool:
+    return True
+
+
+_CASES: Sequence[_Case] = (
+    _Case(
+        LevelSet,
+        _priced,
+        DefaultPolicy({"kind": "tour"}, "it weighs what a whole tour of readings tells against its travel."),
+    ),
+    _Case(
+        LevelSet,
+        _any,
+        DefaultPolicy({"kind": "straddle"}, "it needs no costs, which are free or unknown here."),
+    ),
+    _Case(
+        ShareOfMaximum,
+        _priced,
+        DefaultPolicy(
+            {"kind": "straddle", "per_cost": True},
+            "it divides what a reading promises by its cost, and follows a threshold that moves.",
+        ),
+    ),
+    _Case(
+        ShareOfMaximum,
+        _any,
+        DefaultPolicy({"kind": "straddle"}, "it needs no costs, which are free or unknown here."),
+    ),
+    _Case(
+        Optimum,
+        _control_sets,
+        DefaultPolicy({"kind": "subset-front"}, "it learns what each control set costs, and which ones pay."),
+    ),
+    _Case(
+        Optimum,
+        _chain,
+        DefaultPolicy(
+            {"kind": "lambo"}, "it changes early modules, which rerun all later ones, only rarely."
+        ),
+    ),
+    _Case(
+        Optimum,
+        _travels,
+        DefaultPolicy({"kind": "dist-ucb"}, "it subtracts the travel from what a site promises."),
+    ),
+    _Case(
+        Optimum,
+        _any,
+        DefaultPolicy(
+            {"kind": "ei"}, "it needs no costs: a sample costs the same everywhere, or an unknown amount."
+        ),
+    ),
+)
