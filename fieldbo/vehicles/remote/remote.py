@@ -351,6 +351,7 @@ class Remote(Vehicle):
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
         self._newest = str(order.id)
         self._filter.begin(order)
+        self._follow(goal)
         if self._detector is not None:
             self._detector.begin(goal, now_s, self._goals.dwell_s(order))
         self._telemetry_s = now_s
@@ -381,6 +382,7 @@ class Remote(Vehicle):
         except InputError as error:
             self._give_up(under_way, f"no safe route from where the robot is: {error.problem}")
             return
+        self._follow(under_way.goal)
         if self._detector is not None:
             self._detector.reroute(under_way.goal)
         self._go_on()
@@ -392,6 +394,11 @@ class Remote(Vehicle):
 
     def _goal_of(self, order: Order) -> Goal:
         return self._goals.goal(order, self._filter.last_known, self._filter.declared_s(order))
+
+    def _follow(self, goal: Goal) -> None:
+        """Note the route of a goal, along which the robot may read."""
+        if len(goal.route) and (order_id := self._order_id(goal.id)) is not None:
+            self._filter.follow(order_id, np.vstack([self._filter.last_known, goal.route]))
 
     def _order_id(self, goal_id: str) -> str | None:
         """Return the id of the order behind a goal; None if the goal is not of this run."""
