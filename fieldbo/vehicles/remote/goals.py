@@ -54,6 +54,7 @@ class Goals:
         arrival: Arrival = Arrival(),  # noqa: B008 - frozen
     ) -> None:
         self._domain, self._cost = mission.world.domain, mission.world.cost
+        self._along = mission.world.sensor.along
         self.straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
         self._home, self._session = mission.vehicles[number].home, session
         self._watch, self._arrival = watch, arrival
@@ -113,6 +114,17 @@ class Goals:
             return self._arrival.dwell_s or 0.0
         sampling_s = float(self._cost.sampling_s(order.site[None], order.level)[0])
         return max(0.0, sampling_s - self._arrival.settle_s) if math.isfinite(sampling_s) else 0.0
+
+    def spacing_m(self, route: Array) -> float:
+        """Return how far apart readings on the way are on a route (k, d), in metres; 0 if there are none."""
+        if self._along is None:
+            return 0.0
+        if self._along.every_m is not None:
+            return self._along.every_m
+        assert self._along.every_s is not None
+        _, seconds = self._cost.along(route)
+        length = float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
+        return self._along.every_s * length / seconds if seconds > 0 else 0.0
 
     # -- routes ----------------------------------------------------------------------------------------
 
