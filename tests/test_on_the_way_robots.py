@@ -247,17 +247,21 @@ def vehicle_file(folder, link):
         (
             Along(every_m=0.1),
             'kind = "mqtt"\nbytes_per_s = 250',
-            r"every 0.1 m on the way at 1 m/s, 10 times per second, but a link of kind mqtt carries 2.05 "
-            r"readings per second: 122 bytes each, and 250 bytes per second(.|\n)*"
+            r"every 0.1 m on the way at 1 m/s, 10 per second, but a link of kind mqtt carries 2.05 per "
+            r"second: 122 bytes each, and 250 bytes per second(.|\n)*"
             r"read every 0.49 m or less often(.|\n)*raise bytes_per_s in \[link\]",
         ),
         (
             Along(every_s=0.01),
             'kind = "mavlink"\nconnection = "/dev/ttyUSB0"\nbaud = 9600',
-            r"every 0.01 s on the way, 100 times per second, but a link of kind mavlink carries 22.4 "
-            r"readings per second: 30 bytes each(.|\n)*read every 0.045 s or less often",
+            r"every 0.01 s on the way, 100 per second, but a link of kind mavlink carries 22.4 per second: "
+            r"30 bytes each(.|\n)*read every 0.045 s or less often",
         ),
-        (Along(every_m=5.0), 'kind = "mavlink"\nbytes_per_s = 100', r"carries 0 readings(.|\n)*delete along"),
+        (
+            Along(every_m=5.0),
+            'kind = "mavlink"\nbytes_per_s = 100',
+            r"carries 0 per second(.|\n)*delete along",
+        ),
     ],
 )
 def test_a_rate_that_the_link_cannot_carry_is_rejected_with_both_rates(tmp_path, along, link, message):

@@ -115,7 +115,8 @@ Messages from the robot
       - ``site`` (object): where it was taken, by axis; in a cell the value of every variable, including those
         left free.
       - ``value`` (number or null): the reading in the world's unit; null if it failed.
-      - ``seconds`` (number): when it was taken, in seconds since you received the goal.
+      - ``seconds`` (number): when it was taken, in seconds since you received the goal. Readings on the way
+        (``along`` in the world's sensor) count only with it, in order, and near the route.
       - ``channels`` (object): other quantities measured there, numbers by name.
     - ``cost`` (number): what it cost, in the world's cost unit.
     - ``duration_s`` (number): how long it took, in seconds.

@@ -11,6 +11,7 @@ import shapely
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.legs import Legs
+from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.errors import InputError
 from fieldbo.messages import Order, Query
 from fieldbo.mission.mission import Mission
@@ -119,12 +120,8 @@ class Goals:
         """Return how far apart readings on the way are on a route (k, d), in metres; 0 if there are none."""
         if self._along is None:
             return 0.0
-        if self._along.every_m is not None:
-            return self._along.every_m
-        assert self._along.every_s is not None
-        _, seconds = self._cost.along(route)
-        length = float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
-        return self._along.every_s * length / seconds if seconds > 0 else 0.0
+        spacing = spacing_m(self._cost, self._along, route)
+        return spacing if math.isfinite(spacing) else 0.0
 
     # -- routes ----------------------------------------------------------------------------------------
 
