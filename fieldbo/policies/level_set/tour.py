@@ -19,6 +19,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, State
+from fieldbo.policies.level_set.moves import with_way
 from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import ByRisk, Risk, floored
 from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, TourCosts, planned
@@ -30,6 +31,8 @@ _BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling c
 @dataclass(frozen=True, eq=False)
 class Drops:
     """What a reading at each site and level is expected to remove of the risk, (N, K).
+
+    If the sensor reads on the way, so do the readings on the way there.
 
     Parameters
     ----------
@@ -54,9 +57,12 @@ class Drops:
         surface = state.surface
         risk, noise = Risk.of(surface, state.threshold), floored(surface, state.at_levels(state.noise))
         value = risk.drops(surface, noise)
+        able = state.at_levels(state.choosable)
         if (state.provisional or not state.steps) and not value.any():
             value = np.repeat(surface.variance[:, None], noise.shape[1], axis=1)
-        return cls(risk, noise, value, state.at_levels(state.choosable))
+        elif state.sensor.along is not None:  # which has a single level
+            value = with_way(state, risk, noise[:, 0], value[:, 0], able[:, 0])[:, None]
+        return cls(risk, noise, value, able)
 
     @property
     def why(self) -> dict[str, Any]:
