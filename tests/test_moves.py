@@ -9,10 +9,10 @@ from fieldbo.costs import Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Along
-from fieldbo.policies.level_set.moves import Readings, removed, with_way
+from fieldbo.policies.level_set.moves import Readings, on_a_tour, removed, with_way
 from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import Risk, floored
-from fieldbo.policies.level_set.tour import Drops, OneStepRisk
+from fieldbo.policies.level_set.tour import Drops, OneStepRisk, Tour
 from fieldbo.testing import small_world, state
 
 
@@ -67,3 +67,25 @@ def test_moves_that_cannot_be_chosen_keep_their_value():
     able[5] = True
     changed = with_way(now, risk, noise, 0.0 * value, able)
     assert np.flatnonzero(changed).tolist() == [5]
+
+
+def test_a_tour_counts_what_is_read_between_its_stops():
+    now = seen(Along(every_m=0.25))
+    risk, noise = Risk.of(now.surface, now.threshold), floored(now.surface, now.at_levels(now.noise))[:, 0]
+    stops = np.array([int(now.domain.nearest(place)) for place in ([8.0, 4.0], [11.0, 5.0])])
+    at_stops = removed(now.surface, risk, [Readings(stops, noise[stops])])[0]
+    assert on_a_tour(now, risk, noise, stops[:1]) > at_stops
+    assert on_a_tour(now, risk, noise, stops) > on_a_tour(now, risk, noise, stops[:1])
+    alone = seen(Along(every_m=100.0))
+    assert on_a_tour(alone, risk, noise, stops) == pytest.approx(at_stops)
+
+
+@pytest.mark.parametrize("every_m", [0.25, 100.0])
+def test_a_tour_gives_way_to_a_single_move_only_if_that_removes_more_per_cost(every_m):
+    now = seen(Along(every_m=every_m))
+    decision = Tour().suggest(now, None)
+    rate = Drops.of(now).best_rate(now)
+    if "tour" in decision.why:
+        assert decision.why["score"] >= rate
+    else:
+        assert decision.why["score"] == pytest.approx(rate)

@@ -68,6 +68,28 @@ def with_way(state: State, risk: Risk, noise: Array, value: Array, able: Mask) -
     return value
 
 
+def on_a_tour(state: State, risk: Risk, noise: Array, stops: Whole) -> float:
+    """Return what a tour is expected to remove of the risk, with all that is read on the way.
+
+    Parameters
+    ----------
+    state, risk, noise
+        As for `with_way`.
+    stops : (k,) int array
+        Indices of the sites where it stops, in order.
+    """
+    assert state.sensor.along is not None
+    assert state.cost is not None
+    sites, extent = state.domain.sites, state.domain.extent
+    tree, here, sets = cKDTree(sites / extent), state.position, list[Readings]()
+    for row in stops.tolist():
+        (way,) = read_on_moves(state.cost, state.sensor.along, here, sites[[row]], state.time_s)
+        sets.append(_readings(tree, way / extent, row, noise))
+        here = sites[row]
+    rows, noises = (np.concatenate(part) for part in zip(*sets, strict=True))
+    return float(removed(state.surface, risk, [Readings(rows, noises)])[0])
+
+
 def removed(surface: Surface, risk: Risk, sets: list[Readings]) -> Array:
     """Return what each of some sets of readings is expected to remove of the risk, (M,)."""
     rows, at = np.unique(np.concatenate([readings.rows for readings in sets]), return_inverse=True)
